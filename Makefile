@@ -1,0 +1,80 @@
+# Tauloop: what one does with a fresh clone. Every target sets itself up in its own virtual environment, .venv.
+# Needed beforehand: Python 3.11 or newer, make, and a C compiler (cc).
+#
+#   make demo    identify a Gantry-Tau from a log that it writes itself
+#   make test    the whole test suite
+#   make check   formatter, linter, type checker, import order
+#   make fix     let the formatter and the linter mend what they can
+#   make bench   the benchmarks
+#   make docs    the documentation, into site/
+#   make clean   remove all that these targets have made
+#
+# PYTHON=python3.13 chooses the interpreter; ARGS="..." is passed on: make test ARGS="-k closure -n 0".
+
+PYTHON ?= python3
+ARGS ?=
+
+BIN := .venv/bin
+CORE := .venv/.installed-core
+ALL := .venv/.installed-all
+DOCS := .venv/.installed-docs
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test check fix bench docs clean
+
+help:
+	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
+
+demo: $(CORE)
+	$(BIN)/tauloop demo $(ARGS)
+
+# One thread each for linear algebra: the two test processes already use two cores.
+test: export OMP_NUM_THREADS ?= 1
+test: export OPENBLAS_NUM_THREADS ?= 1
+test: $(ALL)
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: $(ALL)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_architecture.py
+
+fix: $(ALL)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(ALL)
+	@for file in benchmarks/bench_*.py; do \
+	    test -e "$$file" || { echo "benchmarks/ holds no bench_*.py: nothing was measured"; exit 1; }; \
+	    echo "== $$file"; $(BIN)/python "$$file" $(ARGS) || exit 1; \
+	done
+
+docs: $(DOCS)
+	$(BIN)/mkdocs build --strict $(ARGS)
+
+clean:
+	rm -rf .venv site dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# An installation is renewed when pyproject.toml changes.
+$(CORE): pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(ALL): pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
+	@touch $@ $(CORE)
+
+$(DOCS): pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@ $(CORE)
+
+$(BIN)/python:
+	@command -v '$(PYTHON)' >/dev/null || \
+	    { echo "Tauloop needs Python 3.11 or newer; '$(PYTHON)' was not found. Name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "Tauloop needs Python 3.11 or newer; '$(PYTHON)' is $$('$(PYTHON)' --version 2>&1). Name a newer one: make PYTHON=python3.12" >&2; exit 1; }
+	'$(PYTHON)' -m venv --clear .venv

@@ -1,0 +1,174 @@
+"""``tauloop machines | show | check | schema``: what a machine is, and whether it works as described."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.functions import Model
+from tauloop.functions.entry import coordinate_units
+from tauloop.mechanism import json_schema, load, shipped_machines
+from tauloop.mechanism.model import Mechanism
+
+
+@reports_errors
+def machines(as_json: JsonOption = False) -> None:
+    """List the shipped machines."""
+    found = [(name, load(name)) for name in shipped_machines()]
+    if as_json:
+        print_json({"machines": [{"name": name, **_counts(machine)} for name, machine in found]})
+        return
+    rows = table("Shipped machines", "name", "bodies", "joints", "rods", "actuators", "what it is", numeric=(1, 2, 3, 4))
+    for name, machine in found:
+        counts = _counts(machine)
+        rows.add_row(
+            name, *(str(counts[key]) for key in ("bodies", "joints", "rods", "actuators")), str(counts["summary"])
+        )
+    console().print(rows)
+
+
+def _counts(machine: Mechanism) -> dict[str, object]:
+    return {
+        "bodies": len(machine.bodies),
+        "joints": len(machine.joints),
+        "rods": len(machine.rods),
+        "actuators": len(machine.actuators),
+        "summary": first_sentence(machine.description),
+    }
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a description, on one line."""
+    line = " ".join(text.split())
+    head, mark, _ = line.partition(". ")
+    return head + ("." if mark else "")
+
+
+@reports_errors
+def show(
+    machine: MachineArgument,
+    side: SideOption = None,
+    parameters: Annotated[bool, typer.Option("--parameters", help="List all leaf parameters with their sources.")] = False,
+    blocks: Annotated[bool, typer.Option("--blocks", help="Show how the position problem is sorted and solved.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a machine: coordinates, mobility, loops, actuators, parameters."""
+    mechanism = load_machine(machine, side)
+    model = Model(mechanism)
+    if as_json:
+        print_json(_as_dict(mechanism, model))
+        return
+    out = console()
+    out.print(mechanism.name, style="bold")
+    out.print("\n".join(line.strip() for line in mechanism.description.strip().splitlines()), markup=False)
+    out.print()
+    out.print(_summary(model))
+    out.print(_coordinates(model))
+    if parameters:
+        out.print(_parameters(mechanism))
+    if blocks:
+        out.print(_blocks(model))
+
+
+def _as_dict(mechanism: Mechanism, model: Model) -> dict[str, object]:
+    return {
+        "name": mechanism.name,
+        "description": mechanism.description,
+        "assembly": model.assembly.as_dict(),
+        "actuators": [
+            {"name": a.name, "drives": {name: mechanism.value(ratio) for name, ratio in a.drives}}
+            for a in mechanism.actuators
+        ],
+        "parameters": [
+            {
+                "name": p.name,
+                "value": p.value,
+                "unit": p.unit,
+                "group": p.group,
+                "status": p.status,
+                "source": p.source,
+                "lower": p.lower if np.isfinite(p.lower) else None,
+                "upper": p.upper if np.isfinite(p.upper) else None,
+            }
+            for p in mechanism.parameters
+        ],
+        "dynamic_parameters": [
+            {"name": p.name, "unit": p.unit, "value": float(value)}
+            for p, value in zip(model.parameters, model.pi, strict=True)
+        ],
+        "blocks": [] if model.assembly.findings else [
+            {"equations": list(b.equations), "unknowns": list(b.unknowns), "method": b.method}
+            for b in model.platform.blocks
+        ],
+    }
+
+
+def _summary(model: Model) -> object:
+    assembly, names = model.assembly, model.topology.velocity_names
+    rows = table("", "", "")
+    rows.show_header = False
+    loop_names = assembly.loops.names
+    rows.add_row("mobility", str(assembly.mobility))
+    rows.add_row("independent", ", ".join(names[i] for i in assembly.independent))
+    rows.add_row("actuators", ", ".join(a.name for a in model.mechanism.actuators))
+    rows.add_row("loop equations", f"{len(loop_names)}, rank {assembly.rank}")
+    if assembly.dropped:
+        rows.add_row("redundant", ", ".join(loop_names[i] for i in assembly.dropped))
+    if assembly.frozen:
+        rows.add_row("constant", ", ".join(names[i] for i in assembly.frozen))
+    rows.add_row("loop residual", f"{assembly.residual:.1e} m at the reference pose")
+    condition = float(np.median(assembly.actuator_condition))
+    if np.isfinite(condition):
+        rows.add_row("actuator condition", f"{condition:.3g} (median over {len(assembly.states)} poses)")
+    for finding in assembly.findings:
+        rows.add_row("problem", str(finding))
+    return rows
+
+
+def _coordinates(model: Model) -> object:
+    rows = table("Coordinates at the reference pose", "name", "value", "unit", numeric=(1,))
+    for name, value, unit in zip(
+        model.topology.coordinate_names, model.assembly.q, coordinate_units(model.topology), strict=True
+    ):
+        degrees = f"{np.degrees(value):.4f}" if unit == "rad" else f"{value:.6f}"
+        rows.add_row(name, degrees, "deg" if unit == "rad" else unit)
+    return rows
+
+
+def _parameters(mechanism: Mechanism) -> object:
+    rows = table("Leaf parameters", "name", "value", "unit", "group", "status", "source", numeric=(1,))
+    for p in mechanism.parameters:
+        rows.add_row(p.name, f"{p.value / p.scale:.6g}", p.unit, p.group, p.status, p.source)
+    return rows
+
+
+def _blocks(model: Model) -> object:
+    rows = table("Position blocks, in the order of their solution", "equations", "unknowns", "size", "solved by", numeric=(2,))
+    for block in model.platform.blocks:
+        rows.add_row("\n".join(block.equations), "\n".join(block.unknowns), str(len(block.unknowns)), block.method)
+    return rows
+
+
+@reports_errors
+def check(machine: MachineArgument, side: SideOption = None, as_json: JsonOption = False) -> None:
+    """Check a machine file: does it read, do its loops close, is it driven? Exit code 1 when something is wrong."""
+    model = Model(load_machine(machine, side))
+    assembly = model.assembly
+    if as_json:
+        print_json({"status": "failed" if assembly.findings else "ok", "assembly": assembly.as_dict()})
+    else:
+        out = console()
+        out.print(_summary(model))
+        out.print("ok" if not assembly.findings else "not usable as described", style="green" if not assembly.findings else "red")
+    if assembly.findings:
+        raise typer.Exit(FAILED)
+
+
+@reports_errors
+def schema() -> None:
+    """Print the JSON Schema of machine files, for editors."""
+    print_json(json_schema())

@@ -1,0 +1,61 @@
+"""What all commands share: consoles, JSON, errors as text or JSON, exit codes."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tauloop.errors import TauloopError
+from tauloop.result import plain
+
+OK, FAILED, BAD_INPUT = 0, 1, 2
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
+
+
+def console() -> Console:
+    """Console for results (standard output)."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Print plain data as JSON on standard output."""
+    typer.echo(json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def table(title: str, *columns: str, numeric: tuple[int, ...] = ()) -> Table:
+    """An empty table; the columns with the given indices hold numbers."""
+    result = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2))
+    for i, column in enumerate(columns):
+        result.add_column(column, justify="right" if i in numeric else "left", no_wrap=i in numeric)
+    return result
+
+
+def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn Tauloop's errors into a message (or JSON, when the command was asked for it) and exit code 2."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except TauloopError as error:
+            if kwargs.get("as_json"):
+                problems = [problem.as_dict() for problem in error.problems]
+                print_json({"status": "error", "kind": type(error).__name__, "problems": problems})
+            else:
+                err = Console(stderr=True, highlight=False, soft_wrap=True)
+                count = len(error.problems)
+                err.print(f"{count} problem{'s' if count > 1 else ''}:", style="bold red")
+                for problem in error.problems:
+                    err.print(str(problem), markup=False)
+            raise typer.Exit(BAD_INPUT) from None
+
+    wrapped.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
+    return wrapped

@@ -1,0 +1,208 @@
+"""Tree forces by Newton-Euler and virtual work: what all coordinates need before loops and actuators share it out.
+
+M a + h = S u + K^T lambda; this file gives the left side, linear in the dynamic parameters pi. Together with the
+loop equations it is the general inverse dynamics of parallel robots of Khalil and Ibrahim (Gantry-Tau paper, eq. 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+
+from tauloop.equations.dynamic_parameters import DynamicParameter
+from tauloop.equations.rods import (
+    EndForces,
+    full_rod,
+    rigid_body_wrench,
+    rod_motion,
+    slender_fixed,
+    slender_telescopic,
+)
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import TreeMotion
+from tauloop.equations.values import Values
+from tauloop.mechanism.model import BASE, Actuator, Friction, Inertia, Mechanism, Rod
+
+
+def tree_forces(
+    mechanism: Mechanism,
+    topology: Topology,
+    values: Values,
+    motion: TreeMotion,
+    parameters: tuple[DynamicParameter, ...],
+    pi: ca.SX,
+) -> ca.SX:
+    """Generalised forces (n_v,) that the motion needs: M a + h, friction, drives and springs included.
+
+    Args:
+        mechanism, topology, values: the machine.
+        motion: positions, velocities and accelerations of all bodies.
+        parameters: the entries of pi.
+        pi: dynamic parameters (n_pi,), SI.
+
+    Returns:
+        Forces on all velocities, N or N m.
+    """
+    entries = _Entries(parameters, pi)
+    wrenches = _Wrenches(motion)
+    gravity = values.vector(mechanism.gravity)
+    for body in mechanism.bodies:
+        if body.inertia is not None:
+            moving = motion.bodies[body.name]
+            force, moment = rigid_body_wrench(
+                moving.w, moving.alpha, moving.a - moving.R.T @ gravity, entries.part(body.name)
+            )
+            wrenches.add(body.name, force, moment)
+    for rod in mechanism.rods:
+        if rod.lower is not None or rod.upper is not None:
+            _add_rod(rod, mechanism, topology, values, motion, gravity, entries, wrenches)
+    tau = wrenches.project(motion, topology)
+    _add_freedoms(tau, topology, motion, entries)
+    for actuator in mechanism.actuators:
+        _add_actuator(tau, actuator, topology, values, motion, entries)
+    return tau
+
+
+def transmission(mechanism: Mechanism, topology: Topology, values: Values) -> ca.SX:
+    """Matrix A (n_u, n_v) of actuator velocities p' = A v; actuator forces act through S = A^T."""
+    A = ca.SX(len(mechanism.actuators), topology.n_v)
+    for i, actuator in enumerate(mechanism.actuators):
+        for name, ratio in actuator.drives:
+            A[i, topology.velocity_names.index(name)] = values.scalar(ratio)
+    return A
+
+
+class _Entries:
+    """Dynamic parameters by element and role."""
+
+    def __init__(self, parameters: tuple[DynamicParameter, ...], pi: ca.SX) -> None:
+        self._pi: Mapping[tuple[str, str], ca.SX] = {
+            (p.element, p.role): pi[i] for i, p in enumerate(parameters)
+        }
+        self._order: dict[str, list[str]] = {}
+        for p in parameters:
+            self._order.setdefault(p.element, []).append(p.role)
+
+    def get(self, element: str, role: str) -> ca.SX | None:
+        return self._pi.get((element, role))
+
+    def part(self, element: str, upper: bool = False) -> ca.SX:
+        """Inertial parameters of a body or of one part of a rod, in their order."""
+        roles = [role for role in self._order[element] if role.startswith("upper_") == upper]
+        return ca.vertcat(*(self._pi[element, role] for role in roles))
+
+
+class _Wrenches:
+    """Force and moment about each body's origin, in body coordinates, gathered from all its neighbours."""
+
+    def __init__(self, motion: TreeMotion) -> None:
+        self._motion = motion
+        self._force = {name: ca.SX(3, 1) for name in motion.bodies}
+        self._moment = {name: ca.SX(3, 1) for name in motion.bodies}
+
+    def add(self, body: str, force: ca.SX, moment: ca.SX) -> None:
+        self._force[body] += force
+        self._moment[body] += moment
+
+    def add_at(self, body: str, r: ca.SX, force_W: ca.SX, couple_W: ca.SX | None = None) -> None:
+        """A force (base frame) at the point r of a body, and perhaps a couple."""
+        if body == BASE:
+            return
+        R = self._motion.bodies[body].R
+        force = R.T @ force_W
+        moment = ca.cross(r, force)
+        self.add(body, force, moment if couple_W is None else moment + R.T @ couple_W)
+
+    def project(self, motion: TreeMotion, topology: Topology) -> ca.SX:
+        """Sweep inwards: joint forces tau = S_w^T n + S_v^T f, and wrenches carried to the inner bodies."""
+        tau = ca.SX(topology.n_v, 1)
+        for link in reversed(motion.links):
+            inner, outer = link.edge.inner.body, link.edge.outer.body
+            force, moment = self._force[outer], self._moment[outer]
+            tau[link.edge.v.start : link.edge.v.stop] = link.S_w.T @ moment + link.S_v.T @ force
+            if inner != BASE:
+                force_inner = link.R_PB @ force
+                self.add(inner, force_inner, link.R_PB @ moment + ca.cross(link.p_PB, force_inner))
+        return tau
+
+
+def _add_rod(
+    rod: Rod,
+    mechanism: Mechanism,
+    topology: Topology,
+    values: Values,
+    motion: TreeMotion,
+    gravity: ca.SX,
+    entries: _Entries,
+    wrenches: _Wrenches,
+) -> None:
+    A, B = motion.point(rod.start, values), motion.point(rod.end, values)
+    index = next((iq for other, iq, _ in topology.telescopes if other.name == rod.name), None)
+    length = motion.configuration.q[index] if index is not None else ca.SX(values.scalar(rod.length))  # type: ignore[arg-type]
+    ends: EndForces
+    if rod.is_full:
+        if rod.first_axis is None:
+            raise AssertionError("a full rod has a first axis: the reader sees to it")
+        h = values.vector(rod.first_axis)
+        ends = full_rod(
+            A,
+            B,
+            rod_motion(A, B, length),
+            motion.bodies[rod.start.body],
+            h / ca.norm_2(h),
+            rod.spin == "universal",
+            gravity,
+            entries.part(rod.name) if isinstance(rod.lower, Inertia) else ca.SX(10, 1),
+            entries.part(rod.name, upper=True) if rod.upper is not None else None,
+        )
+    elif index is None:
+        ends = slender_fixed(A, B, gravity, length, entries.part(rod.name))
+    else:
+        lower = entries.part(rod.name) if rod.lower is not None else ca.SX(3, 1)
+        upper = entries.part(rod.name, upper=True) if rod.upper is not None else ca.SX(3, 1)
+        ends = slender_telescopic(A, B, rod_motion(A, B, length), gravity, lower, upper)
+    wrenches.add_at(rod.start.body, values.vector(rod.start.position), ends.f_A, ends.couple_A)
+    wrenches.add_at(rod.end.body, values.vector(rod.end.position), ends.f_B)
+
+
+def _friction(entries: _Entries, element: str, velocity: ca.SX, friction: Friction | None) -> ca.SX:
+    """Friction force F = viscous v + coulomb sign(v) + offset."""
+    force = ca.SX(0)
+    if friction is not None:
+        for role, factor in (("viscous", velocity), ("coulomb", ca.sign(velocity)), ("offset", ca.SX(1))):
+            coefficient = entries.get(element, role)
+            if coefficient is not None:
+                force += coefficient * factor
+    return force
+
+
+def _add_freedoms(tau: ca.SX, topology: Topology, motion: TreeMotion, entries: _Entries) -> None:
+    for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
+        inertia = entries.get(name, "inertia")
+        if freedom.inertia is not None and inertia is not None:
+            tau[i] += inertia * motion.a[i]
+        tau[i] += _friction(entries, name, motion.v[i], freedom.friction)
+        stiffness, preload = entries.get(name, "stiffness"), entries.get(name, "preload")
+        if stiffness is not None and preload is not None:
+            tau[i] += stiffness * motion.configuration.q[topology.q_of_v[i]] - preload
+
+
+def _add_actuator(
+    tau: ca.SX,
+    actuator: Actuator,
+    topology: Topology,
+    values: Values,
+    motion: TreeMotion,
+    entries: _Entries,
+) -> None:
+    """Rotor inertia and motor friction, carried to the coordinates by the transmission."""
+    terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in actuator.drives]
+    velocity = sum((ratio * motion.v[i] for i, ratio in terms), ca.SX(0))
+    acceleration = sum((ratio * motion.a[i] for i, ratio in terms), ca.SX(0))
+    force = _friction(entries, actuator.name, velocity, actuator.friction)
+    inertia = entries.get(actuator.name, "inertia")
+    if inertia is not None:
+        force += inertia * acceleration
+    for i, ratio in terms:
+        tau[i] += ratio * force

@@ -1,0 +1,249 @@
+"""Spanning tree of a mechanism: which joints carry coordinates, which ones close loops, and the order of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import DescriptionError, Problem
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism, Placement, Rod
+
+#: Name of the joint by which a platform with its own coordinates hangs on the base.
+PLATFORM_JOINT = "platform"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeJoint:
+    """A joint of the tree, seen from its inner body (nearer the base) to its outer body.
+
+    Attributes:
+        joint: the joint of the description.
+        inner, outer: its frames on those bodies.
+        is_reversed: whether the outer body is the parent of the description.
+        q, v: index ranges in the coordinates and velocities.
+    """
+
+    joint: Joint
+    inner: Placement
+    outer: Placement
+    is_reversed: bool
+    q: range
+    v: range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """Coordinates of the extended space, and the loops that remain.
+
+    Attributes:
+        tree: tree joints, from the base outwards.
+        cuts: joints that close loops.
+        telescopes: telescopic rods with the index of their length in q and in v.
+        coordinate_names, velocity_names: names in order of q (n_q) and v (n_v).
+        angular: per velocity, whether it turns (rad/s) or moves (m/s).
+        is_angle: per coordinate, whether it is an angle in radians.
+        quaternions: (start in q, start in v) of every quaternion and its angular velocity.
+        freedoms: what acts on each velocity.
+        q_of_v: index of the scalar coordinate behind each velocity; -1 for angular velocities of quaternions.
+        reference: start values of q.
+    """
+
+    tree: tuple[TreeJoint, ...]
+    cuts: tuple[Joint, ...]
+    telescopes: tuple[tuple[Rod, int, int], ...]
+    coordinate_names: tuple[str, ...]
+    velocity_names: tuple[str, ...]
+    angular: tuple[bool, ...]
+    is_angle: tuple[bool, ...]
+    quaternions: tuple[tuple[int, int], ...]
+    freedoms: tuple[Freedom, ...]
+    q_of_v: tuple[int, ...]
+    reference: tuple[float, ...]
+
+    @property
+    def n_q(self) -> int:
+        """Number of coordinates."""
+        return len(self.coordinate_names)
+
+    @property
+    def n_v(self) -> int:
+        """Number of velocities."""
+        return len(self.velocity_names)
+
+    def path(self, body: str) -> tuple[TreeJoint, ...]:
+        """Tree joints from the base to a body."""
+        by_outer = {edge.outer.body: edge for edge in self.tree}
+        edges: list[TreeJoint] = []
+        while body != BASE:
+            edges.append(by_outer[body])
+            body = edges[-1].inner.body
+        return tuple(reversed(edges))
+
+
+def topology(mechanism: Mechanism) -> Topology:
+    """Choose the spanning tree and number the coordinates.
+
+    The tree grows from the base by the cheapest joint: the platform's own, then fixed joints, then joints that
+    something acts on (actuators, friction, springs: these need a coordinate), then those with few freedoms; among
+    equals the shallowest, then the first in the file. What is left over closes loops.
+
+    Raises:
+        DescriptionError: something acts on a joint that could only be cut, or a joint that cannot be turned around
+            would have to be.
+    """
+    edges = _spanning_tree(mechanism)
+    in_tree = {joint.name for joint, _ in edges}
+    cuts = tuple(joint for joint in mechanism.joints if joint.name not in in_tree)
+    _refuse_loaded_cuts(mechanism, cuts)
+
+    names: list[str] = []
+    velocities: list[str] = []
+    angular: list[bool] = []
+    is_angle: list[bool] = []
+    quaternions: list[tuple[int, int]] = []
+    freedoms: list[Freedom] = []
+    q_of_v: list[int] = []
+    reference: list[float] = []
+    tree: list[TreeJoint] = []
+    for joint, is_reversed in edges:
+        kind = JOINT_KINDS[joint.kind]
+        q0, v0 = len(names), len(velocities)
+        names += joint.coordinate_names
+        velocities += joint.velocity_names
+        angular += kind.angular
+        freedoms += joint.freedoms or (Freedom(),) * len(kind.velocities)
+        reference += joint.reference or _neutral(kind.coordinates)
+        scalar = [name for name in kind.coordinates if not name.startswith("q")]
+        is_angle += [name in scalar and kind.angular[i] for i, name in enumerate(kind.coordinates)]
+        q_of_v += [q0 + i if i < len(scalar) else -1 for i in range(len(kind.velocities))]
+        if len(scalar) < len(kind.coordinates):
+            quaternions.append((q0 + len(scalar), v0 + len(scalar)))
+        inner, outer = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
+        tree.append(
+            TreeJoint(
+                joint=joint,
+                inner=inner,
+                outer=outer,
+                is_reversed=is_reversed,
+                q=range(q0, len(names)),
+                v=range(v0, len(velocities)),
+            )
+        )
+    telescopes: list[tuple[Rod, int, int]] = []
+    for rod in mechanism.rods:
+        if rod.telescope is not None:
+            telescopes.append((rod, len(names), len(velocities)))
+            q_of_v.append(len(names))
+            names.append(rod.name)
+            velocities.append(rod.name)
+            angular.append(False)
+            is_angle.append(False)
+            freedoms.append(rod.telescope.freedom)
+            reference.append(rod.telescope.reference)
+    return Topology(
+        tree=tuple(tree),
+        cuts=cuts,
+        telescopes=tuple(telescopes),
+        coordinate_names=tuple(names),
+        velocity_names=tuple(velocities),
+        angular=tuple(angular),
+        is_angle=tuple(is_angle),
+        quaternions=tuple(quaternions),
+        freedoms=tuple(freedoms),
+        q_of_v=tuple(q_of_v),
+        reference=tuple(reference),
+    )
+
+
+def integrate(topology: Topology, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Coordinates (N, n_q) after a finite displacement (N, n_v); quaternions turn by the exponential map."""
+    q = q.copy()
+    for i, j in enumerate(topology.q_of_v):
+        if j >= 0:
+            q[:, j] += step[:, i]
+    for iq, iv in topology.quaternions:
+        w = step[:, iv : iv + 3]
+        half = 0.5 * np.linalg.norm(w, axis=1, keepdims=True)
+        d0, d = np.cos(half), 0.5 * np.sinc(half / np.pi) * w
+        p0, p = q[:, iq : iq + 1], q[:, iq + 1 : iq + 4]
+        product = np.hstack([d0 * p0 - np.sum(d * p, axis=1, keepdims=True), d0 * p + p0 * d + np.cross(d, p)])
+        q[:, iq : iq + 4] = product / np.linalg.norm(product, axis=1, keepdims=True)
+    return q
+
+
+def _neutral(coordinates: Iterable[str]) -> list[float]:
+    return [1.0 if name == "qw" else 0.0 for name in coordinates]
+
+
+def _loads(joint: Joint) -> list[str]:
+    """What acts on a joint's freedoms, in words."""
+    found = []
+    for freedom in joint.freedoms:
+        found += [name for name in ("friction", "spring", "inertia") if getattr(freedom, name) is not None]
+    return found
+
+
+def _needs_coordinate(mechanism: Mechanism, joint: Joint) -> bool:
+    driven = {name for actuator in mechanism.actuators for name, _ in actuator.drives}
+    wanted = driven | set(mechanism.platform.independent)
+    return bool(_loads(joint)) or any(name in wanted for name in joint.velocity_names)
+
+
+def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
+    depth = {BASE: 0}
+    edges: list[tuple[Joint, bool]] = []
+    remaining = list(enumerate(mechanism.joints))
+    while True:
+        candidates = []
+        for index, joint in remaining:
+            ends = (joint.parent.body in depth, joint.child.body in depth)
+            kind = JOINT_KINDS[joint.kind]
+            if ends[0] == ends[1] or (ends[1] and not kind.reversible):
+                continue
+            inner = joint.parent.body if ends[0] else joint.child.body
+            cost = (
+                joint.name != PLATFORM_JOINT,
+                bool(kind.velocities),
+                not _needs_coordinate(mechanism, joint),
+                len(kind.velocities),
+                depth[inner],
+                index,
+            )
+            candidates.append((cost, index, joint, ends[1]))
+        if not candidates:
+            break
+        _, index, joint, is_reversed = min(candidates, key=lambda candidate: candidate[0])
+        inner, outer = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
+        depth[outer.body] = depth[inner.body] + 1
+        edges.append((joint, is_reversed))
+        remaining = [(i, j) for i, j in remaining if i != index]
+    unreached = [body.name for body in mechanism.bodies if body.name not in depth and body.name != BASE]
+    if unreached:
+        raise DescriptionError(
+            Problem(
+                where=f"bodies.{name}",
+                what="no joint that can carry coordinates leads from the base to this body",
+                remedy="give it a joint whose parent is nearer the base, or give the platform a `motion`",
+                file=mechanism.file,
+            )
+            for name in unreached
+        )
+    return edges
+
+
+def _refuse_loaded_cuts(mechanism: Mechanism, cuts: tuple[Joint, ...]) -> None:
+    problems = [
+        Problem(
+            where=f"joints.{joint.name}",
+            what="this joint closes a loop in which every joint is needed as a coordinate, "
+            f"so it has none itself and {', '.join(_loads(joint)) or 'an actuator'} cannot act on it",
+            remedy="move the friction, spring, inertia or actuator to another joint of the loop",
+            file=mechanism.file,
+        )
+        for joint in cuts
+        if _needs_coordinate(mechanism, joint)
+    ]
+    if problems:
+        raise DescriptionError(problems)

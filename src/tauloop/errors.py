@@ -1,0 +1,79 @@
+"""Errors of Tauloop: a problem says where it is, what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with an input.
+
+    Attributes:
+        where: key path, column or argument, such as ``legs[0].rods.forearm.length``.
+        what: what is wrong, with the figure that shows it.
+        remedy: what to do about it.
+        file: name of the file, when the input came from one.
+        line: line in that file, counted from one.
+    """
+
+    where: str
+    what: str
+    remedy: str = ""
+    file: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = self.file + (f", line {self.line}" if self.line is not None else "")
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        if place:
+            text += f" ({place})"
+        return text + (f"\n    remedy: {self.remedy}" if self.remedy else "")
+
+    def as_dict(self) -> dict[str, object]:
+        """The problem as plain data, for ``--json``."""
+        return {
+            "where": self.where,
+            "what": self.what,
+            "remedy": self.remedy,
+            "file": self.file,
+            "line": self.line,
+        }
+
+
+class TauloopError(Exception):
+    """Base of every error that Tauloop raises on purpose; carries all problems found at once."""
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        """Keep the problems; the message lists them all."""
+        self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class DescriptionError(TauloopError):
+    """A machine file (or an imported model) is wrong."""
+
+
+class AssemblyError(TauloopError):
+    """The loops of a mechanism cannot be closed, or its mobility is not what the description needs."""
+
+
+class PoseError(TauloopError):
+    """A pose is out of reach or singular."""
+
+
+class InputError(TauloopError):
+    """Numbers given to a function have the wrong name, shape, unit or value."""
+
+
+class LogError(TauloopError):
+    """A measured log is damaged or lacks what is asked of it."""
+
+
+class IdentificationError(TauloopError):
+    """The data cannot support the identification that is asked of them."""
+
+
+class EngineError(TauloopError):
+    """An independent engine is missing or cannot represent the mechanism."""

@@ -1,0 +1,122 @@
+"""The loop equations of one machine as CasADi functions of the full coordinates, for assembly and its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from tauloop.equations.closure import ClosureRow, closure
+from tauloop.equations.newton_euler import transmission
+from tauloop.equations.topology import Topology, topology
+from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.values import Values
+from tauloop.functions.batch import evaluate_batch
+from tauloop.mechanism.model import Mechanism
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loops:
+    """Residuals and Jacobians of all loop equations at given parameter values.
+
+    Attributes:
+        mechanism: the machine, with its nominal parameter values.
+        topology: its coordinates.
+        names: name of every loop equation (c,).
+        elements: rod or joint of every loop equation.
+        is_length: whether each residual is in metres.
+        function: q -> (phi, K by columns).
+        acceleration: (q, v) -> bias k with K a = k.
+        transmission: matrix A (n_u, n_v) of actuator velocities.
+        length: characteristic length of the machine, m; it makes angles and lengths comparable.
+    """
+
+    mechanism: Mechanism
+    topology: Topology
+    names: tuple[str, ...]
+    elements: tuple[str, ...]
+    is_length: np.ndarray
+    function: ca.Function
+    acceleration: ca.Function
+    transmission: np.ndarray
+    length: float
+
+    def residuals(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals phi (N, c) and Jacobians K (N, c, n_v) at coordinates (N, n_q)."""
+        n, c = len(q), len(self.names)
+        if c == 0:
+            return np.zeros((n, 0)), np.zeros((n, 0, self.topology.n_v))
+        phi, K = evaluate_batch(self.function, [q], n)
+        return phi, K.reshape(n, self.topology.n_v, c).transpose(0, 2, 1)
+
+    def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Loop bias k (N, c): accelerations must satisfy K a = k."""
+        if not self.names:
+            return np.zeros((len(q), 0))
+        return evaluate_batch(self.acceleration, [q, v], len(q))[0]
+
+    @property
+    def row_scale(self) -> np.ndarray:
+        """Factors (c,) that make residuals pure numbers: 1/length for residuals in metres."""
+        return np.where(self.is_length, 1.0 / self.length, 1.0)
+
+    @property
+    def velocity_scale(self) -> np.ndarray:
+        """Unit displacement (n_v,) of every velocity: the characteristic length, or one radian."""
+        return np.where(self.topology.angular, 1.0, self.length)
+
+    def scaled(self, K: np.ndarray) -> np.ndarray:
+        """Jacobians made free of units."""
+        return np.asarray(self.row_scale[:, None] * K * self.velocity_scale)
+
+
+def nominal(mechanism: Mechanism, symbols: Mapping[str, Any] | None = None) -> Values:
+    """Nominal parameter values, with symbols in place of some."""
+    return Values({**mechanism.parameters.values, **(symbols or {})})
+
+
+def loops(mechanism: Mechanism) -> Loops:
+    """Build the loop functions of a machine at its nominal parameter values."""
+    shape = topology(mechanism)
+    values = nominal(mechanism)
+    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
+    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
+    rows = closure(mechanism, shape, values, motion)
+    phi, rate, acceleration = stacked(rows)
+    K = ca.jacobian(rate, v)
+    return Loops(
+        mechanism=mechanism,
+        topology=shape,
+        names=tuple(row.name for row in rows),
+        elements=tuple(row.element for row in rows),
+        is_length=np.array([row.is_length for row in rows], dtype=bool),
+        function=ca.Function("closure", [q], [ca.densify(phi), ca.densify(ca.vec(K))]),
+        acceleration=ca.Function("bias", [q, v], [ca.densify(-acceleration)]),
+        transmission=np.array(ca.DM(transmission(mechanism, shape, values)).full()),
+        length=characteristic_length(mechanism),
+    )
+
+
+def stacked(rows: tuple[ClosureRow, ...]) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Residuals, rates and accelerations of loop equations as columns (c,)."""
+    if not rows:
+        return ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1)
+    return (
+        ca.vertcat(*(row.residual for row in rows)),
+        ca.vertcat(*(row.rate for row in rows)),
+        ca.vertcat(*(row.acceleration for row in rows)),
+    )
+
+
+def characteristic_length(mechanism: Mechanism) -> float:
+    """A typical dimension of the machine, m: the median of its rod lengths and joint offsets that are not zero."""
+    lengths = [mechanism.value(rod.length) for rod in mechanism.rods if rod.length is not None]
+    lengths += [rod.telescope.reference for rod in mechanism.rods if rod.telescope is not None]
+    frames = [frame for joint in mechanism.joints for frame in (joint.parent, joint.child)]
+    frames += [frame for rod in mechanism.rods for frame in (rod.start, rod.end)]
+    lengths += [float(np.linalg.norm([mechanism.value(x) for x in frame.position])) for frame in frames]
+    lengths = [length for length in lengths if length > 1e-9]
+    return float(np.median(lengths)) if lengths else 1.0

@@ -1,0 +1,426 @@
+"""The Model bundle: every function of one assembled machine, on batches, with named and checked ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from tauloop.equations.dynamic_parameters import DynamicParameter, dynamic_parameters
+from tauloop.equations.topology import Topology
+from tauloop.errors import AssemblyError, InputError, Problem
+from tauloop.functions.assembly import Assembly, assemble
+from tauloop.functions.entry import Entry, actuator_entry, platform_entry
+from tauloop.functions.loops import loops
+from tauloop.functions.motion_programs import (
+    Machine,
+    embedding_program,
+    inverse_dynamics_program,
+    kinematics_program,
+    regressor_program,
+)
+from tauloop.functions.ports import Port, checked
+from tauloop.functions.position import SolvedBlock
+from tauloop.functions.program import Program
+from tauloop.functions.state import Forces, Health, State, health
+from tauloop.mechanism.expression import leaves
+from tauloop.mechanism.model import Mechanism
+
+#: Steps of the straight line in actuator space along which forward kinematics follows the reference pose.
+CONTINUATION_STEPS = 12
+#: Samples evaluated at once; bounds the memory of intermediate values.
+CHUNK = 8192
+
+
+class Model:
+    """An assembled machine and its functions. Made once per mechanism; constant afterwards.
+
+    Two entries give the same functions from different motions: `platform` (the independent coordinates) and
+    `actuators` (what encoders measure).
+    """
+
+    def __init__(self, mechanism: Mechanism, free: Iterable[str] = ()) -> None:
+        """Assemble the machine.
+
+        Args:
+            mechanism: the machine.
+            free: leaf parameters that stay arguments of every function; all others are baked in.
+
+        Raises:
+            AssemblyError: the loops do not close.
+            InputError: a free parameter does not exist.
+        """
+        self.mechanism = mechanism
+        names = tuple(free)
+        unknown = [name for name in names if name not in mechanism.parameters.names]
+        if unknown:
+            raise InputError(
+                Problem(where=name, what="is not a leaf parameter", remedy="see `tauloop show NAME --parameters`")
+                for name in unknown
+            )
+        self.assembly: Assembly = assemble(loops(mechanism))
+        self.topology: Topology = self.assembly.loops.topology
+        self.machine = Machine(
+            assembly=self.assembly, parameters=dynamic_parameters(mechanism, self.topology), free=names
+        )
+
+    @property
+    def parameters(self) -> tuple[DynamicParameter, ...]:
+        """Entries of pi, in which inverse dynamics is linear."""
+        return self.machine.parameters
+
+    @cached_property
+    def pi(self) -> np.ndarray:
+        """Nominal dynamic parameters (n_pi,), SI."""
+        return np.array([self.mechanism.value(p.expression) for p in self.parameters])
+
+    def ties(self, names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+        """How pi depends on leaf parameters: pi = T p + pi_0.
+
+        Args:
+            names: leaf parameters p; pi must be linear in them together.
+
+        Returns:
+            T (n_pi, n_p) and pi_0 (n_pi,), the rest at nominal values.
+
+        Raises:
+            InputError: pi is not linear in these parameters (such as a mass times a length, both free).
+        """
+        names = tuple(names)
+        touched = [i for i, p in enumerate(self.parameters) if leaves(p.expression) & set(names)]
+
+        def pi(values: np.ndarray) -> np.ndarray:
+            mechanism = self.mechanism.with_values(dict(zip(names, values, strict=True)))
+            result = np.zeros(len(self.parameters))
+            result[touched] = [mechanism.value(self.parameters[i].expression) for i in touched]
+            return result
+
+        zero = np.zeros(len(names))
+        origin = pi(zero)
+        T = np.stack([pi(row) - origin for row in np.eye(len(names))], axis=1)
+        probe = np.array([1.0 + 0.37 * i for i in range(len(names))])
+        deviation = np.abs(pi(probe) - (T @ probe + origin))
+        bad = np.flatnonzero(deviation > 1e-9 * (1.0 + np.abs(origin) + np.abs(T) @ probe))
+        if len(bad):
+            raise InputError(
+                Problem(
+                    where=self.parameters[i].name,
+                    what="is not linear in the chosen parameters "
+                    f"({', '.join(sorted(leaves(self.parameters[i].expression) & set(names)))})",
+                    remedy="fix one of them, or describe the inertia by its first and second moments",
+                )
+                for i in bad
+            )
+        untouched = np.array(self.pi)
+        untouched[touched] = 0.0
+        return T, origin + untouched
+
+    @cached_property
+    def platform(self) -> MotionFunctions:
+        """Functions of the motion of the independent (platform) coordinates."""
+        self._require_findings()
+        return MotionFunctions(self, platform_entry(self.assembly))
+
+    @cached_property
+    def actuators(self) -> MotionFunctions:
+        """Functions of the motion of the actuators."""
+        self._require_findings()
+        return MotionFunctions(self, actuator_entry(self.assembly))
+
+    def _require_findings(self) -> None:
+        if self.assembly.findings:
+            raise AssemblyError(self.assembly.findings)
+
+    def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names and units of a regressor's rows: "actuators" or "joints" (the driven coordinates)."""
+        shape = self.topology
+        if output == "joints":
+            driven = self.assembly.driven
+            return tuple(shape.velocity_names[i] for i in driven), tuple(
+                "N m" if shape.angular[i] else "N" for i in driven
+            )
+        position = actuator_entry(self.assembly).position
+        return position.columns, tuple("N m" if unit == "rad" else "N" for unit in position.units)
+
+    def platform_position(self, q: np.ndarray) -> np.ndarray:
+        """The platform entry's positions (N, n) at full coordinates (N, n_q)."""
+        return np.asarray(q[..., list(self.platform.entry.q)])
+
+    def actuator_position(self, q: np.ndarray) -> np.ndarray:
+        """Actuator positions p (N, n_u) at full coordinates (N, n_q)."""
+        shape = self.topology
+        driven = [i for i in self.assembly.driven]
+        return np.asarray(
+            q[..., [shape.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T
+        )
+
+    def forward_kinematics(self, position: object, start: object | None = None) -> State:
+        """Full coordinates from actuator positions, followed from an assembled start pose.
+
+        All samples walk together along straight lines in actuator space, from the start pose to their own positions,
+        and so stay on its assembly mode.
+
+        Args:
+            position: actuator positions (N, n_u), m or rad.
+            start: assembled coordinates (n_q,) to start from; the reference pose without it.
+
+        Raises:
+            PoseError: a loop does not close, or a pose is singular; which and by how much.
+        """
+        return self.actuators.follow(position, start)
+
+
+class MotionFunctions:
+    """All functions of one entry: the given motion in, everything else out."""
+
+    def __init__(self, model: Model, entry: Entry) -> None:
+        """Prepare; programs are built when first used."""
+        self._model = model
+        self.entry = entry
+        self._programs: dict[str, Program] = {}
+        self._blocks: tuple[SolvedBlock, ...] = ()
+
+    @property
+    def ports(self) -> dict[str, Port]:
+        """Ports of a motion: position, velocity, acceleration."""
+        return {
+            "position": self.entry.position,
+            "velocity": self.entry.velocity,
+            "acceleration": self.entry.acceleration,
+        }
+
+    @property
+    def blocks(self) -> tuple[SolvedBlock, ...]:
+        """How the position problem was sorted and is solved."""
+        self.program("kinematics_0")
+        return self._blocks
+
+    def program(self, name: str) -> Program:
+        """One of the programs: kinematics_0 (to 2), embedding, inverse_dynamics, regressor_actuators (_joints)."""
+        if name not in self._programs:
+            machine = self._model.machine
+            stem, _, detail = name.rpartition("_")
+            if stem == "kinematics":
+                program, self._blocks = kinematics_program(machine, self.entry, int(detail))
+            elif stem == "regressor":
+                program = regressor_program(machine, self.entry, detail)
+            else:
+                program = {"embedding": embedding_program, "inverse_dynamics": inverse_dynamics_program}[name](
+                    machine, self.entry
+                )
+            self._programs[name] = program
+        return self._programs[name]
+
+    def kinematics(
+        self,
+        position: object,
+        velocity: object | None = None,
+        acceleration: object | None = None,
+        *,
+        start: object | None = None,
+        theta: object | None = None,
+    ) -> State:
+        """All coordinates (and velocities, accelerations) of the extended space.
+
+        Args:
+            position: given positions (N, n) or (n,); columns as in `ports`.
+            velocity: given velocities, or None for positions only.
+            acceleration: given accelerations, or None.
+            start: start values (N, n_q) or (n_q,) for Newton blocks; the reference pose without it.
+            theta: free parameters (N, n_free) or (n_free,); nominal without it.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular: which loop, by how much.
+        """
+        arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        given = {name: value for name, value in arguments.items() if value is not None}
+        state, single = self._kinematics(given, start, theta)
+        state.health.require(self._model.assembly, f"{self.entry.name} motion")
+        return _single(state) if single else state
+
+    def _kinematics(self, given: dict[str, object], start: object | None, theta: object | None) -> tuple[State, bool]:
+        inputs, single, n = self._inputs(given, start, theta)
+        outputs, evidence = self._run(f"kinematics_{len(given) - 1}", inputs, n)
+        return self._state(outputs, evidence), single
+
+    def evaluate(
+        self, position: object, velocity: object, acceleration: object, *, start: object | None = None
+    ) -> State:
+        """As `kinematics`, but unreachable and singular samples are left to the caller, who reads `State.health`."""
+        given = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        state, single = self._kinematics(given, start, None)
+        return _single(state) if single else state
+
+    def follow(self, position: object, start: object | None = None) -> State:
+        """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
+        ports = {"position": self.entry.position}
+        arrays, single = checked(ports, {"position": position})
+        target = arrays["position"]
+        q = np.asarray(self._model.assembly.q if start is None else start, dtype=float)
+        origin = self._given_position(q)
+        current = np.broadcast_to(q, (len(target), len(q)))
+        for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:]:
+            state, _ = self._kinematics({"position": origin + fraction * (target - origin)}, current, None)
+            current = state.q
+        state.health.require(self._model.assembly, f"{self.entry.name} position")
+        return _single(state) if single else state
+
+    def _given_position(self, q: np.ndarray) -> np.ndarray:
+        if self.entry.name == "actuators":
+            return self._model.actuator_position(q)
+        return self._model.platform_position(q)
+
+    def inverse_dynamics(
+        self,
+        position: object,
+        velocity: object,
+        acceleration: object,
+        *,
+        start: object | None = None,
+        theta: object | None = None,
+    ) -> Forces:
+        """Actuator forces that the motion needs, by Newton-Euler and virtual work.
+
+        S u + K^T lambda = M a + h: gravity, inertia, rotors, friction and springs included.
+
+        Args:
+            position, velocity, acceleration: the given motion (N, n) or (n,), SI.
+            start: start values for Newton blocks.
+            theta: free parameters.
+
+        Returns:
+            Forces: u in N or N m, multipliers, and the full state.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+        Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
+        """
+        given = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        inputs, single, n = self._inputs(given, start, theta)
+        outputs, evidence = self._run("inverse_dynamics", inputs, n)
+        state = self._state(outputs, evidence)
+        state.health.require(self._model.assembly, f"{self.entry.name} motion")
+        loops = self._model.assembly.loops
+        pick = (lambda array: array[0]) if single else (lambda array: array)
+        return Forces(
+            actuator_names=tuple(actuator.name for actuator in self._model.mechanism.actuators),
+            closure_names=tuple(loops.names[i] for i in self._model.assembly.rows),
+            force=pick(outputs["force"]),
+            closure_force=pick(outputs["closure_force"]),
+            tree_force=pick(outputs["tree_force"]),
+            state=_single(state) if single else state,
+        )
+
+    def regressor(
+        self,
+        position: object,
+        velocity: object,
+        acceleration: object,
+        *,
+        output: str = "actuators",
+        start: object | None = None,
+        theta: object | None = None,
+    ) -> np.ndarray:
+        """Regressor Y (N, n_out, n_pi) with forces = Y pi.
+
+        Args:
+            position, velocity, acceleration: the given motion (N, n), SI.
+            output: "actuators" for actuator forces u, "joints" for forces on the driven coordinates (A^T u).
+            start: start values for Newton blocks.
+            theta: free parameters.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+        """
+        if output not in ("actuators", "joints"):
+            raise InputError(Problem(where="output", what=f"{output!r} is unknown", remedy="actuators or joints"))
+        given = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        inputs, single, n = self._inputs(given, start, theta)
+        outputs, evidence = self._run(f"regressor_{output}", inputs, n)
+        evidence.require(self._model.assembly, f"{self.entry.name} motion")
+        n_pi = len(self._model.parameters)
+        Y = outputs["regressor"].reshape(n, n_pi, -1).transpose(0, 2, 1)
+        return np.asarray(Y[0] if single else Y)
+
+    def embedding(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """Matrix G (N, n_v, m): velocities of all coordinates per unit of the given velocities."""
+        inputs, single, n = self._inputs({"position": position}, start, None)
+        inputs["velocity"] = np.zeros((n, self.entry.velocity.size))
+        outputs, evidence = self._run("embedding", inputs, n)
+        evidence.require(self._model.assembly, f"{self.entry.name} position")
+        G = outputs["G"].reshape(n, self.entry.velocity.size, -1).transpose(0, 2, 1)
+        return np.asarray(G[0] if single else G)
+
+    def actuator_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """Jacobian J (N, n_u, m): actuator velocities per unit of the given velocities."""
+        return np.asarray(self._model.assembly.loops.transmission @ self.embedding(position, start=start))
+
+    def _inputs(
+        self, given: dict[str, object], start: object | None, theta: object | None
+    ) -> tuple[dict[str, np.ndarray], bool, int]:
+        """Checked arrays of the motion, the start values and the free parameters."""
+        machine, shape = self._model.machine, self._model.topology
+        ports = {name: self.ports[name] for name in given}
+        arguments = dict(given)
+        if start is not None:
+            ports["start"] = Port(name="start", columns=shape.coordinate_names, units=("",) * shape.n_q)
+            arguments["start"] = start
+        if theta is not None:
+            ports["theta"] = Port(name="theta", columns=machine.free, units=("",) * len(machine.free))
+            arguments["theta"] = theta
+        inputs, single = checked(ports, arguments)
+        n = len(inputs["position"])
+        table = self._model.mechanism.parameters
+        nominal_theta = np.array([table[name].value for name in machine.free]).reshape(1, -1)
+        inputs.setdefault("start", np.broadcast_to(self._model.assembly.q, (n, shape.n_q)))
+        inputs.setdefault("theta", np.broadcast_to(nominal_theta, (n, len(machine.free))))
+        return inputs, single, n
+
+    def _run(self, name: str, inputs: dict[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], Health]:
+        """Run a program in chunks of samples, so that intermediate values stay small."""
+        program = self.program(name)
+        if n <= CHUNK:
+            outputs, evidence = program.run(inputs, n)
+            return outputs, health(evidence)
+        parts = []
+        for first in range(0, n, CHUNK):
+            chunk = {key: np.ascontiguousarray(array[first : first + CHUNK]) for key, array in inputs.items()}
+            outputs, evidence = program.run(chunk, min(CHUNK, n - first))
+            parts.append((outputs, health(evidence)))
+        joined = {key: np.concatenate([outputs[key] for outputs, _ in parts]) for key in parts[0][0]}
+        return joined, _joined([part for _, part in parts])
+
+    def _state(self, outputs: dict[str, np.ndarray], found: Health) -> State:
+        shape = self._model.topology
+        return State(
+            coordinate_names=shape.coordinate_names,
+            velocity_names=shape.velocity_names,
+            q=outputs["q"],
+            v=outputs.get("v"),
+            a=outputs.get("a"),
+            health=found,
+        )
+
+
+def _joined(parts: list[Health]) -> Health:
+    return Health(
+        condition=np.concatenate([part.condition for part in parts]),
+        gaps={key: np.concatenate([part.gaps[key] for part in parts]) for key in parts[0].gaps},
+        residuals={key: np.concatenate([part.residuals[key] for part in parts]) for key in parts[0].residuals},
+        iterations=np.concatenate([part.iterations for part in parts]),
+    )
+
+
+def _single(state: State) -> State:
+    return State(
+        coordinate_names=state.coordinate_names,
+        velocity_names=state.velocity_names,
+        q=state.q[0],
+        v=None if state.v is None else state.v[0],
+        a=None if state.a is None else state.a[0],
+        health=state.health,
+    )

@@ -1,0 +1,206 @@
+"""Programs of one machine: from a given motion to all coordinates, forces and regressors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from tauloop.equations.closure import closure
+from tauloop.equations.dynamic_parameters import DynamicParameter
+from tauloop.equations.newton_euler import transmission, tree_forces
+from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
+from tauloop.functions.assembly import Assembly
+from tauloop.functions.builder import ProgramBuilder
+from tauloop.functions.entry import Entry
+from tauloop.functions.loops import nominal, stacked
+from tauloop.functions.position import SolvedBlock, solve_positions
+from tauloop.functions.program import Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the programs of one machine are made from.
+
+    Attributes:
+        assembly: the assembled machine.
+        parameters: entries of pi.
+        free: names of the leaf parameters that stay symbols; all others are baked in.
+    """
+
+    assembly: Assembly
+    parameters: tuple[DynamicParameter, ...]
+    free: tuple[str, ...] = ()
+
+
+class _State:
+    """A program that has reached the full state (q, v, a), and the expressions of that state."""
+
+    def __init__(self, machine: Machine, entry: Entry, name: str, levels: int) -> None:
+        """Emit the kinematics: positions, then velocities and accelerations as far as `levels` (0 to 2) says."""
+        self.machine = machine
+        assembly = machine.assembly
+        self.mechanism, self.shape = assembly.loops.mechanism, assembly.loops.topology
+        self.builder = ProgramBuilder(name)
+        self.theta = self.builder.input("theta", len(machine.free))
+        self.values = nominal(
+            self.mechanism, {leaf: self.theta[i] for i, leaf in enumerate(machine.free)}
+        )
+        position = self.builder.input("position", entry.position.size)
+        start = self.builder.input("start", self.shape.n_q)
+        given = entry.given(position)
+        for i in _frozen_coordinates(assembly):
+            given.setdefault(i, ca.SX(float(assembly.q[i])))
+        self.configuration, self.blocks = solve_positions(
+            self.builder,
+            self.mechanism,
+            self.shape,
+            self.values,
+            assembly.rows,
+            given,
+            start,
+            assembly.q,
+            (self.theta, np.array([self.mechanism.parameters[leaf].value for leaf in machine.free])),
+        )
+        self.v, self.a = ca.SX(self.shape.n_v, 1), ca.SX(self.shape.n_v, 1)
+        self.K = ca.SX(0, self.shape.n_v)
+        if levels:
+            self._velocities(entry, levels)
+
+    def motion(self, v: ca.SX, a: ca.SX) -> TreeMotion:
+        return tree_motion(self.shape, self.values, self.configuration, v, a)
+
+    def _velocities(self, entry: Entry, levels: int) -> None:
+        assembly, n_v = self.machine.assembly, self.shape.n_v
+        rows = list(assembly.rows)
+        dependent = [i for i in range(n_v) if i not in entry.v and i not in assembly.frozen]
+        v = ca.SX.sym("v", n_v)
+        _, rate, _ = stacked(closure(self.mechanism, self.shape, self.values, self.motion(v, ca.SX(n_v, 1))))
+        self.K = ca.jacobian(rate[rows], v) if rows else self.K
+        self._solve_level(entry, self.v, self.builder.input("velocity", entry.velocity.size), None, dependent)
+        if levels < 2:
+            return
+        at_rest = ca.SX(n_v, 1)
+        _, _, bias = stacked(closure(self.mechanism, self.shape, self.values, self.motion(self.v, at_rest)))
+        acceleration = self.builder.input("acceleration", entry.velocity.size)
+        self._solve_level(entry, self.a, acceleration, bias[rows] if rows else None, dependent)
+
+    def _solve_level(
+        self, entry: Entry, full: ca.SX, given: ca.SX, bias: ca.SX | None, dependent: list[int]
+    ) -> None:
+        """Fill a vector over all velocities so that K x + bias = 0 with the given ones."""
+        full[list(entry.v)] = ca.DM(entry.to_v) @ given
+        if not dependent:
+            return
+        right = -(self.K @ full)
+        if bias is not None:
+            right = right - bias
+        full[dependent] = self.builder.solve(self.K[:, dependent], right, "loop velocities")
+
+
+def _frozen_coordinates(assembly: Assembly) -> tuple[int, ...]:
+    """Coordinates that belong to velocities which are zero in every motion."""
+    shape, frozen = assembly.loops.topology, set(assembly.frozen)
+    q = [shape.q_of_v[i] for i in assembly.frozen if shape.q_of_v[i] >= 0]
+    for q0, v0 in shape.quaternions:
+        if {v0, v0 + 1, v0 + 2} <= frozen:
+            q += range(q0, q0 + 4)
+    return tuple(q)
+
+
+def kinematics_program(machine: Machine, entry: Entry, levels: int) -> tuple[Program, tuple[SolvedBlock, ...]]:
+    """Program of all coordinates (and, by level, velocities and accelerations) from a given motion."""
+    state = _State(machine, entry, f"{entry.name}_kinematics_{levels}", levels)
+    outputs = {"q": state.configuration.q}
+    if levels > 0:
+        outputs["v"] = state.v
+    if levels > 1:
+        outputs["a"] = state.a
+    return state.builder.finish(outputs), state.blocks
+
+
+def embedding_program(machine: Machine, entry: Entry) -> Program:
+    """Program of G (n_v, m): velocities of all coordinates per unit of the given velocities, stored by columns."""
+    state = _State(machine, entry, f"{entry.name}_embedding", 1)
+    G = _embedding(state, entry)
+    return state.builder.finish({"q": state.configuration.q, "G": ca.vec(G)})
+
+
+def _embedding(state: _State, entry: Entry) -> ca.SX:
+    assembly, n_v = state.machine.assembly, state.shape.n_v
+    dependent = [i for i in range(n_v) if i not in entry.v and i not in assembly.frozen]
+    G = ca.SX(n_v, entry.velocity.size)
+    G[list(entry.v), :] = ca.DM(entry.to_v)
+    if dependent:
+        G[dependent, :] = state.builder.solve(state.K[:, dependent], -(state.K @ G), "embedding")
+    return G
+
+
+def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
+    """Program of actuator forces u and multipliers lambda: S u + K^T lambda = M a + h on the moving coordinates."""
+    state = _State(machine, entry, f"{entry.name}_inverse_dynamics", 2)
+    pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
+    tau = tree_forces(
+        state.mechanism,
+        state.shape,
+        state.values,
+        state.motion(state.v, state.a),
+        machine.parameters,
+        pi,
+    )
+    forces = state.builder.solve(_force_map(state), tau[_moving(machine.assembly)], "actuator forces")
+    n_u = len(state.mechanism.actuators)
+    return state.builder.finish(
+        {
+            "q": state.configuration.q,
+            "v": state.v,
+            "a": state.a,
+            "tree_force": tau,
+            "force": forces[:n_u],
+            "closure_force": forces[n_u:],
+        }
+    )
+
+
+def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
+    """Program of the regressor Y, stored by columns: forces = Y pi.
+
+    Args:
+        machine: the machine.
+        entry: the given motion.
+        output: "actuators" for actuator forces u (n_u rows), "joints" for the forces A^T u on the driven coordinates.
+    """
+    state = _State(machine, entry, f"{entry.name}_regressor_{output}", 2)
+    pi = ca.SX.sym("pi", len(machine.parameters))
+    tau = tree_forces(
+        state.mechanism,
+        state.shape,
+        state.values,
+        state.motion(state.v, state.a),
+        machine.parameters,
+        pi,
+    )
+    moving = _moving(machine.assembly)
+    n_u = len(state.mechanism.actuators)
+    Y_tree = ca.jacobian(tau[moving], pi)
+    if not machine.assembly.rows and output == "joints":
+        Y = Y_tree[[moving.index(i) for i in machine.assembly.driven], :]
+        return state.builder.finish({"regressor": ca.vec(Y)})
+    unit = ca.vertcat(ca.SX(ca.DM.eye(n_u)), ca.SX(len(moving) - n_u, n_u))
+    projection = state.builder.solve(_force_map(state).T, unit, "actuator forces").T
+    if output == "joints":
+        S = transmission(state.mechanism, state.shape, state.values).T
+        projection = S[list(machine.assembly.driven), :] @ projection
+    return state.builder.finish({"regressor": ca.vec(projection @ Y_tree)})
+
+
+def _moving(assembly: Assembly) -> list[int]:
+    return [i for i in range(assembly.loops.topology.n_v) if i not in assembly.frozen]
+
+
+def _force_map(state: _State) -> ca.SX:
+    """Matrix [S K^T] (n, n) of the moving coordinates."""
+    moving = _moving(state.machine.assembly)
+    S = transmission(state.mechanism, state.shape, state.values).T
+    return ca.horzcat(S[moving, :], state.K[:, moving].T)

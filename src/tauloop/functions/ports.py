@@ -1,0 +1,118 @@
+"""Named ports: names, units and shapes of what a function takes and gives, checked before any number is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+
+#: How many faulty places of one kind a message lists.
+LISTED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """One input or output of a function.
+
+    Attributes:
+        name: name of the port.
+        columns: name of every number of a sample.
+        units: unit of every number, SI.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    units: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Numbers per sample."""
+        return len(self.columns)
+
+
+def checked(ports: Mapping[str, Port], arguments: Mapping[str, object]) -> tuple[dict[str, np.ndarray], bool]:
+    """Arguments as arrays (N, n), after checking names, shapes, sample counts and finiteness.
+
+    Args:
+        ports: the ports that must be given, by name.
+        arguments: array-likes of shape (n,) for one sample or (N, n) for many; or mappings from column names.
+
+    Returns:
+        Contiguous float arrays (N, n), and whether a single sample was given.
+
+    Raises:
+        InputError: all problems at once.
+    """
+    problems: list[Problem] = []
+    for name in arguments:
+        if name not in ports:
+            problems.append(Problem(where=name, what="no such input", remedy=f"inputs are: {', '.join(ports)}"))
+    arrays: dict[str, np.ndarray] = {}
+    single = True
+    for name, port in ports.items():
+        if name not in arguments:
+            problems.append(
+                Problem(where=name, what="is missing", remedy=f"give {port.size} numbers: {', '.join(port.columns)}")
+            )
+            continue
+        array = _as_array(port, arguments[name], problems)
+        if array is not None:
+            single = single and array.ndim == 1
+            arrays[name] = np.atleast_2d(array)
+    counts = {array.shape[0] for array in arrays.values()} - {1}
+    if len(counts) > 1:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        problems.append(Problem(where="samples", what=f"inputs differ in their number of samples: {shapes}"))
+    if problems:
+        raise InputError(problems)
+    n = max((array.shape[0] for array in arrays.values()), default=1)
+    return {
+        name: np.ascontiguousarray(np.broadcast_to(array, (n, array.shape[1]))) for name, array in arrays.items()
+    }, single
+
+
+def _as_array(port: Port, argument: object, problems: list[Problem]) -> np.ndarray | None:
+    if isinstance(argument, Mapping):
+        unknown = [str(key) for key in argument if key not in port.columns]
+        missing = [column for column in port.columns if column not in argument]
+        if unknown or missing:
+            problems.append(
+                Problem(
+                    where=port.name,
+                    what="; ".join(
+                        text
+                        for text in (
+                            f"unknown columns {', '.join(unknown)}" if unknown else "",
+                            f"missing columns {', '.join(missing)}" if missing else "",
+                        )
+                        if text
+                    ),
+                    remedy=f"columns are: {', '.join(port.columns)}",
+                )
+            )
+            return None
+        argument = np.stack([np.asarray(argument[column], dtype=float) for column in port.columns], axis=-1)
+    try:
+        array = np.asarray(argument, dtype=float)
+    except (TypeError, ValueError) as error:
+        problems.append(Problem(where=port.name, what=f"is not an array of numbers: {error}"))
+        return None
+    if array.ndim not in (1, 2) or array.shape[-1] != port.size:
+        problems.append(
+            Problem(
+                where=port.name,
+                what=f"has shape {array.shape}, needs ({port.size},) or (N, {port.size})",
+                remedy=f"the numbers of a sample are: {', '.join(port.columns)}",
+            )
+        )
+        return None
+    bad = np.argwhere(~np.isfinite(np.atleast_2d(array)))
+    if len(bad):
+        places = ", ".join(f"sample {i} column {port.columns[j]}" for i, j in bad[:LISTED])
+        more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
+        problems.append(Problem(where=port.name, what=f"is not finite at {places}{more}"))
+        return None
+    return array

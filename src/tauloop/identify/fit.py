@@ -1,0 +1,285 @@
+"""Fit the base parameters to training data and judge them on held-out data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identify.base_parameters import BaseParameters, RankOptions, base_parameters
+from tauloop.identify.condense import condense
+from tauloop.identify.data import RegressionData
+from tauloop.identify.estimators import ROUNDING_SHARE, Estimate, Estimator
+from tauloop.identify.evaluation import OutputFit, evaluate
+from tauloop.identify.result import Identification
+from tauloop.result import Evidence, plain, provenance
+
+#: Held-out samples that are exact copies of training samples, at most this share: more is the same record twice.
+LARGEST_COPIED_SHARE = 0.05
+#: Base parameters with a larger standard deviation, as a share of the value, are counted as uncertain.
+UNCERTAIN_SHARE = 0.3
+
+
+def fit(
+    training: RegressionData,
+    held_out: RegressionData | None,
+    estimator: Estimator,
+    *,
+    rank: RankOptions | None = None,
+    base: BaseParameters | None = None,
+) -> Identification:
+    """Identify the base parameters.
+
+    Args:
+        training: samples to estimate from.
+        held_out: samples to judge by, of the same machine and outputs; None says that there are none.
+        estimator: `OrdinaryLeastSquares()` or `WeightedLeastSquares(reweightings=3)`.
+        rank: how the rank is decided.
+        base: base parameters that are known already (from another motion, or from random states); found from the
+            training data when not given.
+
+    Raises:
+        IdentificationError: the data cannot support the identification; with all problems found.
+    """
+    problems = _constant(training) + (_held_out_problems(training, held_out) if held_out is not None else [])
+    if base is not None and base.parameters != training.unknowns:
+        problems.append(
+            Problem(
+                where="base",
+                what=f"is of {len(base.parameters)} other parameters than the {len(training.unknowns)} unknowns",
+                remedy="find the base parameters with the names and ties of the training data",
+            )
+        )
+    if problems:
+        raise IdentificationError(problems)
+    triangles = condense(training)
+    size = len(training.unknowns)
+    if base is None:
+        base = base_parameters(triangles[:, :, :-1], training.unknowns, training.unknown_units, rank)
+    condition, condition_si = _conditions(base, triangles)
+    estimate = estimator.estimate(triangles[:, :, [*base.independent, size]], len(training))
+    _refuse_undetermined(base, estimate, condition)
+    ties = training.ties
+    unknowns = base.spread(estimate.values)
+    parameters = unknowns if ties is None else ties.expand(unknowns)
+    scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out) if data is not None], axis=0)
+    training_fit = _judge("training", training, parameters, scale)
+    held_out_fit = _judge("held-out", held_out, parameters, scale) if held_out is not None else ()
+    optimality = _optimality(training, triangles, base, estimate, parameters)
+    evidence = _evidence(base, condition, estimate, optimality, training_fit)
+    if held_out is not None:
+        evidence += _held_out_evidence(base, held_out, training_fit, held_out_fit)
+    return Identification(
+        base=base,
+        condition=condition,
+        condition_si=condition_si,
+        estimate=estimate,
+        estimator=estimator,
+        training=training_fit,
+        held_out=held_out_fit,
+        parameters=parameters,
+        regressor_parameters=training.parameters,
+        outputs=training.outputs,
+        measured=np.asarray(training.measured),
+        evidence=evidence,
+        provenance=provenance(
+            packages=("numpy", "scipy"),
+            options={"estimator": {"name": type(estimator).__name__, **plain(estimator)}, "rank": plain(base.options)},
+            inputs={
+                "training_samples": len(training),
+                "held_out_samples": 0 if held_out is None else len(held_out),
+                "outputs": training.outputs,
+                "measured_outputs": [fit.output for fit in training_fit],
+                "regressor_columns": len(training.parameters),
+                "unknowns": size,
+            },
+        ),
+    )
+
+
+def _judge(where: str, data: RegressionData, parameters: np.ndarray, scale: np.ndarray) -> tuple[OutputFit, ...]:
+    kept = data.kept
+    return evaluate(
+        data.forces[:, kept],
+        (data.regressor @ parameters)[:, kept],
+        [data.outputs[k] for k in kept],
+        [data.output_units[k] for k in kept],
+        scale=scale[kept],
+        where=where,
+    )
+
+
+def _constant(data: RegressionData) -> list[Problem]:
+    """A problem where every sample is the same."""
+    if len(data) > 1 and any(np.ptp(data.regressor[:, k], axis=0).any() for k in data.kept):
+        return []
+    return [
+        Problem(
+            where="training",
+            what=f"the regressor is the same in all {len(data)} samples: nothing moves",
+            remedy="record a motion that excites all axes, with changing speeds and accelerations",
+        )
+    ]
+
+
+def _held_out_problems(training: RegressionData, held_out: RegressionData) -> list[Problem]:
+    """Problems of held-out data that are of another kind than the training data, or the same."""
+    problems = [
+        Problem(where=f"held-out {what}", what="differ from those of the training data", remedy="prepare both alike")
+        for what in ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
+        if getattr(training, what) != getattr(held_out, what)
+    ]
+    if not np.array_equal(np.asarray(training.measured), np.asarray(held_out.measured)):
+        problems.append(
+            Problem(where="held-out measured", what="other outputs are measured", remedy="measure the same outputs")
+        )
+    if problems:
+        return problems
+    copied = _copied(training, held_out)
+    if copied > LARGEST_COPIED_SHARE * len(held_out):
+        problems.append(
+            Problem(
+                where="held-out",
+                what=f"{copied} of {len(held_out)} samples are copies of training samples",
+                remedy="judge by samples that were kept out of the training data, such as split(data, 0.7)",
+            )
+        )
+    return problems
+
+
+def _copied(training: RegressionData, held_out: RegressionData) -> int:
+    """How many held-out samples occur in the training data, to the last bit of the forces and one regressor column."""
+    kept = training.kept
+    # The column that differs most from sample to sample tells samples apart even where forces are quantised.
+    column = int(np.argmax(np.ptp(training.regressor[:, kept[0]], axis=0)))
+
+    def keys(data: RegressionData) -> np.ndarray:
+        values = np.ascontiguousarray(np.hstack([data.forces[:, kept], data.regressor[:, kept, column]]))
+        rows: np.ndarray = values.view(np.dtype((np.void, values.itemsize * values.shape[1]))).ravel()
+        return rows
+
+    return int(np.isin(keys(held_out), keys(training)).sum())
+
+
+def _conditions(base: BaseParameters, triangles: np.ndarray) -> tuple[float, float]:
+    """Condition numbers of the base regressor on the training data: with unit-norm columns, and in SI.
+
+    Raises:
+        IdentificationError: base parameters that were given are not all excited by these data.
+    """
+    triangle = np.asarray(np.linalg.qr(triangles[:, :, base.independent].reshape(-1, base.rank), mode="r"))
+    norms = np.linalg.norm(triangle, axis=0)
+    _, sizes, directions = np.linalg.svd(triangle / np.where(norms > 0.0, norms, 1.0))
+    if sizes[-1] <= base.options.tolerance * sizes[0]:
+        weakest = np.abs(directions[-1])
+        names = [base.base[i].short_name() for i in np.argsort(-weakest)[:4] if weakest[i] > 0.1]
+        raise IdentificationError(
+            Problem(
+                where="training",
+                what=f"the data do not tell apart all {base.rank} base parameters that were given: the smallest "
+                f"singular value with unit-norm columns is {sizes[-1] / sizes[0]:.3g} of the largest, in "
+                f"{'; '.join(names)}",
+                remedy="record a motion that excites these, or find the base parameters from the training data",
+            )
+        )
+    return float(sizes[0] / sizes[-1]), float(np.linalg.cond(triangle))
+
+
+def _refuse_undetermined(base: BaseParameters, estimate: Estimate, condition: float) -> None:
+    """Refuse an estimate in which no parameter is known even to its own size."""
+    deviations, sizes = estimate.standard_deviations, np.abs(estimate.values)
+    if np.any(deviations <= sizes):
+        return
+    shares = 100.0 * deviations / np.maximum(sizes, np.finfo(float).eps * deviations)
+    best = int(np.argmin(shares))
+    raise IdentificationError(
+        Problem(
+            where="training",
+            what=f"no base parameter is determined: the best, {base.base[best].short_name()}, has a standard deviation "
+            f"of {shares[best]:.3g} % of its value (condition number {condition:.3g} with unit-norm columns)",
+            remedy="record a motion that excites more, and check the units, signs and order of the force columns",
+        )
+    )
+
+
+def _optimality(
+    data: RegressionData, triangles: np.ndarray, base: BaseParameters, estimate: Estimate, parameters: np.ndarray
+) -> float:
+    """Largest |y_j^T W^2 e| / (|W y_j| |W f|) over the base columns: zero at a least-squares solution.
+
+    The residual e and its products are taken from the samples themselves, not from their condensed form.
+    """
+    product = np.zeros(len(data.parameters))
+    for k, weight in zip(data.kept, estimate.weights, strict=True):
+        regressor = data.regressor[:, k]
+        product += (weight**2 * (data.forces[:, k] - regressor @ parameters)) @ regressor
+    if data.ties is not None:
+        product = product @ data.ties.matrix
+    norms = np.linalg.norm(estimate.weights[:, None, None] * triangles, axis=(0, 1))
+    return float(np.max(np.abs(product[base.independent]) / (norms[base.independent] * norms[-1])))
+
+
+def _evidence(
+    base: BaseParameters, condition: float, estimate: Estimate, optimality: float, training: tuple[OutputFit, ...]
+) -> tuple[Evidence, ...]:
+    correlation = max((fit.residual_correlation or 0.0) for fit in training)
+    uncertain = np.sum(estimate.standard_deviations > UNCERTAIN_SHARE * np.abs(estimate.values))
+    return (
+        Evidence(
+            name="gap at the rank (unit-norm columns)",
+            value=base.gap,
+            lower=1e3,
+            advice="the rank is not beyond doubt: record a motion that excites more, or compare other tolerances",
+        ),
+        Evidence(
+            name="singular values above the tolerance, less the rank",
+            value=float(np.sum(base.singular_values > base.options.tolerance * base.singular_values[0]) - base.rank),
+            lower=0.0,
+            upper=0.0,
+            advice="two routes to the rank disagree: compare other tolerances",
+        ),
+        Evidence(
+            name="condition number of the base regressor (unit-norm columns)",
+            value=condition,
+            upper=1e4,
+            advice="some base parameters are hardly excited: record a motion that excites more",
+        ),
+        Evidence(
+            name="largest cosine between the weighted residual and a base column",
+            value=optimality,
+            upper=1e-8,
+            advice="the least-squares solution is inexact: the regressor is too ill conditioned",
+        ),
+        Evidence(
+            name=f"base parameters with a standard deviation above {100 * UNCERTAIN_SHARE:.0f} %",
+            value=float(uncertain),
+            unit=f"of {base.rank}",
+        ),
+        Evidence(
+            name="factor of all standard deviations if the residuals' correlation from sample to sample is counted",
+            value=float(np.sqrt((1.0 + correlation) / (1.0 - correlation))),
+        ),
+    )
+
+
+def _held_out_evidence(
+    base: BaseParameters, data: RegressionData, training: tuple[OutputFit, ...], held_out: tuple[OutputFit, ...]
+) -> tuple[Evidence, ...]:
+    regressor = condense(data)[:, :, :-1]
+    ratios = [
+        judged.rmse / max(fit.rmse, ROUNDING_SHARE * fit.scale)
+        for fit, judged in zip(training, held_out, strict=True)
+    ]
+    return (
+        Evidence(
+            name="misfit of the regrouping on the held-out data, largest of all columns",
+            value=base.mismatch(regressor.reshape(-1, regressor.shape[-1])),
+            upper=1e-6,
+            advice="the training motion hides parameters that act in the held-out one: train on more excitation",
+        ),
+        Evidence(
+            name="largest ratio of RMSE on the held-out data to that on the training data",
+            value=max(ratios),
+            upper=3.0,
+            advice="the model does not carry over to new motions: train on more excitation, or model what is missing",
+        ),
+    )

@@ -1,0 +1,123 @@
+"""From a measured log to regression data: prepare the motion, close the loops, make the regressor, decimate both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import xarray as xr
+
+from tauloop.errors import LogError, Problem
+from tauloop.functions import Model
+from tauloop.identify.data import RegressionData, Ties
+from tauloop.logs import Preparation, channels, decimate, prepare, samples
+from tauloop.logs.channels import TIME
+
+#: Groups of leaf parameters that identification may estimate from forces.
+DYNAMIC_GROUPS = ("inertia", "friction", "drive", "spring")
+
+
+def dynamic_leaves(model: Model) -> tuple[str, ...]:
+    """Leaf parameters of the machine file that forces depend on linearly: inertia, friction, drives, springs."""
+    return tuple(p.name for p in model.mechanism.parameters if p.group in DYNAMIC_GROUPS)
+
+
+def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
+    """Ties of the regressor's columns to leaf parameters of the machine file; all other leaves keep their values.
+
+    Args:
+        model: the machine.
+        names: leaf parameters to identify; all of `dynamic_leaves` without it.
+
+    Raises:
+        InputError: forces are not linear in these parameters together.
+    """
+    chosen = dynamic_leaves(model) if names is None else tuple(names)
+    matrix, offset = model.ties(chosen)
+    units = tuple(model.mechanism.parameters[name].unit for name in chosen)
+    return Ties(matrix=matrix, offset=offset, parameters=chosen, units=units)
+
+
+def regression_data(
+    model: Model,
+    log: xr.Dataset,
+    preparation: Preparation,
+    *,
+    output: str = "actuators",
+    ties: Ties | None = None,
+) -> RegressionData:
+    """Regressor and forces of a log whose channels are named after the machine's actuators.
+
+    Positions are filtered and differentiated; loops are closed by forward kinematics along the log; the regressor and
+    the forces are decimated alike.
+
+    Args:
+        model: the machine.
+        log: positions of all actuators, and forces of some or all of them.
+        preparation: filtering, trimming, decimation.
+        output: "actuators": one equation per actuator force; "joints": one per driven coordinate (forces A^T u), for
+            which all forces must be measured.
+        ties: relations between the parameters, such as `leaf_ties(model)`.
+
+    Raises:
+        LogError: channels are missing.
+        PoseError: the log leaves the workspace of the described machine.
+    """
+    names = tuple(actuator.name for actuator in model.mechanism.actuators)
+    _require_channels(log, names, output)
+    prepared = prepare(log, preparation)
+    position, velocity, acceleration = (samples(prepared, kind, names) for kind in ("position", "velocity", "acceleration"))
+    start = model.forward_kinematics(position).q if model.assembly.rows else None
+    regressor = model.actuators.regressor(position, velocity, acceleration, output=output, start=start)
+    measured_names = [name for name in names if name in channels(prepared, "force")]
+    measured = np.array([name in measured_names for name in names])
+    forces = np.zeros((len(position), len(names)))
+    forces[:, measured] = samples(prepared, "force", measured_names)
+    outputs, units = model.output_ports(output)
+    if output == "joints":
+        driven = list(model.assembly.driven)
+        forces = forces @ model.assembly.loops.transmission[:, driven]
+        measured = np.ones(len(driven), dtype=bool)
+    time = prepared[TIME].to_numpy()
+    factor = preparation.decimation
+    if factor > 1:
+        shape = regressor.shape
+        regressor = decimate(regressor.reshape(shape[0], -1), factor).reshape(-1, *shape[1:])
+        forces = decimate(forces, factor)
+        time = time[::factor][: len(forces)]
+    return RegressionData(
+        regressor=regressor,
+        forces=forces,
+        parameters=tuple(p.name for p in model.parameters),
+        parameter_units=tuple(p.unit for p in model.parameters),
+        outputs=outputs,
+        output_units=units,
+        time=time,
+        measured=measured,
+        ties=ties,
+    )
+
+
+def _require_channels(log: xr.Dataset, names: tuple[str, ...], output: str) -> None:
+    problems = [
+        Problem(
+            where=f"position.{name}",
+            what=f"the log has no position of the actuator {name}; it has {', '.join(channels(log, 'position')) or 'none'}",
+            remedy="map a column to it: all actuator positions are needed to place the machine",
+        )
+        for name in names
+        if name not in channels(log, "position")
+    ]
+    forces = channels(log, "force")
+    missing = [name for name in names if name not in forces]
+    if len(missing) == len(names) or (output == "joints" and missing):
+        problems.append(
+            Problem(
+                where="force",
+                what=f"the log has no force of {', '.join(missing)}; it has {', '.join(forces) or 'none'}",
+                remedy="map columns to the actuators' names"
+                + ("; joint forces need those of all actuators" if output == "joints" else ""),
+            )
+        )
+    if problems:
+        raise LogError(problems)

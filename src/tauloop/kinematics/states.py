@@ -1,0 +1,75 @@
+"""Random states on the loops' manifold: assembled positions with consistent velocities and accelerations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.functions import Model
+from tauloop.functions.assembly import random_walk
+
+#: Walks run side by side when many states are wanted.
+PARALLEL_WALKS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomStates:
+    """States (N, ...) that satisfy phi = 0, K v = 0 and K a = k.
+
+    Attributes:
+        q, v, a: coordinates (N, n_q), velocities and accelerations (N, n_v).
+        position, velocity, acceleration: the same motion at the platform's entry.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+
+
+def random_states(
+    model: Model,
+    n: int,
+    rng: np.random.Generator,
+    *,
+    step: float = 0.05,
+    speed: float = 1.0,
+    condition: float = 1e3,
+) -> RandomStates:
+    """Random states reached by walks from the reference pose, within limits and away from singularities.
+
+    Args:
+        model: the machine.
+        n: number of states.
+        rng: source of randomness.
+        step: length of a step of the walk, rad or characteristic lengths.
+        speed: standard deviation of velocities and accelerations, rad/s or characteristic lengths per second.
+        condition: largest condition number of the linear blocks that is accepted.
+    """
+    assembly = model.assembly
+    steps = -(-2 * n // PARALLEL_WALKS) + 2
+    q = random_walk(assembly.loops, assembly.q[None, :], rng, walks=PARALLEL_WALKS, steps=steps, step=step)
+    entry = model.platform.entry
+    scale = assembly.loops.velocity_scale[list(entry.v)]
+    q = q[rng.permutation(len(q))]
+    velocity = rng.normal(size=(len(q), len(entry.v))) * scale * speed
+    acceleration = rng.normal(size=(len(q), len(entry.v))) * scale * speed
+    position = model.platform_position(q)
+    state = model.platform.evaluate(position, velocity, acceleration, start=q)
+    good = state.health.is_reached & (state.health.condition < condition)
+    good &= np.abs(state.q - q).max(axis=1) < 1e-6  # the closed forms' branch is the walk's
+    chosen = np.flatnonzero(good)[:n]
+    if len(chosen) == 0:
+        chosen = np.zeros(1, dtype=int)
+    chosen = np.resize(chosen, n)
+    return RandomStates(
+        q=state.q[chosen],
+        v=np.asarray(state.v)[chosen],
+        a=np.asarray(state.a)[chosen],
+        position=position[chosen],
+        velocity=velocity[chosen],
+        acceleration=acceleration[chosen],
+    )

@@ -1,0 +1,241 @@
+"""Reading measured logs: columns of files become named channels in SI units over one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from tauloop.errors import LogError
+from tauloop.logs.channels import TIME, Channel, build_log, did_you_mean
+from tauloop.logs.findings import Findings
+from tauloop.logs.scales import Scale, find_scale
+from tauloop.logs.tables import Table, open_table
+from tauloop.logs.timing import check_same_time, check_time
+
+_SAMPLE_RATE = "give `sample_rate` in Hz, or name a time column: LogFile(time='t')"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile:
+    """One file of a recording and what its columns mean.
+
+    Attributes:
+        path: ``.csv``, ``.csv.gz``, ``.parquet`` or ``.mat`` (up to version 7).
+        columns: quantity -> channel -> column, such as ``{"position": {"motor_1": "Joint_1"}}``; the quantities
+            position, velocity, acceleration and force have their units checked, others may have any name. None: the
+            file's own names are of the form ``quantity.channel``, as `write_log` writes them.
+        units: unit by column or by quantity (the column wins); it wins over a unit in the header, ``q1 [deg]``. It may
+            carry a factor: ``"0.0523 N m"`` says that one in the file is 0.0523 N m, ``"-1 rad"`` turns a sign.
+        time: name of the column of time stamps.
+    """
+
+    path: str | Path
+    columns: Mapping[str, Mapping[str, str]] | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
+    time: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """One column that is wanted: what it holds and where it stands."""
+
+    quantity: str
+    channel: str
+    column: int
+    scale: Scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What one file gave."""
+
+    table: Table
+    count: int
+    signals: tuple[Channel, ...]
+    time_column: str = ""
+    time: np.ndarray | None = None
+
+
+def read_log(*files: LogFile | str | Path, sample_rate: float | None = None) -> xr.Dataset:
+    """Read one recording from one or several files, merged row by row.
+
+    Args:
+        files: the files with their columns; a bare path is a file whose names are ``quantity.channel``.
+        sample_rate: samples per second, Hz, where no file has a time column; time then starts at zero.
+
+    Returns:
+        The log: one variable per channel in SI units (see `tauloop.logs.channels`).
+
+    Raises:
+        LogError: everything that is wrong, each with file, line (or row) and column: missing columns, NaN, text, rows
+            of the wrong length, time stamps that repeat, go back or leave gaps, counts that differ between files,
+            units that are missing or unknown.
+    """
+    findings = Findings()
+    sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
+    parts = [part for source in sources if (part := _read_part(source, findings)) is not None]
+    if not sources:
+        findings.add("arguments", where="files", what="no file was given", remedy="give at least one")
+    _check_channels(parts, findings)
+    _check_counts(parts, findings)
+    time = _time_axis(parts, sample_rate, complete=len(parts) == len(sources), findings=findings)
+    findings.raise_if_any()
+    return build_log(time, [signal for part in parts for signal in part.signals])
+
+
+def _read_part(source: LogFile, findings: Findings) -> _Part | None:
+    """What the file holds of what is wanted; None when something about it is wrong."""
+    try:
+        table = open_table(source.path)
+    except LogError as error:
+        findings.include(error.problems)
+        return None
+    before = findings.total
+    choices = _choices(source, table, findings)
+    if not choices:
+        return None
+    values = table.numbers([choice.column for choice in choices], findings)
+    if findings.total > before:
+        return None
+    signals, time, time_column = [], None, ""
+    for choice, column in zip(choices, np.ascontiguousarray(values.T), strict=True):
+        label = table.names[choice.column]
+        if choice.quantity == TIME:
+            time, time_column = column * choice.scale.factor, label
+            check_time(table, label, time, findings)
+        else:
+            signals.append(
+                Channel(
+                    quantity=choice.quantity,
+                    channel=choice.channel,
+                    values=column * choice.scale.factor,
+                    unit=choice.scale.unit,
+                    source=f"{table.file}: {label}",
+                )
+            )
+    return _Part(table=table, count=len(values), signals=tuple(signals), time_column=time_column, time=time)
+
+
+def _choices(source: LogFile, table: Table, findings: Findings) -> list[_Choice]:
+    wanted = _wanted(source, table, findings)
+    choices = []
+    for quantity, channel, name in wanted:
+        column = _column(name, table, findings)
+        if column is None:
+            continue
+        unit = source.units.get(name, source.units.get(table.names[column], source.units.get(quantity)))
+        scale = find_scale(quantity, table.units[column] if unit is None else unit, table, column, findings)
+        if scale is not None:
+            choices.append(_Choice(quantity=quantity, channel=channel, column=column, scale=scale))
+    known = {*table.names, *(f"{n} [{u}]" for n, u in zip(table.names, table.units, strict=True))}
+    known |= {quantity for quantity, _, _ in wanted}
+    for key in source.units:
+        if key not in known:
+            findings.add(
+                "units for nothing",
+                where=f"units[{key!r}]",
+                what="neither a column of the file nor a quantity that is read from it",
+                remedy=did_you_mean(key, known) or "remove it",
+                file=table.file,
+            )
+    return choices
+
+
+def _wanted(source: LogFile, table: Table, findings: Findings) -> list[tuple[str, str, str]]:
+    """Quantity, channel and column name of everything to be read, time included."""
+    if source.columns is not None:
+        wanted = [(q, channel, name) for q, group in source.columns.items() for channel, name in group.items()]
+        own_time = None
+    else:
+        wanted = [(*name.split(".", 1), name) for name in table.names if all(name.partition("."))]
+        own_time = TIME if TIME in table.names else None
+    if not wanted:
+        findings.add(
+            "columns that are missing",
+            where="columns",
+            what=f"nothing to read: the file has {_listed(table.names)}",
+            remedy="say what they are: LogFile(columns={'position': {'motor': 'its column'}})",
+            file=table.file,
+        )
+    time = source.time or own_time
+    return wanted + ([(TIME, "", time)] if time is not None else [])
+
+
+def _column(name: str, table: Table, findings: Findings) -> int | None:
+    headers = [f"{n} [{u}]" for n, u in zip(table.names, table.units, strict=True)]
+    places = [k for k, (n, h) in enumerate(zip(table.names, headers, strict=True)) if name in (n, h)]
+    if len(places) == 1:
+        return places[0]
+    where = f"column {name!r}"
+    if places:
+        findings.add(
+            "columns of one name",
+            where=where,
+            what=f"{len(places)} columns of the file have this name (numbers {', '.join(str(k + 1) for k in places)})",
+            remedy="rename them in the file",
+            file=table.file,
+        )
+    else:
+        findings.add(
+            "columns that are missing",
+            where=where,
+            what=f"not in the file, which has {_listed(table.names)}",
+            remedy=did_you_mean(name, table.names) or "correct the name in `columns`",
+            file=table.file,
+        )
+    return None
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def _check_channels(parts: list[_Part], findings: Findings) -> None:
+    first: dict[str, str] = {}
+    for part in parts:
+        for signal in part.signals:
+            if signal.name in first:
+                findings.add(
+                    "channels given twice",
+                    where=signal.name,
+                    what=f"read from {first[signal.name]} and again from {signal.source}",
+                    remedy="map it once",
+                    file=part.table.file,
+                )
+            first.setdefault(signal.name, signal.source)
+
+
+def _check_counts(parts: list[_Part], findings: Findings) -> None:
+    for part in parts[1:]:
+        if part.count != parts[0].count:
+            findings.add(
+                "counts that differ",
+                where="rows",
+                what=f"{part.count} samples where {parts[0].table.file} has {parts[0].count}",
+                remedy="the files are not of one recording, or one was cut: cut both to the same samples",
+                file=part.table.file,
+            )
+
+
+def _time_axis(parts: list[_Part], sample_rate: float | None, *, complete: bool, findings: Findings) -> np.ndarray:
+    """Time stamps (N,) of the first file that has them, or counted from the sample rate."""
+    timed = [part for part in parts if part.time is not None]
+    if sample_rate is not None and not (np.isfinite(sample_rate) and sample_rate > 0.0):
+        what = f"{sample_rate} Hz is not a rate"
+        findings.add("arguments", where="sample_rate", what=what, remedy="give samples per second, above zero")
+    elif sample_rate is not None and timed:
+        what = f"given beside the time column {timed[0].time_column!r} of {timed[0].table.file}"
+        findings.add("arguments", where="sample_rate", what=what, remedy="give one of the two")
+    elif sample_rate is not None and parts:
+        return np.arange(parts[0].count) / sample_rate
+    elif sample_rate is None and not timed and complete:
+        findings.add("arguments", where="time", what="neither a time column nor a sample rate", remedy=_SAMPLE_RATE)
+    for part in timed[1:]:
+        assert part.time is not None and timed[0].time is not None
+        if part.count == timed[0].count:
+            check_same_time(part.table, part.time_column, part.time, timed[0].table, timed[0].time, findings)
+    return timed[0].time if timed and timed[0].time is not None else np.empty(0)

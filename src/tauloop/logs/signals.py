@@ -1,0 +1,237 @@
+"""From measured positions to signals for identification: zero-phase filter, derivatives, trimming, decimation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import scipy.signal
+import scipy.sparse
+import xarray as xr
+
+from tauloop.errors import InputError, Problem
+from tauloop.logs.channels import TIME, Channel, build_log, channels, samples, units
+
+#: Time stamps may leave the even grid between the first and the last by this many periods: coarse clocks may, a
+#: changing rate may not.
+UNEVEN_PERIODS = 1.0
+#: Half length of the decimation filter in samples, per unit of the factor (as in `scipy.signal.decimate`).
+_HALF_LENGTH = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """How a log is made ready for identification.
+
+    Attributes:
+        cutoff: -3 dB frequency of one pass of the position filter, Hz; None leaves positions as they are.
+        order: order of the Butterworth filter; it runs forwards and backwards, so the attenuation is that of twice
+            the order and at the cutoff -6 dB.
+        trim: samples cut off at each end, where filter and differences suffer from the missing neighbours.
+        decimation: factor by which regressor and forces are decimated after the regressor is made (`decimate`).
+    """
+
+    cutoff: float | None
+    order: int = 4
+    trim: int = 0
+    decimation: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning for any log.
+
+        Raises:
+            InputError: a cutoff, order, trim or decimation out of range.
+        """
+        problems = []
+        if self.cutoff is not None and not (np.isfinite(self.cutoff) and self.cutoff > 0.0):
+            problems.append(Problem(where="cutoff", what=f"{self.cutoff} Hz is not a frequency", remedy="above zero"))
+        for name, least in (("order", 1), ("trim", 0), ("decimation", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                problems.append(Problem(where=name, what=f"must be a whole number of at least {least}, got {value}"))
+        if problems:
+            raise InputError(problems)
+
+
+def prepare(log: xr.Dataset, preparation: Preparation) -> xr.Dataset:
+    """Filter positions, derive velocities and accelerations, trim.
+
+    Velocities and accelerations are always derived from the positions; measured ones are left out. Other quantities
+    are trimmed only: they are neither filtered nor shifted. Nothing is decimated yet, because the regressor is not
+    linear in the motion: decimate its columns and the forces alike with `decimate`.
+
+    Args:
+        log: a log with positions, as of `read_log`.
+        preparation: what to do.
+
+    Returns:
+        A log with the quantities position, velocity, acceleration and whatever else was measured.
+
+    Raises:
+        InputError: cutoff above half the sampling rate, unevenly sampled, or too short.
+        LogError: no positions in the log.
+    """
+    position = samples(log, "position")
+    names = channels(log, "position")
+    time = log[TIME].to_numpy()
+    period = sample_period(log)
+    keep = slice(preparation.trim, len(time) - preparation.trim)
+    least = 2 * preparation.trim + max(3, _HALF_LENGTH * 2 * preparation.decimation + 1 if preparation.decimation > 1 else 0)
+    if len(time) < least:
+        raise InputError(
+            Problem(
+                where="log",
+                what=f"{len(time)} samples are too few: trimming {preparation.trim} at each end and decimating by "
+                f"{preparation.decimation} needs {least}",
+                remedy="record longer, or trim and decimate less",
+            )
+        )
+    if preparation.cutoff is not None:
+        position = butterworth(position, rate=1.0 / period, cutoff=preparation.cutoff, order=preparation.order)
+    velocity = central_differences(position, period)
+    acceleration = central_differences(velocity, period)
+    signals = []
+    for quantity, values, per in (("position", position, ""), ("velocity", velocity, "/s"), ("acceleration", acceleration, "/s^2")):
+        unit = units(log, "position")
+        signals += [
+            Channel(
+                quantity=quantity,
+                channel=name,
+                values=np.ascontiguousarray(values[keep, k]),
+                unit=unit[name] + per,
+                source=log[f"position.{name}"].attrs["source"],
+            )
+            for k, name in enumerate(names)
+        ]
+    signals += [
+        Channel(
+            quantity=v.attrs["quantity"],
+            channel=v.attrs["channel"],
+            values=v.to_numpy()[keep],
+            unit=v.attrs["unit"],
+            source=v.attrs["source"],
+        )
+        for v in log.data_vars.values()
+        if v.attrs["quantity"] not in ("position", "velocity", "acceleration")
+    ]
+    prepared = build_log(time[keep], signals)
+    return prepared.assign_attrs(preparation=asdict(preparation), period=period)
+
+
+def sample_period(log: xr.Dataset) -> float:
+    """Mean time between samples, s.
+
+    Raises:
+        InputError: fewer than two samples, or the stamps are not evenly spaced.
+    """
+    time = log[TIME].to_numpy()
+    if len(time) < 2:
+        raise InputError(Problem(where="log", what=f"{len(time)} samples have no sampling rate", remedy="record longer"))
+    period = (time[-1] - time[0]) / (len(time) - 1)
+    off = np.abs(time - time[0] - period * np.arange(len(time)))
+    worst = int(off.argmax())
+    if off[worst] > UNEVEN_PERIODS * period:
+        raise InputError(
+            Problem(
+                where="time",
+                what=f"not evenly sampled: at {time[worst]:.6g} s the stamp is {off[worst]:.3g} s off an even grid of "
+                f"{period:.6g} s",
+                remedy="resample the log evenly, or use a part with one sampling rate",
+            )
+        )
+    return float(period)
+
+
+def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.ndarray:
+    """Low-pass without phase shift: a Butterworth filter, forwards and backwards.
+
+    Second-order sections keep the numbers sound where the cutoff is a small part of the rate; the ends are extended by
+    odd reflection (`scipy.signal.sosfiltfilt`).
+
+    Args:
+        x: (N, ...) evenly spaced samples.
+        rate: samples per second, Hz.
+        cutoff: -3 dB frequency of one pass, Hz.
+        order: order of one pass.
+
+    Returns:
+        (N, ...) filtered samples.
+
+    Raises:
+        InputError: cutoff not below half the rate, or fewer samples than the filter reflects at its ends.
+    """
+    if not 0.0 < cutoff < 0.5 * rate:
+        raise InputError(
+            Problem(
+                where="cutoff",
+                what=f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz",
+                remedy="choose a lower cutoff, or None to leave positions as they are",
+            )
+        )
+    sections = scipy.signal.butter(order, cutoff, fs=rate, output="sos")
+    reflected = 3 * (order + 1)
+    if len(x) <= reflected:
+        raise InputError(
+            Problem(
+                where="log",
+                what=f"{len(x)} samples are too few for a filter of order {order}, which needs {reflected + 1}",
+                remedy="record longer",
+            )
+        )
+    return np.asarray(scipy.signal.sosfiltfilt(sections, x, axis=0, padlen=reflected))
+
+
+def central_differences(x: np.ndarray, period: float) -> np.ndarray:
+    """Time derivative by central differences, (x[k+1] - x[k-1]) / (2 T); of second order at the two ends too.
+
+    Args:
+        x: (N, ...) with N >= 3.
+        period: T, s.
+
+    Returns:
+        (N, ...).
+
+    Raises:
+        InputError: fewer than three samples.
+    """
+    if len(x) < 3:
+        what = f"{len(x)} samples are too few for central differences"
+        raise InputError(Problem(where="log", what=what, remedy="give at least 3"))
+    return np.asarray(np.gradient(x, period, axis=0, edge_order=2))
+
+
+def decimate(x: np.ndarray, factor: int) -> np.ndarray:
+    """Every `factor`-th sample after a zero-phase low-pass at half the new rate.
+
+    The filter is the one of ``scipy.signal.decimate(x, factor, ftype="fir", zero_phase=True)``: 20 factor + 1 taps of
+    a Hamming window, zeros beyond the ends. It is applied as one sparse matrix to all columns at once, computing only
+    the samples that are kept.
+
+    Args:
+        x: (N, ...) samples; any number of columns, such as a stacked regressor (N, outputs, parameters).
+        factor: 1 leaves everything as it is.
+
+    Returns:
+        (ceil(N / factor), ...); sample k belongs to the time of sample k * factor.
+
+    Raises:
+        InputError: the factor is below one, or there are fewer samples than taps.
+    """
+    if not isinstance(factor, int) or factor < 1:
+        what = f"must be a whole number of at least 1, got {factor}"
+        raise InputError(Problem(where="factor", what=what, remedy="1 means no decimation"))
+    if factor == 1:
+        return x
+    half = _HALF_LENGTH * factor
+    if len(x) < 2 * half + 1:
+        what = f"{len(x)} samples are too few to decimate by {factor}: the filter has {2 * half + 1} taps"
+        raise InputError(Problem(where="x", what=what, remedy="record longer or decimate less"))
+    taps = scipy.signal.firwin(2 * half + 1, 1.0 / factor, window="hamming")
+    count = -(-len(x) // factor)
+    columns = factor * np.arange(count)[:, np.newaxis] + np.arange(-half, half + 1)
+    inside = (columns >= 0) & (columns < len(x))
+    starts = np.concatenate(([0], np.cumsum(inside.sum(axis=1))))
+    band = scipy.sparse.csr_array(
+        (np.broadcast_to(taps, columns.shape)[inside], columns[inside], starts), shape=(count, len(x))
+    )
+    return np.asarray(band @ x.reshape(len(x), -1)).reshape(count, *x.shape[1:])

@@ -1,0 +1,351 @@
+"""Tables of numbers in files: CSV, Parquet and MAT behind one small interface; damaged files are explained."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import re
+import warnings
+import zlib
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import LogError, Problem
+from tauloop.logs.findings import LISTED_PER_KIND, Findings
+
+_HEADER = re.compile(r"(?P<name>.*?)\s*\[(?P<unit>[^\[\]]*)\]")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_DELIMITERS = (",", ";", "\t")
+_HDF5_SIGNATURE = b"\x89HDF"
+_KIND_NOT_FINITE = "numbers that are not finite"
+_NOT_FINITE = "the sensor or the recorder gave no value there; repair the log or leave these rows out"
+
+
+class Table(ABC):
+    """A file with named columns of numbers.
+
+    Attributes:
+        file: name for messages.
+        names: column names without units.
+        units: unit text of each column, empty where the file says none.
+    """
+
+    def __init__(self, file: str, headers: Sequence[str], *, brackets_are_units: bool) -> None:
+        """Take the headers; in CSV and Parquet ``q1 [deg]`` is the column q1 in degrees."""
+        self.file = file
+        matches = [_HEADER.fullmatch(header.strip()) if brackets_are_units else None for header in headers]
+        self.names = tuple(m["name"] if m else h.strip() for m, h in zip(matches, headers, strict=True))
+        self.units = tuple(m["unit"].strip() if m else "" for m in matches)
+
+    @abstractmethod
+    def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
+        """The chosen columns, (N, len(columns)); whatever is not a finite number goes to the findings."""
+
+    def line(self, row: int) -> int | None:
+        """Line of the file on which a row (counted from zero) stands; None where the file has no lines."""
+        return None
+
+    def _report_not_finite(self, values: np.ndarray, columns: Sequence[int], findings: Findings) -> None:
+        bad = np.argwhere(~np.isfinite(values))
+        for row, column in bad[:LISTED_PER_KIND]:
+            findings.add(
+                _KIND_NOT_FINITE,
+                where=f"column {self.names[columns[column]]!r}",
+                what=f"{values[row, column]} in row {row + 1} is not a finite number",
+                remedy=_NOT_FINITE,
+                file=self.file,
+            )
+        findings.count(_KIND_NOT_FINITE, self.file, more=len(bad[LISTED_PER_KIND:]))
+
+
+def open_table(path: str | Path) -> Table:
+    """Open a file by its ending: ``.csv``, ``.csv.gz``, ``.parquet`` or ``.mat``.
+
+    Raises:
+        LogError: the file is missing, empty, damaged, or of another kind.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise _refused(path.name, "there is no such file", f"check the path {path}")
+    if path.stat().st_size == 0:
+        raise _refused(path.name, "the file is empty (0 bytes)", "export the log again")
+    name = path.name.lower()
+    if name.endswith((".csv", ".csv.gz")):
+        return CsvTable(path)
+    if name.endswith(".parquet"):
+        return ParquetTable(path)
+    if name.endswith(".mat"):
+        return MatTable(path)
+    raise _refused(path.name, f"{path.suffix or 'no ending'}: not a known kind of log", "use .csv, .csv.gz, .parquet or .mat")
+
+
+def _refused(file: str, what: str, remedy: str, *, where: str = "", line: int | None = None) -> LogError:
+    return LogError(Problem(where=where, what=what, remedy=remedy, file=file, line=line))
+
+
+class CsvTable(Table):
+    """Text with one header row and comma, semicolon or tab between cells; lines above the header may start with #."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the bytes and the header.
+
+        Raises:
+            LogError: not a UTF-8 text with a row of column names and at least one sample.
+        """
+        self._data = _text_bytes(path)
+        self._delimiter = ","
+        self._skipped = 0
+        with self._stream() as stream:
+            header = next((line for line in iter(stream.readline, "") if self._is_header(line)), "")
+        if not header:
+            raise _refused(path.name, "the file has no header row", "export the log again")
+        self._delimiter = max(_DELIMITERS, key=header.count)
+        cells = next(csv.reader([header], delimiter=self._delimiter))
+        if all(_is_number(cell) for cell in cells):
+            raise _refused(
+                path.name,
+                f"the first row holds numbers ({', '.join(cells[:3])}), not column names",
+                "put a row of names above the samples, such as `t [s], q1 [deg]`",
+                where="header",
+                line=self._skipped,
+            )
+        super().__init__(path.name, cells, brackets_are_units=True)
+        if next(self._rows(), None) is None:
+            raise _refused(path.name, "the file has a header but no samples", "record or export the log again")
+
+    def _stream(self) -> io.TextIOWrapper:
+        return io.TextIOWrapper(io.BytesIO(self._data), encoding="utf-8-sig", newline="")
+
+    def _is_header(self, line: str) -> bool:
+        self._skipped += 1
+        return bool(line.strip()) and not line.startswith("#")
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Line number and cells of every row that is not blank."""
+        with self._stream() as stream:
+            for _ in range(self._skipped):
+                stream.readline()
+            reader = csv.reader(stream, delimiter=self._delimiter)
+            for cells in reader:
+                if cells:
+                    yield self._skipped + reader.line_num, cells
+
+    def line(self, row: int) -> int | None:
+        """Line of a row; counted anew each time, since only messages need it."""
+        return next((line for index, (line, _) in enumerate(self._rows()) if index == row), None)
+
+    def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
+        """The chosen columns: fast when the whole table is sound, else cell by cell with all that is wrong."""
+        try:
+            with self._stream() as stream:
+                table = np.loadtxt(
+                    stream,
+                    delimiter=self._delimiter,
+                    skiprows=self._skipped,
+                    comments=None,
+                    quotechar='"',
+                    ndmin=2,
+                )
+        except ValueError:
+            return self._cell_by_cell(columns, findings)
+        chosen = table[:, columns] if table.shape[1] == len(self.names) else None
+        if chosen is None or not np.isfinite(chosen).all():
+            return self._cell_by_cell(columns, findings)
+        return chosen
+
+    def _cell_by_cell(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
+        values = array("d")
+        try:
+            for line, cells in self._rows():
+                if len(cells) != len(self.names):
+                    findings.add(
+                        "rows of the wrong length",
+                        where="row",
+                        what=f"{len(cells)} cells where the header has {len(self.names)}",
+                        remedy="the recorder stopped or a delimiter is missing; repair or remove the row",
+                        file=self.file,
+                        line=line,
+                    )
+                    continue
+                values.extend(self._number(cells[column], column, line, findings) for column in columns)
+        except csv.Error as error:
+            findings.add("damaged text", where="", what=str(error), remedy="export the log again", file=self.file)
+        return np.array(values).reshape(-1, len(columns))
+
+    def _number(self, cell: str, column: int, line: int, findings: Findings) -> float:
+        if _is_number(cell) and math.isfinite(value := float(cell)):
+            return value
+        text, remedy = cell.strip(), _NOT_FINITE
+        if not text:
+            kind, what = "empty cells", "the cell is empty"
+        elif _is_number(text):
+            kind, what = _KIND_NOT_FINITE, f"{text} is not a finite number"
+        else:
+            kind, what = "cells that are not numbers", f"{text[:40]!r} is not a number"
+            remedy = "remove the text or do not map this column"
+            if _DECIMAL_COMMA.fullmatch(text):
+                remedy = "export with a decimal point instead of a comma"
+        findings.add(
+            kind, where=f"column {self.names[column]!r}", what=what, remedy=remedy, file=self.file, line=line
+        )
+        return math.nan
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def _text_bytes(path: Path) -> bytes:
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.name.lower().endswith(".gz") else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise _refused(path.name, f"cannot be read: {error}", "copy or export the file again") from None
+    if b"\0" in data:
+        raise _refused(
+            path.name,
+            f"not text: a zero byte at offset {data.index(0)}",
+            "export as CSV, or give the file the ending of its true kind",
+        )
+    try:
+        data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"not UTF-8 text: byte 0x{data[error.start]:02x}"
+        raise _refused(path.name, what, "save the file with UTF-8 encoding", line=line) from None
+    return data
+
+
+class ParquetTable(Table):
+    """A Parquet file; needs pyarrow (``pip install tauloop[parquet]``)."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the schema.
+
+        Raises:
+            LogError: pyarrow is missing, or the file is damaged or has no samples.
+        """
+        parquet = import_parquet(path.name)
+        try:
+            self._file = parquet.ParquetFile(path)
+        except (OSError, ValueError) as error:
+            what = f"not a readable Parquet file: {str(error).splitlines()[0]}"
+            raise _refused(path.name, what, "export the log again") from None
+        self._headers = [str(name) for name in self._file.schema_arrow.names]
+        if self._file.metadata.num_rows == 0:
+            raise _refused(path.name, "the file has columns but no samples", "record or export the log again")
+        super().__init__(path.name, self._headers, brackets_are_units=True)
+
+    def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
+        """The chosen columns; nulls are found as NaN."""
+        table = self._file.read(columns=[self._headers[column] for column in columns])
+        values = np.full((table.num_rows, len(columns)), np.nan)
+        numeric = []
+        for place, column in enumerate(columns):
+            chunk = table.column(self._headers[column])
+            if _is_numeric(chunk.type):
+                values[:, place] = chunk.to_numpy().astype(float)
+                numeric.append(place)
+            else:
+                _not_numeric(self, column, str(chunk.type), findings)
+        self._report_not_finite(values[:, numeric], [columns[place] for place in numeric], findings)
+        return values
+
+
+def import_parquet(file: str) -> Any:
+    """The pyarrow.parquet module.
+
+    Raises:
+        LogError: it is not installed.
+    """
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise _refused(file, "Parquet needs pyarrow, which is missing", "pip install tauloop[parquet]") from None
+    return pyarrow.parquet
+
+
+def _is_numeric(kind: Any) -> bool:
+    return any(word in str(kind) for word in ("int", "float", "double", "decimal"))
+
+
+def _not_numeric(table: Table, column: int, kind: str, findings: Findings) -> None:
+    findings.add(
+        "columns that are not numbers",
+        where=f"column {table.names[column]!r}",
+        what=f"holds {kind}, not numbers",
+        remedy="map another column or convert this one",
+        file=table.file,
+    )
+
+
+class MatTable(Table):
+    """A MATLAB file up to version 7: vectors by their names, matrices as ``q[0]``, ``q[1]``, ..., structures by dots."""
+
+    def __init__(self, path: Path) -> None:
+        """Read all numeric variables.
+
+        Raises:
+            LogError: version 7.3, damaged, or without numeric arrays.
+        """
+        import scipy.io
+
+        with path.open("rb") as stream:
+            start = stream.read(128)
+        if b"MATLAB 7.3" in start or start.startswith(_HDF5_SIGNATURE):
+            raise _refused(
+                path.name,
+                "a MATLAB 7.3 file, which is HDF5 inside",
+                "save it in MATLAB with `save(name, '-v7')`, or export CSV or Parquet",
+            )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", scipy.io.matlab.MatReadWarning)
+                content = scipy.io.loadmat(path, simplify_cells=True)
+        except Exception as error:  # a damaged binary file can fail in any way inside SciPy
+            what = f"not a readable MAT file: {error}"
+            raise _refused(path.name, what, "save the log again in MATLAB with `save(name, '-v7')`") from None
+        self._columns = dict(_numeric_columns("", content))
+        if not self._columns:
+            raise _refused(path.name, "no numeric vectors or matrices inside", "save the signals themselves")
+        super().__init__(path.name, list(self._columns), brackets_are_units=False)
+
+    def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
+        """The chosen columns; all must have the same count."""
+        chosen = [self._columns[self.names[column]] for column in columns]
+        lengths = {len(values) for values in chosen}
+        if len(lengths) > 1:
+            counts = ", ".join(f"{self.names[c]}: {len(v)}" for c, v in zip(columns, chosen, strict=True))
+            findings.add(
+                "counts that differ",
+                where="rows",
+                what=f"the variables have different counts ({counts})",
+                remedy="save signals of one recording together",
+                file=self.file,
+            )
+            return np.empty((0, len(columns)))
+        values = np.stack(chosen, axis=1).astype(float)
+        self._report_not_finite(values, columns, findings)
+        return values
+
+
+def _numeric_columns(prefix: str, content: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _numeric_columns(f"{name}.", value)
+        elif isinstance(value, np.ndarray) and value.size and value.dtype.kind in "iuf":
+            if value.ndim == 1:
+                yield name, value
+            elif value.ndim == 2:
+                yield from ((f"{name}[{k}]", value[:, k]) for k in range(value.shape[1]))

@@ -1,0 +1,87 @@
+"""Checks of time stamps: they must rise without gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.logs.findings import LISTED_PER_KIND, Findings
+from tauloop.logs.tables import Table
+
+#: A step of more than this many periods is a gap: at 1.5 the nearest whole number of periods is two.
+GAP_PERIODS = 1.5
+
+
+def check_time(table: Table, column: str, time: np.ndarray, findings: Findings) -> None:
+    """Find repeated and decreasing time stamps and gaps.
+
+    Args:
+        table: the file, for lines in messages.
+        column: name of its time column.
+        time: (N,) s.
+        findings: takes what is wrong.
+    """
+    steps = np.diff(time)
+    rising = steps[steps > 0.0]
+    if not len(time) > 1:
+        return
+    period = float(np.median(rising)) if len(rising) else 0.0
+
+    def note(kind: str, bad: np.ndarray, what: str, remedy: str) -> None:
+        rows = np.flatnonzero(bad)
+        for row in rows[:LISTED_PER_KIND]:
+            line = table.line(int(row) + 1)
+            text = what.format(before=time[row], after=time[row + 1], step=steps[row], periods=_ratio(steps[row], period))
+            place = "" if line is not None else f" in row {row + 2}"
+            findings.add(kind, where=f"column {column!r}", what=text + place, remedy=remedy, file=table.file, line=line)
+        findings.count(kind, table.file, more=len(rows[LISTED_PER_KIND:]))
+
+    note(
+        "repeated time stamps",
+        steps == 0.0,
+        "the time {after:.10g} s is repeated",
+        "remove the repeated sample; if the clock is too coarse, give `sample_rate` instead of the time column",
+    )
+    note(
+        "decreasing time stamps",
+        steps < 0.0,
+        "time goes back from {before:.10g} s to {after:.10g} s",
+        "cut the log there: it holds several recordings, or the clock was set",
+    )
+    note(
+        "gaps in time",
+        (steps > GAP_PERIODS * period) & (steps > 0.0),
+        f"a gap of {{step:.6g}} s after t = {{before:.10g}} s: {{periods:.4g}} periods of {period:.6g} s",
+        "samples are missing there: use the part before or after it",
+    )
+
+
+def check_same_time(
+    table: Table, column: str, time: np.ndarray, reference: Table, reference_time: np.ndarray, findings: Findings
+) -> None:
+    """Find where the time column of a second file departs from that of the first by more than half a period.
+
+    Args:
+        table: the second file.
+        column: name of its time column.
+        time: (N,) s.
+        reference: the first file.
+        reference_time: (N,) s.
+        findings: takes what is wrong.
+    """
+    if len(time) < 2:
+        return
+    apart = np.abs(time - reference_time)
+    if apart.max() > 0.5 * float(np.median(np.abs(np.diff(reference_time)))):
+        row = int(apart.argmax())
+        findings.add(
+            "clocks that differ",
+            where=f"column {column!r}",
+            what=f"{time[row]:.10g} s where {reference.file} says {reference_time[row]:.10g} s",
+            remedy="the files are not of one recording, or one starts later: cut both to the same samples",
+            file=table.file,
+            line=table.line(row),
+        )
+
+
+def _ratio(step: float, period: float) -> float:
+    return step / period if period > 0.0 else np.inf

@@ -1,0 +1,82 @@
+"""Writing logs: CSV and Parquet with units in the headers, complete or not at all."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from tauloop.errors import LogError, Problem
+from tauloop.logs.channels import TIME
+from tauloop.logs.tables import import_parquet
+from tauloop.result import write_file
+
+
+def write_log(path: str | Path, log: xr.Dataset) -> Path:
+    """Write a log so that ``read_log(path)`` gives the same numbers to the last bit.
+
+    The file is written beside its final name and then renamed: an interrupted run leaves no half file.
+
+    Args:
+        path: ends in ``.csv``, ``.csv.gz`` or ``.parquet``.
+        log: a log as of `read_log`.
+
+    Returns:
+        The path.
+
+    Raises:
+        LogError: another ending, a log without samples or channels, numbers that are not finite, or no pyarrow.
+        InputError: the folder is missing or cannot be written.
+    """
+    path = Path(path)
+    _check(path, log)
+    headers = [f"{name} [{log[name].attrs['unit']}]" for name in (TIME, *log.data_vars)]
+    values = np.stack([log[name].to_numpy() for name in (TIME, *log.data_vars)], axis=1)
+    if path.name.lower().endswith(".parquet"):
+        write_file(path, _parquet_writer(path.name, headers, values))
+    else:
+        text = _csv_text(headers, values).encode()
+        # mtime=0: the same log gives the same bytes
+        data = gzip.compress(text, mtime=0) if path.name.lower().endswith(".gz") else text
+        write_file(path, lambda temporary: temporary.write_bytes(data))
+    return path
+
+
+def _check(path: Path, log: xr.Dataset) -> None:
+    problems = []
+    if not path.name.lower().endswith((".csv", ".csv.gz", ".parquet")):
+        problems.append(
+            Problem(
+                where="path",
+                what=f"{path.suffix or 'no ending'}: not a kind of log that can be written",
+                remedy="use .csv, .csv.gz or .parquet",
+                file=path.name,
+            )
+        )
+    if not log.data_vars or log.sizes.get(TIME, 0) == 0:
+        problems.append(Problem(where="log", what="no channels or no samples", remedy="write a log that has some"))
+    for name, variable in log.variables.items():
+        if "unit" not in variable.attrs:
+            problems.append(Problem(where=str(name), what="has no unit", remedy="set attrs['unit'] to its SI unit"))
+        bad = int(np.sum(~np.isfinite(variable.to_numpy())))
+        if bad:
+            what = f"{bad} of {variable.size} samples are not finite"
+            problems.append(Problem(where=str(name), what=what, remedy="leave those samples out"))
+    if problems:
+        raise LogError(problems)
+
+
+def _csv_text(headers: list[str], values: np.ndarray) -> str:
+    rows = [",".join(headers), *(",".join(map(repr, row)) for row in values.tolist())]
+    return "\n".join(rows) + "\n"
+
+
+def _parquet_writer(file: str, headers: list[str], values: np.ndarray) -> Callable[[Path], object]:
+    parquet = import_parquet(file)
+    import pyarrow
+
+    table = pyarrow.table({header: values[:, k] for k, header in enumerate(headers)})
+    return lambda temporary: parquet.write_table(table, temporary)

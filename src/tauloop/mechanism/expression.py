@@ -1,0 +1,149 @@
+"""Scalar expressions over leaf parameters: frozen trees that evaluate on floats and on symbols alike.
+
+The tree knows no number type: `evaluate` is given the functions to use, so that the same
+description yields numbers (math), or CasADi expressions, without this package importing CasADi.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: The functions a machine file may call, with their number of arguments.
+FUNCTIONS: dict[str, int] = {
+    "sin": 1,
+    "cos": 1,
+    "tan": 1,
+    "asin": 1,
+    "acos": 1,
+    "atan": 1,
+    "atan2": 2,
+    "sqrt": 1,
+    "abs": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number that is part of the description itself (an exact zero, a factor one half), in SI units."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf parameter, by its name in the parameter table."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operation (``+ - * / ^ neg``) or one of `FUNCTIONS`, applied to its arguments."""
+
+    operation: str
+    arguments: tuple[Expression, ...]
+
+
+Expression = Constant | Leaf | Call
+
+ZERO = Constant(0.0)
+ONE = Constant(1.0)
+
+
+def add(*terms: Expression) -> Expression:
+    """Sum; exact zeros vanish and constants are added up at once."""
+    total: Expression = ZERO
+    for term in terms:
+        if isinstance(total, Constant) and isinstance(term, Constant):
+            total = Constant(total.value + term.value)
+        elif total == ZERO:
+            total = term
+        elif term != ZERO:
+            total = Call("+", (total, term))
+    return total
+
+
+def negate(x: Expression) -> Expression:
+    """Negative of an expression."""
+    return Constant(-x.value) if isinstance(x, Constant) and x.value != 0.0 else x if x == ZERO else Call("neg", (x,))
+
+
+def subtract(x: Expression, y: Expression) -> Expression:
+    """Difference x - y."""
+    if y == ZERO:
+        return x
+    if x == ZERO:
+        return negate(y)
+    if isinstance(x, Constant) and isinstance(y, Constant):
+        return Constant(x.value - y.value)
+    return Call("-", (x, y))
+
+
+def multiply(*factors: Expression) -> Expression:
+    """Product; exact zeros and ones are folded."""
+    total: Expression = ONE
+    for factor in factors:
+        if total == ZERO or factor == ZERO:
+            return ZERO
+        if isinstance(total, Constant) and isinstance(factor, Constant):
+            total = Constant(total.value * factor.value)
+        elif total == ONE:
+            total = factor
+        elif factor != ONE:
+            total = Call("*", (total, factor))
+    return total
+
+
+def divide(x: Expression, y: Expression) -> Expression:
+    """Quotient x / y."""
+    if x == ZERO or y == ONE:
+        return x
+    if isinstance(x, Constant) and isinstance(y, Constant):
+        return Constant(x.value / y.value)
+    return Call("/", (x, y))
+
+
+def leaves(expression: Expression) -> frozenset[str]:
+    """Names of the leaf parameters that an expression depends on."""
+    if isinstance(expression, Leaf):
+        return frozenset((expression.name,))
+    if isinstance(expression, Call):
+        return frozenset().union(*(leaves(argument) for argument in expression.arguments))
+    return frozenset()
+
+
+_FLOAT_OPERATIONS: dict[str, Callable[..., float]] = {
+    "+": lambda x, y: x + y,
+    "-": lambda x, y: x - y,
+    "*": lambda x, y: x * y,
+    "/": lambda x, y: x / y,
+    "^": lambda x, y: x**y,
+    "neg": lambda x: -x,
+    "abs": abs,
+    **{name: getattr(math, name) for name in FUNCTIONS if name != "abs"},
+}
+
+
+def evaluate(
+    expression: Expression,
+    values: Mapping[str, Any],
+    operations: Mapping[str, Callable[..., Any]] = _FLOAT_OPERATIONS,
+) -> Any:
+    """Value of an expression.
+
+    Args:
+        expression: the tree.
+        values: leaf parameters by name, SI units; floats or symbols.
+        operations: what each operation and function means for that kind of number; floats by default.
+
+    Returns:
+        A number of the kind that `values` and `operations` deal in (a float for a constant).
+    """
+    if isinstance(expression, Constant):
+        return expression.value
+    if isinstance(expression, Leaf):
+        return values[expression.name]
+    return operations[expression.operation](*(evaluate(a, values, operations) for a in expression.arguments))

@@ -1,0 +1,347 @@
+"""What a URDF file says, as plain numbers: links with inertia, and joints that make a tree of them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.errors import DescriptionError
+from tauloop.mechanism.model import BASE
+from tauloop.mechanism.formats.xml_nodes import XmlNode, XmlReader, read_xml
+
+#: URDF joint types and what they are here.
+KINDS = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "floating": "free",
+    "planar": "planar",
+}
+#: Elements that are read; everything else is listed among the notes.
+_READ = {
+    "robot": {"link", "joint"},
+    "link": {"inertial"},
+    "inertial": {"origin", "mass", "inertia"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics"},
+}
+_MOMENTS = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+
+#: Angles this close to a multiple of 90 degrees, rad, are taken as exact: files print pi/2 with some ten digits, and a
+#: machine whose zeros are not zeros costs a multiple of the operations.
+_RIGHT_ANGLE_TOLERANCE = 1e-9
+#: Sines and cosines below this are the rounding of a right angle.
+_ROUNDING = 1e-15
+
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkInertia:
+    """Mass, mass centre in link axes, and inertia (3, 3) about the mass centre in link axes; SI units."""
+
+    mass: float
+    center: Triple
+    inertia: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrdfLink:
+    """A link; without ``<inertial>`` it is massless."""
+
+    name: str
+    inertial: LinkInertia | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrdfJoint:
+    """A joint of the tree. `kind` is a key of `JOINT_KINDS`; angles in rad, lengths in m, effort in N m or N."""
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    xyz: Triple
+    rpy: Triple
+    axis: Triple
+    lower: float
+    upper: float
+    effort: float
+    velocity: float
+    damping: float
+    friction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrdfTree:
+    """A checked URDF: every link but the root hangs on one joint.
+
+    Attributes:
+        name: name of the robot.
+        file: name of the file.
+        root: the link that has no parent.
+        links, joints: in the order of the file.
+        notes: what was found that the reader should know: what is not used, what is zero.
+    """
+
+    name: str
+    file: str
+    root: str
+    links: tuple[UrdfLink, ...]
+    joints: tuple[UrdfJoint, ...]
+    notes: tuple[str, ...]
+
+
+def rotation(rpy: Triple) -> np.ndarray:
+    """R = Rz(yaw) Ry(pitch) Rx(roll): URDF's angles are about fixed axes x, y, z, in this order."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    R = np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+    return np.where(np.abs(R) < _ROUNDING, 0.0, R)
+
+
+def read_urdf_tree(path: str | Path) -> UrdfTree:
+    """Read a URDF file and check that it is one tree.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its line.
+    """
+    root = read_xml(path)
+    reader = _UrdfReader(Path(path).name)
+    tree = reader.tree(root)
+    if reader.problems:
+        raise DescriptionError(sorted(reader.problems, key=lambda problem: problem.line or 0))
+    return tree
+
+
+class _UrdfReader(XmlReader):
+    """One pass over the elements."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.notes: list[str] = []
+        self._unread: Counter[str] = Counter()
+        self._right_angles: list[str] = []
+
+    def tree(self, robot: XmlNode) -> UrdfTree:
+        if robot.tag != "robot":
+            what = f"the root element is <{robot.tag}>, not <robot>"
+            self.problem(robot, robot.tag, what, "give a URDF file; SDF and MJCF are other formats")
+            return UrdfTree(name="", file=self.file, root="", links=(), joints=(), notes=())
+        links: dict[str, XmlNode] = {}
+        joints: dict[str, XmlNode] = {}
+        for node in robot.all("link"):
+            self._enter(node, links, taken=())
+        for node in robot.all("joint"):
+            self._enter(node, joints, taken=links)
+        if not links:
+            self.problem(robot, "robot", "there is no <link>", "give a model with links and joints")
+        read_links = tuple(self._link(name, node) for name, node in links.items())
+        read_joints = tuple(self._joint(name, node, links) for name, node in joints.items())
+        if self._right_angles:
+            self.notes.append(f"angles printed with few digits are taken as exact right angles: {', '.join(self._right_angles)}")
+        self._list_unread(robot)
+        if self._unread:
+            counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(self._unread.items()))
+            self.notes.append(f"not used: {counts}")
+        name = identifier(robot.attributes.get("name", "")) or "robot"
+        base = self._root(read_joints, links, joints) if links else ""
+        if BASE in links and base != BASE:
+            what = f"only the root may have this name, and the root is {base!r}"
+            self.problem(links[BASE], BASE, what, "rename the link")
+        return UrdfTree(
+            name=name, file=self.file, root=base, links=read_links, joints=read_joints, notes=tuple(self.notes)
+        )
+
+    def _enter(self, node: XmlNode, known: dict[str, XmlNode], taken: Iterable[str]) -> None:
+        """Enter a node under its name as an identifier, unless the name is missing or there already."""
+        original = self.text(node, node.tag, "name")
+        name = identifier(original)
+        if not name and original:
+            self.problem(node, original, "the name has no letter", "rename it")
+        if not name:
+            return
+        if name in taken:  # URDF lets a joint and a link share a name
+            name += "_joint"
+        if name in known:
+            what = f"this name is taken by the {node.tag} on line {known[name].line}"
+            self.problem(node, original, what, "rename one of the two")
+            return
+        if name != original:
+            self.notes.append(f"{node.tag} {original!r} is called {name!r} here")
+        known[name] = node
+
+    def _link(self, name: str, node: XmlNode) -> UrdfLink:
+        inertial = node.first("inertial")
+        if inertial is None:
+            return UrdfLink(name=name, inertial=None)
+        mass_node, inertia_node = inertial.first("mass"), inertial.first("inertia")
+        for child, tag in ((mass_node, "mass"), (inertia_node, "inertia")):
+            if child is None:
+                self.problem(inertial, name, f"<inertial> has no <{tag}>", f"add <{tag} .../> or remove <inertial>")
+        if mass_node is None or inertia_node is None:
+            return UrdfLink(name=name, inertial=None)
+        mass = self.number(mass_node, name, "value")
+        xx, xy, yy, xz, yz, zz = (self.number(inertia_node, name, moment) for moment in _MOMENTS)
+        xyz, turn = self._origin(inertial, name)
+        own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        if mass < 0.0:
+            self.problem(mass_node, name, f"the mass is {mass:g} kg", "a mass is zero or positive")
+        elif np.isfinite(own).all():
+            self._note_inertia(name, mass, own)
+        # without a turn the figures of the file stay as they are, to the last digit
+        inertia = own if turn == (0.0, 0.0, 0.0) else rotation(turn) @ own @ rotation(turn).T + 0.0
+        return UrdfLink(name=name, inertial=LinkInertia(mass=mass, center=xyz, inertia=inertia))
+
+    def _note_inertia(self, name: str, mass: float, inertia: np.ndarray) -> None:
+        if mass == 0.0:
+            self.notes.append(f"{name}: the mass is zero")
+        if not inertia.any():
+            self.notes.append(f"{name}: the inertia about the mass centre is zero")
+            return
+        principal = np.linalg.eigvalsh(inertia)
+        if principal[0] < 0.0 or principal[0] + principal[1] < principal[2] * (1.0 - 1e-9):
+            text = ", ".join(f"{moment:.4g}" for moment in principal)
+            self.notes.append(f"{name}: no rigid body has the principal moments of inertia {text} kg m^2")
+
+    def _joint(self, name: str, node: XmlNode, links: Iterable[str]) -> UrdfJoint:
+        original = self.text(node, name, "type")
+        if original and original not in KINDS:
+            close = difflib.get_close_matches(original, KINDS, n=1)
+            remedy = f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(KINDS)}"
+            self.problem(node, name, f"{original!r} is not a joint type", remedy)
+        kind = KINDS.get(original, "fixed")
+        ends = [self._end(node, name, tag, set(links)) for tag in ("parent", "child")]
+        if ends[0] and ends[0] == ends[1]:
+            self.problem(node, name, f"parent and child are both {ends[0]!r}", "a joint joins two links")
+        mimic = node.first("mimic")
+        if mimic is not None:
+            what = f"it mimics {mimic.attributes.get('joint', 'another joint')!r}: a coupling of coordinates is not supported"
+            self.problem(mimic, name, what, "remove <mimic> if the joint moves freely, or make it fixed")
+        xyz, rpy = self._origin(node, name)
+        axis = (0.0, 0.0, 1.0)
+        if original in ("revolute", "continuous", "prismatic", "planar"):
+            axis = self._axis(node, name)
+        limit, dynamics = node.first("limit"), node.first("dynamics")
+        lower, upper = -np.inf, np.inf
+        if limit is not None and kind in ("revolute", "prismatic") and original != "continuous":
+            lower, upper = self.number(limit, name, "lower", 0.0), self.number(limit, name, "upper", 0.0)
+            if lower > upper:
+                self.problem(limit, name, f"lower limit {lower:g} is above upper limit {upper:g}", "swap them")
+            if lower == upper:
+                lower, upper = -np.inf, np.inf
+                self.notes.append(f"{name}: lower and upper limit are equal and taken for no limits")
+        return UrdfJoint(
+            name=name,
+            kind=kind,
+            parent=ends[0],
+            child=ends[1],
+            xyz=xyz,
+            rpy=rpy,
+            axis=axis,
+            lower=lower,
+            upper=upper,
+            effort=self._positive(limit, name, "effort"),
+            velocity=self._positive(limit, name, "velocity"),
+            damping=0.0 if dynamics is None else self.number(dynamics, name, "damping", 0.0),
+            friction=0.0 if dynamics is None else self.number(dynamics, name, "friction", 0.0),
+        )
+
+    def _positive(self, limit: XmlNode | None, name: str, attribute: str) -> float:
+        value = 0.0 if limit is None else self.number(limit, name, attribute, 0.0)
+        if value < 0.0 and limit is not None:
+            self.problem(limit, name, f"{attribute} is {value:g}", "it must be positive")
+        return value if value > 0.0 else np.inf
+
+    def _origin(self, node: XmlNode, name: str) -> tuple[Triple, Triple]:
+        origin = node.first("origin")
+        x, y, z = self.vector(origin, name, "xyz", (0.0, 0.0, 0.0))
+        angles = self.vector(origin, name, "rpy", (0.0, 0.0, 0.0))
+        roll, pitch, yaw = (self._angle(angle, name) for angle in angles)
+        return (x, y, z), (roll, pitch, yaw)
+
+    def _angle(self, angle: float, name: str) -> float:
+        quarter = math.pi / 2
+        exact = quarter * round(angle / quarter) if math.isfinite(angle) else angle
+        if angle == exact or not abs(angle - exact) < _RIGHT_ANGLE_TOLERANCE:
+            return angle
+        if name not in self._right_angles:
+            self._right_angles.append(name)
+        return exact
+
+    def _axis(self, node: XmlNode, name: str) -> Triple:
+        element = node.first("axis")
+        x, y, z = self.vector(element, name, "xyz", (1.0, 0.0, 0.0))
+        length = float(np.linalg.norm((x, y, z)))
+        if length == 0.0 and element is not None:
+            self.problem(element, name, "the axis has length zero", "give a direction, such as 0 0 1")
+            return 0.0, 0.0, 1.0
+        if abs(length - 1.0) > 1e-6:
+            self.notes.append(f"{name}: the axis has length {length:.6g} and is scaled to one")
+        return (x, y, z) if length == 1.0 else (x / length, y / length, z / length)
+
+    def _end(self, node: XmlNode, name: str, tag: str, links: set[str]) -> str:
+        element = node.first(tag)
+        if element is None:
+            self.problem(node, name, f"has no <{tag}>", f'add <{tag} link="..."/>')
+            return ""
+        original = self.text(element, name, "link")
+        link = identifier(original)
+        if original and link not in links:
+            close = difflib.get_close_matches(link, links, n=1)
+            remedy = f"did you mean {close[0]!r}?" if close else "add the link or correct the name"
+            self.problem(element, name, f"the {tag} link {original!r} does not exist", remedy)
+            return ""
+        return link
+
+    def _root(self, joints: Iterable[UrdfJoint], links: dict[str, XmlNode], nodes: dict[str, XmlNode]) -> str:
+        """The one link without parent; two parents, loops and loose links are problems."""
+        above: dict[str, UrdfJoint] = {}
+        for joint in joints:
+            if joint.child in above:
+                what = f"its child {joint.child!r} already hangs on {above[joint.child].name!r}"
+                remedy = "URDF describes trees only; write a machine with loops as a machine file"
+                self.problem(nodes[joint.name], joint.name, what, remedy)
+            elif joint.child:
+                above[joint.child] = joint
+        in_loop: set[str] = set()
+        for link in links:
+            chain = [link]
+            while (joint := above.get(chain[-1])) is not None and joint.parent and joint.parent not in chain:
+                chain.append(joint.parent)
+            if joint is not None and joint.parent == link and not in_loop & set(chain):
+                in_loop |= set(chain)
+                path = " <- ".join([*chain, link])
+                self.problem(nodes[joint.name], joint.name, f"closes a loop of parents: {path}", "cut the loop")
+        roots = [link for link in links if link not in above]
+        for other in roots[1:]:
+            what = f"hangs on no joint, as does {roots[0]!r}: these are separate trees"
+            self.problem(links[other], other, what, "join them, or remove one")
+        return roots[0] if roots else ""
+
+    def _list_unread(self, node: XmlNode) -> None:
+        for child in node.children:
+            if child.tag in _READ.get(node.tag, ()):
+                self._list_unread(child)
+            elif child.tag != "mimic":
+                self._unread[child.tag if node.tag == "robot" else f"{child.tag} of {node.tag}"] += 1
+
+
+def identifier(name: str) -> str:
+    """A name as an identifier: other characters become underscores; empty when no letter is in it."""
+    text = re.sub(r"[^A-Za-z0-9_]", "_", name.strip())
+    if not re.search("[A-Za-z]", text):
+        return ""
+    return text if text[0].isalpha() else f"n{text}"

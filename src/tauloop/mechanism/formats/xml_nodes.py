@@ -1,0 +1,134 @@
+"""XML as plain nodes with line numbers, read safely: no document types, no entities, limited size and depth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from tauloop.errors import DescriptionError, Problem
+
+#: Largest file that is read, bytes; models with meshes by reference are far smaller.
+LARGEST_FILE = 20_000_000
+#: Deepest nesting; URDF needs six.
+DEEPEST_NESTING = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XmlNode:
+    """One element: its tag, attributes, the line it starts on, and its children."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    children: list[XmlNode] = field(default_factory=list)
+
+    def all(self, tag: str) -> Iterator[XmlNode]:
+        """Children of that tag."""
+        return (child for child in self.children if child.tag == tag)
+
+    def first(self, tag: str) -> XmlNode | None:
+        """The first child of that tag."""
+        return next(self.all(tag), None)
+
+
+def read_xml(path: str | Path) -> XmlNode:
+    """The root element of a file.
+
+    Raises:
+        DescriptionError: no such file, too large, not XML, or with a document type or entity declarations, which could
+            expand without limit or name other files.
+    """
+    path = Path(path)
+
+    def refused(what: str, remedy: str, line: int | None = None) -> DescriptionError:
+        return DescriptionError(Problem(where="", what=what, remedy=remedy, file=path.name, line=line))
+
+    if not path.is_file():
+        raise refused("there is no such file", f"check the path {path}")
+    size = path.stat().st_size
+    if size == 0:
+        raise refused("the file is empty (0 bytes)", "export the model again")
+    if size > LARGEST_FILE:
+        raise refused(f"{size / 1e6:.1f} MB is more than {LARGEST_FILE / 1e6:.0f} MB", "leave meshes out of the file")
+
+    parser = expat.ParserCreate()
+    open_nodes = [XmlNode(tag="", attributes={}, line=0)]
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if len(open_nodes) > DEEPEST_NESTING:
+            what = f"elements are nested more than {DEEPEST_NESTING} deep"
+            raise refused(what, "this is not a URDF", parser.CurrentLineNumber)
+        node = XmlNode(tag=tag, attributes=attributes, line=parser.CurrentLineNumber)
+        open_nodes[-1].children.append(node)
+        open_nodes.append(node)
+
+    def end(_tag: str) -> None:
+        open_nodes.pop()
+
+    def declaration(*_: object) -> None:
+        what = "a document type or entity declaration is refused: it may expand without limit"
+        raise refused(what, "remove <!DOCTYPE ...> and <!ENTITY ...>", parser.CurrentLineNumber)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = declaration
+    parser.EntityDeclHandler = declaration
+    try:
+        parser.Parse(path.read_bytes(), True)
+    except expat.ExpatError as error:
+        what = f"not well-formed XML: {expat.ErrorString(error.code)} at column {error.offset + 1}"
+        raise refused(what, "repair the file (a xacro file must be expanded first)", error.lineno) from None
+    return open_nodes[0].children[0]
+
+
+class XmlReader:
+    """Takes values out of nodes; whatever is wrong goes to a list of problems and a stand-in value comes back."""
+
+    def __init__(self, file: str) -> None:
+        """Start without problems.
+
+        Args:
+            file: name of the file for messages.
+        """
+        self.file = file
+        self.problems: list[Problem] = []
+
+    def problem(self, node: XmlNode, where: str, what: str, remedy: str = "") -> None:
+        """Note a problem at a node."""
+        self.problems.append(Problem(where=where, what=what, remedy=remedy, file=self.file, line=node.line))
+
+    def text(self, node: XmlNode, where: str, attribute: str) -> str:
+        """A required attribute; an empty text where it is missing."""
+        value = node.attributes.get(attribute, "").strip()
+        if not value:
+            what = f"<{node.tag}> has no attribute {attribute!r}"
+            self.problem(node, where, what, f'write <{node.tag} {attribute}="...">')
+        return value
+
+    def number(self, node: XmlNode, where: str, attribute: str, default: float | None = None) -> float:
+        """A finite number; required when there is no default."""
+        if attribute not in node.attributes and default is not None:
+            return default
+        text = self.text(node, where, attribute)
+        return self._numbers(node, where, attribute, text, 1)[0] if text else math.nan
+
+    def vector(self, node: XmlNode | None, where: str, attribute: str, default: tuple[float, ...]) -> tuple[float, ...]:
+        """As many finite numbers as the default has; the default where element or attribute is missing."""
+        if node is None or attribute not in node.attributes:
+            return default
+        return self._numbers(node, where, attribute, node.attributes[attribute], len(default))
+
+    def _numbers(self, node: XmlNode, where: str, attribute: str, text: str, count: int) -> tuple[float, ...]:
+        words = text.split()
+        try:
+            values = tuple(float(word) for word in words)
+        except ValueError:
+            values = (math.nan,)
+        if len(values) != count or not all(math.isfinite(value) for value in values):
+            what = f"{attribute}={text!r} of <{node.tag}> is not {'a finite number' if count == 1 else f'{count} finite numbers'}"
+            self.problem(node, where, what, "write plain numbers in SI units")
+            return (math.nan,) * count
+        return values

@@ -1,0 +1,402 @@
+"""The machine as data: a frozen `Mechanism` of bodies, joints, rods and actuators in any graph.
+
+Every physical value is an `Expression` over the leaf parameters of one `ParameterTable` (theta), so that
+geometry, inertia, friction and drives can be symbols in one use and numbers in the next. Values that only
+steer a computation (start values, limits) are plain floats in SI units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from tauloop.mechanism.expression import ZERO, Expression, evaluate
+
+AxisName = Literal["x", "y", "z"]
+Vector = tuple[Expression, Expression, Expression]
+ZERO_VECTOR: Vector = (ZERO, ZERO, ZERO)
+
+#: Name of the immovable body to which a machine is bolted.
+BASE = "base"
+
+#: What a leaf parameter may belong to.
+GROUPS = ("geometry", "inertia", "friction", "drive", "spring", "gravity")
+
+#: How well a value is founded (docs/machine-file.md).
+STATUSES = ("given", "inferred", "chosen", "measured", "identified", "calibrated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One leaf parameter of theta.
+
+    Attributes:
+        name: unique name; a dotted key path where the file gave the value in place.
+        value: nominal value, SI.
+        unit: unit as written in the file, for display.
+        scale: SI value of one such unit.
+        lower, upper: bounds, SI.
+        group: one of `GROUPS`.
+        status: one of `STATUSES`.
+        source: where the value comes from.
+    """
+
+    name: str
+    value: float
+    unit: str = ""
+    scale: float = 1.0
+    lower: float = -np.inf
+    upper: float = np.inf
+    group: str = "geometry"
+    status: str = "chosen"
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterTable:
+    """All leaf parameters (theta) in a fixed order."""
+
+    parameters: tuple[Parameter, ...] = ()
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return iter(self.parameters)
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(p.name for p in self.parameters)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Nominal values by name, SI."""
+        return {p.name: p.value for p in self.parameters}
+
+    def vector(self) -> np.ndarray:
+        """Nominal values (n,), SI."""
+        return np.array([p.value for p in self.parameters])
+
+    def __getitem__(self, name: str) -> Parameter:
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        raise KeyError(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A rotation by an angle about one axis of the frame that the turns before it have produced."""
+
+    axis: AxisName
+    angle: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """A frame fixed to a body: its origin in body coordinates, and its orientation by successive turns."""
+
+    body: str
+    position: Vector = ZERO_VECTOR
+    turns: tuple[Turn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inertia:
+    """Ten inertial parameters about the origin of a frame (Pinocchio's order, see `parameters`).
+
+    Attributes:
+        mass: m, kg.
+        first_moment: m c, kg m.
+        second_moment: I_xx, I_xy, I_yy, I_xz, I_yz, I_zz about the frame's origin, kg m^2.
+    """
+
+    mass: Expression
+    first_moment: Vector = ZERO_VECTOR
+    second_moment: tuple[Expression, Expression, Expression, Expression, Expression, Expression] = (ZERO,) * 6
+
+    @property
+    def parameters(self) -> tuple[Expression, ...]:
+        """(m, mc_x, mc_y, mc_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz)."""
+        return (self.mass, *self.first_moment, *self.second_moment)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """A rigid body; without inertia it is massless and only joins others."""
+
+    name: str
+    inertia: Inertia | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Friction:
+    """Friction force F = viscous v + coulomb sign(v) + offset, opposing v (N or N m; see `docs`)."""
+
+    viscous: Expression | None = None
+    coulomb: Expression | None = None
+    offset: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spring:
+    """A spring on one coordinate: it pulls back with stiffness (q - rest)."""
+
+    stiffness: Expression
+    rest: Expression = ZERO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freedom:
+    """What acts on one scalar freedom of a joint or on the length of a telescopic rod.
+
+    Attributes:
+        friction: losses of this freedom.
+        spring: elastic element.
+        inertia: inertia that moves with this freedom alone (rotor on the joint side), kg m^2 or kg.
+        lower, upper: range of the coordinate, m or rad.
+        speed: largest speed, m/s or rad/s.
+    """
+
+    friction: Friction | None = None
+    spring: Spring | None = None
+    inertia: Expression | None = None
+    lower: float = -np.inf
+    upper: float = np.inf
+    speed: float = np.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointKind:
+    """What kind of joint: names of its coordinates and velocities.
+
+    A suffix is appended to the joint's name with a dot; the empty suffix is the joint's name itself.
+    Positions have more numbers than velocities where a quaternion is among them.
+    """
+
+    coordinates: tuple[str, ...]
+    velocities: tuple[str, ...]
+    axes: int
+    angular: tuple[bool, ...]
+    reversible: bool = True
+
+
+_QUATERNION = ("qw", "qx", "qy", "qz")
+_ROTATION = ("wx", "wy", "wz")
+#: Every joint type. Axes: how many axis names the file gives (the others are fixed by the kind).
+JOINT_KINDS: Mapping[str, JointKind] = {
+    "fixed": JointKind(coordinates=(), velocities=(), axes=0, angular=()),
+    "revolute": JointKind(coordinates=("",), velocities=("",), axes=1, angular=(True,)),
+    "prismatic": JointKind(coordinates=("",), velocities=("",), axes=1, angular=(False,)),
+    "cylindrical": JointKind(
+        coordinates=("angle", "slide"), velocities=("angle", "slide"), axes=1, angular=(True, False)
+    ),
+    "universal": JointKind(
+        coordinates=("first", "second"), velocities=("first", "second"), axes=2, angular=(True, True)
+    ),
+    "spherical": JointKind(coordinates=_QUATERNION, velocities=_ROTATION, axes=0, angular=(True,) * 3),
+    "planar": JointKind(
+        coordinates=("x", "y", "angle"),
+        velocities=("x", "y", "angle"),
+        axes=0,
+        angular=(False, False, True),
+        reversible=False,
+    ),
+    "translational": JointKind(
+        coordinates=("x", "y", "z"), velocities=("x", "y", "z"), axes=0, angular=(False,) * 3
+    ),
+    "free": JointKind(
+        coordinates=("x", "y", "z", *_QUATERNION),
+        velocities=("x", "y", "z", *_ROTATION),
+        axes=0,
+        angular=(False,) * 3 + (True,) * 3,
+        reversible=False,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """A joint between a frame on its parent body and a frame on its child body.
+
+    Attributes:
+        name: unique name; prefix of its coordinates' names.
+        kind: key of `JOINT_KINDS`.
+        parent, child: the two frames; they coincide at zero coordinates.
+        axes: axis of a revolute, prismatic or cylindrical joint, in both frames; the two axes of a universal
+            joint, the first fixed to the parent frame and the second to the child frame. A planar joint moves
+            in the x-y plane of the parent frame and turns about its z.
+        reference: start values of the coordinates (m, rad, quaternion w x y z); they also pick the branch.
+        freedoms: one per velocity.
+    """
+
+    name: str
+    kind: str
+    parent: Placement
+    child: Placement
+    axes: tuple[AxisName, ...] = ()
+    reference: tuple[float, ...] = ()
+    freedoms: tuple[Freedom, ...] = ()
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Full names of the coordinates."""
+        return tuple(f"{self.name}.{s}" if s else self.name for s in JOINT_KINDS[self.kind].coordinates)
+
+    @property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Full names of the velocities."""
+        return tuple(f"{self.name}.{s}" if s else self.name for s in JOINT_KINDS[self.kind].velocities)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlenderPart:
+    """Inertia of a slender link (no axial inertia) about its own end, measured along the link.
+
+    Attributes:
+        mass: m, kg.
+        first_moment: h = m s, with s the distance of the mass centre from that end, kg m.
+        second_moment: J about that end, across the link, kg m^2.
+    """
+
+    mass: Expression
+    first_moment: Expression
+    second_moment: Expression
+
+    @property
+    def parameters(self) -> tuple[Expression, ...]:
+        """(m, h, J)."""
+        return (self.mass, self.first_moment, self.second_moment)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telescope:
+    """The length of a telescopic rod as a coordinate: its start value (m) and what acts on it."""
+
+    reference: float
+    freedom: Freedom = field(default_factory=Freedom)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rod:
+    """A two-point link from a point on one body to a point on another.
+
+    Attributes:
+        name: unique name; also the name of the length coordinate of a telescopic rod.
+        start, end: the joint centres A and B (only the positions matter; for a full rod the start body also
+            carries `first_axis`).
+        length: fixed length, m; None for a telescopic rod.
+        telescope: the length coordinate of a telescopic rod; None for a fixed rod.
+        lower: inertia of the link, or of the part at A: `SlenderPart` (slender), `Inertia` about A in the rod
+            frame (full), or None (massless).
+        upper: the part at B of a telescopic rod: `SlenderPart` measured from B towards A, or `Inertia` about B in
+            the rod frame.
+        spin: how a full rod turns about its own axis: "universal" (a universal joint at A forces it) or "none"
+            (no spin at all, the convention of the RCID paper).
+        first_axis: first axis h of the universal joint at A, in coordinates of the start body. The rod frame has z
+            along the rod from A to B and y along h x z.
+    """
+
+    name: str
+    start: Placement
+    end: Placement
+    length: Expression | None = None
+    telescope: Telescope | None = None
+    lower: SlenderPart | Inertia | None = None
+    upper: SlenderPart | Inertia | None = None
+    spin: Literal["universal", "none"] = "none"
+    first_axis: Vector | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rod has a full inertia and hence a rod frame."""
+        return isinstance(self.lower, Inertia) or isinstance(self.upper, Inertia)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actuator:
+    """A motor behind a transmission: its position is p = sum of ratio_j q_j over the coordinates it drives.
+
+    The force on coordinate j is ratio_j u. One term is an ordinary gear or direct drive, several are a coupling.
+
+    Attributes:
+        name: unique name.
+        drives: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a telescopic rod.
+        inertia: inertia on the motor side, kg m^2 (or kg for a linear motor).
+        friction: losses on the motor side.
+        force: largest force or torque of the motor, N or N m.
+        speed: largest motor speed.
+    """
+
+    name: str
+    drives: tuple[tuple[str, Expression], ...]
+    inertia: Expression | None = None
+    friction: Friction | None = None
+    force: float = np.inf
+    speed: float = np.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """The body that does the work, its tool centre point, and which of its freedoms are independent.
+
+    Attributes:
+        body: name of the body.
+        tool: frame of the tool on that body.
+        independent: velocity names of the independent coordinates, complete (such as ``platform.x``); for a machine
+            whose platform has no coordinates of its own, joint coordinates.
+    """
+
+    body: str
+    tool: Placement
+    independent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mechanism:
+    """A machine: checked, frozen, complete. Whether it assembles is a result, not a property of the data."""
+
+    name: str
+    description: str = ""
+    parameters: ParameterTable
+    gravity: Vector
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    rods: tuple[Rod, ...] = ()
+    actuators: tuple[Actuator, ...] = ()
+    platform: Platform
+    file: str = ""
+
+    def body(self, name: str) -> Body:
+        """The body of that name."""
+        return next(body for body in self.bodies if body.name == name)
+
+    def joint(self, name: str) -> Joint:
+        """The joint of that name."""
+        return next(joint for joint in self.joints if joint.name == name)
+
+    def rod(self, name: str) -> Rod:
+        """The rod of that name."""
+        return next(rod for rod in self.rods if rod.name == name)
+
+    def value(self, expression: Expression) -> float:
+        """Nominal value of an expression, SI."""
+        return float(evaluate(expression, self.parameters.values))
+
+    def with_values(self, values: Mapping[str, float]) -> Mechanism:
+        """The same machine with other nominal values of some leaf parameters (SI).
+
+        Raises:
+            KeyError: a name is not a leaf parameter.
+        """
+        unknown = set(values) - set(self.parameters.names)
+        if unknown:
+            raise KeyError(f"not leaf parameters of {self.name}: {', '.join(sorted(unknown))}")
+        table = ParameterTable(
+            tuple(replace(p, value=float(values[p.name])) if p.name in values else p for p in self.parameters)
+        )
+        return replace(self, parameters=table)

@@ -1,0 +1,79 @@
+"""Multisines: sums of sines and cosines for excitation, one set of frequencies and a phase per channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.motion.sampled import SampledMotion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multisine:
+    """q_i(t) = c_i + A_i sum_k (sin(w_ki t + phi_i) + cos(w_ki t + phi_i)).
+
+    Attributes:
+        center: c (n,), m or rad.
+        amplitude: A (n,), m or rad; zero keeps a channel still.
+        frequency: w (n, K), rad/s.
+        phase: phi (n,), rad.
+    Source: Gantry-Tau paper (Lyzell, Hovland), eq. 2; centre and amplitude are ours.
+    """
+
+    center: np.ndarray
+    amplitude: np.ndarray
+    frequency: np.ndarray
+    phase: np.ndarray
+
+    def sample(self, time: np.ndarray) -> SampledMotion:
+        """Positions (N, n) with exact first and second derivatives at times (N,), s."""
+        angle = time[:, None, None] * self.frequency + self.phase[:, None]
+        s, c = np.sin(angle), np.cos(angle)
+        w = self.frequency
+        return SampledMotion(
+            time=time,
+            position=self.center + self.amplitude * (s + c).sum(axis=2),
+            velocity=self.amplitude * (w * (c - s)).sum(axis=2),
+            acceleration=-self.amplitude * (w * w * (s + c)).sum(axis=2),
+        )
+
+
+def random_multisine(
+    center: np.ndarray,
+    stroke: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    terms: int = 5,
+    lowest: float = 0.1,
+    highest: float = 1.0,
+) -> Multisine:
+    """A multisine with random frequencies and phases, so that the tool's path does not repeat.
+
+    Args:
+        center: middle of every channel (n,), m or rad.
+        stroke: largest excursion from there (n,), m or rad; never exceeded, since |sin + cos| <= sqrt(2).
+        rng: source of randomness.
+        terms: frequencies per channel.
+        lowest, highest: range of frequencies, Hz.
+
+    Raises:
+        InputError: a negative stroke, no terms, or a frequency range that is empty.
+    """
+    problems = []
+    if (np.asarray(stroke) < 0).any():
+        problems.append(Problem(where="stroke", what=f"must not be negative, got {np.min(stroke):g}"))
+    if terms < 1:
+        problems.append(Problem(where="terms", what=f"must be at least 1, got {terms}"))
+    if not 0 < lowest < highest:
+        problems.append(Problem(where="lowest", what=f"needs 0 < lowest < highest, got {lowest:g} and {highest:g} Hz"))
+    if problems:
+        raise InputError(problems)
+    n = len(center)
+    return Multisine(
+        center=np.asarray(center, dtype=float),
+        amplitude=np.asarray(stroke, dtype=float) / (terms * np.sqrt(2.0)),
+        frequency=2 * np.pi * np.sort(rng.uniform(lowest, highest, size=(n, terms)), axis=1),
+        phase=rng.uniform(-np.pi, np.pi, size=n),
+    )

@@ -1,0 +1,24 @@
+"""A motion at sampled times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledMotion:
+    """Positions, velocities and accelerations at times.
+
+    Attributes:
+        time: s (N,).
+        position: m or rad (N, n).
+        velocity: m/s or rad/s (N, n).
+        acceleration: m/s^2 or rad/s^2 (N, n).
+    """
+
+    time: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray

@@ -1,0 +1,177 @@
+"""Base of every result: status, evidence and provenance; and how results become files."""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+import os
+import platform
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, is_dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+
+
+class Status(enum.Enum):
+    """Whether a result can be relied on. What cannot be computed at all raises an error instead."""
+
+    OK = "ok"
+    DOUBTFUL = "doubtful"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One figure that shows how good a result is, found apart from the algorithm that made the result.
+
+    Attributes:
+        name: what the figure is.
+        value: the figure; None where it is not defined (no dependent column, for one).
+        unit: its unit, "" for a pure number.
+        lower, upper: limits within which it is good; None for no limit.
+        advice: what to do when it is outside its limits.
+    """
+
+    name: str
+    value: float | None
+    unit: str = ""
+    lower: float | None = None
+    upper: float | None = None
+    advice: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the figure is within its limits (an undefined one has none to break)."""
+        if self.value is None:
+            return True
+        return (self.lower is None or self.value >= self.lower) and (self.upper is None or self.value <= self.upper)
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.name}: not defined"
+        limits = [f"at least {self.lower:.3g}"] if self.lower is not None else []
+        limits += [f"at most {self.upper:.3g}"] if self.upper is not None else []
+        unit = f" {self.unit}" if self.unit else ""
+        text = f"{self.name}: {self.value:.3g}{unit}" + (f" (good: {', '.join(limits)})" if limits else "")
+        return text if self.is_good or not self.advice else f"{text}: {self.advice}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a result comes from. It holds no time and no machine, so that equal runs give equal files.
+
+    Attributes:
+        versions: versions of Tauloop, Python and the packages that made the numbers.
+        options: the options of the algorithm, as plain data.
+        inputs: sizes, names or hashes of what went in, as plain data.
+    """
+
+    versions: Mapping[str, str]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+def provenance(
+    *, packages: tuple[str, ...], options: Mapping[str, Any], inputs: Mapping[str, Any] | None = None
+) -> Provenance:
+    """Provenance with the installed versions of Python, Tauloop and the named packages."""
+    versions = {"python": platform.python_version()}
+    for package in ("tauloop", *packages):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed as a package"
+    return Provenance(versions=versions, options=dict(options), inputs=dict(inputs or {}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What every result of an application carries.
+
+    Attributes:
+        evidence: figures that show how good the result is.
+        provenance: where the result comes from.
+    """
+
+    evidence: tuple[Evidence, ...]
+    provenance: Provenance
+
+    @property
+    def status(self) -> Status:
+        """OK when every piece of evidence is within its limits."""
+        return Status.OK if all(item.is_good for item in self.evidence) else Status.DOUBTFUL
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """One line for each piece of evidence outside its limits: the figure and what to do."""
+        return tuple(str(item) for item in self.evidence if not item.is_good)
+
+
+def plain(value: Any) -> Any:
+    """Plain data (dict, list, str, int, float, bool, None) from results, dataclasses, enums and arrays.
+
+    Raises:
+        ValueError: a number is not finite, or a type has no plain form. Results say None for what is undefined, so
+            this is a fault in Tauloop, not in its input.
+    """
+    if isinstance(value, enum.Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"a result holds the number {value}")
+        return float(value)
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list | set | frozenset):
+        return [plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    raise ValueError(f"no plain form of {type(value).__name__}")
+
+
+def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
+    """Write plain data as JSON, beside the file first and then renamed: a reader never sees half a file.
+
+    Raises:
+        InputError: the folder is not there or cannot be written.
+        ValueError: a number is not finite.
+    """
+    text = json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
+    """Let `write` fill a file of another name in the same folder, then rename it to `path`.
+
+    Raises:
+        InputError: the folder is not there or cannot be written.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}-{threading.get_ident()}{path.suffix}")
+    try:
+        try:
+            write(temporary)
+            temporary.replace(path)
+        finally:
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+    except OSError as error:
+        raise InputError(
+            Problem(
+                where=str(path),
+                what=f"cannot be written: {error.strerror or error}",
+                remedy="name a file in an existing folder that you may write to",
+            )
+        ) from error
+    return path

@@ -1,0 +1,68 @@
+"""What all tests share: reproducible random input, the measured data, and a word on what cannot be run here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Figures are drawn to files, never to a screen; commands started by a test inherit this.
+os.environ["MPLBACKEND"] = "Agg"
+
+# The same examples on every machine and in every run, so that a red test is red for everyone. A deadline would
+# time the machine, not the code.
+settings.register_profile("tauloop", derandomize=True, database=None, deadline=None, max_examples=25, print_blob=True)
+settings.load_profile("tauloop")
+
+
+def shared_folder() -> Path:
+    """Where the measured data and the papers lie: beside the repository, or where TAULOOP_SHARED says."""
+    return Path(os.environ.get("TAULOOP_SHARED") or ROOT.parent / "shared")
+
+
+def absent() -> list[str]:
+    """What is missing here, each with what is therefore not run or not seen."""
+    missing = [
+        f"{name}: {consequence}"
+        for name, module, consequence in (
+            ("Pinocchio", "pinocchio", "no comparison with it"),
+            ("MuJoCo", "mujoco", "no comparison with it"),
+            ("pyarrow", "pyarrow", "no Parquet logs"),
+        )
+        if importlib.util.find_spec(module) is None
+    ]
+    if not shared_folder().is_dir():
+        missing.append(f"{_as_named(shared_folder())}: no measured data, so nothing is identified from a real log")
+    if not any(shutil.which(compiler) for compiler in ("cc", "gcc", "clang")):
+        missing.append("C compiler: no generated code is compiled")
+    return missing
+
+
+def pytest_configure() -> None:
+    """A folder that was named and is not there is a mistake, not a reason to skip."""
+    if os.environ.get("TAULOOP_SHARED") and not shared_folder().is_dir():
+        raise pytest.UsageError(f"TAULOOP_SHARED={os.environ['TAULOOP_SHARED']} is not a folder")
+
+
+def pytest_report_header() -> str:
+    """Say at the top of the report what is not run."""
+    return "absent, hence not run: " + ("; ".join(absent()) or "nothing")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of measured data, machines and papers; the test is skipped where it is not there."""
+    folder = shared_folder()
+    if not folder.is_dir():
+        pytest.skip(f"needs the measured data in {_as_named(folder)}, which is not here")
+    return folder
+
+
+def _as_named(folder: Path) -> str:
+    return os.environ.get("TAULOOP_SHARED") or os.path.relpath(folder, ROOT)

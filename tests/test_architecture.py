@@ -1,0 +1,269 @@
+"""The shape of the code, read from its syntax trees: imports go one way, machines are files, nothing prints.
+
+Each rule is a function from a syntax tree to the places that break it. It is tried on a few lines that must be
+refused (and on some that must pass) before it is put to the package, so that a rule which has stopped seeing
+anything is noticed.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
+
+#: Layers from the ground up (design, "Layout"): a package may import those of the layers before its own, never its
+#: neighbours in the same layer and never those after.
+LAYERS = (
+    ("errors",),
+    ("result",),
+    ("mechanism",),
+    ("equations",),
+    ("functions",),
+    ("kinematics",),
+    ("motion",),
+    ("logs",),
+    ("simulate", "identify", "calibrate", "drives"),
+    ("engines",),
+    ("reproduce",),
+    ("report",),
+    ("viewer",),
+    ("",),  # tauloop/__init__.py: the public names
+    ("cli",),
+    ("__main__",),
+)
+HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
+
+#: Packages that hold data and no equations.
+WITHOUT_CASADI = ("errors", "result", "mechanism")
+
+MACHINES = tuple(sorted(path.stem for path in (PACKAGE / "mechanism" / "machines").glob("*.yaml")))
+SOURCES = tuple(sorted(PACKAGE.rglob("*.py")))
+
+
+def module_name(path: Path) -> str:
+    """Name of a module inside the package: "" for the package itself, "mechanism.model" for a file in a folder."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(tree: ast.Module, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Line and full dotted name of everything that is imported, wherever in the file and by whatever spelling."""
+    own = ["tauloop", *module.split(".")] if module else ["tauloop"]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            start = own[: len(own) - node.level + is_package] if node.level else []
+            start += [node.module] if node.module else []
+            for alias in node.names:
+                yield node.lineno, ".".join([*start, alias.name])
+        elif (
+            isinstance(node, ast.Call)
+            and _called(node) in ("import_module", "__import__", "find_spec")
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+        ):
+            yield node.lineno, str(node.args[0].value)
+
+
+def wrong_imports(tree: ast.Module, module: str, is_package: bool = False) -> Iterator[str]:
+    """Imports of a package that is not below the importing one, and CasADi where there are no equations."""
+    package = module.split(".")[0]
+    if package not in HEIGHT:
+        yield f"{package}: a package without a place in LAYERS: say where it belongs"
+        return
+    for line, name in imported(tree, module, is_package):
+        root, _, rest = name.partition(".")
+        if root == "casadi" and package in WITHOUT_CASADI:
+            yield f"line {line}: {package} imports casadi"
+        if root != "tauloop":
+            continue
+        target = rest.split(".")[0]
+        target = target if target in HEIGHT else ""
+        if target != package and HEIGHT[target] >= HEIGHT[package]:
+            yield f"line {line}: {package or 'tauloop'} imports {target or 'the top of the package'}"
+
+
+def forbidden_calls(tree: ast.Module) -> Iterator[str]:
+    """Calls of print (a library is silent), and of eval and exec (text from a file is never code)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            is_plain = isinstance(node.func, ast.Name)
+            is_builtin = isinstance(node.func, ast.Attribute) and _is_name(node.func.value, "builtins")
+            if (is_plain or is_builtin) and _called(node) in ("print", "eval", "exec"):
+                yield f"line {node.lineno}: {_called(node)}("
+        elif isinstance(node, ast.ImportFrom) and any(alias.name in ("print", "eval", "exec") for alias in node.names):
+            yield f"line {node.lineno}: imports a print, eval or exec"
+
+
+def machine_names(tree: ast.Module, machines: tuple[str, ...] = MACHINES) -> Iterator[str]:
+    """Names of shipped machines in identifiers and strings; a docstring may speak of a paper's machine.
+
+    A word of an identifier ends at an underscore, so `solve_delta` is found and `deltas` is not.
+    """
+    docstrings = set(_docstrings(tree))
+    pattern = re.compile(rf"(?<![^\W_])({'|'.join(map(re.escape, machines))})(?![^\W_])") if machines else None
+    for node in ast.walk(tree):
+        if pattern is None or node in docstrings:
+            continue
+        for text in _texts(node):
+            for match in pattern.finditer(text):
+                yield f"line {getattr(node, 'lineno', '?')}: {match.group()!r} in {text[:60]!r}"
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Every string that stands alone as a statement: docstrings, and those of attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    """The identifiers and strings that one node holds."""
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, str):
+            yield node.value
+        return
+    for _, value in ast.iter_fields(node):
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, str):
+                yield item
+
+
+# The rules, tried on a few lines each.
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("equations.closure", "from tauloop.functions import block"),
+        ("equations.closure", "import tauloop.functions.block"),
+        ("equations.closure", "from tauloop import functions"),
+        ("equations.closure", "from .. import functions"),
+        ("equations.closure", "from ..functions.block import sort"),
+        ("equations.closure", "def f():\n    from tauloop.cli import main"),
+        ("equations.closure", "from tauloop import load"),
+        ("equations.closure", "import tauloop"),
+        ("equations.closure", "importlib.import_module('tauloop.simulate')"),
+        ("identify.estimators", "from tauloop.simulate import swing"),
+        ("errors", "from tauloop import result"),
+        ("", "from tauloop.cli import main"),
+        ("mechanism.reader", "import casadi as ca"),
+        ("mechanism.reader", "from casadi import SX"),
+        ("elsewhere.file", ""),
+    ],
+)
+def test_wrong_imports_are_seen(module: str, source: str) -> None:
+    assert len(list(wrong_imports(ast.parse(source), module))) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("equations.closure", "from tauloop.mechanism import Mechanism\nimport casadi as ca"),
+        ("equations.closure", "from tauloop.equations.tree import Frame"),
+        ("equations.closure", "from .tree import Frame"),
+        ("identify.estimators", "from tauloop import errors, kinematics"),
+        ("cli.main", "from tauloop import __version__, identify, simulate"),
+        ("", "from tauloop.identify import fit"),
+        ("mechanism.reader", "import yaml"),
+    ],
+)
+def test_right_imports_pass(module: str, source: str) -> None:
+    assert list(wrong_imports(ast.parse(source), module)) == []
+
+
+def test_relative_imports_of_a_package_start_in_it() -> None:
+    tree = ast.parse("from . import tree\nfrom .. import functions")
+    names = [name for _, name in imported(tree, "equations", is_package=True)]
+    assert names == ["tauloop.equations.tree", "tauloop.functions"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["print('here')", "eval(text)", "x = [exec(line) for line in text]", "builtins.eval(x)", "from rich import print"],
+)
+def test_forbidden_calls_are_seen(source: str) -> None:
+    assert len(list(forbidden_calls(ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize("source", ["console.print('here')", "function.eval(x)", "'print(x)'", "evaluate(x)"])
+def test_other_calls_pass(source: str) -> None:
+    assert list(forbidden_calls(ast.parse(source))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if name == 'five_bar': pass",
+        "def solve_five_bar(): pass",
+        "def solve(five_bar_length): pass",
+        "f(five_bar=1)",
+        "mechanism.five_bar",
+        "from tauloop import five_bar",
+        "f'{path}/five_bar.yaml'",
+        "class A:\n    five_bar: int",
+    ],
+)
+def test_machine_names_are_seen(source: str) -> None:
+    assert len(list(machine_names(ast.parse(source), ("five_bar", "rcid")))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Leg by leg, as for the rcid."""',
+        'def f():\n    """The rcid\'s leg."""',
+        "five_bars = five_barred = 1",
+        "five = bar = 'five bar'",
+        "acrcid = 'rcids'",
+    ],
+)
+def test_other_words_pass(source: str) -> None:
+    assert list(machine_names(ast.parse(source), ("five_bar", "rcid"))) == []
+
+
+# The package.
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert {module_name(path).split(".")[0] for path in SOURCES} >= {"errors", "mechanism", "equations"}
+    assert "delta" in MACHINES
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_file_keeps_the_rules(path: Path) -> None:
+    tree, module = ast.parse(path.read_text(encoding="utf-8")), module_name(path)
+    broken = [
+        *wrong_imports(tree, module, path.name == "__init__.py"),
+        *forbidden_calls(tree),
+        *machine_names(tree),
+    ]
+    assert not broken, "\n".join([f"{path.relative_to(PACKAGE)}:", *broken])
+
+
+def test_every_folder_with_code_is_a_package() -> None:
+    folders = {path.parent for path in SOURCES}
+    assert not [str(folder.relative_to(PACKAGE)) for folder in folders if not (folder / "__init__.py").is_file()]
+
+
+def test_public_names_resolve() -> None:
+    tauloop = importlib.import_module("tauloop")
+    assert tauloop.__all__
+    assert len(set(tauloop.__all__)) == len(tauloop.__all__)
+    assert not [name for name in tauloop.__all__ if not hasattr(tauloop, name)]
