@@ -28,7 +28,7 @@ help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
 
 demo: $(CORE)
-	$(BIN)/tauloop demo $(ARGS)
+	$(BIN)/python examples/gantry_tau.py $(ARGS)
 
 # One thread each for linear algebra: the two test processes already use two cores.
 test: export OMP_NUM_THREADS ?= 1

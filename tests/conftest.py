@@ -8,16 +8,24 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
 # Figures are drawn to files, never to a screen; commands started by a test inherit this.
 os.environ["MPLBACKEND"] = "Agg"
 
-# The same examples on every machine and in every run, so that a red test is red for everyone. A deadline would
-# time the machine, not the code.
-settings.register_profile("tauloop", derandomize=True, database=None, deadline=None, max_examples=25, print_blob=True)
+# The same examples on every machine and in every run, so that a red test is red for everyone. A deadline, or a test
+# called too slow, would time the machine and not the code.
+settings.register_profile(
+    "tauloop",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=25,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("tauloop")
 
 

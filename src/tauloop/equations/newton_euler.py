@@ -80,16 +80,17 @@ class _Entries:
         self._pi: Mapping[tuple[str, str], ca.SX] = {
             (p.element, p.role): pi[i] for i, p in enumerate(parameters)
         }
-        self._order: dict[str, list[str]] = {}
+        self._inertial: dict[str, list[str]] = {}
         for p in parameters:
-            self._order.setdefault(p.element, []).append(p.role)
+            if p.group == "inertia":
+                self._inertial.setdefault(p.element, []).append(p.role)
 
     def get(self, element: str, role: str) -> ca.SX | None:
         return self._pi.get((element, role))
 
     def part(self, element: str, upper: bool = False) -> ca.SX:
         """Inertial parameters of a body or of one part of a rod, in their order."""
-        roles = [role for role in self._order[element] if role.startswith("upper_") == upper]
+        roles = [role for role in self._inertial[element] if role.startswith("upper_") == upper]
         return ca.vertcat(*(self._pi[element, role] for role in roles))
 
 

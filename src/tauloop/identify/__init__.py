@@ -4,7 +4,7 @@ from tauloop.identify.base_parameters import BaseParameter, BaseParameters, Rank
 from tauloop.identify.data import RegressionData, Ties, split, ties
 from tauloop.identify.estimators import Estimate, Estimator, OrdinaryLeastSquares, WeightedLeastSquares
 from tauloop.identify.evaluation import OutputFit, evaluate
-from tauloop.identify.fit import fit
+from tauloop.identify.fitting import fit
 from tauloop.identify.result import Identification
 
 __all__ = [

@@ -21,7 +21,9 @@ class RankOptions:
         least_gap: least ratio of the last accepted to the first refused of these remainders; below it the rank is a
             matter of taste and `base_parameters` refuses to decide.
         preference: of the columns whose remainder is at least this share of the largest, the first in the given order
-            is chosen. 1 is ordinary column pivoting, small values keep the given order at the cost of conditioning.
+            is chosen. 1 is ordinary column pivoting, small values keep the given order.
+        largest_share: a column that depends on a chosen one with a larger share takes its place, so that keeping the
+            given order does not spoil the conditioning.
         no_effect: a column whose norm (SI, not scaled) is at most this share of the largest norm has no effect.
         smallest_share: a term of a regrouping is named when it is at least this share of its own column.
     """
@@ -29,6 +31,7 @@ class RankOptions:
     tolerance: float = 1e-8
     least_gap: float = 10.0
     preference: float = 0.1
+    largest_share: float = 4.0
     no_effect: float = 1e-10
     smallest_share: float = 1e-6
 
@@ -38,6 +41,7 @@ class RankOptions:
             "tolerance": (0.0, 1.0),
             "least_gap": (1.0, np.inf),
             "preference": (0.0, 1.0),
+            "largest_share": (1.0, np.inf),
             "no_effect": (0.0, 1.0),
             "smallest_share": (0.0, 1.0),
         }
@@ -48,7 +52,7 @@ class RankOptions:
                 remedy=f"choose more than {lower:g} and at most {upper:g}",
             )
             for name, (lower, upper) in ranges.items()
-            if not (lower < getattr(self, name) <= upper or (name == "least_gap" and self.least_gap == lower))
+            if not lower < getattr(self, name) <= upper
         ]
         if problems:
             raise IdentificationError(problems)
@@ -62,7 +66,7 @@ class Term:
     coefficient: float
 
     def __str__(self) -> str:
-        size = f"{abs(self.coefficient):.4g}"
+        size = f"{float(f'{abs(self.coefficient):.10g}'):.4g}"  # rounding errors must not tip the fourth digit
         return f"{'-' if self.coefficient < 0 else '+'} {self.parameter if size == '1' else f'{size} {self.parameter}'}"
 
 
@@ -180,12 +184,13 @@ class BaseParameters:
 def base_parameters(
     regressor: np.ndarray, names: Sequence[str], units: Sequence[str], options: RankOptions | None = None
 ) -> BaseParameters:
-    """Find the base parameters of a regressor by QR with threshold pivoting on unit-norm columns.
+    """Find the base parameters of a regressor by rank-revealing QR of its unit-norm columns.
 
     At every step the first column in the given order whose remainder is at least `preference` times the largest is
-    taken, so that earlier parameters represent later ones unless that would be ill conditioned. The columns left over
-    depend on the chosen ones, Y_2 = Y_1 B, and p_1 + B p_2 are the base parameters (Gautier and Khalil 1990; Gautier
-    1991, numerical calculation of the base inertial parameters).
+    taken, so that earlier parameters represent later ones. The columns left over depend on the chosen ones,
+    Y_2 = Y_1 B, and p_1 + B p_2 are the base parameters (Gautier 1991, Numerical calculation of the base inertial
+    parameters of robots). A column whose share in B is above `largest_share` takes the place of the chosen one (Gu and
+    Eisenstat 1996, Efficient algorithms for computing a strong rank-revealing QR factorization).
 
     Args:
         regressor: (m, n), or (N, n_out, n); any matrix with the same R^T R, such as a triangle of `condense`, will do.
@@ -226,10 +231,7 @@ def base_parameters(
                 remedy="record a motion that excites more, or set the tolerance inside a larger gap",
             )
         )
-    basis = np.sort(chosen[:rank])
-    q, r = np.linalg.qr(scaled[:, basis])
-    shares = solve_triangular(r, q.T @ scaled)  # scaled = scaled[:, basis] shares
-    shares[:, basis] = np.eye(rank)
+    basis, triangle, shares = _well_conditioned(scaled, np.sort(chosen[:rank]), options.largest_share)
     independent = effective[basis]
     indices = [int(k) for k in effective]
     regrouping = np.zeros((rank, len(norms)))
@@ -253,8 +255,8 @@ def base_parameters(
         no_effect=tuple(name for k, name in enumerate(names) if k not in set(indices)),
         singular_values=np.linalg.svd(scaled, compute_uv=False),
         remainders=remainders,
-        condition=float(np.linalg.cond(r)),
-        condition_si=float(np.linalg.cond(r * norms[independent])),
+        condition=float(np.linalg.cond(triangle)),
+        condition_si=float(np.linalg.cond(triangle * norms[independent])),
         options=options,
     )
 
@@ -285,6 +287,24 @@ def _threshold_pivoting(columns: np.ndarray, preference: float) -> tuple[np.ndar
             direction = rest[:, pick] / norms[pick]
             rest -= np.outer(direction, direction @ rest)
     return order, largest
+
+
+def _well_conditioned(
+    columns: np.ndarray, basis: np.ndarray, largest_share: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Swap columns into the basis until no share is above the largest; each swap widens the basis by that factor.
+
+    Returns:
+        basis (r,) in ascending order, triangle of its columns (r, r), shares (r, n): columns = (basis columns) shares.
+    """
+    while True:
+        q, triangle = np.linalg.qr(columns[:, basis])
+        shares = solve_triangular(triangle, q.T @ columns)
+        shares[:, basis] = np.eye(len(basis))
+        i, k = np.unravel_index(np.argmax(np.abs(shares)), shares.shape)
+        if abs(shares[i, k]) <= largest_share:
+            return basis, triangle, shares
+        basis = np.sort(np.append(np.delete(basis, i), k))
 
 
 def _check(matrix: np.ndarray, names: Sequence[str], units: Sequence[str]) -> list[Problem]:

@@ -191,7 +191,7 @@ class RegressionData:
             problems += _finite("regressor", regressor, labels)
             kept = np.flatnonzero(measured)
             problems += _finite("forces", forces[:, kept], ([self.outputs[k] for k in kept],))
-            problems += _finite("time", time, ()) if time is not None else []
+            problems += _time(time) if time is not None else []
         if problems:
             raise IdentificationError(problems)
         _freeze(
@@ -282,6 +282,16 @@ def _shape(where: str, array: np.ndarray, shape: tuple[int, ...]) -> list[Proble
     if array.shape == shape:
         return []
     return [Problem(where=where, what=f"has shape {array.shape}", remedy=f"give {shape} to suit the regressor")]
+
+
+def _time(time: np.ndarray) -> list[Problem]:
+    problems = _finite("time", time, ())
+    steps = np.diff(time)
+    if not problems and np.any(steps <= 0.0):
+        sample = int(np.argmax(steps <= 0.0)) + 1
+        what = f"does not increase at sample {sample}: {time[sample - 1]:.9g} s, then {time[sample]:.9g} s"
+        problems.append(Problem(where="time", what=what, remedy="give the samples in order of time"))
+    return problems
 
 
 def _finite(where: str, array: np.ndarray, labels: tuple[Sequence[str], ...]) -> list[Problem]:

@@ -100,6 +100,24 @@ class WeightedLeastSquares(Estimator):
         return result
 
 
+def require_equations(n_outputs: int, samples: int, rank: int) -> None:
+    """Refuse data with no more equations than base parameters.
+
+    Raises:
+        IdentificationError: with both counts.
+    """
+    equations = n_outputs * samples
+    if equations <= rank:
+        raise IdentificationError(
+            Problem(
+                where="samples",
+                what=f"{samples} samples of {n_outputs} measured outputs give {equations} equations for {rank} "
+                "base parameters or more",
+                remedy=f"take more than {rank // n_outputs} samples; ten times as many are needed for fair estimates",
+            )
+        )
+
+
 def weighted_solution(triangles: np.ndarray, samples: int, weights: np.ndarray) -> Estimate:
     """Least squares with given weights w_k of the outputs, and its covariance.
 
@@ -117,16 +135,7 @@ def weighted_solution(triangles: np.ndarray, samples: int, weights: np.ndarray) 
     """
     n_outputs, _, columns = triangles.shape
     rank = columns - 1
-    equations = n_outputs * samples
-    if equations <= rank:
-        raise IdentificationError(
-            Problem(
-                where="samples",
-                what=f"{samples} samples of {n_outputs} measured outputs give {equations} equations for {rank} "
-                "base parameters",
-                remedy=f"take more than {rank // n_outputs} samples; ten times as many are needed for fair estimates",
-            )
-        )
+    require_equations(n_outputs, samples, rank)
     weighted = weights[:, None, None] * triangles
     triangle = np.asarray(np.linalg.qr(weighted.reshape(-1, columns), mode="r"))
     inverse = solve_triangular(triangle[:rank, :rank], np.eye(rank))

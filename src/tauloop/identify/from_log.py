@@ -66,7 +66,9 @@ def regression_data(
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
     _require_channels(log, names, output)
     prepared = prepare(log, preparation)
-    position, velocity, acceleration = (samples(prepared, kind, names) for kind in ("position", "velocity", "acceleration"))
+    position, velocity, acceleration = (
+        samples(prepared, kind, names) for kind in ("position", "velocity", "acceleration")
+    )
     start = model.forward_kinematics(position).q if model.assembly.rows else None
     regressor = model.actuators.regressor(position, velocity, acceleration, output=output, start=start)
     measured_names = [name for name in names if name in channels(prepared, "force")]

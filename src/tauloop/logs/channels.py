@@ -7,14 +7,14 @@ may differ between channels (m of a cart, rad of a wrist), and a quantity may be
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
 from tauloop.errors import LogError, Problem
+from tauloop.mechanism.suggestions import listing, suggestion
 
 #: Name of the dimension and of its coordinate, s.
 TIME = "time"
@@ -83,15 +83,15 @@ def samples(log: xr.Dataset, quantity: str, names: Sequence[str] | None = None) 
         raise LogError(
             Problem(
                 where=quantity,
-                what=f"the log has no such quantity; it has {', '.join(known) or 'nothing'}",
-                remedy=did_you_mean(quantity, known) or "map columns to it when reading the log",
+                what=f"the log has no such quantity; it has {listing(known) or 'nothing'}",
+                remedy=suggestion(quantity, known) or "map columns to it when reading the log",
             )
         )
     problems = [
         Problem(
             where=f"{quantity}.{name}",
-            what=f"not in the log; {quantity} was measured on {', '.join(present)}",
-            remedy=did_you_mean(name, present) or "map a column to it when reading the log",
+            what=f"not in the log; {quantity} was measured on {listing(present)}",
+            remedy=suggestion(name, present) or "map a column to it when reading the log",
         )
         for name in wanted
         if name not in present
@@ -104,19 +104,3 @@ def samples(log: xr.Dataset, quantity: str, names: Sequence[str] | None = None) 
 def units(log: xr.Dataset, quantity: str) -> dict[str, str]:
     """SI unit of a quantity on each of its channels."""
     return {name: str(log[f"{quantity}.{name}"].attrs["unit"]) for name in channels(log, quantity)}
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A remedy that names the nearest known name, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else ""
-
-
-#: The SI units a known quantity may have; other quantities may have any unit.
-QUANTITY_UNITS: Mapping[str, tuple[str, ...]] = {
-    "time": ("s",),
-    "position": ("rad", "m"),
-    "velocity": ("rad/s", "m/s"),
-    "acceleration": ("rad/s^2", "m/s^2"),
-    "force": ("N m", "N"),
-}

@@ -10,11 +10,12 @@ import numpy as np
 import xarray as xr
 
 from tauloop.errors import LogError
-from tauloop.logs.channels import TIME, Channel, build_log, did_you_mean
+from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.findings import Findings
 from tauloop.logs.scales import Scale, find_scale
 from tauloop.logs.tables import Table, open_table
 from tauloop.logs.timing import check_same_time, check_time
+from tauloop.mechanism.suggestions import listing, suggestion
 
 _SAMPLE_RATE = "give `sample_rate` in Hz, or name a time column: LogFile(time='t')"
 
@@ -114,7 +115,7 @@ def _read_part(source: LogFile, findings: Findings) -> _Part | None:
                     channel=choice.channel,
                     values=column * choice.scale.factor,
                     unit=choice.scale.unit,
-                    source=f"{table.file}: {label}",
+                    source=f"{Path(table.file).name}: {label}",
                 )
             )
     return _Part(table=table, count=len(values), signals=tuple(signals), time_column=time_column, time=time)
@@ -139,7 +140,7 @@ def _choices(source: LogFile, table: Table, findings: Findings) -> list[_Choice]
                 "units for nothing",
                 where=f"units[{key!r}]",
                 what="neither a column of the file nor a quantity that is read from it",
-                remedy=did_you_mean(key, known) or "remove it",
+                remedy=suggestion(key, known) or "remove it",
                 file=table.file,
             )
     return choices
@@ -151,13 +152,14 @@ def _wanted(source: LogFile, table: Table, findings: Findings) -> list[tuple[str
         wanted = [(q, channel, name) for q, group in source.columns.items() for channel, name in group.items()]
         own_time = None
     else:
-        wanted = [(*name.split(".", 1), name) for name in table.names if all(name.partition("."))]
+        parts = [(name.partition("."), name) for name in table.names]
+        wanted = [(quantity, channel, name) for (quantity, _, channel), name in parts if quantity and channel]
         own_time = TIME if TIME in table.names else None
     if not wanted:
         findings.add(
             "columns that are missing",
             where="columns",
-            what=f"nothing to read: the file has {_listed(table.names)}",
+            what=f"nothing to read: the file has {listing(table.names)}",
             remedy="say what they are: LogFile(columns={'position': {'motor': 'its column'}})",
             file=table.file,
         )
@@ -183,15 +185,11 @@ def _column(name: str, table: Table, findings: Findings) -> int | None:
         findings.add(
             "columns that are missing",
             where=where,
-            what=f"not in the file, which has {_listed(table.names)}",
-            remedy=did_you_mean(name, table.names) or "correct the name in `columns`",
+            what=f"not in the file, which has {listing(table.names)}",
+            remedy=suggestion(name, table.names) or "correct the name in `columns`",
             file=table.file,
         )
     return None
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
 def _check_channels(parts: list[_Part], findings: Findings) -> None:
@@ -223,19 +221,19 @@ def _check_counts(parts: list[_Part], findings: Findings) -> None:
 
 def _time_axis(parts: list[_Part], sample_rate: float | None, *, complete: bool, findings: Findings) -> np.ndarray:
     """Time stamps (N,) of the first file that has them, or counted from the sample rate."""
-    timed = [part for part in parts if part.time is not None]
+    timed = [(part, part.time) for part in parts if part.time is not None]
     if sample_rate is not None and not (np.isfinite(sample_rate) and sample_rate > 0.0):
         what = f"{sample_rate} Hz is not a rate"
         findings.add("arguments", where="sample_rate", what=what, remedy="give samples per second, above zero")
     elif sample_rate is not None and timed:
-        what = f"given beside the time column {timed[0].time_column!r} of {timed[0].table.file}"
+        what = f"given beside the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
         findings.add("arguments", where="sample_rate", what=what, remedy="give one of the two")
     elif sample_rate is not None and parts:
         return np.arange(parts[0].count) / sample_rate
     elif sample_rate is None and not timed and complete:
         findings.add("arguments", where="time", what="neither a time column nor a sample rate", remedy=_SAMPLE_RATE)
-    for part in timed[1:]:
-        assert part.time is not None and timed[0].time is not None
-        if part.count == timed[0].count:
-            check_same_time(part.table, part.time_column, part.time, timed[0].table, timed[0].time, findings)
-    return timed[0].time if timed and timed[0].time is not None else np.empty(0)
+    for part, time in timed[1:]:
+        first, first_time = timed[0]
+        if part.count == first.count:
+            check_same_time(part.table, part.time_column, time, first.table, first_time, findings)
+    return timed[0][1] if timed else np.empty(0)

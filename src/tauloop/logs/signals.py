@@ -10,13 +10,14 @@ import scipy.sparse
 import xarray as xr
 
 from tauloop.errors import InputError, Problem
-from tauloop.logs.channels import TIME, Channel, build_log, channels, samples, units
+from tauloop.logs.channels import TIME, Channel, build_log, samples, units
 
 #: Time stamps may leave the even grid between the first and the last by this many periods: coarse clocks may, a
 #: changing rate may not.
 UNEVEN_PERIODS = 1.0
 #: Half length of the decimation filter in samples, per unit of the factor (as in `scipy.signal.decimate`).
 _HALF_LENGTH = 10
+_LEAST_FOR_DIFFERENCES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,50 +73,53 @@ def prepare(log: xr.Dataset, preparation: Preparation) -> xr.Dataset:
         LogError: no positions in the log.
     """
     position = samples(log, "position")
-    names = channels(log, "position")
     time = log[TIME].to_numpy()
+    _require_length(len(time), preparation)
     period = sample_period(log)
-    keep = slice(preparation.trim, len(time) - preparation.trim)
-    least = 2 * preparation.trim + max(3, _HALF_LENGTH * 2 * preparation.decimation + 1 if preparation.decimation > 1 else 0)
-    if len(time) < least:
-        raise InputError(
-            Problem(
-                where="log",
-                what=f"{len(time)} samples are too few: trimming {preparation.trim} at each end and decimating by "
-                f"{preparation.decimation} needs {least}",
-                remedy="record longer, or trim and decimate less",
-            )
-        )
     if preparation.cutoff is not None:
         position = butterworth(position, rate=1.0 / period, cutoff=preparation.cutoff, order=preparation.order)
     velocity = central_differences(position, period)
     acceleration = central_differences(velocity, period)
-    signals = []
-    for quantity, values, per in (("position", position, ""), ("velocity", velocity, "/s"), ("acceleration", acceleration, "/s^2")):
-        unit = units(log, "position")
-        signals += [
-            Channel(
-                quantity=quantity,
-                channel=name,
-                values=np.ascontiguousarray(values[keep, k]),
-                unit=unit[name] + per,
-                source=log[f"position.{name}"].attrs["source"],
-            )
-            for k, name in enumerate(names)
-        ]
+    keep = slice(preparation.trim, len(time) - preparation.trim)
+    position_units = units(log, "position")
+    signals = [
+        Channel(
+            quantity=quantity,
+            channel=name,
+            values=values[keep, k].copy(),
+            unit=position_units[name] + per_time,
+            source=log[f"position.{name}"].attrs["source"],
+        )
+        for quantity, values, per_time in (
+            ("position", position, ""),
+            ("velocity", velocity, "/s"),
+            ("acceleration", acceleration, "/s^2"),
+        )
+        for k, name in enumerate(position_units)
+    ]
     signals += [
         Channel(
-            quantity=v.attrs["quantity"],
-            channel=v.attrs["channel"],
-            values=v.to_numpy()[keep],
-            unit=v.attrs["unit"],
-            source=v.attrs["source"],
+            quantity=variable.attrs["quantity"],
+            channel=variable.attrs["channel"],
+            values=variable.to_numpy()[keep],
+            unit=variable.attrs["unit"],
+            source=variable.attrs["source"],
         )
-        for v in log.data_vars.values()
-        if v.attrs["quantity"] not in ("position", "velocity", "acceleration")
+        for variable in log.data_vars.values()
+        if variable.attrs["quantity"] not in ("position", "velocity", "acceleration")
     ]
-    prepared = build_log(time[keep], signals)
-    return prepared.assign_attrs(preparation=asdict(preparation), period=period)
+    return build_log(time[keep], signals).assign_attrs(preparation=asdict(preparation), period=period)
+
+
+def _require_length(count: int, preparation: Preparation) -> None:
+    left = _taps(preparation.decimation) if preparation.decimation > 1 else 1
+    needed = max(2 * preparation.trim + left, _LEAST_FOR_DIFFERENCES)
+    if count < needed:
+        what = (
+            f"{count} samples are too few: to trim {preparation.trim} at each end and decimate by "
+            f"{preparation.decimation} takes {needed}"
+        )
+        raise InputError(Problem(where="log", what=what, remedy="record longer, or trim and decimate less"))
 
 
 def sample_period(log: xr.Dataset) -> float:
@@ -126,7 +130,8 @@ def sample_period(log: xr.Dataset) -> float:
     """
     time = log[TIME].to_numpy()
     if len(time) < 2:
-        raise InputError(Problem(where="log", what=f"{len(time)} samples have no sampling rate", remedy="record longer"))
+        what = f"{len(time)} samples have no sampling rate"
+        raise InputError(Problem(where="log", what=what, remedy="record longer"))
     period = (time[-1] - time[0]) / (len(time) - 1)
     off = np.abs(time - time[0] - period * np.arange(len(time)))
     worst = int(off.argmax())
@@ -194,9 +199,9 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
     Raises:
         InputError: fewer than three samples.
     """
-    if len(x) < 3:
+    if len(x) < _LEAST_FOR_DIFFERENCES:
         what = f"{len(x)} samples are too few for central differences"
-        raise InputError(Problem(where="log", what=what, remedy="give at least 3"))
+        raise InputError(Problem(where="x", what=what, remedy=f"give at least {_LEAST_FOR_DIFFERENCES}"))
     return np.asarray(np.gradient(x, period, axis=0, edge_order=2))
 
 
@@ -222,16 +227,20 @@ def decimate(x: np.ndarray, factor: int) -> np.ndarray:
         raise InputError(Problem(where="factor", what=what, remedy="1 means no decimation"))
     if factor == 1:
         return x
-    half = _HALF_LENGTH * factor
-    if len(x) < 2 * half + 1:
-        what = f"{len(x)} samples are too few to decimate by {factor}: the filter has {2 * half + 1} taps"
+    taps = _taps(factor)
+    if len(x) < taps:
+        what = f"{len(x)} samples are too few to decimate by {factor}: the filter has {taps} taps"
         raise InputError(Problem(where="x", what=what, remedy="record longer or decimate less"))
-    taps = scipy.signal.firwin(2 * half + 1, 1.0 / factor, window="hamming")
+    impulse_response = scipy.signal.firwin(taps, 1.0 / factor, window="hamming")
     count = -(-len(x) // factor)
-    columns = factor * np.arange(count)[:, np.newaxis] + np.arange(-half, half + 1)
+    columns = factor * np.arange(count)[:, np.newaxis] + np.arange(taps) - taps // 2
     inside = (columns >= 0) & (columns < len(x))
     starts = np.concatenate(([0], np.cumsum(inside.sum(axis=1))))
     band = scipy.sparse.csr_array(
-        (np.broadcast_to(taps, columns.shape)[inside], columns[inside], starts), shape=(count, len(x))
+        (np.broadcast_to(impulse_response, columns.shape)[inside], columns[inside], starts), shape=(count, len(x))
     )
     return np.asarray(band @ x.reshape(len(x), -1)).reshape(count, *x.shape[1:])
+
+
+def _taps(factor: int) -> int:
+    return 2 * _HALF_LENGTH * factor + 1

@@ -73,9 +73,9 @@ def open_table(path: str | Path) -> Table:
     """
     path = Path(path)
     if not path.is_file():
-        raise _refused(path.name, "there is no such file", f"check the path {path}")
+        raise _refused(str(path), "there is no such file", "check the path")
     if path.stat().st_size == 0:
-        raise _refused(path.name, "the file is empty (0 bytes)", "export the log again")
+        raise _refused(str(path), "the file is empty (0 bytes)", "export the log again")
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
         return CsvTable(path)
@@ -83,7 +83,8 @@ def open_table(path: str | Path) -> Table:
         return ParquetTable(path)
     if name.endswith(".mat"):
         return MatTable(path)
-    raise _refused(path.name, f"{path.suffix or 'no ending'}: not a known kind of log", "use .csv, .csv.gz, .parquet or .mat")
+    what = f"the ending {path.suffix!r} is not that of a kind of log that can be read"
+    raise _refused(str(path), what, "use .csv, .csv.gz, .parquet or .mat")
 
 
 def _refused(file: str, what: str, remedy: str, *, where: str = "", line: int | None = None) -> LogError:
@@ -91,7 +92,7 @@ def _refused(file: str, what: str, remedy: str, *, where: str = "", line: int | 
 
 
 class CsvTable(Table):
-    """Text with one header row and comma, semicolon or tab between cells; lines above the header may start with #."""
+    """Text with a header row and comma, semicolon or tab between cells; lines above the header may start with #."""
 
     def __init__(self, path: Path) -> None:
         """Read the bytes and the header.
@@ -105,20 +106,20 @@ class CsvTable(Table):
         with self._stream() as stream:
             header = next((line for line in iter(stream.readline, "") if self._is_header(line)), "")
         if not header:
-            raise _refused(path.name, "the file has no header row", "export the log again")
+            raise _refused(str(path), "the file has no header row", "export the log again")
         self._delimiter = max(_DELIMITERS, key=header.count)
         cells = next(csv.reader([header], delimiter=self._delimiter))
         if all(_is_number(cell) for cell in cells):
             raise _refused(
-                path.name,
+                str(path),
                 f"the first row holds numbers ({', '.join(cells[:3])}), not column names",
                 "put a row of names above the samples, such as `t [s], q1 [deg]`",
                 where="header",
                 line=self._skipped,
             )
-        super().__init__(path.name, cells, brackets_are_units=True)
+        super().__init__(str(path), cells, brackets_are_units=True)
         if next(self._rows(), None) is None:
-            raise _refused(path.name, "the file has a header but no samples", "record or export the log again")
+            raise _refused(str(path), "the file has a header but no samples", "record or export the log again")
 
     def _stream(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(io.BytesIO(self._data), encoding="utf-8-sig", newline="")
@@ -192,9 +193,7 @@ class CsvTable(Table):
             remedy = "remove the text or do not map this column"
             if _DECIMAL_COMMA.fullmatch(text):
                 remedy = "export with a decimal point instead of a comma"
-        findings.add(
-            kind, where=f"column {self.names[column]!r}", what=what, remedy=remedy, file=self.file, line=line
-        )
+        findings.add(kind, where=f"column {self.names[column]!r}", what=what, remedy=remedy, file=self.file, line=line)
         return math.nan
 
 
@@ -210,10 +209,10 @@ def _text_bytes(path: Path) -> bytes:
     try:
         data = gzip.decompress(path.read_bytes()) if path.name.lower().endswith(".gz") else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise _refused(path.name, f"cannot be read: {error}", "copy or export the file again") from None
+        raise _refused(str(path), f"cannot be read: {error}", "copy or export the file again") from None
     if b"\0" in data:
         raise _refused(
-            path.name,
+            str(path),
             f"not text: a zero byte at offset {data.index(0)}",
             "export as CSV, or give the file the ending of its true kind",
         )
@@ -222,7 +221,7 @@ def _text_bytes(path: Path) -> bytes:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"not UTF-8 text: byte 0x{data[error.start]:02x}"
-        raise _refused(path.name, what, "save the file with UTF-8 encoding", line=line) from None
+        raise _refused(str(path), what, "save the file with UTF-8 encoding", line=line) from None
     return data
 
 
@@ -235,16 +234,16 @@ class ParquetTable(Table):
         Raises:
             LogError: pyarrow is missing, or the file is damaged or has no samples.
         """
-        parquet = import_parquet(path.name)
+        parquet = import_parquet(str(path))
         try:
             self._file = parquet.ParquetFile(path)
         except (OSError, ValueError) as error:
             what = f"not a readable Parquet file: {str(error).splitlines()[0]}"
-            raise _refused(path.name, what, "export the log again") from None
+            raise _refused(str(path), what, "export the log again") from None
         self._headers = [str(name) for name in self._file.schema_arrow.names]
         if self._file.metadata.num_rows == 0:
-            raise _refused(path.name, "the file has columns but no samples", "record or export the log again")
-        super().__init__(path.name, self._headers, brackets_are_units=True)
+            raise _refused(str(path), "the file has columns but no samples", "record or export the log again")
+        super().__init__(str(path), self._headers, brackets_are_units=True)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
         """The chosen columns; nulls are found as NaN."""
@@ -290,7 +289,7 @@ def _not_numeric(table: Table, column: int, kind: str, findings: Findings) -> No
 
 
 class MatTable(Table):
-    """A MATLAB file up to version 7: vectors by their names, matrices as ``q[0]``, ``q[1]``, ..., structures by dots."""
+    """A MATLAB file up to version 7: vectors by name, columns of matrices as ``q[0]``, fields of structures by dots."""
 
     def __init__(self, path: Path) -> None:
         """Read all numeric variables.
@@ -304,7 +303,7 @@ class MatTable(Table):
             start = stream.read(128)
         if b"MATLAB 7.3" in start or start.startswith(_HDF5_SIGNATURE):
             raise _refused(
-                path.name,
+                str(path),
                 "a MATLAB 7.3 file, which is HDF5 inside",
                 "save it in MATLAB with `save(name, '-v7')`, or export CSV or Parquet",
             )
@@ -314,11 +313,11 @@ class MatTable(Table):
                 content = scipy.io.loadmat(path, simplify_cells=True)
         except Exception as error:  # a damaged binary file can fail in any way inside SciPy
             what = f"not a readable MAT file: {error}"
-            raise _refused(path.name, what, "save the log again in MATLAB with `save(name, '-v7')`") from None
+            raise _refused(str(path), what, "save the log again in MATLAB with `save(name, '-v7')`") from None
         self._columns = dict(_numeric_columns("", content))
         if not self._columns:
-            raise _refused(path.name, "no numeric vectors or matrices inside", "save the signals themselves")
-        super().__init__(path.name, list(self._columns), brackets_are_units=False)
+            raise _refused(str(path), "no numeric vectors or matrices inside", "save the signals themselves")
+        super().__init__(str(path), list(self._columns), brackets_are_units=False)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
         """The chosen columns; all must have the same count."""

@@ -22,15 +22,14 @@ def check_time(table: Table, column: str, time: np.ndarray, findings: Findings) 
     """
     steps = np.diff(time)
     rising = steps[steps > 0.0]
-    if not len(time) > 1:
-        return
     period = float(np.median(rising)) if len(rising) else 0.0
 
     def note(kind: str, bad: np.ndarray, what: str, remedy: str) -> None:
         rows = np.flatnonzero(bad)
         for row in rows[:LISTED_PER_KIND]:
             line = table.line(int(row) + 1)
-            text = what.format(before=time[row], after=time[row + 1], step=steps[row], periods=_ratio(steps[row], period))
+            periods = steps[row] / period if period > 0.0 else np.inf
+            text = what.format(before=time[row], after=time[row + 1], step=steps[row], periods=periods)
             place = "" if line is not None else f" in row {row + 2}"
             findings.add(kind, where=f"column {column!r}", what=text + place, remedy=remedy, file=table.file, line=line)
         findings.count(kind, table.file, more=len(rows[LISTED_PER_KIND:]))
@@ -81,7 +80,3 @@ def check_same_time(
             file=table.file,
             line=table.line(row),
         )
-
-
-def _ratio(step: float, period: float) -> float:
-    return step / period if period > 0.0 else np.inf

@@ -36,11 +36,11 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     headers = [f"{name} [{log[name].attrs['unit']}]" for name in (TIME, *log.data_vars)]
     values = np.stack([log[name].to_numpy() for name in (TIME, *log.data_vars)], axis=1)
     if path.name.lower().endswith(".parquet"):
-        write_file(path, _parquet_writer(path.name, headers, values))
+        write_file(path, _parquet_writer(str(path), headers, values))
     else:
         text = _csv_text(headers, values).encode()
         # mtime=0: the same log gives the same bytes
-        data = gzip.compress(text, mtime=0) if path.name.lower().endswith(".gz") else text
+        data = gzip.compress(text, compresslevel=6, mtime=0) if path.name.lower().endswith(".gz") else text
         write_file(path, lambda temporary: temporary.write_bytes(data))
     return path
 
@@ -51,9 +51,9 @@ def _check(path: Path, log: xr.Dataset) -> None:
         problems.append(
             Problem(
                 where="path",
-                what=f"{path.suffix or 'no ending'}: not a kind of log that can be written",
+                what=f"the ending {path.suffix!r} is not that of a kind of log that can be written",
                 remedy="use .csv, .csv.gz or .parquet",
-                file=path.name,
+                file=str(path),
             )
         )
     if not log.data_vars or log.sizes.get(TIME, 0) == 0:

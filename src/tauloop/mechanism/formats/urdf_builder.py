@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from tauloop.mechanism.formats.urdf_tree import LinkInertia, Triple, UrdfJoint
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
-    ZERO_VECTOR,
     AxisName,
     Body,
     Freedom,
@@ -23,7 +21,6 @@ from tauloop.mechanism.model import (
     Parameter,
     Placement,
     Turn,
-    Vector,
 )
 
 _LETTERS: dict[Triple, AxisName] = {(1.0, 0.0, 0.0): "x", (0.0, 1.0, 0.0): "y", (0.0, 0.0, 1.0): "z"}
@@ -43,15 +40,13 @@ class Leaves:
     def leaf(self, name: str, value: float, unit: str, group: str, *, lower: float = -np.inf) -> Leaf:
         """A new leaf parameter."""
         self.parameters.append(
-            Parameter(
-                name=name, value=value, unit=unit, group=group, status="given", source=self.source, lower=lower
-            )
+            Parameter(name=name, value=value, unit=unit, group=group, status="given", source=self.source, lower=lower)
         )
         return Leaf(name)
 
-    def geometry(self, name: str, value: float, unit: str) -> Expression:
-        """A leaf, or the constant zero: an exact zero is part of the structure."""
-        return self.leaf(name, value, unit, "geometry") if value != 0.0 else ZERO
+    def structural(self, name: str, value: float, unit: str, group: str) -> Expression:
+        """A leaf, or the constant zero: an exact zero of geometry or gravity is part of the structure."""
+        return self.leaf(name, value, unit, group) if value != 0.0 else ZERO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +116,9 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
 
 
 def _placements(joint: UrdfJoint, root: str, leaves: Leaves) -> tuple[Placement, Placement]:
-    x, y, z = (leaves.geometry(f"{joint.name}.origin.xyz[{k}]", joint.xyz[k], "m") for k in range(3))
+    x, y, z = (leaves.structural(f"{joint.name}.origin.xyz[{k}]", joint.xyz[k], "m", "geometry") for k in range(3))
     angles = [
-        (letter, leaves.geometry(f"{joint.name}.origin.rpy[{k}]", joint.rpy[k], "rad"))
+        (letter, leaves.structural(f"{joint.name}.origin.rpy[{k}]", joint.rpy[k], "rad", "geometry"))
         for k, letter in _ROLL_PITCH_YAW
     ]
     turns = tuple(Turn(letter, angle) for letter, angle in angles if angle != ZERO)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections import Counter
@@ -13,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.errors import DescriptionError
-from tauloop.mechanism.model import BASE
 from tauloop.mechanism.formats.xml_nodes import XmlNode, XmlReader, read_xml
+from tauloop.mechanism.model import BASE
+from tauloop.mechanism.suggestions import suggestion
 
 #: URDF joint types and what they are here.
 KINDS = {
@@ -119,7 +119,7 @@ def read_urdf_tree(path: str | Path) -> UrdfTree:
         DescriptionError: everything that is wrong, each with its line.
     """
     root = read_xml(path)
-    reader = _UrdfReader(Path(path).name)
+    reader = _UrdfReader(str(path))
     tree = reader.tree(root)
     if reader.problems:
         raise DescriptionError(sorted(reader.problems, key=lambda problem: problem.line or 0))
@@ -151,7 +151,8 @@ class _UrdfReader(XmlReader):
         read_links = tuple(self._link(name, node) for name, node in links.items())
         read_joints = tuple(self._joint(name, node, links) for name, node in joints.items())
         if self._right_angles:
-            self.notes.append(f"angles printed with few digits are taken as exact right angles: {', '.join(self._right_angles)}")
+            names = ", ".join(self._right_angles)
+            self.notes.append(f"angles printed with few digits are taken as exact right angles: {names}")
         self._list_unread(robot)
         if self._unread:
             counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(self._unread.items()))
@@ -219,8 +220,7 @@ class _UrdfReader(XmlReader):
     def _joint(self, name: str, node: XmlNode, links: Iterable[str]) -> UrdfJoint:
         original = self.text(node, name, "type")
         if original and original not in KINDS:
-            close = difflib.get_close_matches(original, KINDS, n=1)
-            remedy = f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(KINDS)}"
+            remedy = suggestion(original, KINDS) or f"use one of {', '.join(KINDS)}"
             self.problem(node, name, f"{original!r} is not a joint type", remedy)
         kind = KINDS.get(original, "fixed")
         ends = [self._end(node, name, tag, set(links)) for tag in ("parent", "child")]
@@ -228,7 +228,8 @@ class _UrdfReader(XmlReader):
             self.problem(node, name, f"parent and child are both {ends[0]!r}", "a joint joins two links")
         mimic = node.first("mimic")
         if mimic is not None:
-            what = f"it mimics {mimic.attributes.get('joint', 'another joint')!r}: a coupling of coordinates is not supported"
+            other = mimic.attributes.get("joint", "another joint")
+            what = f"it mimics {other!r}: a coupling of coordinates is not supported"
             self.problem(mimic, name, what, "remove <mimic> if the joint moves freely, or make it fixed")
         xyz, rpy = self._origin(node, name)
         axis = (0.0, 0.0, 1.0)
@@ -300,13 +301,12 @@ class _UrdfReader(XmlReader):
         original = self.text(element, name, "link")
         link = identifier(original)
         if original and link not in links:
-            close = difflib.get_close_matches(link, links, n=1)
-            remedy = f"did you mean {close[0]!r}?" if close else "add the link or correct the name"
+            remedy = suggestion(link, links) or "add the link or correct the name"
             self.problem(element, name, f"the {tag} link {original!r} does not exist", remedy)
             return ""
         return link
 
-    def _root(self, joints: Iterable[UrdfJoint], links: dict[str, XmlNode], nodes: dict[str, XmlNode]) -> str:
+    def _root(self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]) -> str:
         """The one link without parent; two parents, loops and loose links are problems."""
         above: dict[str, UrdfJoint] = {}
         for joint in joints:
@@ -316,20 +316,28 @@ class _UrdfReader(XmlReader):
                 self.problem(nodes[joint.name], joint.name, what, remedy)
             elif joint.child:
                 above[joint.child] = joint
-        in_loop: set[str] = set()
-        for link in links:
-            chain = [link]
-            while (joint := above.get(chain[-1])) is not None and joint.parent and joint.parent not in chain:
-                chain.append(joint.parent)
-            if joint is not None and joint.parent == link and not in_loop & set(chain):
-                in_loop |= set(chain)
-                path = " <- ".join([*chain, link])
-                self.problem(nodes[joint.name], joint.name, f"closes a loop of parents: {path}", "cut the loop")
+        self._report_loops(above, nodes)
         roots = [link for link in links if link not in above]
-        for other in roots[1:]:
-            what = f"hangs on no joint, as does {roots[0]!r}: these are separate trees"
-            self.problem(links[other], other, what, "join them, or remove one")
+        if all(joint.child for joint in joints):  # else a loose link is only the other half of a broken reference
+            for other in roots[1:]:
+                what = f"hangs on no joint, as does {roots[0]!r}: these are separate trees"
+                self.problem(links[other], other, what, "join them, or remove one")
         return roots[0] if roots else ""
+
+    def _report_loops(self, above: dict[str, UrdfJoint], nodes: dict[str, XmlNode]) -> None:
+        seen: set[str] = set()
+        for start in above:
+            chain: dict[str, UrdfJoint] = {}
+            link = start
+            while link in above and link not in chain and link not in seen:
+                chain[link] = above[link]
+                link = above[link].parent
+            seen |= chain.keys()
+            if link in chain:
+                around = list(chain)[list(chain).index(link) :]
+                joint = chain[around[-1]]
+                path = " <- ".join([*around, link])
+                self.problem(nodes[joint.name], joint.name, f"closes a loop of parents: {path}", "cut the loop there")
 
     def _list_unread(self, node: XmlNode) -> None:
         for child in node.children:

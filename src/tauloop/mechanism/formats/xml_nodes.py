@@ -44,10 +44,10 @@ def read_xml(path: str | Path) -> XmlNode:
     path = Path(path)
 
     def refused(what: str, remedy: str, line: int | None = None) -> DescriptionError:
-        return DescriptionError(Problem(where="", what=what, remedy=remedy, file=path.name, line=line))
+        return DescriptionError(Problem(where="", what=what, remedy=remedy, file=str(path), line=line))
 
     if not path.is_file():
-        raise refused("there is no such file", f"check the path {path}")
+        raise refused("there is no such file", "check the path")
     size = path.stat().st_size
     if size == 0:
         raise refused("the file is empty (0 bytes)", "export the model again")
@@ -128,7 +128,8 @@ class XmlReader:
         except ValueError:
             values = (math.nan,)
         if len(values) != count or not all(math.isfinite(value) for value in values):
-            what = f"{attribute}={text!r} of <{node.tag}> is not {'a finite number' if count == 1 else f'{count} finite numbers'}"
+            wanted = "a finite number" if count == 1 else f"{count} finite numbers"
+            what = f"{attribute}={text!r} of <{node.tag}> is not {wanted}"
             self.problem(node, where, what, "write plain numbers in SI units")
             return (math.nan,) * count
         return values

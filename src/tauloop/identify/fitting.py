@@ -8,7 +8,7 @@ from tauloop.errors import IdentificationError, Problem
 from tauloop.identify.base_parameters import BaseParameters, RankOptions, base_parameters
 from tauloop.identify.condense import condense
 from tauloop.identify.data import RegressionData
-from tauloop.identify.estimators import ROUNDING_SHARE, Estimate, Estimator
+from tauloop.identify.estimators import ROUNDING_SHARE, Estimate, Estimator, require_equations
 from tauloop.identify.evaluation import OutputFit, evaluate
 from tauloop.identify.result import Identification
 from tauloop.result import Evidence, plain, provenance
@@ -55,7 +55,11 @@ def fit(
     size = len(training.unknowns)
     if base is None:
         base = base_parameters(triangles[:, :, :-1], training.unknowns, training.unknown_units, rank)
-    condition, condition_si = _conditions(base, triangles)
+        require_equations(len(triangles), len(training), base.rank)
+        condition, condition_si = base.condition, base.condition_si
+    else:
+        require_equations(len(triangles), len(training), base.rank)
+        condition, condition_si = _conditions(base, triangles)
     estimate = estimator.estimate(triangles[:, :, [*base.independent, size]], len(training))
     _refuse_undetermined(base, estimate, condition)
     ties = training.ties
@@ -161,7 +165,7 @@ def _copied(training: RegressionData, held_out: RegressionData) -> int:
 
 
 def _conditions(base: BaseParameters, triangles: np.ndarray) -> tuple[float, float]:
-    """Condition numbers of the base regressor on the training data: with unit-norm columns, and in SI.
+    """Condition numbers on the training data of base parameters that were given: with unit-norm columns, and in SI.
 
     Raises:
         IdentificationError: base parameters that were given are not all excited by these data.
@@ -266,8 +270,7 @@ def _held_out_evidence(
 ) -> tuple[Evidence, ...]:
     regressor = condense(data)[:, :, :-1]
     ratios = [
-        judged.rmse / max(fit.rmse, ROUNDING_SHARE * fit.scale)
-        for fit, judged in zip(training, held_out, strict=True)
+        judged.rmse / max(fit.rmse, ROUNDING_SHARE * fit.scale) for fit, judged in zip(training, held_out, strict=True)
     ]
     return (
         Evidence(

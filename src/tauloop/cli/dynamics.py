@@ -1,0 +1,189 @@
+"""``tauloop dynamics``: inverse dynamics of one pose, or of a motion from a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
+from tauloop.errors import InputError, Problem
+from tauloop.functions import Forces, Model, MotionFunctions
+from tauloop.functions.ports import Port
+from tauloop.logs import read_log, samples
+from tauloop.logs.channels import TIME, Channel, build_log, channels
+from tauloop.logs.writing import write_log
+
+#: Rows that are shown on the terminal; the rest is in the file or in JSON.
+SHOWN = 10
+
+
+@reports_errors
+def dynamics(
+    machine: MachineArgument,
+    side: SideOption = None,
+    position: Annotated[
+        str | None, typer.Option(help="One pose, such as 'platform.x=0.1,platform.z=-0.5' (SI); the rest as at reference.")
+    ] = None,
+    velocity: Annotated[str | None, typer.Option(help="Its velocity, likewise; zero where not named.")] = None,
+    acceleration: Annotated[str | None, typer.Option(help="Its acceleration, likewise; zero where not named.")] = None,
+    motion: Annotated[
+        Path | None,
+        typer.Option(help="CSV or Parquet with columns time, position.NAME, velocity.NAME, acceleration.NAME."),
+    ] = None,
+    entry: Annotated[str, typer.Option(help="What moves as given: platform or actuators.")] = "platform",
+    out: Annotated[Path | None, typer.Option(help="Write time, forces and the motion to this CSV or Parquet file.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Actuator forces that a motion needs (inverse dynamics).
+
+    For one pose name the coordinates that differ from the reference pose; for many give a table.
+    """
+    model = Model(load_machine(machine, side))
+    if entry not in ("platform", "actuators"):
+        raise InputError(Problem(where="--entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
+    functions = model.platform if entry == "platform" else model.actuators
+    if motion is not None:
+        time, values = _table_motion(functions, motion)
+    else:
+        time, values = np.zeros(1), _one_pose(model, functions, position, velocity, acceleration)
+    start = None
+    if entry == "actuators" and model.assembly.rows:
+        start = model.forward_kinematics(values["position"]).q
+    forces = functions.inverse_dynamics(values["position"], values["velocity"], values["acceleration"], start=start)
+    units = model.output_ports("actuators")[1]
+    if out is not None:
+        write_log(out, _as_log(functions, time, values, forces, units))
+    if as_json:
+        print_json(
+            {
+                "machine": model.mechanism.name,
+                "entry": entry,
+                "time_s": time,
+                "actuators": forces.actuator_names,
+                "units": units,
+                "force": forces.force,
+                "closures": forces.closure_names,
+                "closure_force": forces.closure_force,
+                "coordinates": forces.state.coordinate_names,
+                "q": forces.state.q,
+                "condition": np.where(np.isfinite(forces.state.health.condition), forces.state.health.condition, -1.0),
+            }
+        )
+        return
+    _print(time, forces, units, out)
+
+
+def _one_pose(
+    model: Model, functions: MotionFunctions, position: str | None, velocity: str | None, acceleration: str | None
+) -> dict[str, np.ndarray]:
+    ports = functions.ports
+    reference = (
+        model.platform_position(model.assembly.q)
+        if functions is model.platform
+        else model.actuator_position(model.assembly.q)
+    )
+    zero = np.zeros(ports["velocity"].size)
+    return {
+        "position": _assigned(ports["position"], "--position", position, reference)[None, :],
+        "velocity": _assigned(ports["velocity"], "--velocity", velocity, zero)[None, :],
+        "acceleration": _assigned(ports["acceleration"], "--acceleration", acceleration, zero)[None, :],
+    }
+
+
+def _assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> np.ndarray:
+    """Numbers of a port from NAME=VALUE pairs; a name may leave out the prefix that all columns share."""
+    result = np.array(default, dtype=float)
+    problems = []
+    short = {column.rpartition(".")[2]: i for i, column in enumerate(port.columns)}
+    full = {column: i for i, column in enumerate(port.columns)}
+    for part in (text or "").split(","):
+        if not part.strip():
+            continue
+        name, equals, number = (piece.strip() for piece in part.partition("="))
+        index = full.get(name, short.get(name))
+        try:
+            value = float(number)
+        except ValueError:
+            value = np.nan
+        if not equals or not np.isfinite(value):
+            problems.append(Problem(where=where, what=f"{part.strip()!r} is not NAME=NUMBER", remedy="such as x=0.1"))
+        elif index is None:
+            problems.append(
+                Problem(where=where, what=f"no coordinate {name!r}", remedy=f"choose among {', '.join(port.columns)}")
+            )
+        else:
+            result[index] = value
+    if problems:
+        raise InputError(problems)
+    return result
+
+
+def _table_motion(functions: MotionFunctions, path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    log = read_log(path)
+    ports = functions.ports
+    values = {
+        name: samples(log, name, ports[name].columns)
+        for name in ("position", "velocity", "acceleration")
+        if name == "position" or channels(log, name)
+    }
+    missing = [name for name in ports if name not in values]
+    if missing:
+        raise InputError(
+            Problem(
+                where=str(path),
+                what=f"has no {' and no '.join(missing)}",
+                remedy="give columns "
+                + ", ".join(f"{name}.{column}" for name in missing for column in ports[name].columns[:2])
+                + ", ...",
+            )
+        )
+    return log[TIME].to_numpy(), values
+
+
+def _as_log(
+    functions: MotionFunctions,
+    time: np.ndarray,
+    values: dict[str, np.ndarray],
+    forces: Forces,
+    units: tuple[str, ...],
+) -> object:
+    signals = [
+        Channel(quantity=kind, channel=column, values=values[kind][:, i], unit=unit)
+        for kind, port in functions.ports.items()
+        for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True))
+    ]
+    signals += [
+        Channel(quantity="force", channel=name, values=forces.force[:, i], unit=unit)
+        for i, (name, unit) in enumerate(zip(forces.actuator_names, units, strict=True))
+    ]
+    return build_log(time, signals)
+
+
+def _print(time: np.ndarray, forces: Forces, units: tuple[str, ...], out: Path | None) -> None:
+    screen = console()
+    force = np.atleast_2d(forces.force)
+    if len(force) == 1:
+        rows = table("Actuator forces", "actuator", "force", "unit", numeric=(1,))
+        for name, value, unit in zip(forces.actuator_names, force[0], units, strict=True):
+            rows.add_row(name, f"{value:.6g}", unit)
+        screen.print(rows)
+    else:
+        rows = table(
+            f"Actuator forces, {len(force)} samples",
+            "time [s]",
+            *(f"{name} [{unit}]" for name, unit in zip(forces.actuator_names, units, strict=True)),
+            numeric=tuple(range(len(units) + 1)),
+        )
+        for i in np.unique(np.linspace(0, len(force) - 1, SHOWN).astype(int)):
+            rows.add_row(f"{time[i]:.4f}", *(f"{value:.5g}" for value in force[i]))
+        rows.add_section()
+        rows.add_row("largest", *(f"{value:.5g}" for value in np.abs(force).max(axis=0)))
+        screen.print(rows)
+    condition = forces.state.health.condition.max()
+    screen.print(f"worst condition number {condition:.3g}")
+    if out is not None:
+        screen.print(f"written: {out}")

@@ -1,0 +1,118 @@
+"""Joints as engines know them: every kind of the machine file is a chain of hinges, slides and balls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from tauloop.engines.poses import (
+    UNIT_VECTORS,
+    Array,
+    Pose,
+    angle_about,
+    quaternion_rotation,
+    rotation_about,
+    rotation_quaternion,
+    turned,
+)
+from tauloop.mechanism.model import Joint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Primitive:
+    """One hinge (an angle), slide (a distance) or ball (a quaternion w x y z).
+
+    Attributes:
+        kind: which of the three.
+        axis: unit vector of a hinge or slide in its frame; it points backwards where the joint is run from its child
+            to its parent, so that the coordinate keeps the file's sign.
+        coordinates, velocities: names of its coordinates and velocities.
+        is_reversed: whether a ball turns the parent of the file in its child.
+    """
+
+    kind: Literal["hinge", "slide", "ball"]
+    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    coordinates: tuple[str, ...]
+    velocities: tuple[str, ...]
+    is_reversed: bool = False
+
+
+def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, ...]:
+    """The chain from a joint's parent frame to its child frame, or backwards: inverse motions in reverse order."""
+    q, v = joint.coordinate_names, joint.velocity_names
+    chain: list[Primitive] = []
+    for i, (kind, axis) in enumerate(_scalar_chain(joint)):
+        chain.append(Primitive(kind=kind, axis=UNIT_VECTORS[axis], coordinates=(q[i],), velocities=(v[i],)))
+    if joint.kind in ("spherical", "free"):
+        chain.append(Primitive(kind="ball", coordinates=q[-4:], velocities=v[-3:]))
+    if not is_reversed:
+        return tuple(chain)
+    return tuple(
+        replace(primitive, axis=tuple(-x for x in primitive.axis), is_reversed=True) for primitive in reversed(chain)
+    )
+
+
+def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str]]:
+    """Hinges and slides in the order of the joint's coordinates."""
+    if joint.kind == "revolute":
+        return [("hinge", joint.axes[0])]
+    if joint.kind == "prismatic":
+        return [("slide", joint.axes[0])]
+    if joint.kind == "cylindrical":
+        return [("hinge", joint.axes[0]), ("slide", joint.axes[0])]
+    if joint.kind == "universal":
+        return [("hinge", joint.axes[0]), ("hinge", joint.axes[1])]
+    if joint.kind == "planar":
+        return [("slide", "x"), ("slide", "y"), ("hinge", "z")]
+    if joint.kind in ("translational", "free"):
+        return [("slide", "x"), ("slide", "y"), ("slide", "z")]
+    return []
+
+
+def joint_pose(joint: Joint, coordinates: Mapping[str, Array]) -> Pose:
+    """Pose of a joint's child frame in its parent frame, from its coordinates (N,) by name."""
+    pose = Pose(np.eye(3), np.zeros(3))
+    for primitive in primitives(joint):
+        pose = pose @ primitive_pose(primitive, np.stack([coordinates[name] for name in primitive.coordinates], -1))
+    return pose
+
+
+def primitive_pose(primitive: Primitive, q: Array) -> Pose:
+    """Motion of one primitive at its coordinates (N, 1) or (N, 4)."""
+    axis, still = np.array(primitive.axis), np.zeros((len(q), 3))
+    if primitive.kind == "ball":
+        rotation = quaternion_rotation(q)
+        return Pose(np.swapaxes(rotation, -1, -2) if primitive.is_reversed else rotation, still)
+    if primitive.kind == "hinge":
+        return Pose(rotation_about(axis, q[:, 0]), still)
+    return Pose(np.broadcast_to(np.eye(3), (len(q), 3, 3)), q * axis)
+
+
+def joint_coordinates(joint: Joint, pose: Pose) -> Array:
+    """Coordinates (N, n) of a joint whose child frame has this pose (N) in its parent frame; inverse of `joint_pose`.
+
+    Angles lie within half a turn of the joint's reference, where it has one.
+    """
+    R, p = pose.rotation, pose.position
+    if joint.kind == "universal":
+        first, second = (np.array(UNIT_VECTORS[axis]) for axis in joint.axes)
+        back = np.swapaxes(R, -1, -2)
+        angles = [angle_about(first, second, turned(R, second)), -angle_about(second, first, turned(back, first))]
+        return np.stack([_near(joint, i, angle) for i, angle in enumerate(angles)], axis=-1)
+    columns = []
+    for i, (kind, letter) in enumerate(_scalar_chain(joint)):
+        axis = np.array(UNIT_VECTORS[letter])
+        across = np.roll(axis, 1)
+        columns.append(_near(joint, i, angle_about(axis, across, turned(R, across))) if kind == "hinge" else p @ axis)
+    if joint.kind in ("spherical", "free"):
+        columns += list(np.moveaxis(rotation_quaternion(R), -1, 0))
+    return np.stack(columns, axis=-1) if columns else np.zeros((len(p), 0))
+
+
+def _near(joint: Joint, index: int, angle: Array) -> Array:
+    """The same angle in the turn that is nearest the joint's reference."""
+    reference = joint.reference[index] if joint.reference else 0.0
+    return angle + 2 * np.pi * np.round((reference - angle) / (2 * np.pi))

@@ -1,0 +1,223 @@
+"""A mechanism as engines see it: a tree of rigid links in numbers, and the constraints that close its loops.
+
+This is the common ground of all engines, made from the description alone and not from Tauloop's equations: it chooses
+its own tree, gives every rod a body with joints of its own, and cuts at the rods' far ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.engines.poses import Array, Pose
+from tauloop.engines.joints import Primitive
+from tauloop.errors import EngineError, Problem
+from tauloop.mechanism.model import Inertia, Joint, Mechanism, SlenderPart
+
+#: Index of the immovable base among the links.
+GROUND = -1
+
+#: Engines are given the centre of mass; below this mass (kg) a link must have no first moment either.
+LEAST_MASS = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinkInertia:
+    """Inertia of a link: mass (kg), centre of mass (3,) in the link (m), inertia (3, 3) about it (kg m^2)."""
+
+    mass: float
+    center: Array
+    about_center: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Link:
+    """A rigid link whose frame moves against its parent's by at most one primitive.
+
+    Attributes:
+        name: what it is, for messages.
+        parent: index of its parent link, or `GROUND`.
+        at: pose of the joint frame in the parent; the link's own frame coincides with it at zero coordinates.
+        primitive: how it moves; None when it is fixed to its parent.
+        inertia: None for a massless link.
+    """
+
+    name: str
+    parent: int
+    at: Pose
+    primitive: Primitive | None = None
+    inertia: LinkInertia | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Anchor:
+    """A frame fixed on a link."""
+
+    link: int
+    at: Pose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Constraint:
+    """What a cut joint or the far end of a rod demands of two frames.
+
+    Attributes:
+        name: the cut joint or rod.
+        first, second: the two frames.
+        points: directions of the first frame (n, 3) along which the two origins must not part.
+        directions: pairs (n, 2, 3) of a direction of the first and one of the second frame that stay at right angles.
+    """
+
+    name: str
+    first: Anchor
+    second: Anchor
+    points: Array
+    directions: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlacedJoint:
+    """A joint of the file with its two frames in numbers; every one of them, cut or not."""
+
+    joint: Joint
+    parent: Pose
+    child: Pose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RodLinks:
+    """How a rod hangs in the tree: by two hinges, x then y, of a frame on its start body, its z along the rod.
+
+    Attributes:
+        name: the rod; also the name of its length when it is telescopic.
+        start, end: the joint centres A (with the frame of the two hinges) and B, as (body, pose in it).
+        angles: names of the two angles.
+        is_telescopic: whether its length is a coordinate.
+    """
+
+    name: str
+    start: tuple[str, Pose]
+    end: tuple[str, Pose]
+    angles: tuple[str, str]
+    is_telescopic: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Loads:
+    """What acts on the coordinates besides the links: rotors, springs and actuators, per velocity.
+
+    Attributes:
+        inertia: rotor inertias with the actuators' carried over (n_v, n_v), kg m^2 or kg.
+        stiffness: of springs (n_v,), N m/rad or N/m.
+        preload: stiffness times rest position (n_v,), N m or N.
+        q_index: coordinate behind each velocity (n_v,), -1 for the angular velocities of balls.
+        transmission: actuator velocities from velocities (n_u, n_v).
+        actuators: their names.
+    """
+
+    inertia: Array
+    stiffness: Array
+    preload: Array
+    q_index: tuple[int, ...]
+    transmission: Array
+    actuators: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RigidTree:
+    """A mechanism in numbers, ready to be written into an engine.
+
+    Attributes:
+        name: of the mechanism.
+        gravity: (3,), m/s^2.
+        links: parents before their children.
+        bodies: link index of each body of the file.
+        joints: every joint of the file, by name.
+        tree: names of the joints in the tree, from the base outwards; the others are cut.
+        rods: how the rods hang in the tree.
+        constraints: what closes the loops.
+        loads: what acts on the coordinates.
+    """
+
+    name: str
+    gravity: Array
+    links: tuple[Link, ...]
+    bodies: dict[str, int]
+    joints: dict[str, PlacedJoint]
+    tree: tuple[str, ...]
+    rods: tuple[RodLinks, ...]
+    constraints: tuple[Constraint, ...]
+    loads: Loads
+
+    @property
+    def primitives(self) -> tuple[Primitive, ...]:
+        """Primitives of the links that move, in order."""
+        return tuple(link.primitive for link in self.links if link.primitive is not None)
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the coordinates in order (n_q)."""
+        return tuple(name for primitive in self.primitives for name in primitive.coordinates)
+
+    @property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Names of the velocities in order (n_v)."""
+        return tuple(name for primitive in self.primitives for name in primitive.velocities)
+
+    @property
+    def balls(self) -> tuple[tuple[int, int, bool], ...]:
+        """Start in q, start in v, and whether it is reversed, of every ball."""
+        found, q, v = [], 0, 0
+        for primitive in self.primitives:
+            if primitive.kind == "ball":
+                found.append((q, v, primitive.is_reversed))
+            q, v = q + len(primitive.coordinates), v + len(primitive.velocities)
+        return tuple(found)
+
+    @property
+    def anchored(self) -> tuple[int, ...]:
+        """Links that carry a frame of a constraint, without the ground."""
+        ends = {anchor.link for constraint in self.constraints for anchor in (constraint.first, constraint.second)}
+        return tuple(sorted(ends - {GROUND}))
+
+
+def link_inertia(mechanism: Mechanism, name: str, inertia: Inertia | None) -> LinkInertia | None:
+    """Inertia about the centre of mass from the ten parameters about the frame's origin (parallel axes).
+
+    Raises:
+        EngineError: a first moment without a mass, which no centre of mass can express.
+    """
+    if inertia is None:
+        return None
+    m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (mechanism.value(x) for x in inertia.parameters)
+    first, about_origin = np.array([hx, hy, hz]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return _about_center(mechanism, name, m, first, about_origin)
+
+
+def slender_inertia(mechanism: Mechanism, name: str, part: SlenderPart | None, sign: float) -> LinkInertia | None:
+    """Inertia of a slender part along z (`sign` +1) or against it (-1); none at all about z.
+
+    Raises:
+        EngineError: as `link_inertia`.
+    """
+    if part is None:
+        return None
+    m, h, J = (mechanism.value(x) for x in part.parameters)
+    return _about_center(mechanism, name, m, np.array([0.0, 0.0, sign * h]), np.diag([J, J, 0.0]))
+
+
+def _about_center(mechanism: Mechanism, name: str, m: float, first: Array, about_origin: Array) -> LinkInertia:
+    if abs(m) < LEAST_MASS:
+        if np.any(first):
+            raise EngineError(
+                Problem(
+                    where=name,
+                    what=f"first moment {np.linalg.norm(first):.3g} kg m with mass {m:.3g} kg has no centre of mass",
+                    remedy="engines are given masses and mass centres: give this part a mass",
+                    file=mechanism.file,
+                )
+            )
+        return LinkInertia(mass=0.0, center=np.zeros(3), about_center=about_origin)
+    c = first / m
+    return LinkInertia(mass=m, center=c, about_center=about_origin - m * (c @ c * np.eye(3) - np.outer(c, c)))

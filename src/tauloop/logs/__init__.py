@@ -1,0 +1,27 @@
+"""Measured data: reading and writing logs as labelled arrays with units, and making signals of them."""
+
+from tauloop.logs.channels import channels, samples, units
+from tauloop.logs.measuring import Sensors, measure
+from tauloop.logs.reading import LogFile, read_log
+from tauloop.logs.recording import Recording, load_recording
+from tauloop.logs.signals import Preparation, butterworth, central_differences, decimate, prepare, sample_period
+from tauloop.logs.writing import write_log
+
+__all__ = [
+    "LogFile",
+    "Preparation",
+    "Recording",
+    "Sensors",
+    "butterworth",
+    "central_differences",
+    "channels",
+    "decimate",
+    "load_recording",
+    "measure",
+    "prepare",
+    "read_log",
+    "sample_period",
+    "samples",
+    "units",
+    "write_log",
+]

@@ -1,0 +1,68 @@
+"""What sensors make of true signals: encoder steps and noise, for logs of simulated machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from tauloop.errors import InputError, Problem
+from tauloop.logs.channels import Channel, build_log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensors:
+    """Accuracy of the measurement of a machine's actuators.
+
+    Attributes:
+        resolution: encoder step of every position (n,), m or rad; zero for a perfect encoder.
+        force_noise: standard deviation of every force (n,), N or N m.
+    """
+
+    resolution: np.ndarray
+    force_noise: np.ndarray
+
+
+def measure(
+    time: np.ndarray,
+    position: np.ndarray,
+    force: np.ndarray,
+    names: Sequence[str],
+    position_units: Sequence[str],
+    force_units: Sequence[str],
+    sensors: Sensors,
+    rng: np.random.Generator,
+) -> xr.Dataset:
+    """A log as the machine's controller would write it.
+
+    Args:
+        time: s (N,).
+        position: true positions (N, n), m or rad.
+        force: true forces (N, n), N or N m.
+        names: actuators.
+        position_units, force_units: SI units of the channels.
+        sensors: resolution and noise.
+        rng: source of the noise.
+
+    Raises:
+        InputError: a negative resolution or noise.
+    """
+    resolution, noise = np.asarray(sensors.resolution, dtype=float), np.asarray(sensors.force_noise, dtype=float)
+    problems = [
+        Problem(where=name, what=f"must not be negative, got {values.min():g}")
+        for name, values in (("resolution", resolution), ("force_noise", noise))
+        if values.min() < 0
+    ]
+    if problems:
+        raise InputError(problems)
+    step = np.where(resolution > 0, resolution, 1.0)
+    read = np.where(resolution > 0, np.round(position / step) * step, position)
+    felt = force + noise * rng.normal(size=force.shape)
+    signals = [
+        Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, i]), unit=units[i])
+        for quantity, values, units in (("position", read, position_units), ("force", felt, force_units))
+        for i, name in enumerate(names)
+    ]
+    return build_log(time, signals)

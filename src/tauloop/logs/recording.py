@@ -1,0 +1,162 @@
+"""A recording described in a YAML file: which files, which columns are what, the sample rate, and the preparation.
+
+format: tauloop-log/1
+sample_rate: 5000 Hz
+files:
+  - path: positions.csv.gz
+    columns: {position: {motor_1: Joint_1, motor_2: Joint_2}}
+    units: {position: rad}
+preparation: {cutoff: 100 Hz, order: 4, trim: 200, decimation: 10}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tauloop.errors import LogError, Problem
+from tauloop.logs.reading import LogFile
+from tauloop.logs.signals import Preparation
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.units import FREQUENCY, UnitError, parse_unit
+from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, Sequence, parse_nodes, read_text
+
+FORMAT = "tauloop-log/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """Files of one recording, ready for `read_log`.
+
+    Attributes:
+        files: the files with their columns.
+        sample_rate: Hz; None where a file has a time column.
+        preparation: how positions are to be filtered; None where the file does not say.
+    """
+
+    files: tuple[LogFile, ...]
+    sample_rate: float | None
+    preparation: Preparation | None
+
+
+def load_recording(path: str | Path, folder: str | Path | None = None) -> Recording:
+    """Read the description of a recording.
+
+    Args:
+        path: the YAML file.
+        folder: where its data files lie; the folder of the YAML file without it.
+
+    Raises:
+        LogError: everything that is wrong, with lines.
+        DescriptionError: the file is no plain YAML.
+    """
+    path = Path(path)
+    reader = _Reader(str(path), Path(folder) if folder is not None else path.parent)
+    recording = reader.recording(parse_nodes(read_text(path), str(path)))
+    if reader.problems:
+        raise LogError(reader.problems)
+    return recording
+
+
+class _Reader:
+    """Turns nodes into a recording and keeps all problems."""
+
+    def __init__(self, file: str, folder: Path) -> None:
+        self.problems: list[Problem] = []
+        self._file, self._folder = file, folder
+
+    def _fault(self, where: str, node: Node | None, what: str, remedy: str) -> None:
+        line = node.line if node is not None else None
+        self.problems.append(Problem(where=where, what=what, remedy=remedy, file=self._file, line=line))
+
+    def _mapping(
+        self, where: str, node: Node | None, known: tuple[str, ...], required: tuple[str, ...] = ()
+    ) -> Mapping:
+        """The node as a mapping with known keys; an empty one where it is something else."""
+        if not isinstance(node, Mapping):
+            self._fault(where, node, "is not a mapping", f"give keys {', '.join(known) or 'and values'}")
+            return Mapping((), node.line if node is not None else 0)
+        for entry in node.entries:
+            if known and entry.key not in known:
+                remedy = suggestion(entry.key, known) or f"keys are {', '.join(known)}"
+                self._fault(f"{where}.{entry.key}".lstrip("."), entry.value, "unknown key", remedy)
+        for key in required:
+            if node.get(key) is None:
+                self._fault(f"{where}.{key}".lstrip("."), node, "is missing", "add it")
+        return node
+
+    def _text(self, where: str, node: Node | None) -> str:
+        if isinstance(node, Scalar) and node.text:
+            return node.text
+        self._fault(where, node, "is not a text", "give a name")
+        return ""
+
+    def _texts(self, where: str, node: Node | None) -> dict[str, str]:
+        mapping = self._mapping(where, node, ())
+        return {entry.key: self._text(f"{where}.{entry.key}", entry.value) for entry in mapping.entries}
+
+    def _frequency(self, where: str, node: Node) -> float | None:
+        text = node.text if isinstance(node, Scalar) else ""
+        number, _, name = text.strip().partition(" ")
+        try:
+            unit = parse_unit(name)
+            value = float(number) * unit.scale
+        except (UnitError, ValueError):
+            self._fault(where, node, f"{text!r} is not a frequency", "such as 100 Hz")
+            return None
+        if unit.dimension != FREQUENCY or not 0 < value < float("inf"):
+            self._fault(where, node, f"{text!r} is not a frequency above zero", "such as 100 Hz")
+            return None
+        return value
+
+    def _whole(self, where: str, node: Node) -> int:
+        text = node.text if isinstance(node, Scalar) else ""
+        if text.isdecimal():
+            return int(text)
+        self._fault(where, node, f"{text!r} is not a whole number", "such as 4")
+        return 1
+
+    def recording(self, node: Node) -> Recording:
+        root = self._mapping(
+            "", node, ("format", "description", "sample_rate", "files", "preparation"), ("format", "files")
+        )
+        stated = root.get("format")
+        if stated is not None and not (isinstance(stated, Scalar) and stated.text == FORMAT):
+            self._fault("format", stated, "is not known", f"write {FORMAT}")
+        rate = root.get("sample_rate")
+        files = root.get("files")
+        items = files.items if isinstance(files, Sequence) else ()
+        if files is not None and not items:
+            self._fault("files", files, "is not a list of files", "begin each file with '- path: ...'")
+        preparation = root.get("preparation")
+        return Recording(
+            files=tuple(self._log_file(f"files[{i}]", item) for i, item in enumerate(items)),
+            sample_rate=self._frequency("sample_rate", rate) if rate is not None else None,
+            preparation=self._preparation(preparation) if preparation is not None else None,
+        )
+
+    def _log_file(self, where: str, node: Node) -> LogFile:
+        entry = self._mapping(where, node, ("path", "columns", "units", "time"), ("path",))
+        columns, units, time = (entry.get(key) for key in ("columns", "units", "time"))
+        path = entry.get("path")
+        quantities = self._mapping(f"{where}.columns", columns, ()) if columns is not None else None
+        return LogFile(
+            path=self._folder / (self._text(f"{where}.path", path) if path is not None else ""),
+            columns=None
+            if quantities is None
+            else {q.key: self._texts(f"{where}.columns.{q.key}", q.value) for q in quantities.entries},
+            units=self._texts(f"{where}.units", units) if units is not None else {},
+            time=self._text(f"{where}.time", time) if time is not None else None,
+        )
+
+    def _preparation(self, node: Node) -> Preparation:
+        entry = self._mapping("preparation", node, ("cutoff", "order", "trim", "decimation"))
+        cutoff = entry.get("cutoff")
+        whole = {
+            key: self._whole(f"preparation.{key}", value)
+            for key in ("order", "trim", "decimation")
+            if (value := entry.get(key)) is not None
+        }
+        return Preparation(
+            cutoff=self._frequency("preparation.cutoff", cutoff) if cutoff is not None else None, **whole
+        )

@@ -1,0 +1,84 @@
+"""From the unit of a column to the SI unit of a channel."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tauloop.logs.findings import Findings
+from tauloop.logs.tables import Table
+from tauloop.mechanism.units import (
+    ACCELERATION,
+    ANGLE,
+    ANGULAR_SPEED,
+    FORCE,
+    LENGTH,
+    SPEED,
+    TIME,
+    TORQUE,
+    Dimension,
+    UnitError,
+    parse_unit,
+)
+
+_FACTOR = re.compile(r"(?P<factor>[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s+(?P<unit>.*)")
+
+#: What a quantity may be measured in; quantities that are not listed may have any unit.
+DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
+    "time": (TIME,),
+    "position": (ANGLE, LENGTH),
+    "velocity": (ANGULAR_SPEED, SPEED),
+    "acceleration": (ANGULAR_SPEED / TIME, ACCELERATION),
+    "force": (TORQUE, FORCE),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """SI value of one in the file, and the SI unit."""
+
+    factor: float
+    unit: str
+
+
+def find_scale(quantity: str, text: str, table: Table, column: int, findings: Findings) -> Scale | None:
+    """The scale of a column; None when its unit is missing, unknown or does not fit the quantity.
+
+    Args:
+        quantity: what the column holds.
+        text: a unit such as ``deg``, or a factor and a unit such as ``0.0523 N m``.
+        table: the file.
+        column: index of the column.
+        findings: takes what is wrong.
+    """
+
+    def note(what: str, remedy: str) -> None:
+        findings.add(
+            "units that are missing or wrong",
+            where=f"column {table.names[column]!r}",
+            what=what,
+            remedy=remedy,
+            file=table.file,
+        )
+
+    allowed = DIMENSIONS.get(quantity)
+    examples = " or ".join(str(dimension) for dimension in allowed or (ANGLE,))
+    if not text.strip():
+        note("has no unit", f"write one into the header, `{table.names[column]} [...]`, or give `units` ({examples})")
+        return None
+    match = _FACTOR.fullmatch(text.strip())
+    factor = float(match["factor"]) if match else 1.0
+    try:
+        unit = parse_unit(match["unit"] if match else text)
+    except UnitError as error:
+        note(error.what, error.remedy)
+        return None
+    if factor == 0.0 or not math.isfinite(factor):
+        note(f"the factor of {text!r} is {factor:g}", "give the SI value of one in the file")
+        return None
+    if allowed is not None and unit.dimension not in allowed:
+        note(f"{unit.text!r} is no unit of a {quantity}", f"use a unit such as {examples}")
+        return None
+    return Scale(factor=factor * unit.scale, unit=str(unit.dimension) or "1")

@@ -1,0 +1,138 @@
+"""A place in a machine file while it is read: the node, what may stand there, and what to call it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from tauloop.errors import DescriptionError, Problem
+from tauloop.mechanism.grammar import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
+from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, Sequence
+
+#: More problems than this are counted, not told.
+MAX_PROBLEMS = 100
+
+
+@dataclass(slots=True)
+class Collector:
+    """All problems of one file, each once."""
+
+    file: str
+    _problems: dict[tuple[str, str, int | None], Problem] = field(default_factory=dict)
+
+    def add(self, where: str, line: int | None, what: str, remedy: str) -> None:
+        """Note a problem; the same one found in several legs counts once."""
+        problem = Problem(where=where, what=what, remedy=remedy, file=self.file, line=line)
+        self._problems.setdefault((where, what, line), problem)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further problems are only counted, so that looking for a remedy is vain."""
+        return len(self._problems) >= MAX_PROBLEMS
+
+    def raise_any(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            DescriptionError: with all problems in the order of lines; none if there are none.
+        """
+        if not self._problems:
+            return
+        problems = sorted(self._problems.values(), key=lambda problem: (problem.line is not None, problem.line or 0))
+        if len(problems) > MAX_PROBLEMS:
+            rest = Problem(where="", what=f"and {len(problems) - MAX_PROBLEMS} more problems", file=self.file)
+            problems = [*problems[:MAX_PROBLEMS], rest]
+        raise DescriptionError(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """A node with its surroundings.
+
+    Attributes:
+        node: what stands there.
+        kind: what may stand there.
+        where: key path in the file, for messages.
+        leaf: key path in the machine, which names leaf parameters: a leg's name in place of ``legs[0]``.
+        prefix: prefix of the names around it: empty at the top, ``leg1.`` in a leg.
+        collector: takes the problems.
+    """
+
+    node: Node
+    kind: Kind
+    where: str
+    leaf: str
+    prefix: str
+    collector: Collector
+
+    @property
+    def line(self) -> int:
+        """Line in the file."""
+        return self.node.line
+
+    @property
+    def text(self) -> str | None:
+        """The text of a scalar."""
+        return self.node.text if isinstance(self.node, Scalar) else None
+
+    def problem(self, what: str, remedy: str, key: str = "") -> None:
+        """Note a problem here, or at a key of this mapping."""
+        child = self.get(key) if key else None
+        where = f"{self.where}.{key}" if key and self.where else key or self.where
+        self.collector.add(where, child.line if child else self.line, what, remedy)
+
+    def get(self, key: str) -> Cursor | None:
+        """What stands behind a key of a shape; None if nothing does, or nothing of the right form."""
+        shape = chosen(self.kind, self.node)
+        node = self.node.get(key) if isinstance(self.node, Mapping) else None
+        if node is None or not isinstance(shape, Shape):
+            return None
+        of = shape.field(key)
+        return self._child(node, of.kind, f".{key}") if of is not None else None
+
+    def has(self, key: str) -> bool:
+        """Whether a key is there at all."""
+        return isinstance(self.node, Mapping) and self.node.get(key) is not None
+
+    def word(self, key: str) -> str | None:
+        """The text behind a key; None if there is none or it is no text."""
+        child = self.get(key)
+        return child.text if child is not None else None
+
+    def items(self) -> list[Cursor]:
+        """The items of a list; none if this is no list."""
+        kind = chosen(self.kind, self.node)
+        if not isinstance(self.node, Sequence) or not isinstance(kind, ListOf):
+            return []
+        return [self._child(node, kind.item, f"[{i}]") for i, node in enumerate(self.node.items)]
+
+    def entries(self) -> Iterator[tuple[str, Cursor]]:
+        """Names and contents of a mapping of things of one kind."""
+        kind = chosen(self.kind, self.node)
+        if isinstance(self.node, Mapping) and isinstance(kind, MapOf):
+            for entry in self.node.entries:
+                yield entry.key, self._child(entry.value, kind.item, f".{entry.key}")
+
+    def _child(self, node: Node, kind: Kind, suffix: str) -> Cursor:
+        def joined(path: str) -> str:
+            return path + suffix if path else suffix.removeprefix(".")
+
+        return replace(self, node=node, kind=kind, where=joined(self.where), leaf=joined(self.leaf))
+
+
+def chosen(kind: Kind, node: Node) -> Kind:
+    """The alternative that what stands there belongs to; the first if none does."""
+    if not isinstance(kind, Either):
+        return kind
+    return next((alternative for alternative in kind.kinds if accepts(alternative, node)), kind.kinds[0])
+
+
+def accepts(kind: Kind, node: Node) -> bool:
+    """Whether a node has the form that a kind asks for: text, list or mapping."""
+    if isinstance(kind, Either):
+        return any(accepts(alternative, node) for alternative in kind.kinds)
+    if isinstance(kind, Value):
+        return isinstance(node, Scalar) or (isinstance(node, Mapping) and node.get("value") is not None)
+    if isinstance(kind, Text | Name | Reference | Choice | Whole):
+        return isinstance(node, Scalar)
+    return isinstance(node, Sequence if isinstance(kind, ListOf) else Mapping)

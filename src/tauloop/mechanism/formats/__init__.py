@@ -1,0 +1,5 @@
+"""Descriptions of other tools, read into a `Mechanism`."""
+
+from tauloop.mechanism.formats.urdf import load_urdf
+
+__all__ = ["load_urdf"]

@@ -1,0 +1,352 @@
+"""The side file of a URDF: what URDF cannot say, as YAML.
+
+.. code-block:: yaml
+
+    format: tauloop-urdf-side/1
+    provenance: {status: given, source: data sheet}     # of every value below that has none of its own
+    gravity: [0, 0, -9.81 m/s^2]                        # in the frame of the root link
+    platform:
+      body: tool0
+      tool: {at: [0, 0, 0.1 m], turn: [{z: 90 deg}]}    # tool centre point on that body
+      independent: [joint_1, joint_2]                   # default: every joint
+    offsets: {joint_2: -90 deg}                         # URDF's coordinate = measured coordinate + offset
+    joints:
+      joint_1: {friction: {viscous: 0 N m s/rad, coulomb: 0 N m, offset: 0 N m}, inertia: 0 kg m^2}
+    actuators:
+      motor_1: {on: joint_1, ratio: 32, inertia: 0 kg m^2, friction: {coulomb: 0 N m}, force: 4 N m, speed: 3000 rpm}
+      motor_2: {drives: {joint_1: 1, joint_2: -1}}      # p = sum of ratio_j q_j
+
+A value is a literal ``NUMBER UNIT`` or ``{value, status, source, bounds, note}``; ``provenance`` may stand in any
+mapping. Friction, rotor inertia and ratios are leaf parameters even where they are zero: they are unknowns to be
+identified. Offsets go into the joints' frames, so that the mechanism's coordinates are the measured ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tauloop.errors import DescriptionError
+from tauloop.mechanism import units, yaml_nodes
+from tauloop.mechanism.expression import ONE, ZERO, Expression
+from tauloop.mechanism.formats.side_values import Origin, Quantity, SideValues, unlimited
+from tauloop.mechanism.formats.urdf_builder import JointExtra
+from tauloop.mechanism.formats.urdf_tree import UrdfTree, identifier
+from tauloop.mechanism.model import (
+    JOINT_KINDS,
+    Actuator,
+    AxisName,
+    Friction,
+    Parameter,
+    Placement,
+    Turn,
+    Vector,
+)
+from tauloop.mechanism.suggestions import listing, suggestion
+
+FORMAT = "tauloop-urdf-side/1"
+_TOP = ("format", "gravity", "platform", "offsets", "joints", "actuators")
+_AXES: tuple[AxisName, ...] = ("x", "y", "z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """What a side file says; `actuators`, `tool` and `independent` are None where it does not say."""
+
+    gravity: Vector | None = None
+    tool: Placement | None = None
+    independent: tuple[str, ...] | None = None
+    joints: Mapping[str, JointExtra] = field(default_factory=dict)
+    actuators: tuple[Actuator, ...] | None = None
+    parameters: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Motion:
+    """Dimensions that belong to a coordinate or motor that turns or slides."""
+
+    coordinate: units.Dimension
+    speed: units.Dimension
+    force: units.Dimension
+    viscous: units.Dimension
+    inertia: units.Dimension
+
+
+_TURNING = _Motion(
+    coordinate=units.ANGLE,
+    speed=units.ANGULAR_SPEED,
+    force=units.TORQUE,
+    viscous=units.ANGULAR_DAMPING,
+    inertia=units.INERTIA,
+)
+_SLIDING = _Motion(
+    coordinate=units.LENGTH,
+    speed=units.SPEED,
+    force=units.FORCE,
+    viscous=units.DAMPING,
+    inertia=units.MASS,
+)
+
+
+def read_side(path: str | Path, tree: UrdfTree) -> Side:
+    """Read the side file of a URDF.
+
+    Args:
+        path: the YAML file.
+        tree: the URDF, whose names the side file uses.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with key path and line.
+    """
+    values = SideValues(str(path))
+    node = yaml_nodes.parse_nodes(yaml_nodes.read_text(Path(path)), str(path))
+    side = _SideReader(values, tree).side(node)
+    if values.problems:
+        raise DescriptionError(sorted(values.problems, key=lambda problem: problem.line or 0))
+    return side
+
+
+class _SideReader:
+    """One pass over the sections."""
+
+    def __init__(self, values: SideValues, tree: UrdfTree) -> None:
+        self._values = values
+        self._tree = tree
+        self._motions = {
+            joint.name: _TURNING if joint.kind == "revolute" else _SLIDING
+            for joint in tree.joints
+            if joint.kind in ("revolute", "prismatic")
+        }
+
+    def side(self, node: yaml_nodes.Node) -> Side:
+        top, origin = self._values.fields(node, "", _TOP, Origin())
+        if isinstance(node, yaml_nodes.Mapping):
+            if node.get("provenance") is None:
+                remedy = "add `provenance: {status: given, source: ...}`: values need to say where they come from"
+                self._values.problem(node, "provenance", "missing", remedy)
+            self._check_format(node)
+        offsets = self._offsets(top.get("offsets"), origin)
+        tool, independent = self._platform(top.get("platform"), origin)
+        return Side(
+            gravity=self._vector(top["gravity"], "gravity", units.ACCELERATION, "gravity", origin)
+            if "gravity" in top
+            else None,
+            tool=tool,
+            independent=independent,
+            joints=self._joints(top.get("joints"), offsets, origin),
+            actuators=self._actuators(top["actuators"], origin) if "actuators" in top else None,
+            parameters=tuple(self._values.parameters),
+        )
+
+    def _check_format(self, node: yaml_nodes.Mapping) -> None:
+        found = node.get("format")
+        if not isinstance(found, yaml_nodes.Scalar) or found.text != FORMAT:
+            what = "missing" if found is None else f"is not {FORMAT}"
+            self._values.problem(found or node, "format", what, f"write `format: {FORMAT}`")
+
+    def _vector(
+        self, node: yaml_nodes.Node, where: str, dimension: units.Dimension, group: str, origin: Origin
+    ) -> Vector:
+        numbers: list[Expression] = [ZERO, ZERO, ZERO]
+        for k, item in enumerate(self._values.items(node, where, 3)):
+            quantity = self._values.quantity(item, f"{where}[{k}]", [dimension], origin)
+            if quantity is not None:
+                numbers[k] = self._values.structural(f"{where}[{k}]", quantity, group)
+        x, y, z = numbers
+        return x, y, z
+
+    def _known(self, name: str, known: Iterable[str], node: yaml_nodes.Node, where: str, kind: str) -> bool:
+        known = tuple(known)
+        if name in known:
+            return True
+        remedy = suggestion(name, known) or f"there are {listing(known) or 'none'}"
+        self._values.problem(node, where, f"there is no {kind} {name!r}", remedy)
+        return False
+
+    def _platform(
+        self, node: yaml_nodes.Node | None, origin: Origin
+    ) -> tuple[Placement | None, tuple[str, ...] | None]:
+        found, origin = self._values.fields(node, "platform", ("body", "tool", "independent"), origin)
+        links = [link.name for link in self._tree.links if link.name != self._tree.root]
+        tool = independent = None
+        if "body" in found:
+            body = self._values.text(found["body"], "platform.body")
+            if body and self._known(identifier(body), links, found["body"], "platform.body", "moving link"):
+                tool = self._tool(identifier(body), found.get("tool"), origin)
+        elif node is not None:
+            self._values.problem(node, "platform.body", "missing", f"name one of {listing(links)}")
+        if "independent" in found:
+            where, velocities = "platform.independent", self._velocities()
+            items = self._values.items(found["independent"], where)
+            names = [self._values.text(item, f"{where}[{k}]") for k, item in enumerate(items)]
+            for k, (name, item) in enumerate(zip(names, items, strict=True)):
+                if name and self._known(name, velocities, item, f"{where}[{k}]", "coordinate") and name in names[:k]:
+                    self._values.problem(item, f"{where}[{k}]", f"{name!r} is listed twice", "remove one")
+            independent = tuple(names)
+        return tool, independent
+
+    def _velocities(self) -> list[str]:
+        return [
+            f"{joint.name}.{suffix}" if suffix else joint.name
+            for joint in self._tree.joints
+            for suffix in JOINT_KINDS[joint.kind].velocities
+        ]
+
+    def _tool(self, body: str, node: yaml_nodes.Node | None, origin: Origin) -> Placement:
+        found, origin = self._values.fields(node, "platform.tool", ("at", "turn"), origin)
+        placement = Placement(body=body)
+        if "at" in found:
+            at = self._vector(found["at"], "platform.tool.at", units.LENGTH, "geometry", origin)
+            placement = Placement(body=body, position=at)
+        if "turn" not in found:
+            return placement
+        turns = []
+        for k, item in enumerate(self._values.items(found["turn"], "platform.tool.turn")):
+            where = f"platform.tool.turn[{k}]"
+            turn, origin_of_turn = self._values.fields(item, where, _AXES, origin)
+            for axis in _AXES:
+                if axis in turn:
+                    angle = self._values.quantity(turn[axis], f"{where}.{axis}", [units.ANGLE], origin_of_turn)
+                    if angle is not None and angle.value != 0.0:
+                        turns.append(Turn(axis, self._values.leaf(f"{where}.{axis}", angle, "geometry")))
+            if len(turn) != 1:
+                self._values.problem(item, where, f"turns about {len(turn)} axes", "write one axis a turn: {z: 90 deg}")
+        return Placement(body=body, position=placement.position, turns=tuple(turns))
+
+    def _offsets(self, node: yaml_nodes.Node | None, origin: Origin) -> dict[str, tuple[Expression, float]]:
+        found, origin = self._values.fields(node, "offsets", self._motions, origin)
+        offsets = {}
+        for name, item in found.items():
+            where = f"offsets.{name}"
+            quantity = self._values.quantity(item, where, [self._motions[name].coordinate], origin)
+            if quantity is not None:
+                offsets[name] = (self._values.structural(where, quantity, "geometry"), quantity.value)
+        return offsets
+
+    def _joints(
+        self, node: yaml_nodes.Node | None, offsets: Mapping[str, tuple[Expression, float]], origin: Origin
+    ) -> dict[str, JointExtra]:
+        found, origin = self._values.fields(node, "joints", self._motions, origin)
+        extras = {}
+        for name, motion in self._motions.items():
+            where = f"joints.{name}"
+            extra, extra_origin = self._values.fields(found.get(name), where, ("friction", "inertia"), origin)
+            offset, value = offsets.get(name, (ZERO, 0.0))
+            friction = self._friction(extra.get("friction"), where, name, motion, extra_origin)
+            inertia = self._inertia(extra.get("inertia"), where, name, motion, extra_origin)
+            extras[name] = JointExtra(offset=offset, offset_value=value, friction=friction, inertia=inertia)
+        return extras
+
+    def _friction(
+        self, node: yaml_nodes.Node | None, where: str, name: str, motion: _Motion, origin: Origin
+    ) -> Friction:
+        found, origin = self._values.fields(node, f"{where}.friction", ("viscous", "coulomb", "offset"), origin)
+        terms: dict[str, Expression] = {}
+        for term, item in found.items():
+            dimension = motion.viscous if term == "viscous" else motion.force
+            quantity = self._values.quantity(item, f"{where}.friction.{term}", [dimension], origin)
+            if quantity is None:
+                continue
+            if term != "offset":
+                self._not_negative(item, f"{where}.friction.{term}", quantity)
+            terms[term] = self._values.leaf(f"{name}.friction.{term}", quantity, "friction")
+        return Friction(**terms)
+
+    def _inertia(
+        self, node: yaml_nodes.Node | None, where: str, name: str, motion: _Motion, origin: Origin
+    ) -> Expression | None:
+        quantity = self._limit(node, f"{where}.inertia", motion.inertia, origin)
+        return None if quantity is None else self._values.leaf(f"{name}.inertia", quantity, "drive")
+
+    def _limit(
+        self, node: yaml_nodes.Node | None, where: str, dimension: units.Dimension, origin: Origin
+    ) -> Quantity | None:
+        quantity = None if node is None else self._values.quantity(node, where, [dimension], origin)
+        if node is not None and quantity is not None:
+            self._not_negative(node, where, quantity)
+        return quantity
+
+    def _not_negative(self, node: yaml_nodes.Node, where: str, quantity: Quantity) -> None:
+        if quantity.value < 0.0:
+            self._values.problem(node, where, f"is {quantity.value:g}", "it must be zero or positive")
+
+    def _actuators(self, node: yaml_nodes.Node, origin: Origin) -> tuple[Actuator, ...]:
+        names = [entry.key for entry in node.entries] if isinstance(node, yaml_nodes.Mapping) else []
+        found, origin = self._values.fields(node, "actuators", names, origin)
+        taken = {link.name for link in self._tree.links} | {joint.name for joint in self._tree.joints}
+        actuators: list[Actuator] = []
+        for name, item in found.items():
+            where = f"actuators.{name}"
+            if identifier(name) != name:
+                self._values.problem(item, where, f"{name!r} is not a name", "use letters, digits and _")
+            if name in taken:
+                self._values.problem(item, where, f"{name!r} is the name of a link or joint", "choose another name")
+            actuator = self._actuator(item, where, name, origin)
+            for other in actuators:
+                if len(actuator.drives) == 1 and [d[0] for d in other.drives] == [d[0] for d in actuator.drives]:
+                    what = f"drives {actuator.drives[0][0]}, and so does {other.name}"
+                    self._values.problem(item, where, what, "give a coordinate one motor")
+            actuators.append(actuator)
+        return tuple(actuators)
+
+    def _actuator(self, node: yaml_nodes.Node, where: str, name: str, origin: Origin) -> Actuator:
+        keys = ("on", "drives", "ratio", "inertia", "friction", "force", "speed")
+        found, origin = self._values.fields(node, where, keys, origin)
+        drives, motion = self._drives(node, found, where, name, origin)
+        return Actuator(
+            name=name,
+            drives=drives,
+            inertia=self._inertia(found.get("inertia"), where, name, motion, origin),
+            friction=self._friction(found["friction"], where, name, motion, origin) if "friction" in found else None,
+            force=unlimited(self._limit(found.get("force"), f"{where}.force", motion.force, origin)),
+            speed=unlimited(self._limit(found.get("speed"), f"{where}.speed", motion.speed, origin)),
+        )
+
+    def _drives(
+        self, node: yaml_nodes.Node, found: Mapping[str, yaml_nodes.Node], where: str, name: str, origin: Origin
+    ) -> tuple[tuple[tuple[str, Expression], ...], _Motion]:
+        """Coordinates with their ratios, and whether the motor turns or slides."""
+        if ("on" in found) == ("drives" in found):
+            self._values.problem(
+                node, where, "needs either `on` or `drives`", "write `on: joint` or `drives: {joint: ratio}`"
+            )
+            return (), _TURNING
+        drives: list[tuple[str, Expression]] = []
+        motors: set[units.Dimension] = set()
+        if "on" in found:
+            joint = identifier(self._values.text(found["on"], f"{where}.on"))
+            if not joint or not self._known(joint, self._motions, found["on"], f"{where}.on", "moving joint"):
+                return (), _TURNING
+            ratios = {joint: (found.get("ratio"), f"{name}.ratio", f"{where}.ratio")}
+        else:
+            nodes, origin = self._values.fields(found["drives"], f"{where}.drives", self._motions, origin)
+            ratios = {
+                joint: (item, f"{name}.drives.{joint}", f"{where}.drives.{joint}") for joint, item in nodes.items()
+            }
+            if "ratio" in found:
+                self._values.problem(
+                    found["ratio"], f"{where}.ratio", "stands beside `drives`", "write the ratios there"
+                )
+        for joint, (item, leaf, path) in ratios.items():
+            ratio, motor = self._ratio(item, leaf, path, self._motions[joint].coordinate, origin)
+            drives.append((joint, ratio))
+            motors.add(motor)
+        if len(motors) > 1:
+            what = "some ratios make the motor turn and some make it slide"
+            self._values.problem(node, where, what, "give ratios from a length with units, such as 200 rad/m")
+        return tuple(drives), _SLIDING if motors == {units.LENGTH} else _TURNING
+
+    def _ratio(
+        self, node: yaml_nodes.Node | None, leaf: str, where: str, coordinate: units.Dimension, origin: Origin
+    ) -> tuple[Expression, units.Dimension]:
+        """The ratio and the dimension of the motor's position, ratio times coordinate."""
+        if node is None:
+            return ONE, coordinate
+        across = units.ANGLE_PER_LENGTH if coordinate == units.LENGTH else units.LENGTH_PER_ANGLE
+        quantity = self._values.quantity(node, where, [units.ONE, across], origin)
+        if quantity is None:
+            return ONE, coordinate
+        if quantity.value == 0.0:
+            self._values.problem(node, where, "a ratio of zero drives nothing", "leave it out")
+        return self._values.leaf(leaf, quantity, "drive"), coordinate * quantity.unit.dimension

@@ -1,0 +1,456 @@
+"""The grammar of machine files, once: the reader, the checks, the JSON Schema and the reference page all come from here.
+
+A `Kind` says what may stand somewhere; a `Shape` is a mapping with named fields. Conditions between fields (a rod is
+either fixed or telescopic) are kept by the reader and told in the docs of the fields.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tauloop.mechanism import units
+from tauloop.mechanism.model import JOINT_KINDS, STATUSES
+from tauloop.mechanism.units import Dimension
+
+#: First line of every machine file.
+FORMAT = "tauloop-machine/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A physical value: number, literal with unit, expression, or a mapping `QUALIFIED`.
+
+    Attributes:
+        linear: its dimension; None where any will do.
+        angular: its dimension where it belongs to a turning freedom, if different.
+        group: parameter group that its leaves belong to; empty for a value that only steers a computation and is
+            read as a plain number.
+        sign: "positive", "not negative", "not zero" or empty.
+    """
+
+    linear: Dimension | None
+    angular: Dimension | None = None
+    group: str = ""
+    sign: str = ""
+
+    def dimension(self, is_angular: bool) -> Dimension | None:
+        """What is asked for, on a turning or a sliding freedom."""
+        return self.angular if is_angular and self.angular is not None else self.linear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Free text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """A new name: letters, digits and underscores, a letter first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """The name of something defined elsewhere; it may hold dots."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One of a few words."""
+
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """A whole number in a range."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOf:
+    """A list, of a certain length if one is given; not empty."""
+
+    item: Kind
+    length: int | None = None
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapOf:
+    """A mapping from names to things of one kind; `key` says what the names are."""
+
+    item: Kind
+    key: str = "name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One key of a shape."""
+
+    name: str
+    kind: Kind
+    doc: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A mapping with named fields.
+
+    Attributes:
+        name: its name in the schema and on the reference page.
+        doc: what it describes.
+        fields: its keys.
+    """
+
+    name: str
+    doc: str
+    fields: tuple[Field, ...]
+
+    def field(self, name: str) -> Field | None:
+        """The field of that name."""
+        return next((field for field in self.fields if field.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Either:
+    """Alternatives, told apart by what stands there: text, a list, or a mapping."""
+
+    kinds: tuple[Kind, ...]
+
+
+Kind = Value | Text | Name | Reference | Choice | Whole | ListOf | MapOf | Shape | Either
+
+
+def _field(name: str, kind: Kind, doc: str, required: bool = False) -> Field:
+    return Field(name=name, kind=kind, doc=doc, required=required)
+
+
+def _need(name: str, kind: Kind, doc: str) -> Field:
+    return _field(name, kind, doc, required=True)
+
+
+_LENGTH = Value(linear=units.LENGTH, group="geometry")
+_ANGLE = Value(linear=units.ANGLE, group="geometry")
+_MASS = Value(linear=units.MASS, group="inertia", sign="positive")
+_MOMENT = Value(linear=units.INERTIA, group="inertia")
+_CENTER = Value(linear=units.LENGTH, group="inertia")
+_POSITION = ListOf(item=_LENGTH, length=3)
+_STEERED = Value(linear=units.LENGTH, angular=units.ANGLE)
+_NUMBER = Value(linear=units.ONE)
+
+QUALIFIED = Shape(
+    name="qualified value",
+    doc="A value with what is known about it. Such a literal is a leaf parameter even if it is zero.",
+    fields=(
+        _need("value", Value(linear=None), "number, literal or expression"),
+        _field("status", Choice(options=STATUSES), "how well it is founded; the file's `provenance` if absent"),
+        _field("source", Text(), "where it comes from; the file's `provenance` if absent"),
+        _field("bounds", ListOf(item=Value(linear=None), length=2), "[lower, upper]; literals only"),
+        _field("note", Text(), "a remark"),
+    ),
+)
+
+PROVENANCE = Shape(
+    name="provenance",
+    doc="Status and source of every value that has none of its own.",
+    fields=(
+        _need("status", Choice(options=STATUSES), "how well the values are founded"),
+        _need("source", Text(), "where they come from"),
+    ),
+)
+
+TURN = Shape(
+    name="turn",
+    doc="A rotation about one axis of the frame that the turns before it have produced: exactly one key.",
+    fields=tuple(_field(axis, _ANGLE, f"angle about {axis}") for axis in "xyz"),
+)
+_TURNS = ListOf(item=TURN, may_be_empty=True)
+
+PLACEMENT = Shape(
+    name="placement",
+    doc="A frame fixed to a body: first shifted, then turned. Just the name of a body or frame means that frame itself.",
+    fields=(
+        _need("on", Reference(to="body or frame"), "body or frame that it is fixed to"),
+        _field("at", _POSITION, "origin, in the axes of `on`; zero if absent"),
+        _field("turn", _TURNS, "successive turns; none if absent"),
+    ),
+)
+_PLACED = Either(kinds=(Reference(to="body or frame"), PLACEMENT))
+
+TOOL = Shape(
+    name="pose",
+    doc="A frame given without the body it is fixed to, which is known.",
+    fields=(
+        _field("at", _POSITION, "origin; zero if absent"),
+        _field("turn", _TURNS, "successive turns; none if absent"),
+    ),
+)
+
+MOMENTS = Shape(
+    name="inertia",
+    doc="The symmetric inertia matrix; what is absent is zero. Products are the matrix elements, I_xy = -∫ x y dm.",
+    fields=tuple(_field(name, _MOMENT, f"I_{name}") for name in ("xx", "yy", "zz", "xy", "xz", "yz")),
+)
+
+_ABOUT = _field("about", Choice(options=("center", "origin")), "point that `inertia` refers to; `center` if absent")
+BODY = Shape(
+    name="body",
+    doc="A rigid body; the word `massless` stands for a body that only joins others. Without `center` and without "
+    "`inertia` it is a point mass at the body's origin.",
+    fields=(
+        _need("mass", _MASS, "mass"),
+        _field("center", ListOf(item=_CENTER, length=3), "mass centre in body coordinates; the origin if absent"),
+        _field(
+            "first_moment",
+            ListOf(item=Value(linear=units.FIRST_MOMENT, group="inertia"), length=3),
+            "mass times mass centre, in place of `center`; then `about: origin` is required",
+        ),
+        _field("inertia", MOMENTS, "moments of inertia in body axes; zero (a point mass) if absent"),
+        _ABOUT,
+    ),
+)
+
+FRICTION = Shape(
+    name="friction",
+    doc="Losses: viscous v + coulomb sign(v) + offset, against the motion.",
+    fields=(
+        _field(
+            "viscous",
+            Value(linear=units.DAMPING, angular=units.ANGULAR_DAMPING, group="friction", sign="not negative"),
+            "viscous coefficient",
+        ),
+        _field(
+            "coulomb",
+            Value(linear=units.FORCE, angular=units.TORQUE, group="friction", sign="not negative"),
+            "Coulomb friction",
+        ),
+        _field("offset", Value(linear=units.FORCE, angular=units.TORQUE, group="friction"), "constant part"),
+    ),
+)
+
+SPRING = Shape(
+    name="spring",
+    doc="A spring on one freedom: it pulls back with stiffness (q - rest).",
+    fields=(
+        _need(
+            "stiffness",
+            Value(linear=units.STIFFNESS, angular=units.ANGULAR_STIFFNESS, group="spring"),
+            "force per displacement",
+        ),
+        _need("rest", Value(linear=units.LENGTH, angular=units.ANGLE, group="spring"), "coordinate without force"),
+    ),
+)
+
+_FREEDOM_FIELDS = (
+    _field("limits", ListOf(item=_STEERED, length=2), "[lower, upper] of the coordinate"),
+    _field("speed", Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, sign="positive"), "largest speed"),
+    _field("friction", FRICTION, "losses"),
+    _field("spring", SPRING, "elastic element"),
+    _field(
+        "inertia",
+        Value(linear=units.MASS, angular=units.INERTIA, group="drive", sign="not negative"),
+        "inertia that moves with this freedom alone: a rotor, on the joint's side",
+    ),
+)
+FREEDOM = Shape(name="freedom", doc="What acts on one freedom of a joint.", fields=_FREEDOM_FIELDS)
+
+REFERENCE = Shape(
+    name="joint reference",
+    doc="Start values of a joint with several freedoms; what is absent is zero. The kind of joint decides which keys: "
+    "`first`, `second` (universal); `angle`, `slide` (cylindrical); `x`, `y`, `angle`, or `at` and `turn` in the plane "
+    "(planar); `turn` (spherical); `at` (translational); `at`, `turn` (free).",
+    fields=(
+        _field("first", Value(linear=units.ANGLE), "first angle"),
+        _field("second", Value(linear=units.ANGLE), "second angle"),
+        _field("angle", Value(linear=units.ANGLE), "angle"),
+        _field("slide", Value(linear=units.LENGTH), "displacement along the axis"),
+        _field("x", Value(linear=units.LENGTH), "displacement along x"),
+        _field("y", Value(linear=units.LENGTH), "displacement along y"),
+        _field("at", ListOf(item=Value(linear=units.LENGTH), length=3), "position"),
+        _field(
+            "turn",
+            ListOf(
+                item=Shape(
+                    name="start turn",
+                    doc="A turn that is only a start value: exactly one key.",
+                    fields=tuple(_field(axis, Value(linear=units.ANGLE), f"angle about {axis}") for axis in "xyz"),
+                ),
+                may_be_empty=True,
+            ),
+            "successive turns",
+        ),
+    ),
+)
+
+_AXIS_WORDS = Choice(options=("x", "y", "z", "-x", "-y", "-z"))
+_AXIS = Either(kinds=(_AXIS_WORDS, ListOf(item=_NUMBER, length=3)))
+
+JOINT = Shape(
+    name="joint",
+    doc="A joint between two frames, which coincide at zero coordinates. Limits, speed, friction, spring and inertia "
+    "stand here for a joint with one freedom, and under `freedoms` for one with several.",
+    fields=(
+        _need("type", Choice(options=tuple(JOINT_KINDS)), "kind of joint"),
+        _field("axis", _AXIS, "axis of a revolute, prismatic or cylindrical joint, in both frames: a letter, or numbers"),
+        _field(
+            "axes",
+            ListOf(item=_AXIS, length=2),
+            "axes of a universal joint, at right angles: the first fixed to the parent, the second to the child",
+        ),
+        _need("parent", _PLACED, "frame on the one body"),
+        _need("child", _PLACED, "frame on the other body"),
+        _field("reference", Either(kinds=(_STEERED, REFERENCE)), "start value, which also picks the branch; zero if absent"),
+        *_FREEDOM_FIELDS,
+        _field(
+            "freedoms",
+            MapOf(item=FREEDOM, key="freedom"),
+            "what acts on each freedom of a joint with several: `first: {friction: ...}`",
+        ),
+    ),
+)
+
+TELESCOPE = Shape(
+    name="telescope",
+    doc="The length of a telescopic rod as a coordinate.",
+    fields=(
+        _need("reference", Value(linear=units.LENGTH, sign="positive"), "start value of the length"),
+        *_FREEDOM_FIELDS,
+    ),
+)
+
+LINK = Shape(
+    name="link",
+    doc="Inertia of a rod or of one part of it. Slender: `center` is a distance along the rod and `inertia` is the "
+    "transverse moment about the mass centre (a point mass if absent). Full: as for a body, in the rod frame (z from A "
+    "to B, y along first_axis x z), with its origin in A (for `upper`: in B).",
+    fields=(
+        _need("mass", _MASS, "mass"),
+        _field("center", Either(kinds=(_CENTER, ListOf(item=_CENTER, length=3))), "mass centre"),
+        _field(
+            "first_moment",
+            ListOf(item=Value(linear=units.FIRST_MOMENT, group="inertia"), length=3),
+            "full only: mass times mass centre, in place of `center`; then `about: origin` is required",
+        ),
+        _field(
+            "inertia",
+            Either(kinds=(Value(linear=units.INERTIA, group="inertia", sign="not negative"), MOMENTS)),
+            "moment of inertia",
+        ),
+        _ABOUT,
+    ),
+)
+
+ROD = Shape(
+    name="rod",
+    doc="A two-point link from A to B: of fixed `length`, or `telescopic`.",
+    fields=(
+        _need("from", _PLACED, "joint centre A"),
+        _need("to", _PLACED, "joint centre B"),
+        _field("length", Value(linear=units.LENGTH, group="geometry", sign="positive"), "length of a fixed rod"),
+        _field("telescopic", TELESCOPE, "makes the length a coordinate"),
+        _need(
+            "model",
+            Choice(options=("slender", "full", "massless")),
+            "slender: no inertia about its own axis; full: inertia and joint axes; massless: only a constraint",
+        ),
+        _field("link", LINK, "inertia of a fixed rod"),
+        _field("lower", LINK, "inertia of the part at A of a telescopic rod; massless if absent"),
+        _field("upper", LINK, "inertia of the part at B of a telescopic rod; massless if absent"),
+        _field(
+            "first_axis",
+            ListOf(item=_NUMBER, length=3),
+            "full only, required: first axis of the universal joint at A, in the frame of `from`",
+        ),
+        _field(
+            "spin",
+            Choice(options=("universal", "none")),
+            "full only, required: whether the universal joint at A forces a spin about the rod's own axis",
+        ),
+    ),
+)
+
+_RATIO = Value(linear=None, group="drive", sign="not zero")
+ACTUATOR = Shape(
+    name="actuator",
+    doc="A motor behind a transmission; its position is the sum of ratio times coordinate. With a ratio in rad/m (a "
+    "screw) the motor turns although the joint slides, and its inertia, friction, force and speed are those of the motor.",
+    fields=(
+        _field("on", Reference(to="coordinate"), "joint with one freedom, `joint.freedom`, or telescopic rod"),
+        _field("ratio", _RATIO, "motor motion per motion of the coordinate; 1 if absent"),
+        _field("drives", MapOf(item=_RATIO, key="coordinate"), "in place of `on`: several coordinates, each with its ratio"),
+        _field(
+            "inertia",
+            Value(linear=units.MASS, angular=units.INERTIA, group="drive", sign="not negative"),
+            "inertia on the motor's side",
+        ),
+        _field("friction", FRICTION, "losses on the motor's side"),
+        _field("force", Value(linear=units.FORCE, angular=units.TORQUE, sign="positive"), "largest force or torque"),
+        _field("speed", Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, sign="positive"), "largest motor speed"),
+    ),
+)
+
+#: Joints by which a platform may hang on the base with coordinates of its own.
+MOTIONS = ("free", "translational", "planar", "spherical")
+PLATFORM = Shape(
+    name="platform",
+    doc="The body that does the work. With `motion` it gets coordinates of its own: a joint named `platform` from the base.",
+    fields=(
+        _need("body", Reference(to="body"), "the body"),
+        _field("motion", Choice(options=MOTIONS), "kind of the joint `platform`; absent: the body hangs in the tree"),
+        _field("tool", TOOL, "frame of the tool on the body; the body's own if absent"),
+        _need(
+            "independent",
+            ListOf(item=Reference(to="coordinate")),
+            "independent coordinates: freedoms of the joint `platform` (x y z wx wy wz), or without `motion` complete names",
+        ),
+        _field("reference", REFERENCE, "start pose, with `motion` only"),
+        _field("limits", MapOf(item=ListOf(item=_STEERED, length=2), key="freedom"), "[lower, upper] by freedom, with `motion` only"),
+    ),
+)
+
+_PARAMETERS = MapOf(item=Value(linear=None), key="parameter")
+_ELEMENTS = (
+    _field("frames", MapOf(item=PLACEMENT), "named placements; they may build on each other"),
+    _field("bodies", MapOf(item=Either(kinds=(Choice(options=("massless",)), BODY))), "rigid bodies"),
+    _field("joints", MapOf(item=JOINT), "joints"),
+    _field("rods", MapOf(item=ROD), "two-point links"),
+    _field("actuators", MapOf(item=ACTUATOR), "motors"),
+)
+
+#: How often a leg may be repeated.
+MAX_REPEAT = 64
+LEG = Shape(
+    name="leg",
+    doc="A pattern, written once and repeated: `leg` with `repeat: 3` makes leg1, leg2 and leg3, whose elements are "
+    "leg1.arm and so on. In its expressions `i` counts from 1. A name is looked up in the leg first, then at the top.",
+    fields=(
+        _need("name", Name(), "name of the pattern; the number is appended"),
+        _need("repeat", Whole(least=1, most=MAX_REPEAT), "how many"),
+        _field("each", MapOf(item=ListOf(item=Value(linear=None)), key="parameter"), "parameters with one value per leg"),
+        _field("parameters", _PARAMETERS, "parameters of each leg, by one expression or value"),
+        *_ELEMENTS,
+    ),
+)
+
+MACHINE = Shape(
+    name="machine",
+    doc="A machine file.",
+    fields=(
+        _need("format", Choice(options=(FORMAT,)), "format and version"),
+        _need("name", Name(), "name of the machine"),
+        _field("description", Text(), "what the machine is, and what was chosen"),
+        _need("provenance", PROVENANCE, "status and source of values that say none"),
+        _need(
+            "gravity", ListOf(item=Value(linear=units.ACCELERATION, group="gravity"), length=3), "acceleration of gravity in the base frame"
+        ),
+        _field("parameters", _PARAMETERS, "named values: a literal is a leaf parameter, an expression is derived"),
+        *_ELEMENTS,
+        _field("legs", ListOf(item=LEG), "patterns"),
+        _need("platform", PLATFORM, "the body that does the work"),
+    ),
+)

@@ -1,0 +1,158 @@
+"""Form of a machine file against the grammar: unknown, missing and misplaced keys, wrong words; all of them at once."""
+
+from __future__ import annotations
+
+import re
+
+from tauloop.mechanism.cursor import Cursor, accepts, chosen
+from tauloop.mechanism.expression import FUNCTIONS
+from tauloop.mechanism.grammar import (
+    QUALIFIED,
+    Choice,
+    Either,
+    Kind,
+    ListOf,
+    MapOf,
+    Name,
+    Reference,
+    Shape,
+    Text,
+    Value,
+    Whole,
+)
+from tauloop.mechanism.model import BASE
+from tauloop.mechanism.parser import CONSTANTS
+from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.mechanism.yaml_nodes import Mapping, Scalar, Sequence
+
+IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+_REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
+MAX_NAME = 64
+
+#: Names that mean something else already, by what is being named.
+_RESERVED = {
+    "parameter": {"i": "the number of a leg", **dict.fromkeys(CONSTANTS, "a constant"), **dict.fromkeys(FUNCTIONS, "a function")},
+}
+
+
+def check_structure(cursor: Cursor) -> None:
+    """Note every place below a cursor whose form is not that of its kind."""
+    kind = chosen(cursor.kind, cursor.node)
+    if isinstance(cursor.node, Scalar) and not cursor.node.text and not cursor.node.is_quoted:
+        cursor.problem("there is nothing behind the colon", f"write {describe(cursor.kind)}, or remove the key")
+    elif not accepts(cursor.kind, cursor.node):
+        cursor.problem(f"this is {_form(cursor)}", f"write {describe(cursor.kind)}")
+    elif isinstance(kind, Value):
+        if isinstance(cursor.node, Mapping):
+            check_structure(qualified(cursor))
+    elif isinstance(kind, Shape):
+        _check_shape(cursor, kind)
+    elif isinstance(kind, ListOf):
+        _check_list(cursor, kind)
+    elif isinstance(kind, MapOf):
+        for name, child in cursor.entries():
+            check_name(child, name, kind.key)
+            check_structure(child)
+    else:
+        _check_word(cursor, kind)
+
+
+def qualified(cursor: Cursor) -> Cursor:
+    """The same place, seen as a qualified value."""
+    return Cursor(
+        node=cursor.node,
+        kind=QUALIFIED,
+        where=cursor.where,
+        leaf=cursor.leaf,
+        prefix=cursor.prefix,
+        collector=cursor.collector,
+    )
+
+
+def _check_shape(cursor: Cursor, shape: Shape) -> None:
+    known = [field.name for field in shape.fields]
+    present = {entry.key for entry in cursor.node.entries} if isinstance(cursor.node, Mapping) else set()
+    if isinstance(cursor.node, Mapping):
+        for entry in cursor.node.entries:
+            if entry.key not in known:
+                hint = "" if cursor.collector.is_full else suggestion(entry.key, known)
+                where = f"{cursor.where}.{entry.key}" if cursor.where else entry.key
+                cursor.collector.add(
+                    where, entry.line, f"unknown key in a {shape.name}", hint or f"known keys are {listing(known, 20)}"
+                )
+    for field in shape.fields:
+        child = cursor.get(field.name)
+        if child is not None:
+            check_structure(child)
+        elif field.required and field.name not in present:
+            where = f"{cursor.where}.{field.name}" if cursor.where else field.name
+            cursor.collector.add(
+                where, cursor.line, f"this key of a {shape.name} is missing", f"add {field.name}: {field.doc}"
+            )
+
+
+def _check_list(cursor: Cursor, kind: ListOf) -> None:
+    items = cursor.items()
+    if kind.length is not None and len(items) != kind.length:
+        cursor.problem(f"the list has {len(items)} items, not {kind.length}", f"write {describe(kind)}")
+    elif not items and not kind.may_be_empty:
+        cursor.problem("the list is empty", f"write {describe(kind)}, or remove the key")
+    for item in items:
+        check_structure(item)
+
+
+def _check_word(cursor: Cursor, kind: Kind) -> None:
+    text = cursor.text or ""
+    if isinstance(kind, Choice) and text not in kind.options:
+        words = f"one of {listing(kind.options, 20)}" if len(kind.options) > 1 else kind.options[0]
+        cursor.problem(f"{text!r} is not known here", suggestion(text, kind.options) or f"write {words}")
+    elif isinstance(kind, Name):
+        check_name(cursor, text, "name")
+    elif isinstance(kind, Reference) and not _REFERENCE.fullmatch(text):
+        cursor.problem(f"{text!r} is not a name", f"write the name of a {kind.to}")
+    elif isinstance(kind, Whole) and not (
+        re.fullmatch(r"\d{1,9}", text, re.ASCII) and kind.least <= int(text) <= kind.most
+    ):
+        cursor.problem(f"{text!r} is out of range", f"write {describe(kind)}")
+
+
+def check_name(cursor: Cursor, name: str, of: str) -> None:
+    """Note a new name that is none, or is taken by the language."""
+    if of in ("coordinate", "freedom"):  # refers to something; looked up by the reader
+        return
+    if not IDENTIFIER.fullmatch(name) or len(name) > MAX_NAME:
+        cursor.problem(
+            f"{name[:MAX_NAME]!r} is not a valid name",
+            f"use letters, digits and _, a letter first, at most {MAX_NAME}; dots appear only when a leg is named",
+        )
+    elif name == BASE:
+        cursor.problem(f"the name {BASE} is reserved for the immovable body", "choose another name")
+    elif name in _RESERVED.get(of, {}):
+        cursor.problem(f"the name {name} is reserved: it is {_RESERVED[of][name]}", "choose another name")
+
+
+def _form(cursor: Cursor) -> str:
+    if isinstance(cursor.node, Sequence):
+        return "a list"
+    return "a mapping" if isinstance(cursor.node, Mapping) else f"the text {cursor.node.text[:40]!r}"
+
+
+def describe(kind: Kind) -> str:
+    """What may stand somewhere, in words."""
+    if isinstance(kind, Either):
+        return " or ".join(describe(alternative) for alternative in kind.kinds)
+    if isinstance(kind, Value):
+        return "a value with its unit"
+    if isinstance(kind, Choice):
+        return f"one of {listing(kind.options, 20)}" if len(kind.options) > 1 else kind.options[0]
+    if isinstance(kind, Whole):
+        return f"a whole number from {kind.least} to {kind.most}"
+    if isinstance(kind, Reference):
+        return f"the name of a {kind.to}"
+    if isinstance(kind, ListOf):
+        return f"a list of {kind.length}" if kind.length is not None else "a list"
+    if isinstance(kind, MapOf):
+        return f"a mapping from {kind.key} names"
+    if isinstance(kind, Shape):
+        return f"a {kind.name}: a mapping with {listing([field.name for field in kind.fields], 20)}"
+    return "text" if isinstance(kind, Text) else "a name"

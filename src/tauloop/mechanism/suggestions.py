@@ -1,0 +1,24 @@
+"""What the writer of an unknown name may have meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+#: Beyond these, similarity is not worth its time: a name is short, and a machine has hundreds of names.
+MAX_LENGTH, MAX_NAMES = 60, 2000
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A sentence ``did you mean a or b?``; empty when nothing is near."""
+    candidates = {name.lower(): name for name in list(known)[:MAX_NAMES]}
+    if len(word) > MAX_LENGTH:
+        return ""
+    near = difflib.get_close_matches(word.lower(), candidates, n=2, cutoff=0.6)
+    return f"did you mean {' or '.join(candidates[name] for name in near)}?" if near else ""
+
+
+def listing(names: Iterable[str], most: int = 12) -> str:
+    """Names in a row, cut off after the first few."""
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,254 @@
+"""Units and dimensions: text such as ``N m s/rad`` to a scale and exponents, and back.
+
+An angle is a dimension of its own here, but a soft one: it is left out when two dimensions are compared (torque times
+angle is energy), and asked for only where an angle or an angular speed is meant, so that ``35`` is never silently 35 rad.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, fields
+from fractions import Fraction
+
+from tauloop.mechanism.suggestions import suggestion
+
+_ZERO = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """Exponents of kg, m, s and rad."""
+
+    mass: Fraction = _ZERO
+    length: Fraction = _ZERO
+    time: Fraction = _ZERO
+    angle: Fraction = _ZERO
+
+    def __mul__(self, other: Dimension) -> Dimension:
+        return Dimension(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    def __truediv__(self, other: Dimension) -> Dimension:
+        return self * other ** Fraction(-1)
+
+    def __pow__(self, exponent: Fraction | int) -> Dimension:
+        return Dimension(**{f.name: getattr(self, f.name) * exponent for f in fields(self)})
+
+    @property
+    def is_one(self) -> bool:
+        """Whether this is a plain number: no unit at all, not even rad."""
+        return self == ONE
+
+    @property
+    def is_angular(self) -> bool:
+        """Whether this is an angle or an angular speed, where rad must be written."""
+        return self in (ANGLE, ANGULAR_SPEED)
+
+    def matches(self, other: Dimension) -> bool:
+        """Whether both are the same when angles are left out."""
+        return (self.mass, self.length, self.time) == (other.mass, other.length, other.time)
+
+    def __str__(self) -> str:
+        return _SI_NAMES.get(self) or _product(self)
+
+
+def _dimension(mass: int = 0, length: int = 0, time: int = 0, angle: int = 0) -> Dimension:
+    return Dimension(mass=Fraction(mass), length=Fraction(length), time=Fraction(time), angle=Fraction(angle))
+
+
+ONE = _dimension()
+LENGTH = _dimension(length=1)
+ANGLE = _dimension(angle=1)
+TIME = _dimension(time=1)
+MASS = _dimension(mass=1)
+FIRST_MOMENT = _dimension(mass=1, length=1)
+INERTIA = _dimension(mass=1, length=2)
+FREQUENCY = _dimension(time=-1)
+SPEED = _dimension(length=1, time=-1)
+ANGULAR_SPEED = _dimension(angle=1, time=-1)
+ACCELERATION = _dimension(length=1, time=-2)
+FORCE = _dimension(mass=1, length=1, time=-2)
+TORQUE = FORCE * LENGTH
+STIFFNESS = FORCE / LENGTH
+ANGULAR_STIFFNESS = TORQUE / ANGLE
+DAMPING = FORCE / SPEED
+ANGULAR_DAMPING = TORQUE / ANGULAR_SPEED
+ANGLE_PER_LENGTH = ANGLE / LENGTH
+LENGTH_PER_ANGLE = LENGTH / ANGLE
+
+#: How the SI unit of a dimension is written, where the plain product of kg, m, s and rad is not what people write.
+_SI_NAMES: dict[Dimension, str] = {
+    FORCE: "N",
+    TORQUE: "N m",
+    STIFFNESS: "N/m",
+    ANGULAR_STIFFNESS: "N m/rad",
+    DAMPING: "N s/m",
+    ANGULAR_DAMPING: "N m s/rad",
+}
+
+#: What a quantity of a dimension is called in a message.
+NOUNS: dict[Dimension, str] = {
+    ONE: "a plain number",
+    LENGTH: "a length",
+    ANGLE: "an angle",
+    MASS: "a mass",
+    FIRST_MOMENT: "a first moment",
+    INERTIA: "a moment of inertia",
+    SPEED: "a speed",
+    ANGULAR_SPEED: "an angular speed",
+    ACCELERATION: "an acceleration",
+    FORCE: "a force",
+    TORQUE: "a torque",
+    STIFFNESS: "a stiffness",
+    ANGULAR_STIFFNESS: "an angular stiffness",
+    DAMPING: "a viscous coefficient",
+    ANGULAR_DAMPING: "a viscous coefficient",
+}
+
+
+def named(dimension: Dimension) -> str:
+    """A dimension in words with its SI unit, such as ``a length (m)``."""
+    unit = str(dimension)
+    noun = NOUNS.get(dimension)
+    if not noun:
+        return f"a quantity in {unit or 'no unit'}"
+    return f"{noun} ({unit})" if unit else noun
+
+
+def _product(dimension: Dimension) -> str:
+    exponents = [(f.name, getattr(dimension, f.name)) for f in fields(dimension)]
+    symbols = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
+
+    def power(name: str, exponent: Fraction) -> str:
+        return symbols[name] + ("" if exponent == 1 else f"^{exponent}")
+
+    above = " ".join(power(name, e) for name, e in exponents if e > 0)
+    below = "".join(f"/{power(name, -e)}" for name, e in exponents if e < 0)
+    return (above or ("1" if below else "")) + below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A unit as written: one of it is `scale` in SI."""
+
+    text: str
+    scale: float
+    dimension: Dimension
+
+
+class UnitError(ValueError):
+    """A unit cannot be read; holds what is wrong and the remedy."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        """Keep both sentences."""
+        super().__init__(what)
+        self.what, self.remedy = what, remedy
+
+
+#: Every unit a file may use: scale to SI, and dimension.
+UNITS: dict[str, tuple[float, Dimension]] = {
+    "m": (1.0, LENGTH),
+    "km": (1e3, LENGTH),
+    "dm": (1e-1, LENGTH),
+    "cm": (1e-2, LENGTH),
+    "mm": (1e-3, LENGTH),
+    "um": (1e-6, LENGTH),
+    "nm": (1e-9, LENGTH),
+    "kg": (1.0, MASS),
+    "g": (1e-3, MASS),
+    "mg": (1e-6, MASS),
+    "t": (1e3, MASS),
+    "s": (1.0, TIME),
+    "ms": (1e-3, TIME),
+    "us": (1e-6, TIME),
+    "min": (60.0, TIME),
+    "h": (3600.0, TIME),
+    "rad": (1.0, ANGLE),
+    "mrad": (1e-3, ANGLE),
+    "urad": (1e-6, ANGLE),
+    "deg": (math.pi / 180, ANGLE),
+    "Hz": (1.0, FREQUENCY),
+    "kHz": (1e3, FREQUENCY),
+    "rpm": (2 * math.pi / 60, ANGULAR_SPEED),
+    "N": (1.0, FORCE),
+    "mN": (1e-3, FORCE),
+    "kN": (1e3, FORCE),
+    "MN": (1e6, FORCE),
+    "Pa": (1.0, FORCE / LENGTH**2),
+    "kPa": (1e3, FORCE / LENGTH**2),
+    "MPa": (1e6, FORCE / LENGTH**2),
+    "GPa": (1e9, FORCE / LENGTH**2),
+    "bar": (1e5, FORCE / LENGTH**2),
+    "J": (1.0, TORQUE),
+    "kJ": (1e3, TORQUE),
+    "W": (1.0, TORQUE / TIME),
+    "kW": (1e3, TORQUE / TIME),
+}
+
+#: Spellings that are near a unit in meaning, not in letters.
+_MEANT = {
+    "Nm": "N m",
+    "Nmm": "N mm",
+    "kgm": "kg m",
+    "degree": "deg",
+    "degrees": "deg",
+    "radian": "rad",
+    "radians": "rad",
+    "meter": "m",
+    "metre": "m",
+    "meters": "m",
+    "metres": "m",
+    "sec": "s",
+    "second": "s",
+    "seconds": "s",
+    "newton": "N",
+    "inch": "25.4 mm",
+    "in": "25.4 mm",
+    "tonne": "t",
+    "gram": "g",
+}
+
+_FACTOR = re.compile(r"\s*(?P<slash>/)?\s*(?P<name>[A-Za-z]+|1)(?:\^(?P<exponent>-?\d{1,2}))?")
+
+
+def parse_unit(text: str) -> Unit:
+    """Read a unit: factors side by side, powers with ``^``, and ``/`` before each factor that divides.
+
+    Raises:
+        UnitError: an unknown name, or a text that can be read in two ways (``N m/rad s``).
+    """
+    scale, dimension = 1.0, ONE
+    position, has_divided = 0, False
+    text = text.strip()
+    if not text:
+        raise UnitError("no unit", "write one, such as mm")
+    while position < len(text):
+        match = _FACTOR.match(text, position)
+        if match is None or (match["name"] == "1" and (position or match["exponent"])):
+            raise UnitError(f"{text!r} is not a unit", "write factors such as kg m^2/s^2 or N m s/rad")
+        divides = match["slash"] is not None
+        if has_divided and not divides:
+            raise UnitError(
+                f"the unit {text!r} can be read in two ways: is {match['name']} above or below the line?",
+                "put what multiplies first and write / before each unit that divides, as in N m/rad/s",
+            )
+        if position and not divides and not text[position].isspace():
+            raise UnitError(f"{text!r} is not a unit", "write a space between factors, as in kg m^2")
+        factor, of = _factor(match["name"])
+        exponent = int(match["exponent"] or 1) * (-1 if divides else 1)
+        if abs(exponent) > 12:
+            raise UnitError(f"{text!r} has an exponent beyond 12", "write a smaller power")
+        scale *= factor**exponent
+        dimension *= of**exponent
+        has_divided = has_divided or divides
+        position = match.end()
+    return Unit(text=" ".join(text.split()), scale=scale, dimension=dimension)
+
+
+def _factor(name: str) -> tuple[float, Dimension]:
+    if name == "1":
+        return 1.0, ONE
+    if name in UNITS:
+        return UNITS[name]
+    hint = f"did you mean {_MEANT[name]}?" if name in _MEANT else suggestion(name, UNITS)
+    raise UnitError(f"unknown unit {name!r}", hint or f"known units are {', '.join(UNITS)}")

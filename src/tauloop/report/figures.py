@@ -1,0 +1,59 @@
+"""What all figures share: colours, type sizes, thinning of long records, and how they become files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tauloop.errors import InputError, Problem
+from tauloop.result import write_file
+
+#: Told apart by lightness as well as by hue, so that they survive grey printing and colour blindness.
+MEASURED, PREDICTED, RESIDUAL = "#9db9d9", "#16324f", "#c8553d"
+FAINT, TEXT, TINT = "#c9ced6", "#30363d", "#f6f3ea"
+SMALL, NORMAL, LARGE = 8.0, 9.0, 12.0
+
+#: A record is drawn by the extremes of at most this many stretches: finer than the pixels of a panel.
+STRETCHES = 1500
+
+
+def thin(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest sample of each stretch of a long record (N,), in order of time; short ones as they are."""
+    length = -(-len(time) // STRETCHES)
+    if length <= 2:
+        return time, values
+    whole = len(time) // length * length
+    starts = np.arange(0, whole, length)
+    blocks = values[:whole].reshape(-1, length)
+    pairs = np.column_stack([starts + blocks.argmin(axis=1), starts + blocks.argmax(axis=1)])
+    kept = np.unique(np.concatenate([pairs.ravel(), np.arange(whole, len(time))]))
+    return time[kept], values[kept]
+
+
+def clean(axes: Axes) -> None:
+    """Quiet axes: no box, fine ticks, a faint grid."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(labelsize=SMALL, color=FAINT, labelcolor=TEXT, length=3)
+    axes.grid(True, color=FAINT, linewidth=0.4, alpha=0.7)
+    axes.set_axisbelow(True)
+
+
+def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path:
+    """Write a figure, in the format of the file's ending, beside the file first and then renamed.
+
+    Raises:
+        InputError: the ending is of no known format, or the folder cannot be written.
+    """
+    known = figure.canvas.get_supported_filetypes()
+    ending = Path(path).suffix.lstrip(".").lower()
+    if ending not in known:
+        raise InputError(
+            Problem(
+                where=str(path), what=f"unknown ending {ending!r}", remedy=f"choose one of {', '.join(sorted(known))}"
+            )
+        )
+    return write_file(path, lambda temporary: figure.savefig(temporary, dpi=dpi, format=ending))

@@ -1,0 +1,85 @@
+"""A planar arm of two revolute joints by hand: its regressor, and samples with noise, to test identification."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.identify import RegressionData
+
+LENGTH, GRAVITY = 0.4, 9.81
+NAMES = ("link1.m", "link1.mx", "link1.my", "link1.I", "link2.m", "link2.mx", "link2.my", "link2.I")
+UNITS = ("kg", "kg m", "kg m", "kg m^2") * 2
+#: Of two links of 3 kg and 2 kg with the mass centre near mid-length.
+TRUE = np.array([3.0, 0.6, 0.05, 0.2, 2.0, 0.35, -0.04, 0.09])
+OUTPUTS, OUTPUT_UNITS = ("shoulder", "elbow"), ("N m", "N m")
+
+
+def arm_regressor(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Y (N, 2, 8) of joint torques = Y p, from the Lagrangian.
+
+    T = (I1 + m2 L^2) w1^2 / 2 + I2 (w1 + w2)^2 / 2 + L w1 (w1 + w2) (mx2 c2 - my2 s2),
+    V = g ((mx1 + m2 L) s1 + my1 c1 + mx2 s12 + my2 c12), parameters about each joint.
+    """
+    (v1, v2), (a1, a2) = v.T, a.T
+    s1, c1, s2, c2 = np.sin(q[:, 0]), np.cos(q[:, 0]), np.sin(q[:, 1]), np.cos(q[:, 1])
+    s12, c12 = np.sin(q.sum(axis=1)), np.cos(q.sum(axis=1))
+    mixed, swing = 2 * a1 + a2, v2 * (2 * v1 + v2)
+    zero = np.zeros(len(q))
+    g, length = GRAVITY, LENGTH
+    shoulder = [
+        zero,
+        g * c1,
+        -g * s1,
+        a1,
+        length**2 * a1 + g * length * c1,
+        length * (c2 * mixed - s2 * swing) + g * c12,
+        length * (-s2 * mixed - c2 * swing) - g * s12,
+        a1 + a2,
+    ]
+    elbow = [
+        zero,
+        zero,
+        zero,
+        zero,
+        zero,
+        length * (c2 * a1 + s2 * v1**2) + g * c12,
+        length * (-s2 * a1 + c2 * v1**2) - g * s12,
+        a1 + a2,
+    ]
+    return np.stack([np.stack(shoulder, axis=1), np.stack(elbow, axis=1)], axis=1)
+
+
+def arm_motion(count: int, phase: float = 0.0, rate: float = 200.0) -> tuple[np.ndarray, ...]:
+    """Time (N,) and q, v, a (N, 2) of a sum of sines."""
+    t = np.arange(count) / rate
+    frequencies = np.array([[1.1, 2.3, 3.9], [1.7, 2.9, 5.1]])
+    sizes = np.array([[0.7, 0.4, 0.15], [0.8, 0.3, 0.12]])
+    angles = frequencies[None] * t[:, None, None] + phase + np.arange(3)
+    q = np.sum(sizes * np.sin(angles), axis=2)
+    v = np.sum(sizes * frequencies * np.cos(angles), axis=2)
+    a = -np.sum(sizes * frequencies**2 * np.sin(angles), axis=2)
+    return t, q, v, a
+
+
+def arm_data(
+    count: int = 2500,
+    *,
+    noise: tuple[float, float] = (0.0, 0.0),
+    phase: float = 0.0,
+    rng: np.random.Generator | None = None,
+    **changes: object,
+) -> RegressionData:
+    """Samples of the arm with white noise (N m) on the torques of shoulder and elbow."""
+    t, q, v, a = arm_motion(count, phase)
+    regressor = arm_regressor(q, v, a)
+    rng = rng or np.random.default_rng(1)
+    fields = {
+        "regressor": regressor,
+        "forces": regressor @ TRUE + np.array(noise) * rng.standard_normal((count, 2)),
+        "parameters": NAMES,
+        "parameter_units": UNITS,
+        "outputs": OUTPUTS,
+        "output_units": OUTPUT_UNITS,
+        "time": t,
+    }
+    return RegressionData(**{**fields, **changes})

@@ -1,0 +1,230 @@
+"""Random mechanisms for property tests: serial chains of all joint kinds, and parallel machines with mixed legs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.mechanism.expression import ONE, ZERO, Constant
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    Actuator,
+    Body,
+    Freedom,
+    Friction,
+    Inertia,
+    Joint,
+    Mechanism,
+    ParameterTable,
+    Placement,
+    Platform,
+    Rod,
+    SlenderPart,
+    Spring,
+    Telescope,
+    Turn,
+    Vector,
+)
+
+
+def vector(values: np.ndarray) -> Vector:
+    x, y, z = (Constant(float(value)) for value in values)
+    return (x, y, z)
+
+
+def placement(rng: np.random.Generator, body: str, size: float = 0.3) -> Placement:
+    turns = tuple(Turn(axis, Constant(float(rng.uniform(-1, 1)))) for axis in ("z", "x", "y"))
+    return Placement(body=body, position=vector(size * rng.normal(size=3)), turns=turns)
+
+
+def inertia(rng: np.random.Generator, mass: float | None = None, center: np.ndarray | None = None) -> Inertia:
+    """A physical inertia: a random cloud of point masses, moved to a random centre."""
+    m = rng.uniform(0.5, 3.0) if mass is None else mass
+    points = 0.1 * rng.normal(size=(6, 3))
+    points -= points.mean(axis=0)
+    points += 0.1 * rng.normal(size=3) if center is None else center
+    shares = np.full(6, m / 6)
+    c = shares @ points
+    I = sum(s * (p @ p * np.eye(3) - np.outer(p, p)) for s, p in zip(shares, points, strict=True))
+    second = [I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
+    return Inertia(
+        mass=Constant(float(m)),
+        first_moment=vector(c),
+        second_moment=tuple(Constant(float(x)) for x in second),  # type: ignore[arg-type]
+    )
+
+
+def slender(rng: np.random.Generator, length: float) -> SlenderPart:
+    m, s = rng.uniform(0.2, 1.0), rng.uniform(0.3, 0.7) * length
+    return SlenderPart(
+        mass=Constant(m), first_moment=Constant(m * s), second_moment=Constant(m * s * s + m * length**2 / 12)
+    )
+
+
+def mechanism(**parts: object) -> Mechanism:
+    return Mechanism(
+        name="random",
+        parameters=ParameterTable(()),
+        gravity=vector(np.array([0.3, -0.4, -9.7])),
+        **parts,  # type: ignore[arg-type]
+    )
+
+
+def serial_chain(rng: np.random.Generator, length: int = 4) -> Mechanism:
+    """A chain of random joints, some of them described from the tip towards the base; all scalar freedoms driven."""
+    kinds = ("revolute", "prismatic", "cylindrical", "universal", "revolute", "planar", "fixed")
+    bodies, joints, actuators, names = [], [], [], []
+    previous = BASE
+    for i in range(length):
+        body = f"link_{i}"
+        kind = str(rng.choice(kinds))
+        axes = tuple(rng.permutation(["x", "y", "z"])[: JOINT_KINDS[kind].axes])
+        near, far = placement(rng, previous), placement(rng, body)
+        if JOINT_KINDS[kind].reversible and rng.uniform() < 0.4:
+            near, far = far, near
+        freedoms = tuple(
+            Freedom(
+                friction=Friction(viscous=Constant(0.3), coulomb=Constant(0.2), offset=Constant(0.1)),
+                spring=Spring(stiffness=Constant(5.0), rest=Constant(0.2)),
+                inertia=Constant(0.05),
+            )
+            for _ in JOINT_KINDS[kind].velocities
+        )
+        count = len(JOINT_KINDS[kind].coordinates)
+        joint = Joint(
+            name=f"joint_{i}",
+            kind=kind,
+            parent=near,
+            child=far,
+            axes=axes,
+            reference=tuple(rng.uniform(-0.5, 0.5, size=count)),
+            freedoms=freedoms,
+        )
+        bodies.append(Body(name=body, inertia=inertia(rng)))
+        joints.append(joint)
+        for name in joint.velocity_names:
+            actuators.append(
+                Actuator(
+                    name=f"motor_{len(names)}",
+                    drives=((name, Constant(float(rng.uniform(0.5, 3)))),),
+                    inertia=Constant(0.01),
+                )
+            )
+            names.append(name)
+        previous = body
+    return mechanism(
+        bodies=tuple(bodies),
+        joints=tuple(joints),
+        actuators=tuple(actuators),
+        platform=Platform(body=previous, tool=Placement(body=previous), independent=tuple(names)),
+    )
+
+
+def hexapod(rng: np.random.Generator) -> Mechanism:
+    """A free platform on six legs, each of a random kind."""
+    bodies = [Body(name="plate", inertia=inertia(rng, mass=4.0))]
+    joints = [
+        Joint(
+            name="platform",
+            kind="free",
+            parent=Placement(body=BASE),
+            child=Placement(body="plate"),
+            reference=(0.0, 0.0, 0.6, 1.0, 0.0, 0.0, 0.0),
+        )
+    ]
+    rods, actuators = [], []
+    for i in range(6):
+        leg = f"leg{i}"
+        angle = np.pi / 3 * (i + (0.35 if i % 2 else -0.35))
+        upper = np.pi / 3 * (i + (-0.35 if i % 2 else 0.35))
+        foot = 0.5 * np.array([np.cos(angle), np.sin(angle), 0.0]) + 0.03 * rng.normal(size=3)
+        top = 0.25 * np.array([np.cos(upper), np.sin(upper), 0.0]) + 0.02 * rng.normal(size=3)
+        kind = str(rng.choice(["telescopic", "telescopic_full", "arm", "cart", "cart_full"]))
+        end = Placement(body="plate", position=vector(top))
+        span = top + np.array([0, 0, 0.6]) - foot
+        length = float(np.linalg.norm(span))
+        axis = vector(np.array([0.6, 0.0, -0.8]) if i % 2 else np.array([0.0, 1.0, 0.0]))
+        if kind.startswith("telescopic"):
+            full = kind.endswith("full")
+            rods.append(
+                Rod(
+                    name=f"{leg}.rod",
+                    start=Placement(body=BASE, position=vector(foot)),
+                    end=end,
+                    telescope=Telescope(reference=length, freedom=Freedom(inertia=Constant(0.3))),
+                    lower=inertia(rng, 1.0, np.array([0.01, 0.0, 0.2])) if full else slender(rng, length),
+                    upper=inertia(rng, 0.5, np.array([0.0, 0.01, -0.2])) if full else slender(rng, length),
+                    spin="universal" if full else "none",
+                    first_axis=axis if full else None,
+                )
+            )
+            actuators.append(Actuator(name=f"{leg}.motor", drives=((f"{leg}.rod", ONE),)))
+            continue
+        body, name = f"{leg}.link", f"{leg}.joint"
+        bodies.append(Body(name=body, inertia=inertia(rng)))
+        at = Placement(body=BASE, position=vector(foot), turns=(Turn("z", Constant(float(angle))),))
+        if kind == "arm":
+            point = np.array([0.25, 0.0, 0.05])
+            joints.append(Joint(name=name, kind="revolute", parent=at, child=Placement(body=body), axes=("y",), reference=(-0.4,)))
+            R = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
+            turn = np.array([[np.cos(-0.4), 0, np.sin(-0.4)], [0, 1, 0], [-np.sin(-0.4), 0, np.cos(-0.4)]])
+            offset = R @ turn @ point
+        else:
+            point = np.array([0.0, 0.05, 0.0])
+            joints.append(Joint(name=name, kind="prismatic", parent=at, child=Placement(body=body), axes=("z",), reference=(0.05,)))
+            R = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
+            offset = R @ (point + np.array([0, 0, 0.05]))
+        full = kind == "cart_full"
+        length = float(np.linalg.norm(span - offset))
+        rods.append(
+            Rod(
+                name=f"{leg}.rod",
+                start=Placement(body=body, position=vector(point)),
+                end=end,
+                length=Constant(length),
+                lower=inertia(rng, 0.8, np.array([0.01, 0.02, 0.2])) if full else slender(rng, length),
+                spin="universal" if full else "none",
+                first_axis=axis if full else None,
+            )
+        )
+        actuators.append(Actuator(name=f"{leg}.motor", drives=((name, ONE),), inertia=Constant(0.02)))
+    return mechanism(
+        bodies=tuple(bodies),
+        joints=tuple(joints),
+        rods=tuple(rods),
+        actuators=tuple(actuators),
+        platform=Platform(
+            body="plate",
+            tool=Placement(body="plate"),
+            independent=tuple(f"platform.{s}" for s in ("x", "y", "z", "wx", "wy", "wz")),
+        ),
+    )
+
+
+def planar_loop(rng: np.random.Generator) -> Mechanism:
+    """A planar four-bar of random size, closed by a revolute joint whose spatial rows are redundant."""
+    crank, rocker, ground = rng.uniform(0.2, 0.3), rng.uniform(0.5, 0.7), rng.uniform(0.6, 0.8)
+    start = float(rng.uniform(0.8, 1.6))
+    tip = crank * np.array([np.cos(start), np.sin(start)])
+    lean = float(rng.uniform(1.2, 1.6))
+    top = np.array([ground, 0.0]) + rocker * np.array([np.cos(lean), np.sin(lean)])
+    coupler = float(np.linalg.norm(top - tip))
+    heading = float(np.arctan2(*(top - tip)[::-1]))
+
+    def at(body: str, x: float) -> Placement:
+        return Placement(body=body, position=(Constant(x), ZERO, ZERO))
+
+    def pin(name: str, parent: Placement, child: Placement, angle: float) -> Joint:
+        return Joint(name=name, kind="revolute", parent=parent, child=child, axes=("z",), reference=(angle,))
+
+    return mechanism(
+        bodies=tuple(Body(name=name, inertia=inertia(rng)) for name in ("crank", "coupler", "rocker")),
+        joints=(
+            pin("shoulder", at(BASE, 0.0), at("crank", 0.0), start),
+            pin("knee", at("crank", crank), at("coupler", 0.0), heading - start),
+            pin("hip", at(BASE, ground), at("rocker", 0.0), lean),
+            pin("elbow", at("coupler", coupler), at("rocker", rocker), lean - heading),
+        ),
+        actuators=(Actuator(name="motor", drives=(("shoulder", ONE),)),),
+        platform=Platform(body="rocker", tool=Placement(body="rocker"), independent=("shoulder",)),
+    )
