@@ -73,7 +73,9 @@ def identify(model: Model, training: Path, validation: Path) -> tuple[Identifica
     return fit(data[0], data[1], WeightedLeastSquares()), data[0], data[1]
 
 
-def paper_regression(mechanism: Mechanism, sets: list[float], measured: int, rng: np.random.Generator) -> RegressionData:
+def paper_regression(
+    mechanism: Mechanism, sets: list[float], measured: int, rng: np.random.Generator
+) -> RegressionData:
     """Exact regressor of the 16 parameters; `sets` are offsets of fixed telescopic lengths, or empty for moving ones."""
     model = Model(mechanism)
     motions = []
@@ -143,7 +145,12 @@ def identifiability(mechanism: Mechanism) -> list[dict[str, object]]:
 
 def identifiability_table(rows: list[dict[str, object]]) -> Table:
     """The rows for the terminal."""
-    table = Table(title="Which of the 16 parameters of eq. 5 can be identified", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table = Table(
+        title="Which of the 16 parameters of eq. 5 can be identified",
+        title_justify="left",
+        box=None,
+        padding=(0, 2, 0, 0),
+    )
     for heading in ("lengths", "forces", "links", "rank", "notes say", "only in combination", "no effect"):
         table.add_column(heading, justify="right" if heading in ("rank", "notes say") else "left")
     for row in rows:

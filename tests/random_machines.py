@@ -165,13 +165,19 @@ def hexapod(rng: np.random.Generator) -> Mechanism:
         at = Placement(body=BASE, position=vector(foot), turns=(Turn("z", Constant(float(angle))),))
         if kind == "arm":
             point = np.array([0.25, 0.0, 0.05])
-            joints.append(Joint(name=name, kind="revolute", parent=at, child=Placement(body=body), axes=("y",), reference=(-0.4,)))
+            joints.append(
+                Joint(name=name, kind="revolute", parent=at, child=Placement(body=body), axes=("y",), reference=(-0.4,))
+            )
             R = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
             turn = np.array([[np.cos(-0.4), 0, np.sin(-0.4)], [0, 1, 0], [-np.sin(-0.4), 0, np.cos(-0.4)]])
             offset = R @ turn @ point
         else:
             point = np.array([0.0, 0.05, 0.0])
-            joints.append(Joint(name=name, kind="prismatic", parent=at, child=Placement(body=body), axes=("z",), reference=(0.05,)))
+            joints.append(
+                Joint(
+                    name=name, kind="prismatic", parent=at, child=Placement(body=body), axes=("z",), reference=(0.05,)
+                )
+            )
             R = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
             offset = R @ (point + np.array([0, 0, 0.05]))
         full = kind == "cart_full"

@@ -172,7 +172,8 @@ def test_outputs_that_are_not_measured_are_not_looked_at():
     assert [judged.output for judged in first.training] == ["shoulder"]
     assert first.predict(data.regressor).shape == (400, 2)
     assert first.residual(blind).shape == (400, 1)
-    np.testing.assert_allclose(first.predict(data.regressor)[:, 1], data.forces[:, 1], atol=0.5)
+    unseen = first.predict(data.regressor)[:, 1] - data.forces[:, 1]
+    assert np.sqrt(np.mean(unseen**2)) < 0.3  # its own noise of 0.1 N m, and the errors of parameters from 400 samples
 
 
 def test_ties_make_equal_parameters_one_and_take_out_known_ones():

@@ -22,7 +22,9 @@ def machines(as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"machines": [{"name": name, **_counts(machine)} for name, machine in found]})
         return
-    rows = table("Shipped machines", "name", "bodies", "joints", "rods", "actuators", "what it is", numeric=(1, 2, 3, 4))
+    rows = table(
+        "Shipped machines", "name", "bodies", "joints", "rods", "actuators", "what it is", numeric=(1, 2, 3, 4)
+    )
     for name, machine in found:
         counts = _counts(machine)
         rows.add_row(
@@ -52,8 +54,12 @@ def first_sentence(text: str) -> str:
 def show(
     machine: MachineArgument,
     side: SideOption = None,
-    parameters: Annotated[bool, typer.Option("--parameters", help="List all leaf parameters with their sources.")] = False,
-    blocks: Annotated[bool, typer.Option("--blocks", help="Show how the position problem is sorted and solved.")] = False,
+    parameters: Annotated[
+        bool, typer.Option("--parameters", help="List all leaf parameters with their sources.")
+    ] = False,
+    blocks: Annotated[
+        bool, typer.Option("--blocks", help="Show how the position problem is sorted and solved.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show a machine: coordinates, mobility, loops, actuators, parameters."""
@@ -100,7 +106,9 @@ def _as_dict(mechanism: Mechanism, model: Model) -> dict[str, object]:
             {"name": p.name, "unit": p.unit, "value": float(value)}
             for p, value in zip(model.parameters, model.pi, strict=True)
         ],
-        "blocks": [] if model.assembly.findings else [
+        "blocks": []
+        if model.assembly.findings
+        else [
             {"equations": list(b.equations), "unknowns": list(b.unknowns), "method": b.method}
             for b in model.platform.blocks
         ],
@@ -147,7 +155,9 @@ def _parameters(mechanism: Mechanism) -> object:
 
 
 def _blocks(model: Model) -> object:
-    rows = table("Position blocks, in the order of their solution", "equations", "unknowns", "size", "solved by", numeric=(2,))
+    rows = table(
+        "Position blocks, in the order of their solution", "equations", "unknowns", "size", "solved by", numeric=(2,)
+    )
     for block in model.platform.blocks:
         rows.add_row("\n".join(block.equations), "\n".join(block.unknowns), str(len(block.unknowns)), block.method)
     return rows
@@ -163,7 +173,10 @@ def check(machine: MachineArgument, side: SideOption = None, as_json: JsonOption
     else:
         out = console()
         out.print(_summary(model))
-        out.print("ok" if not assembly.findings else "not usable as described", style="green" if not assembly.findings else "red")
+        out.print(
+            "ok" if not assembly.findings else "not usable as described",
+            style="green" if not assembly.findings else "red",
+        )
     if assembly.findings:
         raise typer.Exit(FAILED)
 

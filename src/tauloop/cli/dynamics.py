@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+import xarray as xr
 
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
@@ -26,7 +27,8 @@ def dynamics(
     machine: MachineArgument,
     side: SideOption = None,
     position: Annotated[
-        str | None, typer.Option(help="One pose, such as 'platform.x=0.1,platform.z=-0.5' (SI); the rest as at reference.")
+        str | None,
+        typer.Option(help="One pose, such as 'platform.x=0.1,platform.z=-0.5' (SI); the rest as at reference."),
     ] = None,
     velocity: Annotated[str | None, typer.Option(help="Its velocity, likewise; zero where not named.")] = None,
     acceleration: Annotated[str | None, typer.Option(help="Its acceleration, likewise; zero where not named.")] = None,
@@ -35,7 +37,9 @@ def dynamics(
         typer.Option(help="CSV or Parquet with columns time, position.NAME, velocity.NAME, acceleration.NAME."),
     ] = None,
     entry: Annotated[str, typer.Option(help="What moves as given: platform or actuators.")] = "platform",
-    out: Annotated[Path | None, typer.Option(help="Write time, forces and the motion to this CSV or Parquet file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write time, forces and the motion to this CSV or Parquet file.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Actuator forces that a motion needs (inverse dynamics).
@@ -150,7 +154,7 @@ def _as_log(
     values: dict[str, np.ndarray],
     forces: Forces,
     units: tuple[str, ...],
-) -> object:
+) -> xr.Dataset:
     signals = [
         Channel(quantity=kind, channel=column, values=values[kind][:, i], unit=unit)
         for kind, port in functions.ports.items()

@@ -35,8 +35,10 @@ def identify(
     machine: MachineArgument,
     log: Annotated[
         Path,
-        typer.Argument(help="Recording: a CSV or Parquet with columns time, position.NAME, force.NAME, or a YAML that "
-        "describes files and columns."),
+        typer.Argument(
+            help="Recording: a CSV or Parquet with columns time, position.NAME, force.NAME, or a YAML that "
+            "describes files and columns."
+        ),
     ],
     side: SideOption = None,
     data: Annotated[Path | None, typer.Option("--data", help="Folder of the data files that the YAML names.")] = None,
@@ -44,19 +46,26 @@ def identify(
         Path | None, typer.Option("--validation", help="A second recording to judge by, instead of --hold-out.")
     ] = None,
     hold_out: Annotated[
-        float, typer.Option("--hold-out", min=0.0, max=0.9, help="Share at the end of the log that is judged, not fitted.")
+        float,
+        typer.Option("--hold-out", min=0.0, max=0.9, help="Share at the end of the log that is judged, not fitted."),
     ] = 0.3,
     parameters: Annotated[
         str, typer.Option(help="standard: each body's own ten; file: the named leaf parameters of the machine file.")
     ] = "standard",
-    output: Annotated[str, typer.Option(help="Forces fitted: actuators, or joints (behind the transmission).")] = "actuators",
+    output: Annotated[
+        str, typer.Option(help="Forces fitted: actuators, or joints (behind the transmission).")
+    ] = "actuators",
     estimator: Annotated[str, typer.Option(help="ols or wls (weights per actuator from the residuals).")] = "wls",
     cutoff: Annotated[float | None, typer.Option(help="Zero-phase low-pass of the positions, Hz.")] = None,
     order: Annotated[int | None, typer.Option(help="Order of that Butterworth filter.")] = None,
     trim: Annotated[int | None, typer.Option(help="Samples cut off at each end.")] = None,
     decimation: Annotated[int | None, typer.Option(help="Keep every n-th sample after a zero-phase filter.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json-file", help="Write the whole result to this JSON file.")] = None,
-    figure: Annotated[Path | None, typer.Option("--figure", help="Write measured, predicted and residual to this PNG.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json-file", help="Write the whole result to this JSON file.")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Write measured, predicted and residual to this PNG.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Identify base parameters from a log, and judge them on data that were not fitted.

@@ -65,11 +65,12 @@ def _set(placed: PlacedJoint, coordinates: Mapping[str, Array], poses: dict[str,
         poses[joint.parent.body] = poses[joint.child.body] @ across.inverse()
 
 
-def start_coordinates(tree: RigidTree, given: Mapping[str, Array], samples: int) -> Array:
+def start_coordinates(tree: RigidTree, given: Mapping[str, Array]) -> Array:
     """Coordinates (N, n_q) of the tree: as given, the others from the poses of the bodies at their two ends.
 
     On the loops' manifold these are exact, so that Newton only has to polish them.
     """
+    samples = len(next(iter(given.values())))
     poses = body_poses(tree.joints, tree.tree, given, samples)
     found = dict(given)
     for name in tree.tree:

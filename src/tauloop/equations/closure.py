@@ -152,7 +152,8 @@ def _cut_rows(joint: Joint, values: Values, motion: TreeMotion) -> Iterator[Clos
     else:
         for letter in offsets:
             yield _offset_row(joint, letters[letter], frame[letters[letter]], F, C)
-    for parent_letter, child_letter in perpendicular:
+    for pair in perpendicular:
+        parent_letter, child_letter = pair[0], pair[1]
         e, f = frame[letters[parent_letter]], child[letters[child_letter]]
         yield ClosureRow(
             element=joint.name,

@@ -58,9 +58,7 @@ def _entries(mechanism: Mechanism, topology: Topology) -> Iterator[DynamicParame
         for prefix, part in (("", rod.lower), ("upper_", rod.upper)):
             if part is not None:
                 yield from _part(rod.name, prefix, part)
-    for name, is_angle, freedom in zip(
-        topology.velocity_names, topology.angular, topology.freedoms, strict=True
-    ):
+    for name, is_angle, freedom in zip(topology.velocity_names, topology.angular, topology.freedoms, strict=True):
         if freedom.inertia is not None:
             yield _entry(name, "inertia", "kg m^2" if is_angle else "kg", "drive", freedom.inertia)
         if freedom.friction is not None:
@@ -68,9 +66,7 @@ def _entries(mechanism: Mechanism, topology: Topology) -> Iterator[DynamicParame
         if freedom.spring is not None:
             force, angle = ("N m", "rad") if is_angle else ("N", "m")
             yield _entry(name, "stiffness", f"{force}/{angle}", "spring", freedom.spring.stiffness)
-            yield _entry(
-                name, "preload", force, "spring", multiply(freedom.spring.stiffness, freedom.spring.rest)
-            )
+            yield _entry(name, "preload", force, "spring", multiply(freedom.spring.stiffness, freedom.spring.rest))
     by_name = dict(zip(topology.velocity_names, topology.angular, strict=True))
     for actuator in mechanism.actuators:
         is_angle = all(by_name.get(name, True) for name, _ in actuator.drives)

@@ -77,9 +77,7 @@ class _Entries:
     """Dynamic parameters by element and role."""
 
     def __init__(self, parameters: tuple[DynamicParameter, ...], pi: ca.SX) -> None:
-        self._pi: Mapping[tuple[str, str], ca.SX] = {
-            (p.element, p.role): pi[i] for i, p in enumerate(parameters)
-        }
+        self._pi: Mapping[tuple[str, str], ca.SX] = {(p.element, p.role): pi[i] for i, p in enumerate(parameters)}
         self._inertial: dict[str, list[str]] = {}
         for p in parameters:
             if p.group == "inertia":

@@ -181,9 +181,7 @@ def rigid_body_wrench(w: ca.SX, alpha: ca.SX, a: ca.SX, pi: ca.SX) -> tuple[ca.S
     """
     m, mc = pi[0], pi[1:4]
     I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = ca.vertsplit(pi[4:10])
-    inertia = ca.vertcat(
-        ca.horzcat(I_xx, I_xy, I_xz), ca.horzcat(I_xy, I_yy, I_yz), ca.horzcat(I_xz, I_yz, I_zz)
-    )
+    inertia = ca.vertcat(ca.horzcat(I_xx, I_xy, I_xz), ca.horzcat(I_xy, I_yy, I_yz), ca.horzcat(I_xz, I_yz, I_zz))
     force = m * a + ca.cross(alpha, mc) + ca.cross(w, ca.cross(w, mc))
     moment = inertia @ alpha + ca.cross(w, inertia @ w) + ca.cross(mc, a)
     return force, moment

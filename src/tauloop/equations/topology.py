@@ -202,13 +202,13 @@ def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
             kind = JOINT_KINDS[joint.kind]
             if ends[0] == ends[1] or (ends[1] and not kind.reversible):
                 continue
-            inner = joint.parent.body if ends[0] else joint.child.body
+            near = joint.parent.body if ends[0] else joint.child.body
             cost = (
                 joint.name != PLATFORM_JOINT,
                 bool(kind.velocities),
                 not _needs_coordinate(mechanism, joint),
                 len(kind.velocities),
-                depth[inner],
+                depth[near],
                 index,
             )
             candidates.append((cost, index, joint, ends[1]))

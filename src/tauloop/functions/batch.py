@@ -25,9 +25,9 @@ def evaluate_batch(function: ca.Function, arrays: Sequence[np.ndarray], n: int) 
     buffer, trigger = mapped.buffer()
     inputs = [np.ascontiguousarray(array, dtype=float) for array in arrays]
     for i, array in enumerate(inputs):
-        buffer.set_arg(i, memoryview(array.reshape(-1)))
+        buffer.set_arg(i, memoryview(array.reshape(-1)))  # type: ignore[call-arg]
     outputs = [np.zeros((n, function.numel_out(i))) for i in range(function.n_out())]
     for i, array in enumerate(outputs):
-        buffer.set_res(i, memoryview(array.reshape(-1)))
+        buffer.set_res(i, memoryview(array.reshape(-1)))  # type: ignore[call-arg]
     trigger()
     return outputs

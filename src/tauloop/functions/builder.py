@@ -111,9 +111,7 @@ class ProgramBuilder:
             matrix, side, solution = self._fresh("matrix"), self._fresh("side"), self._fresh("solved")
             self.evaluate({matrix: A[rows, columns], side: right})
             self._steps.append(
-                LinearSolve(
-                    matrix=matrix, right_side=side, solution=solution, size=block.size, columns=k, what=what
-                )
+                LinearSolve(matrix=matrix, right_side=side, solution=solution, size=block.size, columns=k, what=what)
             )
             x[columns, :] = ca.reshape(self._symbol(solution, block.size * k), block.size, k)
         return x

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from tauloop.errors import AssemblyError, Problem
 from tauloop.equations.topology import Topology
+from tauloop.errors import AssemblyError, Problem
 from tauloop.functions.assembly import Assembly
 from tauloop.functions.ports import Port
 
@@ -126,6 +126,4 @@ def velocity_units(shape: Topology, v: tuple[int, ...] | None = None) -> tuple[s
 
 
 def _velocity_port(shape: Topology, v: tuple[int, ...]) -> Port:
-    return Port(
-        name="velocity", columns=tuple(shape.velocity_names[i] for i in v), units=velocity_units(shape, v)
-    )
+    return Port(name="velocity", columns=tuple(shape.velocity_names[i] for i in v), units=velocity_units(shape, v))

@@ -151,9 +151,7 @@ class Model:
         """Actuator positions p (N, n_u) at full coordinates (N, n_q)."""
         shape = self.topology
         driven = [i for i in self.assembly.driven]
-        return np.asarray(
-            q[..., [shape.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T
-        )
+        return np.asarray(q[..., [shape.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T)
 
     def forward_kinematics(self, position: object, start: object | None = None) -> State:
         """Full coordinates from actuator positions, followed from an assembled start pose.
@@ -261,9 +259,10 @@ class MotionFunctions:
         q = np.asarray(self._model.assembly.q if start is None else start, dtype=float)
         origin = self._given_position(q)
         current = np.broadcast_to(q, (len(target), len(q)))
-        for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:]:
-            state, _ = self._kinematics({"position": origin + fraction * (target - origin)}, current, None)
-            current = state.q
+        for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
+            on_the_way, _ = self._kinematics({"position": origin + fraction * (target - origin)}, current, None)
+            current = on_the_way.q
+        state, _ = self._kinematics({"position": target}, current, None)
         state.health.require(self._model.assembly, f"{self.entry.name} position")
         return _single(state) if single else state
 

@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.equations.closure import closure
 from tauloop.equations.dynamic_parameters import DynamicParameter
 from tauloop.equations.newton_euler import transmission, tree_forces
-from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
+from tauloop.equations.tree import TreeMotion, tree_motion
 from tauloop.functions.assembly import Assembly
 from tauloop.functions.builder import ProgramBuilder
 from tauloop.functions.entry import Entry
@@ -44,9 +44,7 @@ class _State:
         self.mechanism, self.shape = assembly.loops.mechanism, assembly.loops.topology
         self.builder = ProgramBuilder(name)
         self.theta = self.builder.input("theta", len(machine.free))
-        self.values = nominal(
-            self.mechanism, {leaf: self.theta[i] for i, leaf in enumerate(machine.free)}
-        )
+        self.values = nominal(self.mechanism, {leaf: self.theta[i] for i, leaf in enumerate(machine.free)})
         position = self.builder.input("position", entry.position.size)
         start = self.builder.input("start", self.shape.n_q)
         given = entry.given(position)
@@ -86,9 +84,7 @@ class _State:
         acceleration = self.builder.input("acceleration", entry.velocity.size)
         self._solve_level(entry, self.a, acceleration, bias[rows] if rows else None, dependent)
 
-    def _solve_level(
-        self, entry: Entry, full: ca.SX, given: ca.SX, bias: ca.SX | None, dependent: list[int]
-    ) -> None:
+    def _solve_level(self, entry: Entry, full: ca.SX, given: ca.SX, bias: ca.SX | None, dependent: list[int]) -> None:
         """Fill a vector over all velocities so that K x + bias = 0 with the given ones."""
         full[list(entry.v)] = ca.DM(entry.to_v) @ given
         if not dependent:

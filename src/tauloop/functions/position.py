@@ -231,7 +231,7 @@ class _Solver:
         return deviation < FORM_TOLERANCE * scale
 
     def _solve_pair(self, numerator: ca.SX, row: int, i: int) -> bool:
-        """A0 + A cos q + B sin q = 0 for the pair (cos q, sin q), on the reference's branch."""
+        """Solve A0 + A cos q + B sin q = 0 for the pair (cos q, sin q), on the reference's branch."""
         e = self._equations
         c, s = e.c[i], e.s[i]
 
@@ -253,7 +253,7 @@ class _Solver:
         return True
 
     def _solve_quadratic(self, numerator: ca.SX, row: int, i: int) -> bool:
-        """alpha x^2 + beta x + gamma = 0 on the reference's branch; linear where alpha vanishes identically."""
+        """Solve alpha x^2 + beta x + gamma = 0 on the reference's branch; linear where alpha vanishes identically."""
         x = self._equations.q[i]
         slope = ca.jacobian(numerator, x)
 

@@ -120,9 +120,7 @@ def health(evidence: Evidence) -> Health:
         for name, column in zip(step.what, phi.T, strict=True):
             residuals[name] = column
         iterations = np.maximum(iterations, counts)
-    return Health(
-        condition=evidence.condition, gaps=dict(evidence.gaps), residuals=residuals, iterations=iterations
-    )
+    return Health(condition=evidence.condition, gaps=dict(evidence.gaps), residuals=residuals, iterations=iterations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

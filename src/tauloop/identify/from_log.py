@@ -101,14 +101,15 @@ def regression_data(
 
 
 def _require_channels(log: xr.Dataset, names: tuple[str, ...], output: str) -> None:
+    positions = channels(log, "position")
     problems = [
         Problem(
             where=f"position.{name}",
-            what=f"the log has no position of the actuator {name}; it has {', '.join(channels(log, 'position')) or 'none'}",
+            what=f"the log has no position of the actuator {name}; it has {', '.join(positions) or 'none'}",
             remedy="map a column to it: all actuator positions are needed to place the machine",
         )
         for name in names
-        if name not in channels(log, "position")
+        if name not in positions
     ]
     forces = channels(log, "force")
     missing = [name for name in names if name not in forces]

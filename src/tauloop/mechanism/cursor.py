@@ -117,6 +117,7 @@ class Cursor:
         def joined(path: str) -> str:
             return path + suffix if path else suffix.removeprefix(".")
 
+        kind = chosen(kind, node) if accepts(kind, node) else kind
         return replace(self, node=node, kind=kind, where=joined(self.where), leaf=joined(self.leaf))
 
 

@@ -56,4 +56,5 @@ def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path
                 where=str(path), what=f"unknown ending {ending!r}", remedy=f"choose one of {', '.join(sorted(known))}"
             )
         )
-    return write_file(path, lambda temporary: figure.savefig(temporary, dpi=dpi, format=ending))
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+    return write_file(path, lambda temporary: figure.savefig(temporary, dpi=dpi, format=ending, metadata=undated))

@@ -60,7 +60,8 @@ def identification_figure(
             upper, lower = figure.add_subplot(inner[0]), figure.add_subplot(inner[1])
             lower.sharex(upper)
             _draw(upper, lower, time, measured[:, row], residual[:, row])
-            upper.set_title(_heading(fit, part), loc="left", fontsize=NORMAL, color=TEXT, pad=4)
+            heading = f"{part}: {_error(fit)}" if column else f"{fit.output}, {part}: {_error(fit)}"
+            upper.set_title(heading, loc="left", fontsize=NORMAL, color=TEXT, pad=4)
             if part == "held out":
                 upper.set_facecolor(TINT)
                 lower.set_facecolor(TINT)
@@ -86,8 +87,8 @@ def _draw(upper: Axes, lower: Axes, time: np.ndarray, measured: np.ndarray, resi
     upper.set_xlim(time[0], time[-1] if len(time) > 1 else time[0] + 1.0)
 
 
-def _heading(fit: OutputFit, part: str) -> str:
-    return f"{fit.output}, {part}: RMSE {fit.rmse:.3g} {fit.unit} ({fit.rmse_percent:.1f} %)"
+def _error(fit: OutputFit) -> str:
+    return f"RMSE {fit.rmse:.3g} {fit.unit} ({fit.rmse_percent:.1f} %)"
 
 
 def _share_scales(figure: Figure, identification: Identification, columns: int) -> None:
@@ -110,7 +111,9 @@ def _share_scales(figure: Figure, identification: Identification, columns: int) 
 def _round_down(value: float) -> float:
     """The largest round number that is not above a positive value."""
     decade = 10.0 ** np.floor(np.log10(value))
-    return float(decade * max(step for step in (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0) if step <= value / decade + 1e-9))
+    return float(
+        decade * max(step for step in (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0) if step <= value / decade + 1e-9)
+    )
 
 
 def _head(figure: Figure, identification: Identification, title: str, height: float, *, with_held_out: bool) -> None:

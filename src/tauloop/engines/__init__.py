@@ -1,0 +1,21 @@
+"""The same machine in Pinocchio and MuJoCo, made independently of Tauloop's equations, to check results against."""
+
+from tauloop.engines.engine import Engine, EngineForces
+from tauloop.engines.in_mujoco import MujocoEngine, mujoco_engine
+from tauloop.engines.in_pinocchio import PinocchioEngine, pinocchio_engine
+from tauloop.engines.motion import Motion
+from tauloop.engines.verify import EngineComparison, Verification, compare, frictionless
+
+__all__ = [
+    "Engine",
+    "EngineComparison",
+    "EngineForces",
+    "Motion",
+    "MujocoEngine",
+    "PinocchioEngine",
+    "Verification",
+    "compare",
+    "frictionless",
+    "mujoco_engine",
+    "pinocchio_engine",
+]

@@ -1,0 +1,129 @@
+"""What an engine is given: coordinates, velocities and accelerations by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.engines.poses import Array
+from tauloop.engines.rigid_tree import RigidTree
+from tauloop.errors import InputError, Problem
+from tauloop.mechanism.model import Joint
+
+#: Largest error of a quaternion's norm that is taken for rounding.
+QUATERNION_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Motion:
+    """States of a machine by the names of its joints' coordinates and telescopic rods; N samples.
+
+    Joints may be missing (those that were cut, for one), but not in part. Angular velocities of free and spherical
+    joints are those of the child against the parent, in the joint's frame on the parent; x, y, z are rates in that
+    frame too.
+
+    Attributes:
+        q: coordinates (N,), m, rad or quaternions w x y z.
+        v: velocities (N,), m/s or rad/s.
+        a: accelerations (N,): rates of v.
+    """
+
+    q: Mapping[str, Array]
+    v: Mapping[str, Array]
+    a: Mapping[str, Array]
+
+
+def checked(tree: RigidTree, motion: Motion) -> Motion:
+    """The motion as arrays, with unit quaternions.
+
+    Raises:
+        InputError: unknown names, joints given in part, unequal shapes, numbers that are not finite, quaternions that
+            are not unit quaternions. All at once.
+    """
+    problems: list[Problem] = []
+    joints = [placed.joint for placed in tree.joints.values()]
+    lengths = {rod.name for rod in tree.rods if rod.is_telescopic}
+    q_names = {name for joint in joints for name in joint.coordinate_names} | lengths
+    v_names = {name for joint in joints for name in joint.velocity_names} | lengths
+    parts = (("q", motion.q, q_names), ("v", motion.v, v_names), ("a", motion.a, v_names))
+    arrays = {part: {name: np.asarray(x, dtype=float) for name, x in given.items()} for part, given, _ in parts}
+    for part, given, known in parts:
+        problems += [_unknown(part, name, known) for name in given if name not in known]
+    problems += [problem for joint in joints for problem in _in_part(motion, joint)]
+    problems += [
+        Problem(where=name, what="not given in all of q, v and a", remedy="give the length with its rate and acceleration")
+        for name in lengths
+        if len({name in given for _, given, _ in parts}) > 1
+    ]
+    shapes = sorted({x.shape for given in arrays.values() for x in given.values()})
+    if len(shapes) != 1 or len(shapes[0]) != 1 or shapes[0][0] == 0:
+        problems.append(
+            Problem(where="motion", what=f"arrays of shapes {shapes}", remedy="give one number per sample, (N,), for each")
+        )
+    problems += [
+        Problem(where=f"{part}[{name!r}]", what=f"{np.sum(~np.isfinite(x))} numbers are not finite")
+        for part, given in arrays.items()
+        for name, x in given.items()
+        if not np.all(np.isfinite(x))
+    ]
+    if problems:
+        raise InputError(problems)
+    for joint in joints:
+        _normalise(joint, arrays["q"])
+    return Motion(q=arrays["q"], v=arrays["v"], a=arrays["a"])
+
+
+def _unknown(part: str, name: str, known: set[str]) -> Problem:
+    near = difflib.get_close_matches(name, known, n=1)
+    return Problem(
+        where=f"{part}[{name!r}]",
+        what="no such coordinate" if part == "q" else "no such velocity",
+        remedy=f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}",
+    )
+
+
+def _in_part(motion: Motion, joint: Joint) -> list[Problem]:
+    """A joint is wholly given or wholly missing."""
+    wanted = [(motion.q, joint.coordinate_names), (motion.v, joint.velocity_names), (motion.a, joint.velocity_names)]
+    present = [name in given for given, names in wanted for name in names]
+    if all(present) or not any(present):
+        return []
+    missing = [
+        f"{part}[{name!r}]"
+        for part, (given, names) in zip("qva", wanted, strict=True)
+        for name in names
+        if name not in given
+    ]
+    return [
+        Problem(
+            where=f"joint {joint.name}",
+            what=f"given in part: {', '.join(missing)} missing",
+            remedy="give all its coordinates, velocities and accelerations, or none",
+        )
+    ]
+
+
+def _normalise(joint: Joint, q: dict[str, Array]) -> None:
+    """Divide the quaternion of a joint, if there is one, by its norm.
+
+    Raises:
+        InputError: the norm is off by more than rounding.
+    """
+    names = [name for name in joint.coordinate_names[-4:] if name.split(".")[-1] in ("qw", "qx", "qy", "qz")]
+    if joint.kind not in ("spherical", "free") or names[0] not in q:
+        return
+    norm = np.sqrt(sum(q[name] ** 2 for name in names))
+    worst = float(np.max(np.abs(norm - 1.0)))
+    if worst > QUATERNION_TOLERANCE:
+        raise InputError(
+            Problem(
+                where=f"joint {joint.name}",
+                what=f"quaternions whose norm differs from one by up to {worst:.3g}",
+                remedy="give unit quaternions w, x, y, z",
+            )
+        )
+    for name in names:
+        q[name] = q[name] / norm

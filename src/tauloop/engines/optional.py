@@ -1,0 +1,30 @@
+"""Engines are optional: a missing one is said, with what installs it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tauloop.errors import EngineError, Problem
+
+
+def engine_module(module: str, name: str) -> Any:
+    """An engine's Python module.
+
+    Args:
+        module: name to import.
+        name: of the engine, for the message.
+
+    Raises:
+        EngineError: it is not installed, or its shared libraries cannot be loaded.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise EngineError(
+            Problem(
+                where=name,
+                what=f"cannot be imported ({error})",
+                remedy="pip install tauloop[engines]",
+            )
+        ) from error

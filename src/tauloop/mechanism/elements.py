@@ -1,0 +1,207 @@
+"""Bodies, actuators and the platform of a machine file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.expression import ONE, Expression
+from tauloop.mechanism.inertias import read_inertia
+from tauloop.mechanism.joints import note_unknown_freedom, read_friction, read_limits, read_reference, scalar_start
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Body, Freedom, Joint, Placement, Platform
+from tauloop.mechanism.patterns import Names, note_unknown
+from tauloop.mechanism.placements import Placements
+from tauloop.mechanism.suggestions import listing
+from tauloop.mechanism.units import ANGLE, LENGTH, named
+from tauloop.mechanism.values import Values
+
+#: Name of the joint that `platform.motion` adds.
+PLATFORM_JOINT = "platform"
+
+
+def read_body(name: str, cursor: Cursor, values: Values) -> Body | None:
+    """A body; None if something is wrong, which is noted."""
+    if cursor.text is not None:
+        return Body(name=name)
+    inertia = read_inertia(cursor, values)
+    return None if inertia is None else Body(name=name, inertia=inertia)
+
+
+@dataclass(slots=True)
+class Coordinates:
+    """Freedoms by their complete names: whether they turn, and whether a coordinate is behind them."""
+
+    _angular: dict[str, bool] = field(default_factory=dict)
+    _vectorial: set[str] = field(default_factory=set)
+    _joints: dict[str, str] = field(default_factory=dict)
+
+    def add_joint(self, name: str, kind_name: str) -> None:
+        """Take up the freedoms of a joint."""
+        kind = JOINT_KINDS.get(kind_name)
+        self._joints[name] = kind_name
+        for suffix, angular in zip(kind.velocities, kind.angular, strict=True) if kind else ():
+            full = f"{name}.{suffix}" if suffix else name
+            self._angular[full] = angular
+            if kind and suffix not in kind.coordinates:
+                self._vectorial.add(full)
+
+    def add_rod(self, name: str) -> None:
+        """Take up the length of a telescopic rod."""
+        self._angular[name] = False
+
+    def is_angular(self, name: str) -> bool:
+        """Whether a freedom turns."""
+        return self._angular[name]
+
+    def find(self, cursor: Cursor, word: str, needs_coordinate: bool = True) -> str | None:
+        """Complete name of a freedom, looked up in the leg and then at the top; None if there is none, noted.
+
+        Args:
+            cursor: where the word stands.
+            word: the name as written.
+            needs_coordinate: whether angular velocities, which have no coordinate, are refused.
+        """
+        candidates = (cursor.prefix + word, word)
+        for name in candidates:
+            if name in self._angular:
+                if needs_coordinate and name in self._vectorial:
+                    cursor.problem(
+                        f"{word} is an angular velocity without a coordinate of its own", "act on a revolute or universal joint"
+                    )
+                    return None
+                return name
+        joint = next((name for name in candidates if name in self._joints), None)
+        if joint is None:
+            note_unknown(cursor, word, "coordinate", self._angular)
+        elif self._joints[joint] in JOINT_KINDS:
+            suffixes = [f"{word}.{suffix}" for suffix in JOINT_KINDS[self._joints[joint]].velocities]
+            cursor.problem(
+                f"{word} is a {self._joints[joint]} joint, which has {'several freedoms' if suffixes else 'no freedom'}",
+                f"name one of {listing(suffixes)}" if suffixes else "name another joint",
+            )
+        return None
+
+
+def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordinates) -> Actuator | None:
+    """An actuator; None if something is wrong, which is noted."""
+    on, several = cursor.get("on"), cursor.get("drives")
+    if on is not None and several is not None:
+        cursor.problem("the actuator has both on and drives", "keep one of them", "drives")
+    elif on is None and several is None and not cursor.has("on") and not cursor.has("drives"):
+        cursor.problem("the actuator drives nothing", "add on, or drives", "on")
+    if several is not None and cursor.has("ratio"):
+        cursor.problem("ratios stand behind each coordinate of drives", "remove ratio", "ratio")
+    if on is not None:
+        places = [(on.text or "", on, cursor.get("ratio"))]
+    else:
+        places = [(word, place, place) for word, place in several.entries()] if several is not None else []
+    drives: list[tuple[str, Expression]] = []
+    motors: set[bool] = set()
+    for word, place, ratio_place in places:
+        coordinate = coordinates.find(place, word) if word else None
+        ratio = values.quantity(ratio_place) if ratio_place is not None else None
+        if coordinate is None or (ratio is None and ratio_place is not None):
+            continue
+        turns = _motor_turns(coordinates.is_angular(coordinate), ratio.dimension if ratio else ANGLE / ANGLE)
+        if turns is None:
+            (ratio_place or place).problem(
+                f"the ratio is {named(ratio.dimension) if ratio else 'a plain number'}, which makes no motor of {word}",
+                "write a plain number, rad/m for a turning motor on a slide, or m/rad for a sliding motor on a joint",
+            )
+        else:
+            motors.add(turns)
+            drives.append((coordinate, ratio.expression if ratio else ONE))
+    if len(motors) > 1:
+        cursor.problem("the motor would turn for one coordinate and slide for another", "give the ratios units", "drives")
+    is_angular = True in motors
+    if not motors:
+        return None
+    force, speed = (values.number(cursor.get(key), is_angular) for key in ("force", "speed"))
+    return Actuator(
+        name=name,
+        drives=tuple(drives),
+        inertia=values.expression(cursor.get("inertia"), is_angular),
+        friction=read_friction(cursor.get("friction"), values, is_angular),
+        force=math.inf if force is None else force,
+        speed=math.inf if speed is None else speed,
+    )
+
+
+def _motor_turns(is_angular: bool, ratio: object) -> bool | None:
+    """Whether the motor behind a ratio turns; None if it can neither turn nor slide."""
+    motor = ratio * (ANGLE if is_angular else LENGTH)  # type: ignore[operator]
+    return True if motor.matches(ANGLE) else False if motor.matches(LENGTH) else None
+
+
+def platform_joint(cursor: Cursor, values: Values, names: Names) -> Joint | None:
+    """The joint that `motion` adds; None without it, or if something is wrong, which is noted."""
+    motion = cursor.word("motion")
+    if motion is None:
+        for key in ("reference", "limits"):
+            if cursor.has(key):
+                cursor.problem(
+                    f"a platform without motion has no {key} of its own", f"give {key} to its joints, or add motion", key
+                )
+        return None
+    kind = JOINT_KINDS.get(motion)
+    body = names.find(cursor.get("body"), ("body",))
+    if kind is None or body is None or body == BASE:
+        return None
+    reference = read_reference(cursor.get("reference"), motion, values)
+    freedoms = [Freedom()] * len(kind.velocities)
+    limits = cursor.get("limits")
+    for suffix, place in limits.entries() if limits is not None else ():
+        if suffix not in kind.velocities:
+            note_unknown_freedom(place, suffix, motion)
+        elif suffix not in kind.coordinates:
+            place.problem(f"{suffix} is an angular velocity without a coordinate of its own", "limit other coordinates")
+        else:
+            i = kind.velocities.index(suffix)
+            lower, upper = read_limits(place, values, kind.angular[i], scalar_start(kind, suffix, reference))
+            freedoms[i] = replace(freedoms[i], lower=lower, upper=upper)
+    if reference is None:
+        return None
+    return Joint(
+        name=PLATFORM_JOINT,
+        kind=motion,
+        parent=Placement(body=BASE),
+        child=Placement(body=body),
+        reference=reference,
+        freedoms=tuple(freedoms),
+    )
+
+
+def read_platform(cursor: Cursor, placements: Placements, names: Names, coordinates: Coordinates) -> Platform | None:
+    """The platform; None if something is wrong, which is noted."""
+    body = names.find(cursor.get("body"), ("body",))
+    if body == BASE:
+        cursor.problem("the platform is the immovable base", "name a body that moves", "body")
+    tool = Placement(body=body or BASE)
+    place = cursor.get("tool")
+    if place is not None:
+        local = placements.local(place)
+        if local is not None:
+            tool = Placement(body=body or BASE, position=local[0], turns=local[1])
+    independent = _read_independent(cursor, coordinates)
+    return None if body is None else Platform(body=body, tool=tool, independent=independent)
+
+
+def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ...]:
+    place, motion = cursor.get("independent"), cursor.word("motion")
+    kind = JOINT_KINDS.get(motion or "")
+    found: list[str] = []
+    for item in place.items() if place is not None else ():
+        word = item.text or ""
+        if motion is None:
+            name = coordinates.find(item, word, needs_coordinate=False) if word else None
+        elif kind is not None and word not in kind.velocities:
+            note_unknown_freedom(item, word, motion)
+            continue
+        else:
+            name = f"{PLATFORM_JOINT}.{word}"
+        if name in found:
+            item.problem(f"{word} is named twice", "name each coordinate once")
+        elif name is not None:
+            found.append(name)
+    return tuple(found)

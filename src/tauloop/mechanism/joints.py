@@ -1,0 +1,282 @@
+"""Joints of a machine file: axes, start values, and what acts on each freedom."""
+
+from __future__ import annotations
+
+import math
+
+from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.grammar import FREEDOM
+from tauloop.mechanism.model import JOINT_KINDS, AxisName, Freedom, Friction, Joint, JointKind, Spring, Turn
+from tauloop.mechanism.placements import Placements, constant_turns, with_turns
+from tauloop.mechanism.rotation import quaternion, turns_to_axes, turns_to_axis
+from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.mechanism.values import Values
+from tauloop.mechanism.yaml_nodes import Mapping
+
+#: Keys of the start value of each kind of joint with several freedoms.
+REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
+    "cylindrical": ("angle", "slide"),
+    "universal": ("first", "second"),
+    "spherical": ("turn",),
+    "planar": ("x", "y", "angle", "at", "turn"),
+    "translational": ("at",),
+    "free": ("at", "turn"),
+}
+#: Two axes whose cosine is below this are at right angles; the files print directions with some six digits.
+PERPENDICULAR_TOLERANCE = 1e-6
+
+Direction = tuple[float, float, float]
+
+
+def read_joint(name: str, cursor: Cursor, values: Values, placements: Placements) -> Joint | None:
+    """A joint; None if something is wrong, which is noted."""
+    kind_name = cursor.word("type") or ""
+    kind = JOINT_KINDS.get(kind_name)
+    parent, child = placements.read(cursor.get("parent")), placements.read(cursor.get("child"))
+    if parent is not None and child is not None and parent.body == child.body:
+        cursor.problem(f"both frames are on {parent.body}", "join two different bodies", "child")
+    if kind is None:
+        return None
+    axes = _read_axes(cursor, kind_name, values)
+    reference = read_reference(cursor.get("reference"), kind_name, values)
+    freedoms = _read_freedoms(cursor, kind_name, values, reference)
+    if parent is None or child is None or axes is None or reference is None:
+        return None
+    letters, turns = axes
+    return Joint(
+        name=name,
+        kind=kind_name,
+        parent=with_turns(parent, turns),
+        child=with_turns(child, turns),
+        axes=letters,
+        reference=reference,
+        freedoms=freedoms,
+    )
+
+
+def _read_axes(cursor: Cursor, kind: str, values: Values) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
+    """Letters of the axes, and constant turns of both frames that bring the letters there."""
+    number = JOINT_KINDS[kind].axes
+    key, other = ("axes", "axis") if number == 2 else ("axis", "axes")
+    for superfluous in (other, key) if number == 0 else (other,):
+        if cursor.has(superfluous):
+            remedy = f"use {key}" if number else "remove the key"
+            cursor.problem(f"a {kind} joint has no {superfluous}", remedy, superfluous)
+    if number == 0:
+        return (), ()
+    place = cursor.get(key)
+    if place is None:
+        if not cursor.has(key):
+            example = "axes: [x, y]" if number == 2 else "axis: z"
+            cursor.problem(f"a {kind} joint needs {'two axes' if number == 2 else 'an axis'}", f"add {example}", key)
+        return None
+    directions = [_direction(item, values) for item in (place.items() if number == 2 else [place])]
+    if number == 1:
+        if directions[0] is None:
+            return None
+        letter, turns = turns_to_axis(directions[0])
+        return (letter,), turns
+    if len(directions) != 2 or directions[0] is None or directions[1] is None:
+        return None
+    return _two_axes(place, directions[0], directions[1])
+
+
+def _two_axes(
+    cursor: Cursor, first: Direction, second: Direction
+) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
+    cosine = sum(a * b for a, b in zip(first, second, strict=True))
+    if abs(cosine) > PERPENDICULAR_TOLERANCE:
+        angle = math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
+        cursor.problem(
+            f"the axes of a universal joint are {angle:.4g} deg apart, not 90 deg",
+            "correct the axes, or write two revolute joints with a massless body between them",
+        )
+        return None
+    (a, turns_a), (b, turns_b) = turns_to_axis(first), turns_to_axis(second)
+    if not turns_a and not turns_b:
+        return (a, b), ()
+    return ("x", "y"), turns_to_axes(first, second)
+
+
+def _direction(cursor: Cursor, values: Values) -> Direction | None:
+    """Unit vector of an axis given as a letter (``-x``) or as numbers."""
+    if cursor.text is not None:
+        letter = cursor.text[-1:]
+        if letter not in ("x", "y", "z"):
+            return None
+        sign = -1.0 if cursor.text.startswith("-") else 1.0
+        return (sign * (letter == "x"), sign * (letter == "y"), sign * (letter == "z"))
+    return read_direction(cursor, values)
+
+
+def read_direction(cursor: Cursor, values: Values) -> Direction | None:
+    """Unit vector from three numbers, whose length does not matter."""
+    numbers = [values.number(item) for item in cursor.items()]
+    components = [number for number in numbers if number is not None]
+    if len(components) != 3 or len(numbers) != 3:
+        return None
+    length = math.hypot(*components)
+    if not 0.0 < length < math.inf:
+        cursor.problem("the direction has no length", "write three numbers that are not all zero")
+        return None
+    x, y, z = (component / length for component in components)
+    return x, y, z
+
+
+def read_reference(cursor: Cursor | None, kind: str, values: Values) -> tuple[float, ...] | None:
+    """Start values of the coordinates of a joint (m, rad, quaternion w x y z); neutral where nothing is given."""
+    coordinates = JOINT_KINDS[kind].coordinates
+    if cursor is None:
+        return tuple(float(name == "qw") for name in coordinates)
+    if coordinates == ("",):
+        if cursor.text is None and not cursor.has("value"):
+            cursor.problem(f"a {kind} joint has one coordinate", "write a single start value")
+            return None
+        number = values.number(cursor, is_angular=JOINT_KINDS[kind].angular[0])
+        return None if number is None else (number,)
+    keys = REFERENCE_KEYS.get(kind, ())
+    if not isinstance(cursor.node, Mapping):
+        cursor.problem(f"a {kind} joint has {len(coordinates) or 'no'} coordinates", f"write a mapping with {listing(keys)}")
+        return None
+    is_known = True
+    for entry in cursor.node.entries:
+        if entry.key not in keys and cursor.get(entry.key) is not None:
+            remedy = f"a {kind} joint takes {listing(keys)}" if keys else "remove it"
+            cursor.problem(f"a {kind} joint has no {entry.key}", remedy, entry.key)
+            is_known = False
+    return _several(cursor, kind, values) if is_known else None
+
+
+def _several(cursor: Cursor, kind: str, values: Values) -> tuple[float, ...] | None:
+    coordinates = JOINT_KINDS[kind].coordinates
+    at, turn = cursor.get("at"), cursor.get("turn")
+    position = [values.number(item) for item in at.items()] if at is not None else [0.0] * 3
+    turns = constant_turns(turn, values)
+    if turns is None or len(position) != 3 or None in position:
+        return None
+    read: dict[str, float | None] = dict(zip(("x", "y", "z"), position, strict=True))
+    read |= dict(zip(("qw", "qx", "qy", "qz"), quaternion(turns), strict=True))
+    if kind == "planar":
+        if at is not None and read["z"] != 0.0:
+            at.problem(f"a planar joint stays at z = 0, got {read['z']:g} m", "write 0 for z")
+        if turn is not None and any(axis != "z" for axis, _ in turns):
+            turn.problem("a planar joint turns about z only", "write turn: [{z: ...}]")
+        if at is not None and (cursor.has("x") or cursor.has("y")):
+            cursor.problem("x, y and at say the same thing twice", "keep one of them", "at")
+        if turn is not None and cursor.has("angle"):
+            cursor.problem("angle and turn say the same thing twice", "keep one of them", "turn")
+        read["angle"] = sum(angle for _, angle in turns)
+    for key in ("first", "second", "angle", "slide", "x", "y"):
+        if key in coordinates and (cursor.has(key) or key not in read):
+            read[key] = values.number(cursor.get(key)) if cursor.has(key) else 0.0
+    found = [read[name] for name in coordinates]
+    numbers = [number for number in found if number is not None]
+    return tuple(numbers) if len(numbers) == len(found) else None
+
+
+def _read_freedoms(
+    cursor: Cursor, kind_name: str, values: Values, reference: tuple[float, ...] | None
+) -> tuple[Freedom, ...]:
+    """One `Freedom` for each velocity."""
+    kind = JOINT_KINDS[kind_name]
+    several = cursor.get("freedoms")
+    if kind.velocities == ("",):
+        if several is not None:
+            several.problem(f"a {kind_name} joint has one freedom", "write these keys on the joint itself")
+        return (read_freedom(cursor, values, kind.angular[0], reference[0] if reference else None),)
+    example = f"freedoms: {{{kind.velocities[0]}: ...}}" if kind.velocities else ""
+    for field in FREEDOM.fields:
+        if cursor.has(field.name):
+            if example:
+                cursor.problem(f"a {kind_name} joint has several freedoms", f"write it under {example}", field.name)
+            else:
+                cursor.problem("a fixed joint has no freedom", "remove the key", field.name)
+    given = dict(several.entries()) if several is not None else {}
+    for name, place in given.items():
+        if name not in kind.velocities:
+            note_unknown_freedom(place, name, kind_name)
+    return tuple(
+        read_freedom(given[name], values, kind.angular[i], scalar_start(kind, name, reference), _is_scalar(kind, name))
+        if name in given
+        else Freedom()
+        for i, name in enumerate(kind.velocities)
+    )
+
+
+def note_unknown_freedom(cursor: Cursor, name: str, kind: str) -> None:
+    """Note that a joint has no freedom of that name."""
+    velocities = JOINT_KINDS[kind].velocities
+    remedy = suggestion(name, velocities) or (f"its freedoms are {listing(velocities)}" if velocities else "remove it")
+    cursor.problem(f"a {kind} joint has no freedom {name}", remedy)
+
+
+def _is_scalar(kind: JointKind, name: str) -> bool:
+    """Whether a freedom has a coordinate of its own: angular velocities of a quaternion have none."""
+    return name in kind.coordinates
+
+
+def scalar_start(kind: JointKind, name: str, reference: tuple[float, ...] | None) -> float | None:
+    """Start value of the coordinate behind a freedom; None where there is none."""
+    return reference[kind.coordinates.index(name)] if reference and _is_scalar(kind, name) else None
+
+
+def read_freedom(
+    cursor: Cursor, values: Values, is_angular: bool, start: float | None, is_scalar: bool = True
+) -> Freedom:
+    """What acts on one freedom; what is wrong is noted and left out.
+
+    Args:
+        cursor: a joint, a freedom or a telescope, which share these keys.
+        values: reads the values.
+        is_angular: whether it turns.
+        start: start value of its coordinate.
+        is_scalar: whether it has a coordinate, which limits and springs need.
+    """
+    for key in () if is_scalar else ("limits", "spring"):
+        if cursor.has(key):
+            cursor.problem(f"an angular velocity has no coordinate for {key}", "use a universal or revolute joint", key)
+    lower, upper = read_limits(cursor.get("limits"), values, is_angular, start)
+    speed = values.number(cursor.get("speed"), is_angular)
+    return Freedom(
+        friction=read_friction(cursor.get("friction"), values, is_angular),
+        spring=_read_spring(cursor.get("spring"), values, is_angular),
+        inertia=values.expression(cursor.get("inertia"), is_angular),
+        lower=lower,
+        upper=upper,
+        speed=math.inf if speed is None else speed,
+    )
+
+
+def read_limits(
+    cursor: Cursor | None, values: Values, is_angular: bool, start: float | None
+) -> tuple[float, float]:
+    """Range of a coordinate; unlimited if there is none. A start value outside is noted."""
+    ends = values.range(cursor, is_angular)
+    if cursor is None or ends is None:
+        return -math.inf, math.inf
+    if start is not None and not ends[0] <= start <= ends[1]:
+        unit = "rad" if is_angular else "m"
+        cursor.problem(
+            f"the limits {ends[0]:.6g} to {ends[1]:.6g} {unit} leave out the start value {start:.6g} {unit}",
+            "widen the limits or correct the reference",
+        )
+    return ends
+
+
+def read_friction(cursor: Cursor | None, values: Values, is_angular: bool) -> Friction | None:
+    """Friction; None if there is none."""
+    if cursor is None:
+        return None
+    viscous, coulomb, offset = (
+        values.expression(cursor.get(key), is_angular) for key in ("viscous", "coulomb", "offset")
+    )
+    return Friction(viscous=viscous, coulomb=coulomb, offset=offset)
+
+
+def _read_spring(cursor: Cursor | None, values: Values, is_angular: bool) -> Spring | None:
+    if cursor is None:
+        return None
+    stiffness, rest = (values.expression(cursor.get(key), is_angular) for key in ("stiffness", "rest"))
+    return None if stiffness is None or rest is None else Spring(stiffness=stiffness, rest=rest)
+
+

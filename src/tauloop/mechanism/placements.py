@@ -1,0 +1,126 @@
+"""Placements of a machine file: frames on bodies or on other frames, brought down to a frame on a body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.expression import ZERO, Constant, add
+from tauloop.mechanism.model import ZERO_VECTOR, AxisName, Placement, Turn, Vector
+from tauloop.mechanism.parser import is_too_large
+from tauloop.mechanism.patterns import Names
+from tauloop.mechanism.rotation import rotated
+from tauloop.mechanism.values import Values, ordered
+
+_AXES: tuple[AxisName, ...] = ("x", "y", "z")
+
+
+def placed(outer: Placement, position: Vector, turns: tuple[Turn, ...]) -> Placement:
+    """A frame given in another frame, on the body of that one: p = p_1 + R_1 p_2, turns one after the other."""
+    x, y, z = (add(a, b) for a, b in zip(outer.position, rotated(outer.turns, position), strict=True))
+    return Placement(body=outer.body, position=(x, y, z), turns=(*outer.turns, *turns))
+
+
+@dataclass(slots=True)
+class Placements:
+    """Reads placements; frames by their complete names are known after `define`."""
+
+    values: Values
+    names: Names
+    _frames: dict[str, Placement | None] = field(default_factory=dict)
+
+    def define(self, frames: dict[str, Cursor]) -> None:
+        """Work out all named frames, each after the one it stands on; circles are noted."""
+
+        def needs(cursor: Cursor) -> list[str]:
+            word = cursor.word("on") or ""
+            return [name for name in (cursor.prefix + word, word) if name in frames][:1]
+
+        def note(cycle: list[str]) -> None:
+            frames[cycle[0]].problem(
+                f"the frames stand on each other in a circle: {' -> '.join(cycle)}", "put one of them on a body"
+            )
+            self._frames.update(dict.fromkeys(cycle))
+
+        for name in ordered({name: needs(cursor) for name, cursor in frames.items()}, note):
+            if name not in self._frames:
+                self._frames[name] = self._framed(frames[name])
+
+    def read(self, cursor: Cursor | None) -> Placement | None:
+        """The placement at a place: the name of a body or frame, or a mapping; None if it is wrong, which is noted."""
+        if cursor is None:
+            return None
+        return self._named(cursor) if cursor.text is not None else self._framed(cursor)
+
+    def _named(self, cursor: Cursor) -> Placement | None:
+        name = self.names.find(cursor, ("body", "frame"))
+        if name is None:
+            return None
+        return self._frames.get(name) if self.names.kind(name) == "frame" else Placement(body=name)
+
+    def _framed(self, cursor: Cursor) -> Placement | None:
+        on = cursor.get("on")
+        outer = self._named(on) if on is not None else None
+        local = self.local(cursor)
+        if outer is None or local is None:
+            return None
+        placement = placed(outer, *local)
+        if len(placement.turns) > 100 or any(is_too_large(component) for component in placement.position):
+            cursor.problem("too many turns stand inside one another", "place the frame on its body directly")
+            return None
+        return placement
+
+    def local(self, cursor: Cursor) -> tuple[Vector, tuple[Turn, ...]] | None:
+        """`at` and `turn` of a mapping."""
+        at = cursor.get("at")
+        position = self.values.vector(at) if at is not None else ZERO_VECTOR
+        turns = self._turns(cursor.get("turn"))
+        return None if position is None or turns is None else (position, turns)
+
+    def _turns(self, cursor: Cursor | None) -> tuple[Turn, ...] | None:
+        turns: list[Turn] = []
+        is_whole = True
+        for item in cursor.items() if cursor is not None else ():
+            axis, angle_cursor = single_turn(item)
+            angle = self.values.expression(angle_cursor)
+            if angle is None or axis is None:
+                is_whole = False
+            elif angle != ZERO:
+                turns.append(Turn(axis, angle))
+        return tuple(turns) if is_whole else None
+
+
+def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:
+    """Axis and angle of one turn; more or less than one is noted."""
+    axes = [axis for axis in _AXES if cursor.has(axis)]
+    if len(axes) != 1:
+        cursor.problem(
+            f"a turn has exactly one axis, not {len(axes)}", "write one item for each turn: [{z: 90 deg}, {x: 20 deg}]"
+        )
+        return None, None
+    return axes[0], cursor.get(axes[0])
+
+
+def constant_turns(cursor: Cursor | None, values: Values) -> list[tuple[AxisName, float]] | None:
+    """Turns as numbers (rad), for a start value."""
+    turns: list[tuple[AxisName, float]] = []
+    is_whole = True
+    for item in cursor.items() if cursor is not None else ():
+        axis, angle_cursor = single_turn(item)
+        angle = values.number(angle_cursor)
+        if axis is None or angle is None:
+            is_whole = False
+        else:
+            turns.append((axis, angle))
+    return turns if is_whole else None
+
+
+def with_turns(placement: Placement, turns: tuple[Turn, ...]) -> Placement:
+    """A frame turned further about its own origin."""
+    return Placement(body=placement.body, position=placement.position, turns=(*placement.turns, *turns))
+
+
+def constant_vector(components: tuple[float, float, float]) -> Vector:
+    """Numbers that are part of the description, as expressions."""
+    x, y, z = (Constant(component) for component in components)
+    return x, y, z

@@ -1,0 +1,128 @@
+"""A machine file, from text to a frozen `Mechanism`; all that is wrong with it at once."""
+
+from __future__ import annotations
+
+from tauloop.mechanism.checks import check_actuators, check_connection
+from tauloop.mechanism.cursor import Collector, Cursor
+from tauloop.mechanism.elements import (
+    PLATFORM_JOINT,
+    Coordinates,
+    platform_joint,
+    read_actuator,
+    read_body,
+    read_platform,
+)
+from tauloop.mechanism.grammar import MACHINE
+from tauloop.mechanism.joints import read_joint
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.patterns import SECTIONS, Names, Scope, scopes
+from tauloop.mechanism.placements import Placements
+from tauloop.mechanism.rods import read_rod
+from tauloop.mechanism.structure import check_structure
+from tauloop.mechanism.values import Values
+from tauloop.mechanism.yaml_nodes import parse_nodes
+
+
+def read_machine(text: str, file: str) -> Mechanism:
+    """The mechanism that a machine file describes.
+
+    Args:
+        text: the file's text (docs/machine-file.md).
+        file: its name, for messages and provenance.
+
+    Raises:
+        DescriptionError: with every problem of the file, each with line, key path and remedy.
+    """
+    collector = Collector(file)
+    root = Cursor(node=parse_nodes(text, file), kind=MACHINE, where="", leaf="", prefix="", collector=collector)
+    check_structure(root)
+    mechanism = _read(root, scopes(root))
+    collector.raise_any()
+    if mechanism is None:
+        raise AssertionError("a mechanism that cannot be built has a problem that was noted")
+    return mechanism
+
+
+def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
+    """Everything in the order in which things depend on each other: values, frames, bodies, joints, rods, actuators."""
+    values = _parameters(root, parts)
+    names, places = _names(parts)
+    placements = Placements(values, names)
+    placements.define(places["frame"])
+    gravity = values.vector(root.get("gravity"))
+    platform_place = root.get("platform")
+
+    bodies = {name: read_body(name, cursor, values) for name, cursor in places["body"].items()}
+    joints = {name: read_joint(name, cursor, values, placements) for name, cursor in places["joint"].items()}
+    rods = {name: read_rod(name, cursor, values, placements) for name, cursor in places["rod"].items()}
+
+    coordinates = Coordinates()
+    for name, cursor in places["joint"].items():
+        coordinates.add_joint(name, cursor.word("type") or "")
+    for name, cursor in places["rod"].items():
+        if cursor.has("telescopic"):
+            coordinates.add_rod(name)
+    if platform_place is not None and platform_place.has("motion"):
+        if names.kind(PLATFORM_JOINT) in ("joint", "rod", "actuator"):
+            platform_place.problem(
+                f"motion adds a joint named {PLATFORM_JOINT}, and a {names.kind(PLATFORM_JOINT)} has that name",
+                "rename it",
+                "motion",
+            )
+        coordinates.add_joint(PLATFORM_JOINT, platform_place.word("motion") or "")
+    actuators = {
+        name: read_actuator(name, cursor, values, coordinates) for name, cursor in places["actuator"].items()
+    }
+    motion = platform_joint(platform_place, values, names) if platform_place is not None else None
+    platform = read_platform(platform_place, placements, names, coordinates) if platform_place is not None else None
+
+    all_joints = {PLATFORM_JOINT: motion, **joints} if motion is not None else joints
+    check_connection(places["body"], all_joints, platform_place)
+    check_actuators(places["actuator"], actuators)
+    everything = (gravity, platform, *bodies.values(), *all_joints.values(), *rods.values(), *actuators.values())
+    if gravity is None or platform is None or None in everything:
+        return None
+    return Mechanism(
+        name=root.word("name") or "",
+        description=(root.word("description") or "").strip(),
+        parameters=values.table(),
+        gravity=gravity,
+        bodies=tuple(body for body in bodies.values() if body is not None),
+        joints=tuple(joint for joint in all_joints.values() if joint is not None),
+        rods=tuple(rod for rod in rods.values() if rod is not None),
+        actuators=tuple(actuator for actuator in actuators.values() if actuator is not None),
+        platform=platform,
+        file=root.collector.file,
+    )
+
+
+def _parameters(root: Cursor, parts: list[Scope]) -> Values:
+    values = Values(root.get("provenance"))
+    defined: dict[str, Cursor] = {}
+    for scope in parts:
+        if scope.number:
+            values.count(scope.prefix, scope.number)
+        for name, cursor in scope.parameters():
+            if name in defined:
+                cursor.problem(
+                    f"the parameter is defined in line {defined[name].line} already", "keep one of the two"
+                )
+            else:
+                defined[name] = cursor
+                values.define(name, cursor)
+    values.work_out()
+    return values
+
+
+def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
+    """All elements by name, and their places by kind."""
+    names = Names()
+    places: dict[str, dict[str, Cursor]] = {kind: {} for kind in SECTIONS.values()}
+    for scope in parts:
+        if scope.number:
+            names.add(scope.prefix[:-1], "leg", scope.cursor)
+        for section, kind in SECTIONS.items():
+            for name, cursor in scope.elements(section):
+                names.add(name, kind, cursor)
+                places[kind].setdefault(name, cursor)
+    return names, places
