@@ -28,12 +28,17 @@ class Preparation:
         cutoff: -3 dB frequency of one pass of the position filter, Hz; None leaves positions as they are.
         order: order of the Butterworth filter; it runs forwards and backwards, so the attenuation is that of twice
             the order and at the cutoff -6 dB.
+        standstill: share of a channel's largest speed below which it counts as standing still, with velocity exactly
+            zero. Rounding and the filter's tails leave velocities of 1e-12 rad/s there, whose sign means nothing but
+            would enter Coulomb friction in full (on a measured arm it moved two joints' errors from 4.1 to 4.7 and
+            from 5.9 to 7.6 % of the largest torque, depending on how the same filter was written).
         trim: samples cut off at each end, where filter and differences suffer from the missing neighbours.
         decimation: factor by which regressor and forces are decimated after the regressor is made (`decimate`).
     """
 
     cutoff: float | None
     order: int = 4
+    standstill: float = 1e-6
     trim: int = 0
     decimation: int = 1
 
@@ -46,6 +51,9 @@ class Preparation:
         problems = []
         if self.cutoff is not None and not (np.isfinite(self.cutoff) and self.cutoff > 0.0):
             problems.append(Problem(where="cutoff", what=f"{self.cutoff} Hz is not a frequency", remedy="above zero"))
+        if not 0.0 <= self.standstill < 1.0:
+            what = f"{self.standstill} is not a share of the largest speed"
+            problems.append(Problem(where="standstill", what=what, remedy="from 0 (nothing is standstill) to below 1"))
         for name, least in (("order", 1), ("trim", 0), ("decimation", 1)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
@@ -80,6 +88,8 @@ def prepare(log: xr.Dataset, preparation: Preparation) -> xr.Dataset:
         position = butterworth(position, rate=1.0 / period, cutoff=preparation.cutoff, order=preparation.order)
     velocity = central_differences(position, period)
     acceleration = central_differences(velocity, period)
+    speed = np.abs(velocity)
+    velocity[speed < preparation.standstill * speed.max(axis=0)] = 0.0
     keep = slice(preparation.trim, len(time) - preparation.trim)
     position_units = units(log, "position")
     signals = [

@@ -8,9 +8,7 @@ from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.model import BASE, Actuator, Joint
 
 
-def check_connection(
-    bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | None], platform: Cursor | None
-) -> None:
+def check_connection(bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | None], platform: Cursor | None) -> None:
     """Note bodies that no chain of joints leads to from the base; a rod alone does not hold a body.
 
     Args:
@@ -45,6 +43,7 @@ def check_actuators(places: Mapping[str, Cursor], actuators: Mapping[str, Actuat
         coordinate = actuator.drives[0][0]
         if coordinate in owner:
             places[name].problem(
-                f"{coordinate} is driven by {owner[coordinate]} already", "remove one of the two actuators, or couple them"
+                f"{coordinate} is driven by {owner[coordinate]} already",
+                "remove one of the two actuators, or couple them",
             )
         owner.setdefault(coordinate, name)

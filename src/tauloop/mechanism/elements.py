@@ -67,7 +67,8 @@ class Coordinates:
             if name in self._angular:
                 if needs_coordinate and name in self._vectorial:
                     cursor.problem(
-                        f"{word} is an angular velocity without a coordinate of its own", "act on a revolute or universal joint"
+                        f"{word} is an angular velocity without a coordinate of its own",
+                        "act on a revolute or universal joint",
                     )
                     return None
                 return name
@@ -75,9 +76,10 @@ class Coordinates:
         if joint is None:
             note_unknown(cursor, word, "coordinate", self._angular)
         elif self._joints[joint] in JOINT_KINDS:
-            suffixes = [f"{word}.{suffix}" for suffix in JOINT_KINDS[self._joints[joint]].velocities]
+            kind = self._joints[joint]
+            suffixes = [f"{word}.{suffix}" for suffix in JOINT_KINDS[kind].velocities]
             cursor.problem(
-                f"{word} is a {self._joints[joint]} joint, which has {'several freedoms' if suffixes else 'no freedom'}",
+                f"{word} is a {kind} joint, which has {'several freedoms' if suffixes else 'no freedom'}",
                 f"name one of {listing(suffixes)}" if suffixes else "name another joint",
             )
         return None
@@ -113,7 +115,9 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
             motors.add(turns)
             drives.append((coordinate, ratio.expression if ratio else ONE))
     if len(motors) > 1:
-        cursor.problem("the motor would turn for one coordinate and slide for another", "give the ratios units", "drives")
+        cursor.problem(
+            "the motor would turn for one coordinate and slide for another", "give the ratios units", "drives"
+        )
     is_angular = True in motors
     if not motors:
         return None
@@ -141,7 +145,9 @@ def platform_joint(cursor: Cursor, values: Values, names: Names) -> Joint | None
         for key in ("reference", "limits"):
             if cursor.has(key):
                 cursor.problem(
-                    f"a platform without motion has no {key} of its own", f"give {key} to its joints, or add motion", key
+                    f"a platform without motion has no {key} of its own",
+                    f"give {key} to its joints, or add motion",
+                    key,
                 )
         return None
     kind = JOINT_KINDS.get(motion)

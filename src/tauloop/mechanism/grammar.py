@@ -1,4 +1,4 @@
-"""The grammar of machine files, once: the reader, the checks, the JSON Schema and the reference page all come from here.
+"""The grammar of machine files, once: the reader, the checks, the JSON Schema and the reference page come from here.
 
 A `Kind` says what may stand somewhere; a `Shape` is a mapping with named fields. Conditions between fields (a rod is
 either fixed or telescopic) are kept by the reader and told in the docs of the fields.
@@ -173,7 +173,7 @@ _TURNS = ListOf(item=TURN, may_be_empty=True)
 
 PLACEMENT = Shape(
     name="placement",
-    doc="A frame fixed to a body: first shifted, then turned. Just the name of a body or frame means that frame itself.",
+    doc="A frame fixed to a body: first shifted, then turned. Just the name of a body or frame means that one.",
     fields=(
         _need("on", Reference(to="body or frame"), "body or frame that it is fixed to"),
         _field("at", _POSITION, "origin, in the axes of `on`; zero if absent"),
@@ -296,7 +296,9 @@ JOINT = Shape(
     "stand here for a joint with one freedom, and under `freedoms` for one with several.",
     fields=(
         _need("type", Choice(options=tuple(JOINT_KINDS)), "kind of joint"),
-        _field("axis", _AXIS, "axis of a revolute, prismatic or cylindrical joint, in both frames: a letter, or numbers"),
+        _field(
+            "axis", _AXIS, "axis of a revolute, prismatic or cylindrical joint, in both frames: a letter, or numbers"
+        ),
         _field(
             "axes",
             ListOf(item=_AXIS, length=2),
@@ -304,7 +306,9 @@ JOINT = Shape(
         ),
         _need("parent", _PLACED, "frame on the one body"),
         _need("child", _PLACED, "frame on the other body"),
-        _field("reference", Either(kinds=(_STEERED, REFERENCE)), "start value, which also picks the branch; zero if absent"),
+        _field(
+            "reference", Either(kinds=(_STEERED, REFERENCE)), "start value, which also picks the branch; zero if absent"
+        ),
         *_FREEDOM_FIELDS,
         _field(
             "freedoms",
@@ -378,11 +382,13 @@ _RATIO = Value(linear=None, group="drive", sign="not zero")
 ACTUATOR = Shape(
     name="actuator",
     doc="A motor behind a transmission; its position is the sum of ratio times coordinate. With a ratio in rad/m (a "
-    "screw) the motor turns although the joint slides, and its inertia, friction, force and speed are those of the motor.",
+    "screw) the motor turns although the joint slides; inertia, friction, force and speed are those of the motor.",
     fields=(
         _field("on", Reference(to="coordinate"), "joint with one freedom, `joint.freedom`, or telescopic rod"),
         _field("ratio", _RATIO, "motor motion per motion of the coordinate; 1 if absent"),
-        _field("drives", MapOf(item=_RATIO, key="coordinate"), "in place of `on`: several coordinates, each with its ratio"),
+        _field(
+            "drives", MapOf(item=_RATIO, key="coordinate"), "in place of `on`: several coordinates, each with its ratio"
+        ),
         _field(
             "inertia",
             Value(linear=units.MASS, angular=units.INERTIA, group="drive", sign="not negative"),
@@ -398,7 +404,8 @@ ACTUATOR = Shape(
 MOTIONS = ("free", "translational", "planar", "spherical")
 PLATFORM = Shape(
     name="platform",
-    doc="The body that does the work. With `motion` it gets coordinates of its own: a joint named `platform` from the base.",
+    doc="The body that does the work. With `motion` it gets coordinates of its own, those of a joint named "
+    "`platform` from the base.",
     fields=(
         _need("body", Reference(to="body"), "the body"),
         _field("motion", Choice(options=MOTIONS), "kind of the joint `platform`; absent: the body hangs in the tree"),
@@ -406,10 +413,14 @@ PLATFORM = Shape(
         _need(
             "independent",
             ListOf(item=Reference(to="coordinate")),
-            "independent coordinates: freedoms of the joint `platform` (x y z wx wy wz), or without `motion` complete names",
+            "independent coordinates: freedoms of the joint `platform` (x, wy, ...); without `motion` complete names",
         ),
         _field("reference", REFERENCE, "start pose, with `motion` only"),
-        _field("limits", MapOf(item=ListOf(item=_STEERED, length=2), key="freedom"), "[lower, upper] by freedom, with `motion` only"),
+        _field(
+            "limits",
+            MapOf(item=ListOf(item=_STEERED, length=2), key="freedom"),
+            "[lower, upper] by freedom, with `motion` only",
+        ),
     ),
 )
 
@@ -431,7 +442,9 @@ LEG = Shape(
     fields=(
         _need("name", Name(), "name of the pattern; the number is appended"),
         _need("repeat", Whole(least=1, most=MAX_REPEAT), "how many"),
-        _field("each", MapOf(item=ListOf(item=Value(linear=None)), key="parameter"), "parameters with one value per leg"),
+        _field(
+            "each", MapOf(item=ListOf(item=Value(linear=None)), key="parameter"), "parameters with one value per leg"
+        ),
         _field("parameters", _PARAMETERS, "parameters of each leg, by one expression or value"),
         *_ELEMENTS,
     ),
@@ -446,7 +459,9 @@ MACHINE = Shape(
         _field("description", Text(), "what the machine is, and what was chosen"),
         _need("provenance", PROVENANCE, "status and source of values that say none"),
         _need(
-            "gravity", ListOf(item=Value(linear=units.ACCELERATION, group="gravity"), length=3), "acceleration of gravity in the base frame"
+            "gravity",
+            ListOf(item=Value(linear=units.ACCELERATION, group="gravity"), length=3),
+            "acceleration of gravity in the base frame",
         ),
         _field("parameters", _PARAMETERS, "named values: a literal is a leaf parameter, an expression is derived"),
         *_ELEMENTS,

@@ -50,7 +50,9 @@ def read_inertia(cursor: Cursor, values: Values) -> Inertia | None:
         cursor.problem("center and first_moment say the same thing twice", "keep one of them", "first_moment")
     if first_moment is not None and not (is_about_origin and cursor.has("inertia")):
         cursor.problem(
-            "with a first moment, the inertia about the origin is needed", "add inertia, and about: origin", "first_moment"
+            "with a first moment, the inertia about the origin is needed",
+            "add inertia, and about: origin",
+            "first_moment",
         )
         return None
     if is_about_origin and not cursor.has("inertia"):
@@ -103,10 +105,14 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: Values) -> bool:
         return True  # noted where the value was read
     least, middle, largest = np.linalg.eigvalsh(central)
     allowance = DEGENERACY_TOLERANCE * max(abs(np.trace(about)), abs(np.trace(central)))
-    moments = f"the principal moments of inertia about the mass centre are {least:.6g}, {middle:.6g} and {largest:.6g} kg m^2"
+    moments = (
+        f"the principal moments of inertia about the mass centre are {least:.6g}, {middle:.6g} and {largest:.6g} kg m^2"
+    )
     key = "inertia" if cursor.has("inertia") else ""
     if least < -allowance:
-        cursor.problem(f"{moments}: none may be negative", "check signs, units, and the point the inertia refers to", key)
+        cursor.problem(
+            f"{moments}: none may be negative", "check signs, units, and the point the inertia refers to", key
+        )
         return False
     if largest > least + middle + allowance:
         cursor.problem(
@@ -125,7 +131,9 @@ def read_slender(cursor: Cursor, values: Values) -> SlenderPart | None:
             cursor.problem(f"a slender link has no {key}", "give mass, center (a distance) and inertia", key)
     center, moment = cursor.get("center"), cursor.get("inertia")
     if center is None:
-        cursor.problem("the mass centre of a slender link is missing", "add center: its distance along the rod", "center")
+        cursor.problem(
+            "the mass centre of a slender link is missing", "add center: its distance along the rod", "center"
+        )
     elif center.items():
         center.problem("a slender link has its mass centre on the line of the rod", "write one distance")
         center = None

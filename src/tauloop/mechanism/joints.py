@@ -136,7 +136,9 @@ def read_reference(cursor: Cursor | None, kind: str, values: Values) -> tuple[fl
         return None if number is None else (number,)
     keys = REFERENCE_KEYS.get(kind, ())
     if not isinstance(cursor.node, Mapping):
-        cursor.problem(f"a {kind} joint has {len(coordinates) or 'no'} coordinates", f"write a mapping with {listing(keys)}")
+        cursor.problem(
+            f"a {kind} joint has {len(coordinates) or 'no'} coordinates", f"write a mapping with {listing(keys)}"
+        )
         return None
     is_known = True
     for entry in cursor.node.entries:
@@ -247,9 +249,7 @@ def read_freedom(
     )
 
 
-def read_limits(
-    cursor: Cursor | None, values: Values, is_angular: bool, start: float | None
-) -> tuple[float, float]:
+def read_limits(cursor: Cursor | None, values: Values, is_angular: bool, start: float | None) -> tuple[float, float]:
     """Range of a coordinate; unlimited if there is none. A start value outside is noted."""
     ends = values.range(cursor, is_angular)
     if cursor is None or ends is None:
@@ -278,5 +278,3 @@ def _read_spring(cursor: Cursor | None, values: Values, is_angular: bool) -> Spr
         return None
     stiffness, rest = (values.expression(cursor.get(key), is_angular) for key in ("stiffness", "rest"))
     return None if stiffness is None or rest is None else Spring(stiffness=stiffness, rest=rest)
-
-

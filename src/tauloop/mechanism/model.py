@@ -206,9 +206,7 @@ JOINT_KINDS: Mapping[str, JointKind] = {
         angular=(False, False, True),
         reversible=False,
     ),
-    "translational": JointKind(
-        coordinates=("x", "y", "z"), velocities=("x", "y", "z"), axes=0, angular=(False,) * 3
-    ),
+    "translational": JointKind(coordinates=("x", "y", "z"), velocities=("x", "y", "z"), axes=0, angular=(False,) * 3),
     "free": JointKind(
         coordinates=("x", "y", "z", *_QUATERNION),
         velocities=("x", "y", "z", *_ROTATION),

@@ -70,9 +70,7 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
                 "motion",
             )
         coordinates.add_joint(PLATFORM_JOINT, platform_place.word("motion") or "")
-    actuators = {
-        name: read_actuator(name, cursor, values, coordinates) for name, cursor in places["actuator"].items()
-    }
+    actuators = {name: read_actuator(name, cursor, values, coordinates) for name, cursor in places["actuator"].items()}
     motion = platform_joint(platform_place, values, names) if platform_place is not None else None
     platform = read_platform(platform_place, placements, names, coordinates) if platform_place is not None else None
 
@@ -104,9 +102,7 @@ def _parameters(root: Cursor, parts: list[Scope]) -> Values:
             values.count(scope.prefix, scope.number)
         for name, cursor in scope.parameters():
             if name in defined:
-                cursor.problem(
-                    f"the parameter is defined in line {defined[name].line} already", "keep one of the two"
-                )
+                cursor.problem(f"the parameter is defined in line {defined[name].line} already", "keep one of the two")
             else:
                 defined[name] = cursor
                 values.define(name, cursor)

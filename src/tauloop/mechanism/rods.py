@@ -22,7 +22,9 @@ def read_rod(name: str, cursor: Cursor, values: Values, placements: Placements) 
     if is_telescopic and cursor.has("length"):
         cursor.problem("the rod has a length and is telescopic", "keep one of them", "length")
     elif not is_telescopic and not cursor.has("length"):
-        cursor.problem("the rod has neither length nor telescopic", "add length for a fixed rod, or telescopic", "length")
+        cursor.problem(
+            "the rod has neither length nor telescopic", "add length for a fixed rod, or telescopic", "length"
+        )
     length = values.expression(cursor.get("length"))
     telescope = _read_telescope(cursor.get("telescopic"), values)
     lower, upper = _read_parts(cursor, model, is_telescopic, values)
@@ -49,7 +51,9 @@ def _read_telescope(cursor: Cursor | None, values: Values) -> Telescope | None:
     reference = values.number(cursor.get("reference"))
     freedom = read_freedom(cursor, values, is_angular=False, start=reference)
     if cursor.has("limits") and freedom.lower <= 0.0 and freedom.upper < float("inf"):
-        cursor.problem(f"the shortest length must be positive, got {freedom.lower:g} m", "raise the lower limit", "limits")
+        cursor.problem(
+            f"the shortest length must be positive, got {freedom.lower:g} m", "raise the lower limit", "limits"
+        )
     return None if reference is None else Telescope(reference=reference, freedom=freedom)
 
 
@@ -64,11 +68,15 @@ def _read_parts(
                 cursor.problem("a massless rod has no inertia", "remove the key, or change the model", key)
             else:
                 cursor.problem(
-                    f"a {'telescopic' if is_telescopic else 'fixed'} rod has no {key}", f"use {' or '.join(allowed)}", key
+                    f"a {'telescopic' if is_telescopic else 'fixed'} rod has no {key}",
+                    f"use {' or '.join(allowed)}",
+                    key,
                 )
     if allowed and model in ("slender", "full") and not any(cursor.has(key) for key in allowed):
         cursor.problem(
-            f"the inertia of a {model} rod is missing", f"add {' or '.join(allowed)}, or write model: massless", allowed[0]
+            f"the inertia of a {model} rod is missing",
+            f"add {' or '.join(allowed)}, or write model: massless",
+            allowed[0],
         )
     read = read_slender if model == "slender" else read_inertia
     parts = {key: read(place, values) for key in allowed if (place := cursor.get(key)) is not None}

@@ -23,15 +23,19 @@ from tauloop.mechanism.grammar import (
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.parser import CONSTANTS
 from tauloop.mechanism.suggestions import listing, suggestion
-from tauloop.mechanism.yaml_nodes import Mapping, Scalar, Sequence
+from tauloop.mechanism.yaml_nodes import Entry, Mapping, Scalar, Sequence
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-_REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
+REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
 MAX_NAME = 64
 
 #: Names that mean something else already, by what is being named.
 _RESERVED = {
-    "parameter": {"i": "the number of a leg", **dict.fromkeys(CONSTANTS, "a constant"), **dict.fromkeys(FUNCTIONS, "a function")},
+    "parameter": {
+        "i": "the number of a leg",
+        **dict.fromkeys(CONSTANTS, "a constant"),
+        **dict.fromkeys(FUNCTIONS, "a function"),
+    },
 }
 
 
@@ -71,24 +75,29 @@ def qualified(cursor: Cursor) -> Cursor:
 
 def _check_shape(cursor: Cursor, shape: Shape) -> None:
     known = [field.name for field in shape.fields]
-    present = {entry.key for entry in cursor.node.entries} if isinstance(cursor.node, Mapping) else set()
     if isinstance(cursor.node, Mapping):
         for entry in cursor.node.entries:
             if entry.key not in known:
-                hint = "" if cursor.collector.is_full else suggestion(entry.key, known)
                 where = f"{cursor.where}.{entry.key}" if cursor.where else entry.key
-                cursor.collector.add(
-                    where, entry.line, f"unknown key in a {shape.name}", hint or f"known keys are {listing(known, 20)}"
-                )
+                remedy = _remedy(cursor, entry, known)
+                cursor.collector.add(where, entry.line, f"unknown key in a {shape.name}", remedy)
     for field in shape.fields:
         child = cursor.get(field.name)
         if child is not None:
             check_structure(child)
-        elif field.required and field.name not in present:
+        elif field.required:
             where = f"{cursor.where}.{field.name}" if cursor.where else field.name
             cursor.collector.add(
                 where, cursor.line, f"this key of a {shape.name} is missing", f"add {field.name}: {field.doc}"
             )
+
+
+def _remedy(cursor: Cursor, entry: Entry, known: list[str]) -> str:
+    """What the writer of an unknown key may do."""
+    if " " in entry.key:
+        return "inside {...} a comma ends a text: put a text that holds commas in quotes"
+    hint = "" if cursor.collector.is_full else suggestion(entry.key, known)
+    return hint or f"known keys are {listing(known, 20)}"
 
 
 def _check_list(cursor: Cursor, kind: ListOf) -> None:
@@ -108,7 +117,7 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
         cursor.problem(f"{text!r} is not known here", suggestion(text, kind.options) or f"write {words}")
     elif isinstance(kind, Name):
         check_name(cursor, text, "name")
-    elif isinstance(kind, Reference) and not _REFERENCE.fullmatch(text):
+    elif isinstance(kind, Reference) and not REFERENCE.fullmatch(text):
         cursor.problem(f"{text!r} is not a name", f"write the name of a {kind.to}")
     elif isinstance(kind, Whole) and not (
         re.fullmatch(r"\d{1,9}", text, re.ASCII) and kind.least <= int(text) <= kind.most

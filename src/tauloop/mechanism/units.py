@@ -1,7 +1,7 @@
 """Units and dimensions: text such as ``N m s/rad`` to a scale and exponents, and back.
 
 An angle is a dimension of its own here, but a soft one: it is left out when two dimensions are compared (torque times
-angle is energy), and asked for only where an angle or an angular speed is meant, so that ``35`` is never silently 35 rad.
+angle is energy), and asked for only where an angle or an angular speed is meant, so that ``35`` is never 35 rad.
 """
 
 from __future__ import annotations

@@ -27,7 +27,9 @@ from tauloop.mechanism.structure import qualified
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import ONE, Dimension, UnitError, named, parse_unit
 
-_LITERAL = re.compile(rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|1/[A-Za-z0-9^/\s-]+))?", re.ASCII)
+_LITERAL = re.compile(
+    rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|1/[A-Za-z0-9^/\s-]+))?", re.ASCII
+)
 _NOT_FINITE = re.compile(r"[+-]?\.?(inf|infinity|nan)", re.IGNORECASE)
 
 
@@ -173,7 +175,9 @@ class Values:
         if len(ends) != 2 or ends[0] is None or ends[1] is None:
             return None
         if ends[0] >= ends[1]:
-            cursor.problem(f"the lower end {ends[0]:g} is not below the upper end {ends[1]:g} (SI)", "swap or correct them")
+            cursor.problem(
+                f"the lower end {ends[0]:g} is not below the upper end {ends[1]:g} (SI)", "swap or correct them"
+            )
             return None
         return ends[0], ends[1]
 
@@ -288,7 +292,8 @@ class Values:
             return None
         if is_too_large(quantity.expression):
             cursor.problem(
-                "the expression is too large when its parameters are written out", "state intermediate values as numbers"
+                "the expression is too large when its parameters are written out",
+                "state intermediate values as numbers",
             )
             return None
         if not math.isfinite(self.nominal(quantity.expression)):
@@ -325,7 +330,9 @@ class Values:
             if isinstance(quantity.expression, Leaf):
                 remedy = f"give the parameter {quantity.expression.name} a unit"
             else:
-                remedy = f"write the unit, such as {example}" if number is not None else "give its parameters their units"
+                remedy = (
+                    f"write the unit, such as {example}" if number is not None else "give its parameters their units"
+                )
             cursor.problem(f"{written} has no unit where {named(dimension)} is needed", remedy)
         elif dimension.is_angular and quantity.dimension.matches(dimension):
             cursor.problem(
@@ -334,7 +341,8 @@ class Values:
             )
         else:
             cursor.problem(
-                f"{written} is {named(quantity.dimension)} where {named(dimension)} is needed", "check the unit or the expression"
+                f"{written} is {named(quantity.dimension)} where {named(dimension)} is needed",
+                "check the unit or the expression",
             )
         return False
 

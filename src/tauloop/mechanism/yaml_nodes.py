@@ -166,7 +166,9 @@ class _Reader:
         event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
             line = event.start_mark.line + 1
-            raise self._refuse(line, "a second document starts here (---)", "put each description into a file of its own")
+            raise self._refuse(
+                line, "a second document starts here (---)", "put each description into a file of its own"
+            )
         if self._repeated:
             raise DescriptionError(self._repeated)
         if isinstance(node, Scalar) and not node.text and not node.is_quoted:
@@ -176,13 +178,20 @@ class _Reader:
     def _node(self, event: yaml.Event, depth: int, where: str) -> Node:
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
-            raise self._refuse(line, f"the alias *{event.anchor} is not allowed", "write the value out, or name a parameter", where)
+            raise self._refuse(
+                line, f"the alias *{event.anchor} is not allowed", "write the value out, or name a parameter", where
+            )
         if event.anchor is not None:
             raise self._refuse(
-                line, f"the anchor &{event.anchor} is not allowed", "remove it; a parameter can be named and used often", where
+                line,
+                f"the anchor &{event.anchor} is not allowed",
+                "remove it; a parameter can be named and used often",
+                where,
             )
         if event.tag is not None:
-            raise self._refuse(line, f"the tag {event.tag} is not allowed", "remove it: values are text and numbers", where)
+            raise self._refuse(
+                line, f"the tag {event.tag} is not allowed", "remove it: values are text and numbers", where
+            )
         if isinstance(event, yaml.ScalarEvent):
             return Scalar(event.value, line, event.style is not None)
         if depth >= MAX_DEPTH:
@@ -200,7 +209,9 @@ class _Reader:
             key_line = event.start_mark.line + 1
             key = self._node(event, depth + 1, where)
             if not isinstance(key, Scalar):
-                raise self._refuse(key_line, "a key is a list or a mapping", "write a plain name before the colon", where)
+                raise self._refuse(
+                    key_line, "a key is a list or a mapping", "write a plain name before the colon", where
+                )
             path = f"{where}.{key.text}" if where else key.text
             value = self._node(self._next(), depth + 1, path)
             if key.text in entries:

@@ -2,6 +2,6 @@
 
 from tauloop.report.figures import save_figure
 from tauloop.report.identification_figure import identification_figure
-from tauloop.report.identification_table import identification_table
+from tauloop.report.identification_table import fit_table, identification_table
 
-__all__ = ["identification_figure", "identification_table", "save_figure"]
+__all__ = ["fit_table", "identification_figure", "identification_table", "save_figure"]

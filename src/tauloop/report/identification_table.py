@@ -31,7 +31,7 @@ def identification_table(
     parts: list[RenderableType] = [
         _summary(identification),
         _parameters(identification, reference),
-        _fits(identification),
+        fit_table(identification),
     ]
     parts += [Text(line, style="yellow") for line in identification.advice]
     return Group(*parts)
@@ -86,7 +86,8 @@ def _parameters(identification: Identification, reference: Sequence[float] | np.
     return table
 
 
-def _fits(identification: Identification) -> Table:
+def fit_table(identification: Identification) -> Table:
+    """The fit of every output, on training and held-out data."""
     table = Table(
         title="Fit of every output (SI); % of the largest measured force",
         title_justify="left",
