@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import numpy as np
@@ -22,9 +23,8 @@ def machines(as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"machines": [{"name": name, **_counts(machine)} for name, machine in found]})
         return
-    rows = table(
-        "Shipped machines", "name", "bodies", "joints", "rods", "actuators", "what it is", numeric=(1, 2, 3, 4)
-    )
+    rows = table("Shipped machines", "name", "bodies", "joints", "rods", "motors", "what it is", numeric=(1, 2, 3, 4))
+    rows.columns[-1].no_wrap, rows.columns[-1].overflow = True, "ellipsis"
     for name, machine in found:
         counts = _counts(machine)
         rows.add_row(
@@ -45,9 +45,7 @@ def _counts(machine: Mechanism) -> dict[str, object]:
 
 def first_sentence(text: str) -> str:
     """The first sentence of a description, on one line."""
-    line = " ".join(text.split())
-    head, mark, _ = line.partition(". ")
-    return head + ("." if mark else "")
+    return re.split(r"\. |: ", " ".join(text.split()), maxsplit=1)[0].rstrip(".")
 
 
 @reports_errors
@@ -70,7 +68,7 @@ def show(
         return
     out = console()
     out.print(mechanism.name, style="bold")
-    out.print("\n".join(line.strip() for line in mechanism.description.strip().splitlines()), markup=False)
+    out.print(reflowed(mechanism.description), markup=False)
     out.print()
     out.print(_summary(model))
     out.print(_coordinates(model))
@@ -78,6 +76,12 @@ def show(
         out.print(_parameters(mechanism))
     if blocks:
         out.print(_blocks(model))
+
+
+def reflowed(text: str) -> str:
+    """A description with its paragraphs on one line each; items that begin with a dash stay apart."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return re.sub(r"(?<=[^\n])\n(?=[^\n-])", " ", "\n".join(lines))
 
 
 def _as_dict(mechanism: Mechanism, model: Model) -> dict[str, object]:
@@ -125,7 +129,7 @@ def _summary(model: Model) -> object:
     rows.add_row("actuators", ", ".join(a.name for a in model.mechanism.actuators))
     rows.add_row("loop equations", f"{len(loop_names)}, rank {assembly.rank}")
     if assembly.dropped:
-        rows.add_row("redundant", ", ".join(loop_names[i] for i in assembly.dropped))
+        rows.add_row("redundant", "\n".join(_by_element([loop_names[i] for i in assembly.dropped])))
     if assembly.frozen:
         rows.add_row("constant", ", ".join(names[i] for i in assembly.frozen))
     rows.add_row("loop residual", f"{assembly.residual:.1e} m at the reference pose")
@@ -135,6 +139,15 @@ def _summary(model: Model) -> object:
     for finding in assembly.findings:
         rows.add_row("problem", str(finding))
     return rows
+
+
+def _by_element(names: list[str]) -> list[str]:
+    """Names of loop equations, those of one element together."""
+    grouped: dict[str, list[str]] = {}
+    for name in names:
+        element, _, what = name.partition(": ")
+        grouped.setdefault(element, []).append(what)
+    return [f"{element}: {', '.join(conditions)}" for element, conditions in grouped.items()]
 
 
 def _coordinates(model: Model) -> object:

@@ -57,5 +57,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                     err.print(str(problem), markup=False)
             raise typer.Exit(BAD_INPUT) from None
 
-    wrapped.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
+    # evaluated here, where the names that the annotations use are known
+    wrapped.__signature__ = inspect.signature(command, eval_str=True)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = inspect.get_annotations(command, eval_str=True)
     return wrapped

@@ -17,7 +17,6 @@ from tauloop.engines.rigid_tree import (
     Loads,
     PlacedJoint,
     RigidTree,
-    RodLinks,
     link_inertia,
 )
 from tauloop.engines.rods import RodShape, rod_shape
@@ -71,7 +70,9 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
         joints=joints,
         tree=tree,
         rods=tuple(shape.links for shape in shapes),
-        constraints=tuple(constraint for constraint in constraints if len(constraint.points) + len(constraint.directions)),
+        constraints=tuple(
+            constraint for constraint in constraints if constraint.points.size or constraint.directions.size
+        ),
         loads=_loads(mechanism, links),
     )
 
@@ -85,9 +86,9 @@ def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
     wanted = set(mechanism.platform.independent) | {name for x in mechanism.actuators for name, _ in x.drives}
 
     def cost(joint: Joint) -> tuple[bool, bool, bool, int]:
-        is_needed = any(_is_loaded(freedom) for freedom in joint.freedoms) or not wanted.isdisjoint(joint.velocity_names)
+        is_wanted = not wanted.isdisjoint(joint.velocity_names) or any(map(_is_loaded, joint.freedoms))
         freedoms = len(JOINT_KINDS[joint.kind].velocities)
-        return joint.name != PLATFORM_JOINT, freedoms > 0, not is_needed, freedoms
+        return joint.name != PLATFORM_JOINT, freedoms > 0, not is_wanted, freedoms
 
     queue = sorted(reversed(mechanism.joints), key=cost)
     reached, edges = {BASE}, []
@@ -118,7 +119,8 @@ def _is_loaded(freedom: Freedom) -> bool:
 def _rod_shapes(
     mechanism: Mechanism, joints: dict[str, PlacedJoint], reference: dict[str, Pose]
 ) -> tuple[list[RodShape], list[Problem]]:
-    shapes, problems = [], []
+    shapes: list[RodShape] = []
+    problems: list[Problem] = []
     for rod in mechanism.rods:
         try:
             shapes.append(rod_shape(mechanism, rod, joints, reference))
@@ -179,7 +181,7 @@ def _conditions(joint: Joint) -> tuple[list[Array], list[tuple[Array, Array]]]:
     """What a joint forbids: parting along directions of its parent frame, and leaving right angles."""
     x, y, z = np.eye(3)
     rigid = [(x, y), (y, z), (z, x)]
-    if joint.kind in ("free",):
+    if joint.kind == "free":
         return [], []
     if joint.kind == "planar":
         return [z], [(x, z), (y, z)]
@@ -218,7 +220,7 @@ def _loads(mechanism: Mechanism, links: list[Link]) -> Loads:
     index = {name: i for i, name in enumerate(names)}
     scalars = {name for primitive in chain if primitive.kind != "ball" for name in primitive.velocities}
     q_names = [name for primitive in chain for name in primitive.coordinates]
-    problems = []
+    problems: list[Problem] = []
 
     def missing(where: str, name: str) -> None:
         problems.append(

@@ -131,9 +131,7 @@ def _frames(tree: RigidTree, motion: LinkMotion, anchors: list[Anchor], v: Array
     w = np.einsum("nkij,nj->nki", J[:, :, 3:], v)
     J[:, :, :3] -= skew(r) @ J[:, :, 3:]
     bias[:, :, :3] += np.cross(bias[:, :, 3:], r) + np.cross(w, np.cross(w, r))
-    return LinkMotion(
-        rotation=R @ turns, position=with_ground(motion.position, np.zeros(3)) + r, jacobian=J, bias=bias
-    )
+    return LinkMotion(rotation=R @ turns, position=with_ground(motion.position, np.zeros(3)) + r, jacobian=J, bias=bias)
 
 
 def _dot(x: Array, y: Array) -> Array:

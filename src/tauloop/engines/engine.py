@@ -96,10 +96,11 @@ class Engine(ABC):
         chunks = [self._chunk(_cut_out(given, slice(i, i + CHUNK))) for i in range(0, samples, CHUNK)]
         return replace(
             chunks[0],
-            **{
-                name: np.concatenate([getattr(chunk, name) for chunk in chunks])
-                for name in ("forces", "closure", "closure_rate", "closure_acceleration", "balance")
-            },
+            forces=np.concatenate([chunk.forces for chunk in chunks]),
+            closure=np.concatenate([chunk.closure for chunk in chunks]),
+            closure_rate=np.concatenate([chunk.closure_rate for chunk in chunks]),
+            closure_acceleration=np.concatenate([chunk.closure_acceleration for chunk in chunks]),
+            balance=np.concatenate([chunk.balance for chunk in chunks]),
         )
 
     def _chunk(self, given: Motion) -> EngineForces:
@@ -189,7 +190,8 @@ class Engine(ABC):
         return x[:, :actuators] / size, tau - times(supply.matrix, x)
 
     def _require_determined(self, rows: LeastSquares, unknown: list[int]) -> None:
-        free = [self.tree.velocity_names[i] for i, x in zip(unknown, rows.undetermined(), strict=True) if x > UNDETERMINED]
+        names = [self.tree.velocity_names[i] for i in unknown]
+        free = [name for name, x in zip(names, rows.undetermined(), strict=True) if x > UNDETERMINED]
         if free:
             raise EngineError(
                 Problem(

@@ -10,9 +10,10 @@ import numpy as np
 from tauloop.engines.building import rigid_tree
 from tauloop.engines.constraints import LinkMotion
 from tauloop.engines.engine import Engine
+from tauloop.engines.joints import Primitive
 from tauloop.engines.optional import engine_module
 from tauloop.engines.poses import Array, Pose
-from tauloop.engines.rigid_tree import GROUND, Link, RigidTree
+from tauloop.engines.rigid_tree import GROUND, RigidTree
 from tauloop.mechanism.model import Mechanism
 
 
@@ -87,7 +88,7 @@ def _model(pin: Any, tree: RigidTree) -> tuple[Any, tuple[int, ...]]:
         joint, offset = carried[link.parent]
         offset = offset * _se3(pin, link.at)
         if link.primitive is not None:
-            joint, offset = model.addJoint(joint, _joint(pin, link), offset, f"joint {i}"), pin.SE3.Identity()
+            joint, offset = model.addJoint(joint, _joint(pin, link.primitive), offset, f"joint {i}"), pin.SE3.Identity()
         carried[i] = joint, offset
         if link.inertia is not None:
             inertia = pin.Inertia(link.inertia.mass, link.inertia.center, link.inertia.about_center)
@@ -97,12 +98,11 @@ def _model(pin: Any, tree: RigidTree) -> tuple[Any, tuple[int, ...]]:
     return model, tuple(frames[i] for i in tree.anchored)
 
 
-def _joint(pin: Any, link: Link) -> Any:
-    assert link.primitive is not None
-    if link.primitive.kind == "ball":
+def _joint(pin: Any, primitive: Primitive) -> Any:
+    if primitive.kind == "ball":
         return pin.JointModelSpherical()
-    axis = np.array(link.primitive.axis)
-    return pin.JointModelRevoluteUnaligned(axis) if link.primitive.kind == "hinge" else pin.JointModelPrismaticUnaligned(axis)
+    unaligned = pin.JointModelRevoluteUnaligned if primitive.kind == "hinge" else pin.JointModelPrismaticUnaligned
+    return unaligned(np.array(primitive.axis))
 
 
 def _se3(pin: Any, pose: Pose) -> Any:

@@ -50,9 +50,12 @@ def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, .
         chain.append(Primitive(kind="ball", coordinates=q[-4:], velocities=v[-3:]))
     if not is_reversed:
         return tuple(chain)
-    return tuple(
-        replace(primitive, axis=tuple(-x for x in primitive.axis), is_reversed=True) for primitive in reversed(chain)
-    )
+    return tuple(_backwards(primitive) for primitive in reversed(chain))
+
+
+def _backwards(primitive: Primitive) -> Primitive:
+    x, y, z = primitive.axis
+    return replace(primitive, axis=(-x, -y, -z), is_reversed=True)
 
 
 def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str]]:

@@ -41,7 +41,7 @@ class LeastSquares:
         return LeastSquares(matrix=matrix, inverse=inverse, null=np.eye(columns) - V @ np.swapaxes(V, -1, -2))
 
     def solve(self, right: Array) -> Array:
-        """x (N, n) for right sides (N, m), with one step of iterative refinement."""
+        """Unknowns x (N, n) for right sides (N, m), with one step of iterative refinement."""
         x = times(self.inverse, right)
         return x + times(self.inverse, right - times(self.matrix, x))
 

@@ -54,14 +54,14 @@ def checked(tree: RigidTree, motion: Motion) -> Motion:
         problems += [_unknown(part, name, known) for name in given if name not in known]
     problems += [problem for joint in joints for problem in _in_part(motion, joint)]
     problems += [
-        Problem(where=name, what="not given in all of q, v and a", remedy="give the length with its rate and acceleration")
+        Problem(where=name, what="not given in all of q, v and a", remedy="give length, rate and acceleration")
         for name in lengths
         if len({name in given for _, given, _ in parts}) > 1
     ]
     shapes = sorted({x.shape for given in arrays.values() for x in given.values()})
     if len(shapes) != 1 or len(shapes[0]) != 1 or shapes[0][0] == 0:
         problems.append(
-            Problem(where="motion", what=f"arrays of shapes {shapes}", remedy="give one number per sample, (N,), for each")
+            Problem(where="motion", what=f"arrays of shapes {shapes}", remedy="give one number per sample, (N,)")
         )
     problems += [
         Problem(where=f"{part}[{name!r}]", what=f"{np.sum(~np.isfinite(x))} numbers are not finite")

@@ -60,7 +60,7 @@ def rotation_about(axis: Array, angle: Array) -> Array:
 
 
 def skew(vector: Array) -> Array:
-    """Matrix (..., 3, 3) of the cross product: skew(x) y = x × y."""
+    """Cross product matrices (..., 3, 3): S(x) y = x × y."""
     matrix = np.zeros((*vector.shape, 3))
     matrix[..., 2, 1], matrix[..., 0, 2], matrix[..., 1, 0] = np.moveaxis(vector, -1, 0)
     return matrix - np.swapaxes(matrix, -1, -2)

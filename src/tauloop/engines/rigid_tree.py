@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.engines.poses import Array, Pose
 from tauloop.engines.joints import Primitive
+from tauloop.engines.poses import Array, Pose
 from tauloop.errors import EngineError, Problem
 from tauloop.mechanism.model import Inertia, Joint, Mechanism, SlenderPart
 

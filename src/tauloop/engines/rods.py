@@ -34,9 +34,7 @@ class RodShape:
     upper: LinkInertia | None
 
 
-def rod_shape(
-    mechanism: Mechanism, rod: Rod, joints: dict[str, PlacedJoint], reference: dict[str, Pose]
-) -> RodShape:
+def rod_shape(mechanism: Mechanism, rod: Rod, joints: dict[str, PlacedJoint], reference: dict[str, Pose]) -> RodShape:
     """Shape of a rod.
 
     A slender or massless rod does not mind how it turns about itself, so its first hinge is put where the rod stays
@@ -116,9 +114,7 @@ def _hinge_frame(first: Array, along: Array) -> Array:
     return np.column_stack([-first, np.cross(first, z), z])
 
 
-def _clear_frame(
-    rod: Rod, A: Pose, B: Pose, joints: dict[str, PlacedJoint], reference: dict[str, Pose]
-) -> Array:
+def _clear_frame(rod: Rod, A: Pose, B: Pose, joints: dict[str, PlacedJoint], reference: dict[str, Pose]) -> Array:
     """A hinge frame whose first axis the rod stays away from.
 
     Where the start body turns in a revolute joint, the rod keeps its angle to that axis when the body swings: the

@@ -14,7 +14,7 @@ from tauloop.mechanism.model import BASE
 
 def reference_coordinates(joints: Mapping[str, PlacedJoint]) -> dict[str, Array]:
     """Start values (1,) of all joints' coordinates by name; zero, or no turn, where the file has none."""
-    found = {}
+    found: dict[str, Array] = {}
     for placed in joints.values():
         names = placed.joint.coordinate_names
         values = placed.joint.reference or tuple(float(name.endswith(".qw")) for name in names)

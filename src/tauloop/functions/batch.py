@@ -7,27 +7,51 @@ from collections.abc import Sequence
 import casadi as ca
 import numpy as np
 
+#: Samples that one call of a mapped function takes; maps of these widths are made once and put together to any N.
+WIDTHS = (512, 64, 8, 1)
 
-def evaluate_batch(function: ca.Function, arrays: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
-    """Values of a function of column vectors at n samples.
 
-    A C-contiguous array (n, k) is laid out as the (k, n) matrix that CasADi's map wants, so buffers are shared.
+class BatchFunction:
+    """A CasADi function of column vectors, ready for any number of samples.
 
-    Args:
-        function: dense inputs and outputs, each a column vector.
-        arrays: one array (n, k) per input.
-        n: number of samples.
-
-    Returns:
-        One array (n, k) per output.
+    A C-contiguous array (N, k) is laid out as the (k, N) matrix that CasADi's map wants, so buffers are shared.
     """
-    mapped = function.map(n) if n > 1 else function
-    buffer, trigger = mapped.buffer()
-    inputs = [np.ascontiguousarray(array, dtype=float) for array in arrays]
-    for i, array in enumerate(inputs):
-        buffer.set_arg(i, memoryview(array.reshape(-1)))  # type: ignore[call-arg]
-    outputs = [np.zeros((n, function.numel_out(i))) for i in range(function.n_out())]
-    for i, array in enumerate(outputs):
-        buffer.set_res(i, memoryview(array.reshape(-1)))  # type: ignore[call-arg]
-    trigger()
-    return outputs
+
+    __slots__ = ("_maps", "function")
+
+    def __init__(self, function: ca.Function) -> None:
+        """Keep the function; its inputs and outputs must be dense columns."""
+        self.function = function
+        self._maps: dict[int, ca.Function] = {1: function}
+
+    def __call__(self, arrays: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
+        """Values at n samples: one array (n, k) per input, one per output."""
+        inputs = [np.ascontiguousarray(array, dtype=float) for array in arrays]
+        outputs = [np.zeros((n, self.function.numel_out(i))) for i in range(self.function.n_out())]
+        first = 0
+        for width in WIDTHS:
+            if n - first < width:
+                continue
+            buffer, trigger = self._map(width).buffer()
+            while n - first >= width:
+                for i, array in enumerate(inputs):
+                    buffer.set_arg(i, _window(array, first, width))  # type: ignore[call-arg]
+                for i, array in enumerate(outputs):
+                    buffer.set_res(i, _window(array, first, width))  # type: ignore[call-arg]
+                trigger()
+                first += width
+        return outputs
+
+    def _map(self, width: int) -> ca.Function:
+        if width not in self._maps:
+            self._maps[width] = self.function.map(width)
+        return self._maps[width]
+
+    @property
+    def instructions(self) -> int:
+        """Number of instructions of the function."""
+        return int(self.function.n_instructions())
+
+
+def _window(array: np.ndarray, first: int, width: int) -> memoryview:
+    return memoryview(array[first : first + width].reshape(-1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
+from tauloop.functions.batch import BatchFunction
 from tauloop.functions.program import ClosedForm, Evaluate, LinearSolve, Newton, Program, Step
 from tauloop.functions.sorting import blocks
 
@@ -47,7 +48,7 @@ class ProgramBuilder:
         function = ca.Function(
             self._fresh(self._name), [self._symbols[name] for name in needed], shared, {"allow_free": False}
         )
-        self._steps.append(Evaluate(function=function, inputs=tuple(needed), outputs=tuple(names)))
+        self._steps.append(Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names)))
 
     def record(self, step: ClosedForm, extremes: ca.SX) -> None:
         """Keep the evidence of a block that was solved in closed form."""
@@ -74,7 +75,7 @@ class ProgramBuilder:
         function = ca.Function(self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs)
         self._steps.append(
             Newton(
-                function=function,
+                function=BatchFunction(function),
                 inputs=tuple(needed),
                 start=start_name,
                 solution=solution,

@@ -14,7 +14,7 @@ from tauloop.equations.newton_euler import transmission
 from tauloop.equations.topology import Topology, topology
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
-from tauloop.functions.batch import evaluate_batch
+from tauloop.functions.batch import BatchFunction
 from tauloop.mechanism.model import Mechanism
 
 
@@ -39,8 +39,8 @@ class Loops:
     names: tuple[str, ...]
     elements: tuple[str, ...]
     is_length: np.ndarray
-    function: ca.Function
-    acceleration: ca.Function
+    function: BatchFunction
+    acceleration: BatchFunction
     transmission: np.ndarray
     length: float
 
@@ -49,14 +49,14 @@ class Loops:
         n, c = len(q), len(self.names)
         if c == 0:
             return np.zeros((n, 0)), np.zeros((n, 0, self.topology.n_v))
-        phi, K = evaluate_batch(self.function, [q], n)
+        phi, K = self.function([q], n)
         return phi, K.reshape(n, self.topology.n_v, c).transpose(0, 2, 1)
 
     def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Loop bias k (N, c): accelerations must satisfy K a = k."""
         if not self.names:
             return np.zeros((len(q), 0))
-        return evaluate_batch(self.acceleration, [q, v], len(q))[0]
+        return self.acceleration([q, v], len(q))[0]
 
     @property
     def row_scale(self) -> np.ndarray:
@@ -93,8 +93,8 @@ def loops(mechanism: Mechanism) -> Loops:
         names=tuple(row.name for row in rows),
         elements=tuple(row.element for row in rows),
         is_length=np.array([row.is_length for row in rows], dtype=bool),
-        function=ca.Function("closure", [q], [ca.densify(phi), ca.densify(ca.vec(K))]),
-        acceleration=ca.Function("bias", [q, v], [ca.densify(-acceleration)]),
+        function=BatchFunction(ca.Function("closure", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
+        acceleration=BatchFunction(ca.Function("bias", [q, v], [ca.densify(-acceleration)])),
         transmission=np.array(ca.DM(transmission(mechanism, shape, values)).full()),
         length=characteristic_length(mechanism),
     )

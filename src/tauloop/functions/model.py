@@ -342,7 +342,7 @@ class MotionFunctions:
         outputs, evidence = self._run(f"regressor_{output}", inputs, n)
         evidence.require(self._model.assembly, f"{self.entry.name} motion")
         n_pi = len(self._model.parameters)
-        Y = outputs["regressor"].reshape(n, n_pi, -1).transpose(0, 2, 1)
+        Y = outputs["regressor"].reshape(n, -1, n_pi)
         return np.asarray(Y[0] if single else Y)
 
     def embedding(self, position: object, *, start: object | None = None) -> np.ndarray:
@@ -385,13 +385,15 @@ class MotionFunctions:
         if n <= CHUNK:
             outputs, evidence = program.run(inputs, n)
             return outputs, health(evidence)
+        joined: dict[str, np.ndarray] = {}
         parts = []
         for first in range(0, n, CHUNK):
             chunk = {key: np.ascontiguousarray(array[first : first + CHUNK]) for key, array in inputs.items()}
             outputs, evidence = program.run(chunk, min(CHUNK, n - first))
-            parts.append((outputs, health(evidence)))
-        joined = {key: np.concatenate([outputs[key] for outputs, _ in parts]) for key in parts[0][0]}
-        return joined, _joined([part for _, part in parts])
+            parts.append(health(evidence))
+            for key, array in outputs.items():
+                joined.setdefault(key, np.empty((n, array.shape[1])))[first : first + CHUNK] = array
+        return joined, _joined(parts)
 
     def _state(self, outputs: dict[str, np.ndarray], found: Health) -> State:
         shape = self._model.topology

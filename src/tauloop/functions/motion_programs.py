@@ -160,7 +160,7 @@ def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
 
 
 def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
-    """Program of the regressor Y, stored by columns: forces = Y pi.
+    """Program of the regressor Y, stored by rows: forces = Y pi.
 
     Args:
         machine: the machine.
@@ -182,13 +182,13 @@ def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
     Y_tree = ca.jacobian(tau[moving], pi)
     if not machine.assembly.rows and output == "joints":
         Y = Y_tree[[moving.index(i) for i in machine.assembly.driven], :]
-        return state.builder.finish({"regressor": ca.vec(Y)})
+        return state.builder.finish({"regressor": ca.vec(Y.T)})
     unit = ca.vertcat(ca.SX(ca.DM.eye(n_u)), ca.SX(len(moving) - n_u, n_u))
     projection = state.builder.solve(_force_map(state).T, unit, "actuator forces").T
     if output == "joints":
         S = transmission(state.mechanism, state.shape, state.values).T
         projection = S[list(machine.assembly.driven), :] @ projection
-    return state.builder.finish({"regressor": ca.vec(projection @ Y_tree)})
+    return state.builder.finish({"regressor": ca.vec((projection @ Y_tree).T)})
 
 
 def _moving(assembly: Assembly) -> list[int]:

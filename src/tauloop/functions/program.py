@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import casadi as ca
 import numpy as np
 
-from tauloop.functions.batch import evaluate_batch
+from tauloop.functions.batch import BatchFunction
 
 #: Newton stops when no unknown moves by more than this (m, rad or pure numbers) in a step ...
 NEWTON_STEP = 1e-12
@@ -25,19 +24,19 @@ NEWTON_LONGEST_STEP = 0.5
 class Evaluate:
     """Straight-line code: outputs = function(inputs)."""
 
-    function: ca.Function
+    function: BatchFunction
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
     def run(self, values: dict[str, np.ndarray], n: int, evidence: Evidence) -> None:
         """Compute the outputs for n samples."""
-        results = evaluate_batch(self.function, [values[name] for name in self.inputs], n)
+        results = self.function([values[name] for name in self.inputs], n)
         values.update(zip(self.outputs, results, strict=True))
 
     @property
     def operations(self) -> int:
         """Number of instructions of the straight-line code."""
-        return int(self.function.n_instructions())
+        return self.function.instructions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +106,7 @@ class Newton:
         unknowns: names of the coordinates it finds.
     """
 
-    function: ca.Function
+    function: BatchFunction
     inputs: tuple[str, ...]
     start: str
     solution: str
@@ -123,7 +122,7 @@ class Newton:
         counts = np.zeros(n, dtype=int)
         residual = np.full((n, self.size), np.inf)
         for _ in range(NEWTON_ITERATIONS):
-            phi, jacobian = evaluate_batch(self.function, [x[active], *(k[active] for k in known)], len(active))
+            phi, jacobian = self.function([x[active], *(k[active] for k in known)], len(active))
             residual[active] = phi
             J = jacobian.reshape(-1, self.size, self.size).transpose(0, 2, 1)
             with np.errstate(all="ignore"):
@@ -136,7 +135,7 @@ class Newton:
             active = active[usable & (length > NEWTON_STEP)]
             if not len(active):
                 break
-        final, _ = evaluate_batch(self.function, [x, *known], n)
+        final, _ = self.function([x, *known], n)
         evidence.newton.append((self, np.where(np.isfinite(final), final, np.inf), counts))
         values[self.solution] = x
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.elements import PLATFORM_JOINT
 from tauloop.mechanism.model import BASE, Actuator, Joint
 
 
@@ -13,10 +14,11 @@ def check_connection(bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | 
 
     Args:
         bodies: where each body stands.
-        joints: the joints; one that could not be read (None) leaves the matter open.
+        joints: the joints; one that could not be read (None, or the platform's missing) leaves the matter open.
         platform: where the platform stands.
     """
-    if any(joint is None for joint in joints.values()):
+    has_motion = platform is not None and platform.has("motion")
+    if any(joint is None for joint in joints.values()) or (has_motion and PLATFORM_JOINT not in joints):
         return
     reached = {BASE}
     waiting = [joint for joint in joints.values() if joint is not None]
@@ -29,8 +31,7 @@ def check_connection(bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | 
     platform_body = platform.word("body") if platform is not None else None
     for name, cursor in bodies.items():
         if name not in reached:
-            is_platform = name == platform_body and platform is not None and not platform.has("motion")
-            remedy = "add platform.motion, or a joint" if is_platform else "give it a joint (a rod is none)"
+            remedy = "add platform.motion, or a joint" if name == platform_body and not has_motion else "give it a joint (a rod is none)"
             cursor.problem(f"no chain of joints leads from {BASE} to {name}", remedy)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tauloop.errors import DescriptionError, Problem
-from tauloop.mechanism.grammar import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
+from tauloop.mechanism.kinds import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
 from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, Sequence
 
 #: More problems than this are counted, not told.
@@ -20,10 +20,10 @@ class Collector:
     file: str
     _problems: dict[tuple[str, str, int | None], Problem] = field(default_factory=dict)
 
-    def add(self, where: str, line: int | None, what: str, remedy: str) -> None:
-        """Note a problem; the same one found in several legs counts once."""
+    def add(self, where: str, line: int | None, what: str, remedy: str, prefix: str = "") -> None:
+        """Note a problem; the same one found in several legs, whose names differ by their prefix, counts once."""
         problem = Problem(where=where, what=what, remedy=remedy, file=self.file, line=line)
-        self._problems.setdefault((where, what, line), problem)
+        self._problems.setdefault((where, what.replace(prefix, "") if prefix else what, line), problem)
 
     @property
     def is_full(self) -> bool:
@@ -79,7 +79,7 @@ class Cursor:
         """Note a problem here, or at a key of this mapping."""
         child = self.get(key) if key else None
         where = f"{self.where}.{key}" if key and self.where else key or self.where
-        self.collector.add(where, child.line if child else self.line, what, remedy)
+        self.collector.add(where, child.line if child else self.line, what, remedy, self.prefix)
 
     def get(self, key: str) -> Cursor | None:
         """What stands behind a key of a shape; None if nothing does, or nothing of the right form."""

@@ -105,6 +105,8 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
         ratio = values.quantity(ratio_place) if ratio_place is not None else None
         if coordinate is None or (ratio is None and ratio_place is not None):
             continue
+        if coordinate in dict(drives):
+            place.problem(f"{word} is driven twice by this actuator", "name each coordinate once")
         turns = _motor_turns(coordinates.is_angular(coordinate), ratio.dimension if ratio else ANGLE / ANGLE)
         if turns is None:
             (ratio_place or place).problem(

@@ -1,129 +1,29 @@
 """The grammar of machine files, once: the reader, the checks, the JSON Schema and the reference page come from here.
 
-A `Kind` says what may stand somewhere; a `Shape` is a mapping with named fields. Conditions between fields (a rod is
-either fixed or telescopic) are kept by the reader and told in the docs of the fields.
+Conditions between fields (a rod is either fixed or telescopic) are kept by the reader and told in the docs of fields.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tauloop.mechanism import units
+from tauloop.mechanism.kinds import (
+    Choice,
+    Either,
+    Field,
+    Kind,
+    ListOf,
+    MapOf,
+    Name,
+    Reference,
+    Shape,
+    Text,
+    Value,
+    Whole,
+)
 from tauloop.mechanism.model import JOINT_KINDS, STATUSES
-from tauloop.mechanism.units import Dimension
 
 #: First line of every machine file.
 FORMAT = "tauloop-machine/1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
-    """A physical value: number, literal with unit, expression, or a mapping `QUALIFIED`.
-
-    Attributes:
-        linear: its dimension; None where any will do.
-        angular: its dimension where it belongs to a turning freedom, if different.
-        group: parameter group that its leaves belong to; empty for a value that only steers a computation and is
-            read as a plain number.
-        sign: "positive", "not negative", "not zero" or empty.
-    """
-
-    linear: Dimension | None
-    angular: Dimension | None = None
-    group: str = ""
-    sign: str = ""
-
-    def dimension(self, is_angular: bool) -> Dimension | None:
-        """What is asked for, on a turning or a sliding freedom."""
-        return self.angular if is_angular and self.angular is not None else self.linear
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """Free text."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Name:
-    """A new name: letters, digits and underscores, a letter first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
-    """The name of something defined elsewhere; it may hold dots."""
-
-    to: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """One of a few words."""
-
-    options: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
-    """A whole number in a range."""
-
-    least: int
-    most: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOf:
-    """A list, of a certain length if one is given; not empty."""
-
-    item: Kind
-    length: int | None = None
-    may_be_empty: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapOf:
-    """A mapping from names to things of one kind; `key` says what the names are."""
-
-    item: Kind
-    key: str = "name"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """One key of a shape."""
-
-    name: str
-    kind: Kind
-    doc: str
-    required: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """A mapping with named fields.
-
-    Attributes:
-        name: its name in the schema and on the reference page.
-        doc: what it describes.
-        fields: its keys.
-    """
-
-    name: str
-    doc: str
-    fields: tuple[Field, ...]
-
-    def field(self, name: str) -> Field | None:
-        """The field of that name."""
-        return next((field for field in self.fields if field.name == name), None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Either:
-    """Alternatives, told apart by what stands there: text, a list, or a mapping."""
-
-    kinds: tuple[Kind, ...]
-
-
-Kind = Value | Text | Name | Reference | Choice | Whole | ListOf | MapOf | Shape | Either
 
 
 def _field(name: str, kind: Kind, doc: str, required: bool = False) -> Field:

@@ -10,6 +10,7 @@ from tauloop.mechanism.model import JOINT_KINDS, AxisName, Freedom, Friction, Jo
 from tauloop.mechanism.placements import Placements, constant_turns, with_turns
 from tauloop.mechanism.rotation import quaternion, turns_to_axes, turns_to_axis
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.mechanism.units import ANGLE, LENGTH, shown
 from tauloop.mechanism.values import Values
 from tauloop.mechanism.yaml_nodes import Mapping
 
@@ -137,7 +138,7 @@ def read_reference(cursor: Cursor | None, kind: str, values: Values) -> tuple[fl
     keys = REFERENCE_KEYS.get(kind, ())
     if not isinstance(cursor.node, Mapping):
         cursor.problem(
-            f"a {kind} joint has {len(coordinates) or 'no'} coordinates", f"write a mapping with {listing(keys)}"
+            f"a {kind} joint has {len(coordinates) or 'no'} coordinates", f"write a mapping with {listing(keys)}" if keys else "remove it"
         )
         return None
     is_known = True
@@ -255,9 +256,9 @@ def read_limits(cursor: Cursor | None, values: Values, is_angular: bool, start: 
     if cursor is None or ends is None:
         return -math.inf, math.inf
     if start is not None and not ends[0] <= start <= ends[1]:
-        unit = "rad" if is_angular else "m"
+        lower, upper, value = (shown(number, ANGLE if is_angular else LENGTH) for number in (*ends, start))
         cursor.problem(
-            f"the limits {ends[0]:.6g} to {ends[1]:.6g} {unit} leave out the start value {start:.6g} {unit}",
+            f"the limits {lower} to {upper} leave out the start value {value}",
             "widen the limits or correct the reference",
         )
     return ends

@@ -29,7 +29,8 @@ def machine_path(name: str) -> Path:
         problem = Problem(
             where=name,
             what="no machine of this name comes with Tauloop",
-            remedy=suggestion(name, shipped_machines()) or f"there are {', '.join(shipped_machines())}",
+            remedy=(suggestion(name, shipped_machines()) or f"there are {', '.join(shipped_machines())}")
+            + f"; a file of this name is written ./{name}",
         )
         raise DescriptionError(problem)
     return _SHIPPED / f"{name}.yaml"
@@ -44,7 +45,7 @@ def load(name_or_path: str | Path) -> Mechanism:
     Raises:
         DescriptionError: there is no such machine or file, or the file is wrong; all problems at once.
     """
-    if isinstance(name_or_path, str) and re.fullmatch(r"\w+", name_or_path) and not Path(name_or_path).is_file():
+    if isinstance(name_or_path, str) and re.fullmatch(r"\w+", name_or_path):
         path = machine_path(name_or_path)
         return read_machine(read_text(path), path.name)
     path = Path(name_or_path)

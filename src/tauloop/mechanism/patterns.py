@@ -40,8 +40,8 @@ class Scope:
         yield from self.elements("parameters")
         for full, values in self.elements("each"):
             items = values.items()
-            if self.number <= len(items):
-                yield full, replace(items[self.number - 1], leaf=full)
+            if items:  # a list that is too short is noted once, in `scopes`
+                yield full, replace(items[min(self.number, len(items)) - 1], leaf=full)
 
 
 def scopes(machine: Cursor) -> list[Scope]:
@@ -112,6 +112,11 @@ class Names:
 
 def note_unknown(cursor: Cursor, word: str, wanted: str, known: Iterable[str]) -> None:
     """Note that a name refers to nothing, and what it may have meant."""
-    visible = [name.removeprefix(cursor.prefix) for name in known]
-    hint = "" if cursor.collector.is_full else suggestion(word, visible)
+    hint = "" if cursor.collector.is_full else nearest(word, known, cursor.prefix)
     cursor.problem(f"there is no {wanted} named {word}", hint or f"define it, or name a {wanted} that is there")
+
+
+def nearest(word: str, known: Iterable[str], prefix: str) -> str:
+    """What an unknown name may have meant: names of the same leg and of the top come before those of other legs."""
+    visible = [name.removeprefix(prefix) for name in known]
+    return suggestion(word, [name for name in visible if "." not in name]) or suggestion(word, visible)

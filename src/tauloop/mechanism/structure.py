@@ -6,20 +6,8 @@ import re
 
 from tauloop.mechanism.cursor import Cursor, accepts, chosen
 from tauloop.mechanism.expression import FUNCTIONS
-from tauloop.mechanism.grammar import (
-    QUALIFIED,
-    Choice,
-    Either,
-    Kind,
-    ListOf,
-    MapOf,
-    Name,
-    Reference,
-    Shape,
-    Text,
-    Value,
-    Whole,
-)
+from tauloop.mechanism.grammar import QUALIFIED
+from tauloop.mechanism.kinds import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.parser import CONSTANTS
 from tauloop.mechanism.suggestions import listing, suggestion

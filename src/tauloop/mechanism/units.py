@@ -115,6 +115,12 @@ def named(dimension: Dimension) -> str:
     return f"{noun} ({unit})" if unit else noun
 
 
+def shown(value: float, dimension: Dimension) -> str:
+    """A number with its unit, for a message; angles in degrees."""
+    number, unit = (math.degrees(value), "deg") if dimension == ANGLE else (value, str(dimension))
+    return f"{number:.6g} {unit}".strip()
+
+
 def _product(dimension: Dimension) -> str:
     exponents = [(f.name, getattr(dimension, f.name)) for f in fields(dimension)]
     symbols = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.expression import Constant, Expression, Leaf, evaluate, leaves
-from tauloop.mechanism.grammar import Value
+from tauloop.mechanism.kinds import Value
 from tauloop.mechanism.model import GROUPS, Parameter, ParameterTable
 from tauloop.mechanism.parser import (
     NUMBER,
@@ -54,7 +54,6 @@ class Definition:
 
     name: str
     cursor: Cursor
-    counter: int | None
     content: Literal | Syntax | None
 
 
@@ -80,8 +79,7 @@ class Values:
 
     def define(self, name: str, cursor: Cursor) -> None:
         """Take up a named parameter by its complete name; `work_out` gives all of them their values."""
-        counter = self._counters.get(cursor.prefix)
-        self._definitions[name] = Definition(name, cursor, counter, self._content(cursor))
+        self._definitions[name] = Definition(name, cursor, self._content(cursor))
 
     def count(self, prefix: str, number: int) -> None:
         """Let `i` be a number wherever names have this prefix."""
@@ -197,11 +195,6 @@ class Values:
             return next((candidate for candidate in GROUPS if candidate in used), GROUPS[0])
 
         return ParameterTable(tuple(replace(p, group=group(p.name)) for p in self._leaves.values()))
-
-    @property
-    def names(self) -> Iterable[str]:
-        """Complete names of all named parameters."""
-        return self._definitions
 
     # Parts
 

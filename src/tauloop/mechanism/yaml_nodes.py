@@ -165,7 +165,7 @@ class _Reader:
         self._next()  # end of the document
         event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
-            line = event.start_mark.line + 1
+            line = _line(event)
             raise self._refuse(
                 line, "a second document starts here (---)", "put each description into a file of its own"
             )
@@ -176,22 +176,19 @@ class _Reader:
         return node
 
     def _node(self, event: yaml.Event, depth: int, where: str) -> Node:
-        line = event.start_mark.line + 1
+        line = _line(event)
         if isinstance(event, yaml.AliasEvent):
             raise self._refuse(
                 line, f"the alias *{event.anchor} is not allowed", "write the value out, or name a parameter", where
             )
+        if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+            raise AssertionError(f"a node cannot start with {event}")
         if event.anchor is not None:
-            raise self._refuse(
-                line,
-                f"the anchor &{event.anchor} is not allowed",
-                "remove it; a parameter can be named and used often",
-                where,
-            )
+            what, remedy = f"the anchor &{event.anchor} is not allowed", "remove it; a parameter serves many places"
+            raise self._refuse(line, what, remedy, where)
         if event.tag is not None:
-            raise self._refuse(
-                line, f"the tag {event.tag} is not allowed", "remove it: values are text and numbers", where
-            )
+            what, remedy = f"the tag {event.tag} is not allowed", "remove it: values are text and numbers"
+            raise self._refuse(line, what, remedy, where)
         if isinstance(event, yaml.ScalarEvent):
             return Scalar(event.value, line, event.style is not None)
         if depth >= MAX_DEPTH:
@@ -206,7 +203,7 @@ class _Reader:
     def _mapping(self, line: int, depth: int, where: str) -> Mapping:
         entries: dict[str, Entry] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            key_line = event.start_mark.line + 1
+            key_line = _line(event)
             key = self._node(event, depth + 1, where)
             if not isinstance(key, Scalar):
                 raise self._refuse(
@@ -224,3 +221,8 @@ class _Reader:
             else:
                 entries[key.text] = Entry(key.text, key_line, value)
         return Mapping(tuple(entries.values()), line)
+
+
+def _line(event: yaml.Event) -> int:
+    """Line of an event, counted from one."""
+    return int(event.start_mark.line) + 1 if event.start_mark is not None else 0

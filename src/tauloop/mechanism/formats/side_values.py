@@ -30,13 +30,17 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A literal: its value in SI, its unit as written, its bounds in SI, and its origin."""
+    """A literal: its value in SI, its unit as written, its bounds in SI, and its origin.
+
+    `is_mapping` tells whether it was written as ``{value: ...}``.
+    """
 
     value: float
     unit: Unit
     lower: float
     upper: float
     origin: Origin
+    is_mapping: bool
 
 
 class SideValues:
@@ -108,7 +112,8 @@ class SideValues:
             The literal; None when it is wrong.
         """
         lower, upper = -math.inf, math.inf
-        if isinstance(node, yaml_nodes.Mapping):
+        is_mapping = isinstance(node, yaml_nodes.Mapping)
+        if is_mapping:
             found, _ = self.fields(node, where, _VALUE_KEYS, origin)
             origin = self._origin_of(found, where, origin)
             if "value" not in found:
@@ -123,7 +128,7 @@ class SideValues:
         value, unit = literal
         if not lower <= value <= upper:
             self.problem(node, where, f"{value:g} is outside its bounds, {lower:g} to {upper:g}", "correct one of them")
-        return Quantity(value=value, unit=unit, lower=lower, upper=upper, origin=origin)
+        return Quantity(value=value, unit=unit, lower=lower, upper=upper, origin=origin, is_mapping=is_mapping)
 
     def leaf(self, name: str, quantity: Quantity, group: str) -> Expression:
         """A leaf parameter, zero or not."""
@@ -143,8 +148,8 @@ class SideValues:
         return Leaf(name)
 
     def structural(self, name: str, quantity: Quantity, group: str) -> Expression:
-        """A leaf parameter, or the constant zero: an exact zero of geometry or gravity is part of the structure."""
-        return self.leaf(name, quantity, group) if quantity.value != 0.0 else ZERO
+        """A leaf parameter; an exact zero is part of the structure, unless it is written as ``{value: 0}``."""
+        return self.leaf(name, quantity, group) if quantity.value != 0.0 or quantity.is_mapping else ZERO
 
     def _literal(self, node: yaml_nodes.Node, where: str, allowed: Sequence[Dimension]) -> tuple[float, Unit] | None:
         text = self.text(node, where)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, add, multiply, negate, subtract
+from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, add, multiply, negate
 from tauloop.mechanism.formats.urdf_tree import LinkInertia, Triple, UrdfJoint
+from tauloop.mechanism.inertias import about_origin
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -16,14 +17,19 @@ from tauloop.mechanism.model import (
     Body,
     Freedom,
     Friction,
-    Inertia,
     Joint,
     Parameter,
     Placement,
     Turn,
 )
+from tauloop.mechanism.rotation import turns_to_axis
 
-_LETTERS: dict[Triple, AxisName] = {(1.0, 0.0, 0.0): "x", (0.0, 1.0, 0.0): "y", (0.0, 0.0, 1.0): "z"}
+#: A turn after which z points where the axis of a letter did: a planar joint moves across z.
+_LETTER_TO_Z: dict[AxisName, tuple[Turn, ...]] = {
+    "x": (Turn("y", Constant(math.pi / 2)),),
+    "y": (Turn("x", Constant(-math.pi / 2)),),
+    "z": (),
+}
 #: R = Rz(yaw) Ry(pitch) Rx(roll), written as successive turns.
 _ROLL_PITCH_YAW: tuple[tuple[int, AxisName], ...] = ((2, "z"), (1, "y"), (0, "x"))
 #: Entries of an inertia in the order of `Inertia`.
@@ -70,22 +76,13 @@ def make_body(name: str, inertial: LinkInertia | None, leaves: Leaves) -> Body:
     """A body with ten inertial leaves (zero or not: all may be identified), or a massless one."""
     if inertial is None:
         return Body(name=name)
-    m = leaves.leaf(f"{name}.mass", inertial.mass, "kg", "inertia", lower=0.0)
-    c = [leaves.leaf(f"{name}.center[{k}]", inertial.center[k], "m", "inertia") for k in range(3)]
-    moments = {
-        (i, j): leaves.leaf(f"{name}.inertia.{'xyz'[i]}{'xyz'[j]}", float(inertial.inertia[i, j]), "kg m^2", "inertia")
+    mass = leaves.leaf(f"{name}.mass", inertial.mass, "kg", "inertia", lower=0.0)
+    x, y, z = (leaves.leaf(f"{name}.center[{k}]", inertial.center[k], "m", "inertia") for k in range(3))
+    xx, xy, yy, xz, yz, zz = (
+        leaves.leaf(f"{name}.inertia.{'xyz'[i]}{'xyz'[j]}", float(inertial.inertia[i, j]), "kg m^2", "inertia")
         for i, j in _MOMENTS
-    }
-    first = (multiply(m, c[0]), multiply(m, c[1]), multiply(m, c[2]))
-    xx, xy, yy, xz, yz, zz = (_about_origin(m, c, moment, i, j) for (i, j), moment in moments.items())
-    return Body(name=name, inertia=Inertia(mass=m, first_moment=first, second_moment=(xx, xy, yy, xz, yz, zz)))
-
-
-def _about_origin(m: Leaf, c: list[Leaf], moment: Leaf, i: int, j: int) -> Expression:
-    """Parallel axis theorem, I_O = I_C + m (c.c 1 - c c^T), entry (i, j)."""
-    if i != j:
-        return subtract(moment, multiply(m, c[i], c[j]))
-    return add(moment, multiply(m, add(*(multiply(x, x) for k, x in enumerate(c) if k != i))))
+    )
+    return Body(name=name, inertia=about_origin(mass, (x, y, z), (xx, xy, yy, xz, yz, zz)))
 
 
 def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -> Joint:
@@ -93,12 +90,12 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
     parent, child = _placements(joint, root, leaves)
     axes: tuple[AxisName, ...] = ()
     if joint.kind in ("revolute", "prismatic", "planar"):
-        letter = _LETTERS.get(joint.axis)
-        if letter is None or (joint.kind == "planar" and letter != "z"):
-            turns = _turns_to(joint.axis)
-            parent, child, letter = _turned(parent, turns), _turned(child, turns), "z"
-        if joint.kind != "planar":
+        letter, turns = turns_to_axis(joint.axis)
+        if joint.kind == "planar":
+            turns += _LETTER_TO_Z[letter]
+        else:
             axes = (letter,)
+        parent, child = _turned(parent, turns), _turned(child, turns)
     if extra.offset != ZERO:
         if joint.kind == "revolute":
             parent = _turned(parent, (Turn(axes[0], extra.offset),))
@@ -124,13 +121,6 @@ def _placements(joint: UrdfJoint, root: str, leaves: Leaves) -> tuple[Placement,
     turns = tuple(Turn(letter, angle) for letter, angle in angles if angle != ZERO)
     body = BASE if joint.parent == root else joint.parent
     return Placement(body=body, position=(x, y, z), turns=turns), Placement(body=joint.child)
-
-
-def _turns_to(axis: Triple) -> tuple[Turn, ...]:
-    """Constant turns after which z points along a unit vector: about z by its azimuth, about y by its polar angle."""
-    x, y, z = axis
-    angles: tuple[tuple[AxisName, float], ...] = (("z", math.atan2(y, x)), ("y", math.atan2(math.hypot(x, y), z)))
-    return tuple(Turn(letter, Constant(angle)) for letter, angle in angles if angle != 0.0)
 
 
 def _turned(placement: Placement, turns: tuple[Turn, ...]) -> Placement:

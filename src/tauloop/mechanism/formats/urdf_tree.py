@@ -14,6 +14,7 @@ import numpy as np
 from tauloop.errors import DescriptionError
 from tauloop.mechanism.formats.xml_nodes import XmlNode, XmlReader, read_xml
 from tauloop.mechanism.model import BASE
+from tauloop.mechanism.rotation import rotation_matrix
 from tauloop.mechanism.suggestions import suggestion
 
 #: URDF joint types and what they are here.
@@ -101,14 +102,8 @@ class UrdfTree:
 
 def rotation(rpy: Triple) -> np.ndarray:
     """R = Rz(yaw) Ry(pitch) Rx(roll): URDF's angles are about fixed axes x, y, z, in this order."""
-    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
-    R = np.array(
-        [
-            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-            [-sp, cp * sr, cp * cr],
-        ]
-    )
+    roll, pitch, yaw = rpy
+    R = rotation_matrix([("z", yaw), ("y", pitch), ("x", roll)])
     return np.where(np.abs(R) < _ROUNDING, 0.0, R)
 
 
