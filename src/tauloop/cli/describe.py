@@ -24,7 +24,8 @@ def machines(as_json: JsonOption = False) -> None:
         print_json({"machines": [{"name": name, **_counts(machine)} for name, machine in found]})
         return
     rows = table("Shipped machines", "name", "bodies", "joints", "rods", "motors", "what it is", numeric=(1, 2, 3, 4))
-    rows.columns[-1].no_wrap, rows.columns[-1].overflow = True, "ellipsis"
+    for column in rows.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
     for name, machine in found:
         counts = _counts(machine)
         rows.add_row(

@@ -22,13 +22,15 @@ from tauloop.functions.motion_programs import (
 )
 from tauloop.functions.ports import Port, checked
 from tauloop.functions.position import SolvedBlock
-from tauloop.functions.program import Program
+from tauloop.functions.program import NEWTON_STEP, Program
 from tauloop.functions.state import Forces, Health, State, health
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 
 #: Steps of the straight line in actuator space along which forward kinematics follows the reference pose.
 CONTINUATION_STEPS = 12
+#: Newton's tolerance before the last of these steps (m, rad): good enough to start the next one from.
+ON_THE_WAY = 1e-3
 #: Samples evaluated at once; bounds the memory of intermediate values.
 CHUNK = 8192
 
@@ -238,9 +240,11 @@ class MotionFunctions:
         state.health.require(self._model.assembly, f"{self.entry.name} motion")
         return _single(state) if single else state
 
-    def _kinematics(self, given: dict[str, object], start: object | None, theta: object | None) -> tuple[State, bool]:
+    def _kinematics(
+        self, given: dict[str, object], start: object | None, theta: object | None, tolerance: float = NEWTON_STEP
+    ) -> tuple[State, bool]:
         inputs, single, n = self._inputs(given, start, theta)
-        outputs, evidence = self._run(f"kinematics_{len(given) - 1}", inputs, n)
+        outputs, evidence = self._run(f"kinematics_{len(given) - 1}", inputs, n, tolerance)
         return self._state(outputs, evidence), single
 
     def evaluate(
@@ -260,7 +264,8 @@ class MotionFunctions:
         origin = self._given_position(q)
         current = np.broadcast_to(q, (len(target), len(q)))
         for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
-            on_the_way, _ = self._kinematics({"position": origin + fraction * (target - origin)}, current, None)
+            waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
+            on_the_way, _ = self._kinematics(waypoint, current, None, ON_THE_WAY)
             current = on_the_way.q
         state, _ = self._kinematics({"position": target}, current, None)
         state.health.require(self._model.assembly, f"{self.entry.name} position")
@@ -379,17 +384,19 @@ class MotionFunctions:
         inputs.setdefault("theta", np.broadcast_to(nominal_theta, (n, len(machine.free))))
         return inputs, single, n
 
-    def _run(self, name: str, inputs: dict[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], Health]:
+    def _run(
+        self, name: str, inputs: dict[str, np.ndarray], n: int, tolerance: float = NEWTON_STEP
+    ) -> tuple[dict[str, np.ndarray], Health]:
         """Run a program in chunks of samples, so that intermediate values stay small."""
         program = self.program(name)
         if n <= CHUNK:
-            outputs, evidence = program.run(inputs, n)
+            outputs, evidence = program.run(inputs, n, tolerance)
             return outputs, health(evidence)
         joined: dict[str, np.ndarray] = {}
         parts = []
         for first in range(0, n, CHUNK):
             chunk = {key: np.ascontiguousarray(array[first : first + CHUNK]) for key, array in inputs.items()}
-            outputs, evidence = program.run(chunk, min(CHUNK, n - first))
+            outputs, evidence = program.run(chunk, min(CHUNK, n - first), tolerance)
             parts.append(health(evidence))
             for key, array in outputs.items():
                 joined.setdefault(key, np.empty((n, array.shape[1])))[first : first + CHUNK] = array

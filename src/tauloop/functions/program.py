@@ -13,9 +13,10 @@ import numpy as np
 
 from tauloop.functions.batch import BatchFunction
 
-#: Newton stops when no unknown moves by more than this (m, rad or pure numbers) in a step ...
-NEWTON_STEP = 1e-12
-#: ... and gives up after this many steps; none is longer than the next figure.
+#: Newton stops when no unknown moves by more than this (m, rad or pure numbers) in a step; since it converges
+#: quadratically, what is left then is rounding.
+NEWTON_STEP = 1e-9
+#: It gives up after this many steps; none is longer than the next figure.
 NEWTON_ITERATIONS = 60
 NEWTON_LONGEST_STEP = 0.5
 
@@ -132,7 +133,7 @@ class Newton:
             usable = np.isfinite(step).all(axis=1)
             x[active[usable]] += step[usable]
             counts[active] += 1
-            active = active[usable & (length > NEWTON_STEP)]
+            active = active[usable & (length > evidence.tolerance)]
             if not len(active):
                 break
         final, _ = self.function([x, *known], n)
@@ -178,11 +179,13 @@ class Evidence:
 
     Attributes:
         condition: worst condition number of the linear blocks per sample (N,).
+        tolerance: Newton's method stops when no unknown moves by more than this in a step.
         gaps: per element, by how much a loop solved in closed form misses (m): positive too far, negative too near.
         newton: (step, residuals (N, size), iterations (N,)) of every Newton block.
     """
 
     condition: np.ndarray
+    tolerance: float = NEWTON_STEP
     gaps: dict[str, np.ndarray] = field(default_factory=dict)
     newton: list[tuple[Newton, np.ndarray, np.ndarray]] = field(default_factory=list)
 
@@ -195,10 +198,12 @@ class Program:
     steps: tuple[Step, ...]
     outputs: tuple[str, ...]
 
-    def run(self, inputs: Mapping[str, np.ndarray], n: int) -> tuple[dict[str, np.ndarray], Evidence]:
+    def run(
+        self, inputs: Mapping[str, np.ndarray], n: int, tolerance: float = NEWTON_STEP
+    ) -> tuple[dict[str, np.ndarray], Evidence]:
         """Outputs by name and the evidence of the run; inputs are contiguous arrays (N, n), already checked."""
         values = dict(inputs)
-        evidence = Evidence(condition=np.ones(n))
+        evidence = Evidence(condition=np.ones(n), tolerance=tolerance)
         for step in self.steps:
             step.run(values, n, evidence)
         return {name: values[name] for name in self.outputs}, evidence

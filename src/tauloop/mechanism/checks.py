@@ -31,7 +31,8 @@ def check_connection(bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | 
     platform_body = platform.word("body") if platform is not None else None
     for name, cursor in bodies.items():
         if name not in reached:
-            remedy = "add platform.motion, or a joint" if name == platform_body and not has_motion else "give it a joint (a rod is none)"
+            is_idle_platform = name == platform_body and not has_motion
+            remedy = "add platform.motion, or a joint" if is_idle_platform else "give it a joint (a rod is none)"
             cursor.problem(f"no chain of joints leads from {BASE} to {name}", remedy)
 
 

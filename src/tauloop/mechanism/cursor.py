@@ -40,7 +40,8 @@ class Collector:
             return
         problems = sorted(self._problems.values(), key=lambda problem: (problem.line is not None, problem.line or 0))
         if len(problems) > MAX_PROBLEMS:
-            rest = Problem(where="", what=f"and {len(problems) - MAX_PROBLEMS} more problems", file=self.file)
+            more = f"and {len(problems) - MAX_PROBLEMS} more problems"
+            rest = Problem(where="", what=more, remedy="correct those above first", file=self.file)
             problems = [*problems[:MAX_PROBLEMS], rest]
         raise DescriptionError(problems)
 

@@ -15,6 +15,8 @@ Moments = tuple[Expression, Expression, Expression, Expression, Expression, Expr
 #: Principal moments may violate positivity and the triangle inequality by this share of the trace: a flat body and a
 #: thin bar are equalities, and rounding must not refuse them.
 DEGENERACY_TOLERANCE = 1e-9
+#: No machine has a moment of inertia beyond this, kg m^2; far larger numbers overflow.
+_LARGEST = 1e30
 
 
 def about_origin(mass: Expression, center: Vector, moments: Moments) -> Inertia:
@@ -100,9 +102,11 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: Values) -> bool:
     m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (values.nominal(p) for p in inertia.parameters)
     h = np.array([hx, hy, hz])
     about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    central = about - (h @ h * np.eye(3) - np.outer(h, h)) / m
-    if not np.all(np.isfinite(central)):
-        return True  # noted where the value was read
+    with np.errstate(all="ignore"):
+        central = about - (h @ h * np.eye(3) - np.outer(h, h)) / m
+        if not np.max(np.abs(central)) < _LARGEST:
+            cursor.problem("the numbers are too large for a body", "check units and exponents")
+            return False
     least, middle, largest = np.linalg.eigvalsh(central)
     allowance = DEGENERACY_TOLERANCE * max(abs(np.trace(about)), abs(np.trace(central)))
     moments = (

@@ -138,7 +138,8 @@ def read_reference(cursor: Cursor | None, kind: str, values: Values) -> tuple[fl
     keys = REFERENCE_KEYS.get(kind, ())
     if not isinstance(cursor.node, Mapping):
         cursor.problem(
-            f"a {kind} joint has {len(coordinates) or 'no'} coordinates", f"write a mapping with {listing(keys)}" if keys else "remove it"
+            f"a {kind} joint has {len(coordinates) or 'no'} coordinates",
+            f"write a mapping with {listing(keys)}" if keys else "remove it",
         )
         return None
     is_known = True

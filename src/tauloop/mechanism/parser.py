@@ -99,7 +99,7 @@ class Quantity:
         """Whether it may stand where `dimension` is asked for; angles must carry their unit."""
         if self.is_zero:
             return self.dimension.is_one or self.dimension.matches(dimension)
-        if dimension.is_angular and self.dimension.angle == 0:
+        if (dimension.is_angular and self.dimension.angle == 0) or (dimension.is_one and self.dimension == ANGLE):
             return False
         return self.dimension.matches(dimension)
 
@@ -240,6 +240,8 @@ class _Parser:
         raise self._unexpected("a value")
 
     def _number(self, text: str) -> Number:
+        if not math.isfinite(float(text)):
+            raise ExpressionError(f"{self._text!r}: the number {text} is too large", "check its exponent")
         kind, unit = self._peek()
         if kind != "name":
             return Number(float(text), ONE)
@@ -369,18 +371,24 @@ def _fold(operation: str, arguments: list[Expression]) -> Expression:
     if operation == "/" and arguments[1] == ZERO:
         raise ExpressionError("division by zero", "check the denominator")
     if operation in _FOLDING:
-        return _FOLDING[operation](*arguments)
-    call = Call(operation, tuple(arguments))
-    if not all(isinstance(argument, Constant) for argument in arguments):
-        return call
+        folded = _FOLDING[operation](*arguments)
+    elif all(isinstance(argument, Constant) for argument in arguments):
+        folded = _worked_out(Call(operation, tuple(arguments)))
+    else:
+        return Call(operation, tuple(arguments))
+    if isinstance(folded, Constant) and not math.isfinite(folded.value):
+        numbers = ", ".join(f"{argument.value:g}" for argument in arguments if isinstance(argument, Constant))
+        raise ExpressionError(f"{operation} has no finite real value at {numbers}", "check the numbers")
+    return folded
+
+
+def _worked_out(call: Call) -> Constant:
+    """Value of an operation on constants; not a number where it has no real value."""
     try:
         value = evaluate(call, {})
     except (ValueError, OverflowError, ZeroDivisionError):
-        value = None
-    if not isinstance(value, float) or not math.isfinite(value):
-        numbers = ", ".join(f"{argument.value:g}" for argument in arguments if isinstance(argument, Constant))
-        raise ExpressionError(f"{operation} has no real value at {numbers}", "check the numbers")
-    return Constant(value)
+        return Constant(math.nan)
+    return Constant(value if isinstance(value, float) else math.nan)
 
 
 def is_too_large(expression: Expression) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.grammar import MAX_REPEAT
 from tauloop.mechanism.model import BASE
-from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.suggestions import nearest
 
 #: Sections with elements, and what one element of each is called.
 SECTIONS = {"frames": "frame", "bodies": "body", "joints": "joint", "rods": "rod", "actuators": "actuator"}
@@ -114,9 +114,3 @@ def note_unknown(cursor: Cursor, word: str, wanted: str, known: Iterable[str]) -
     """Note that a name refers to nothing, and what it may have meant."""
     hint = "" if cursor.collector.is_full else nearest(word, known, cursor.prefix)
     cursor.problem(f"there is no {wanted} named {word}", hint or f"define it, or name a {wanted} that is there")
-
-
-def nearest(word: str, known: Iterable[str], prefix: str) -> str:
-    """What an unknown name may have meant: names of the same leg and of the top come before those of other legs."""
-    visible = [name.removeprefix(prefix) for name in known]
-    return suggestion(word, [name for name in visible if "." not in name]) or suggestion(word, visible)

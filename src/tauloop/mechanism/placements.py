@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.expression import ZERO, Constant, add
 from tauloop.mechanism.model import ZERO_VECTOR, AxisName, Placement, Turn, Vector
+from tauloop.mechanism.ordering import chain, ordered
 from tauloop.mechanism.parser import is_too_large
 from tauloop.mechanism.patterns import Names
 from tauloop.mechanism.rotation import rotated
-from tauloop.mechanism.values import Values, ordered
+from tauloop.mechanism.values import Values
 
 _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 
@@ -38,7 +40,7 @@ class Placements:
 
         def note(cycle: list[str]) -> None:
             frames[cycle[0]].problem(
-                f"the frames stand on each other in a circle: {' -> '.join(cycle)}", "put one of them on a body"
+                f"the frames stand on each other in a circle: {chain(cycle)}", "put one of them on a body"
             )
             self._frames.update(dict.fromkeys(cycle))
 
@@ -67,6 +69,9 @@ class Placements:
         placement = placed(outer, *local)
         if len(placement.turns) > 100 or any(is_too_large(component) for component in placement.position):
             cursor.problem("too many turns stand inside one another", "place the frame on its body directly")
+            return None
+        if not all(math.isfinite(self.values.nominal(component)) for component in placement.position):
+            cursor.problem("the position is not finite", "check the exponents of its numbers")
             return None
         return placement
 

@@ -22,3 +22,9 @@ def listing(names: Iterable[str], most: int = 12) -> str:
     """Names in a row, cut off after the first few."""
     names = list(names)
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def nearest(word: str, known: Iterable[str], prefix: str) -> str:
+    """What an unknown name may have meant: names of the same leg and of the top come before those of other legs."""
+    visible = [name.removeprefix(prefix) for name in known]
+    return suggestion(word, [name for name in visible if "." not in name]) or suggestion(word, visible)

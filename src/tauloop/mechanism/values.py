@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-import graphlib
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.expression import Constant, Expression, Leaf, evaluate, leaves
-from tauloop.mechanism.kinds import Value
+from tauloop.mechanism.kinds import ListOf, Value
+from tauloop.mechanism.literals import NOT_FINITE, Literal, content_of
 from tauloop.mechanism.model import GROUPS, Parameter, ParameterTable
-from tauloop.mechanism.parser import (
-    NUMBER,
-    ExpressionError,
-    Quantity,
-    Syntax,
-    is_too_large,
-    names,
-    parse,
-    resolve,
-)
+from tauloop.mechanism.ordering import chain, ordered
+from tauloop.mechanism.parser import ExpressionError, Quantity, Syntax, is_too_large, names, resolve
 from tauloop.mechanism.structure import qualified
-from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import ONE, Dimension, UnitError, named, parse_unit
-
-_LITERAL = re.compile(
-    rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|1/[A-Za-z0-9^/\s-]+))?", re.ASCII
-)
-_NOT_FINITE = re.compile(r"[+-]?\.?(inf|infinity|nan)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A number with its unit as written."""
-
-    number: float
-    unit: str
-    scale: float
-    dimension: Dimension
-
-    @property
-    def value(self) -> float:
-        """In SI units."""
-        return self.number * self.scale
+from tauloop.mechanism.suggestions import nearest
+from tauloop.mechanism.units import ANGLE, ONE, Dimension, named, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,38 +49,33 @@ class Values:
 
     def define(self, name: str, cursor: Cursor) -> None:
         """Take up a named parameter by its complete name; `work_out` gives all of them their values."""
-        self._definitions[name] = Definition(name, cursor, self._content(cursor))
+        self._definitions[name] = Definition(name, cursor, content_of(cursor))
 
     def count(self, prefix: str, number: int) -> None:
         """Let `i` be a number wherever names have this prefix."""
         self._counters[prefix] = number
 
     def work_out(self) -> None:
-        """Give every named parameter its quantity, in an order in which each follows those that it needs."""
-        graph = {
-            name: {
-                full
-                for used in (names(definition.content) if not isinstance(definition.content, Literal | None) else ())
-                if (full := self._full_name(used, definition.cursor.prefix)) is not None
-            }
-            for name, definition in self._definitions.items()
-        }
+        """Give every named parameter its quantity: literals in the order of the file, then what follows from them."""
+        graph: dict[str, list[str]] = {}
+        for name, definition in self._definitions.items():
+            content = definition.content
+            if isinstance(content, Literal):
+                self._quantities[name] = self._leaf(name, content, definition.cursor)
+            elif content is not None:
+                used = (self._full_name(word, definition.cursor.prefix) for word in names(content))
+                graph[name] = [full for full in used if full is not None]
         for name in ordered(graph, self._cycle):
             definition = self._definitions[name]
-            if name not in self._quantities:
-                self._quantities[name] = self._named(definition)
+            if name not in self._quantities and not isinstance(definition.content, Literal):
+                self._quantities[name] = self._resolved(definition.content, definition.cursor)
 
     def _cycle(self, cycle: list[str]) -> None:
         first = self._definitions[cycle[0]].cursor
         first.problem(
-            f"the parameters define each other in a circle: {' -> '.join(cycle)}", "give one of them a value of its own"
+            f"the parameters define each other in a circle: {chain(cycle)}", "give one of them a value of its own"
         )
         self._quantities.update(dict.fromkeys(cycle))
-
-    def _named(self, definition: Definition) -> Quantity | None:
-        if isinstance(definition.content, Literal):
-            return self._leaf(definition.name, definition.content, definition.cursor)
-        return self._resolved(definition.content, definition.cursor)
 
     def _full_name(self, name: str, prefix: str) -> str | None:
         return next((full for full in (prefix + name, name) if full in self._definitions), None)
@@ -132,20 +97,21 @@ class Values:
         if cursor is None or not isinstance(cursor.kind, Value):
             return None
         kind = cursor.kind
-        content = self._content(cursor)
-        if isinstance(content, Literal):
-            dimension = kind.dimension(is_angular)
-            if not self._fits(Quantity(Constant(content.value), content.dimension), dimension, cursor):
-                return None
-            is_leaf = kind.group and (content.number != 0.0 or isinstance(cursor.node, yaml_nodes.Mapping))
-            quantity: Quantity | None = Quantity(Constant(content.value), content.dimension)
-            if is_leaf:
-                quantity = self._leaf(cursor.leaf, content, cursor)
-        else:
+        content = content_of(cursor)
+        if content is None:
+            return None
+        quantity: Quantity | None
+        if not isinstance(content, Literal):
             quantity = self._resolved(content, cursor)
-            if quantity is None or not self._fits(quantity, kind.dimension(is_angular), cursor):
-                return None
-        if quantity is None or not self._has_sign(quantity, kind, cursor):
+        elif kind.group and (content.number != 0.0 or isinstance(cursor.node, yaml_nodes.Mapping)):
+            quantity = self._leaf(cursor.leaf, content, cursor)
+        else:
+            quantity = Quantity(Constant(content.value), content.dimension)
+        if (
+            quantity is None
+            or not self._fits(quantity, content, kind.dimension(is_angular), cursor)
+            or not self._has_sign(quantity, kind, cursor)
+        ):
             return None
         if kind.group:
             for leaf in leaves(quantity.expression):
@@ -173,9 +139,10 @@ class Values:
         if len(ends) != 2 or ends[0] is None or ends[1] is None:
             return None
         if ends[0] >= ends[1]:
-            cursor.problem(
-                f"the lower end {ends[0]:g} is not below the upper end {ends[1]:g} (SI)", "swap or correct them"
-            )
+            kind = cursor.kind.item if isinstance(cursor.kind, ListOf) else None
+            dimension = (kind.dimension(is_angular) if isinstance(kind, Value) else None) or ONE
+            lower, upper = shown(ends[0], dimension), shown(ends[1], dimension)
+            cursor.problem(f"the lower end {lower} is not below the upper end {upper}", "swap or correct them")
             return None
         return ends[0], ends[1]
 
@@ -198,45 +165,6 @@ class Values:
 
     # Parts
 
-    def _content(self, cursor: Cursor) -> Literal | Syntax | None:
-        """What is written at a place: a literal or a syntax tree; None if it is wrong, which is noted."""
-        scalar = cursor
-        if isinstance(cursor.node, yaml_nodes.Mapping):
-            inner = qualified(cursor).get("value")
-            if inner is None:
-                return None
-            scalar = inner
-        text = scalar.text
-        if text is None or not text.strip():
-            return None
-        return self._literal(text.strip(), scalar)
-
-    def _literal(self, text: str, cursor: Cursor) -> Literal | Syntax | None:
-        match = _LITERAL.fullmatch(text)
-        problem: tuple[str, str] | None = None
-        if match is not None:
-            try:
-                unit = parse_unit(match["unit"]) if match["unit"] else None
-            except UnitError as error:
-                problem = error.what, error.remedy
-            else:
-                number = float(match["number"].replace(" ", "").replace("\t", ""))
-                literal = Literal(
-                    number, unit.text if unit else "", unit.scale if unit else 1.0, unit.dimension if unit else ONE
-                )
-                if not math.isfinite(literal.value):
-                    cursor.problem(f"the number {match['number']} is too large", "check its exponent")
-                    return None
-                return literal
-        if _NOT_FINITE.fullmatch(text):
-            cursor.problem(f"{text} is not a finite number", "write a finite value, or leave the key out")
-            return None
-        try:
-            return parse(text)
-        except ExpressionError as error:
-            cursor.problem(*(problem or (error.what, error.remedy)))
-            return None
-
     def _leaf(self, name: str, literal: Literal, cursor: Cursor) -> Quantity | None:
         """A new leaf parameter."""
         lower, upper = -math.inf, math.inf
@@ -250,8 +178,9 @@ class Values:
                 ends = self.range(replace(bounds, kind=replace(bounds.kind, item=kind)))  # type: ignore[arg-type]
                 lower, upper = ends or (lower, upper)
                 if not lower <= literal.value <= upper:
+                    ends_and_value = (shown(number, literal.dimension) for number in (lower, upper, literal.value))
                     bounds.problem(
-                        f"the bounds {lower:g} to {upper:g} leave out the value {literal.value:g} (SI)",
+                        "the bounds {} to {} leave out the value {}".format(*ends_and_value),
                         "widen the bounds or correct the value",
                     )
         if name not in self._leaves:
@@ -279,7 +208,7 @@ class Values:
         try:
             quantity = resolve(syntax, lambda name: self._look_up(name, cursor))
         except ExpressionError as error:
-            cursor.problem(error.what, error.remedy)
+            cursor.problem(error.what, error.remedy + self._ingredients(syntax, cursor))
             return None
         if quantity is None:
             return None
@@ -303,29 +232,36 @@ class Values:
         full = self._full_name(name, cursor.prefix)
         if full is not None:
             return self._quantities.get(full)
-        if _NOT_FINITE.fullmatch(name):
+        if NOT_FINITE.fullmatch(name):
             cursor.problem(f"{name} is not a finite number", "write a finite value")
         elif name == "i":
             cursor.problem("i counts the legs of a pattern, and this is not in one", "write a number")
         else:
-            visible = {known.removeprefix(cursor.prefix) for known in self._definitions}
-            hint = "" if cursor.collector.is_full else suggestion(name, visible)
+            hint = "" if cursor.collector.is_full else nearest(name, self._definitions, cursor.prefix)
             cursor.problem(f"unknown name {name}", hint or "define it under parameters, or check its spelling")
         return None
 
-    def _fits(self, quantity: Quantity, dimension: Dimension | None, cursor: Cursor) -> bool:
+    def _ingredients(self, content: Literal | Syntax, cursor: Cursor) -> str:
+        """The names in an expression with what each is and where it comes from."""
+        parts: list[str] = []
+        for name in dict.fromkeys(names(content)) if not isinstance(content, Literal) else ():
+            full = self._full_name(name, cursor.prefix)
+            quantity = self._quantities.get(full) if full is not None else None
+            if full is not None and quantity is not None:
+                line = self._definitions[full].cursor.line
+                parts.append(f"{name} is {named(quantity.dimension)} (line {line})")
+        return "; " + ", ".join(parts) if parts else ""
+
+    def _fits(self, quantity: Quantity, content: Literal | Syntax, dimension: Dimension | None, cursor: Cursor) -> bool:
         if dimension is None or quantity.fits(dimension):
             return True
         written = _written(cursor)
         if quantity.dimension.is_one:
-            number = quantity.expression.value if isinstance(quantity.expression, Constant) else None
-            example = f"{number:g} {dimension}" if number is not None else f"... {dimension}"
-            if isinstance(quantity.expression, Leaf):
-                remedy = f"give the parameter {quantity.expression.name} a unit"
+            if isinstance(quantity.expression, Constant):
+                unit = "deg" if dimension == ANGLE else str(dimension)
+                remedy = f"write the unit, such as {quantity.expression.value:g} {unit}"
             else:
-                remedy = (
-                    f"write the unit, such as {example}" if number is not None else "give its parameters their units"
-                )
+                remedy = "give its parameters their units" + self._ingredients(content, cursor)
             cursor.problem(f"{written} has no unit where {named(dimension)} is needed", remedy)
         elif dimension.is_angular and quantity.dimension.matches(dimension):
             cursor.problem(
@@ -335,7 +271,7 @@ class Values:
         else:
             cursor.problem(
                 f"{written} is {named(quantity.dimension)} where {named(dimension)} is needed",
-                "check the unit or the expression",
+                "check the unit or the expression" + self._ingredients(content, cursor),
             )
         return False
 
@@ -347,7 +283,7 @@ class Values:
             "not zero": value == 0,
         }.get(kind.sign, False)
         if is_wrong:
-            got = f"{value:g} {quantity.dimension}".strip()
+            got = shown(value, quantity.dimension)
             must = f"must be {kind.sign}" if kind.sign != "not zero" else "must not be zero"
             is_mass = quantity.dimension == kind.linear and cursor.leaf.endswith(".mass") and value == 0
             remedy = "write massless for a part without mass" if is_mass else "correct the value or its sign"
@@ -360,21 +296,3 @@ def _written(cursor: Cursor) -> str:
     if isinstance(node, yaml_nodes.Mapping):
         node = node.get("value")
     return repr(node.text.strip()) if isinstance(node, yaml_nodes.Scalar) else "the value"
-
-
-def ordered(graph: Mapping[str, Iterable[str]], report: Callable[[list[str]], None]) -> list[str]:
-    """Names in an order in which each follows those it depends on.
-
-    Args:
-        graph: what each name depends on.
-        report: called with the names of a cycle, the first repeated at the end; each cycle is then cut.
-    """
-    remaining = {name: set(needs) for name, needs in graph.items()}
-    while True:
-        try:
-            return list(graphlib.TopologicalSorter(remaining).static_order())
-        except graphlib.CycleError as error:
-            cycle = [str(name) for name in error.args[1]][::-1]
-            report(cycle)
-            for name in cycle:
-                remaining[name] = set()

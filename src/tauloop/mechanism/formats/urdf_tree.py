@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -212,15 +212,16 @@ class _UrdfReader(XmlReader):
             text = ", ".join(f"{moment:.4g}" for moment in principal)
             self.notes.append(f"{name}: no rigid body has the principal moments of inertia {text} kg m^2")
 
-    def _joint(self, name: str, node: XmlNode, links: Iterable[str]) -> UrdfJoint:
+    def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfJoint:
         original = self.text(node, name, "type")
         if original and original not in KINDS:
             remedy = suggestion(original, KINDS) or f"use one of {', '.join(KINDS)}"
             self.problem(node, name, f"{original!r} is not a joint type", remedy)
         kind = KINDS.get(original, "fixed")
-        ends = [self._end(node, name, tag, set(links)) for tag in ("parent", "child")]
+        ends = [self._end(node, name, tag, links) for tag in ("parent", "child")]
         if ends[0] and ends[0] == ends[1]:
             self.problem(node, name, f"parent and child are both {ends[0]!r}", "a joint joins two links")
+            ends = ["", ""]
         mimic = node.first("mimic")
         if mimic is not None:
             other = mimic.attributes.get("joint", "another joint")
@@ -288,7 +289,7 @@ class _UrdfReader(XmlReader):
             self.notes.append(f"{name}: the axis has length {length:.6g} and is scaled to one")
         return (x, y, z) if length == 1.0 else (x / length, y / length, z / length)
 
-    def _end(self, node: XmlNode, name: str, tag: str, links: set[str]) -> str:
+    def _end(self, node: XmlNode, name: str, tag: str, links: Mapping[str, XmlNode]) -> str:
         element = node.first(tag)
         if element is None:
             self.problem(node, name, f"has no <{tag}>", f'add <{tag} link="..."/>')
@@ -327,7 +328,7 @@ class _UrdfReader(XmlReader):
             while link in above and link not in chain and link not in seen:
                 chain[link] = above[link]
                 link = above[link].parent
-            seen |= chain.keys()
+            seen.update(chain)
             if link in chain:
                 around = list(chain)[list(chain).index(link) :]
                 joint = chain[around[-1]]
