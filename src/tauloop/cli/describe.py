@@ -24,8 +24,10 @@ def machines(as_json: JsonOption = False) -> None:
         print_json({"machines": [{"name": name, **_counts(machine)} for name, machine in found]})
         return
     rows = table("Shipped machines", "name", "bodies", "joints", "rods", "motors", "what it is", numeric=(1, 2, 3, 4))
-    for column in rows.columns:
-        column.no_wrap, column.overflow = True, "ellipsis"
+    for column in rows.columns[:-1]:
+        column.min_width = len(str(column.header))
+    rows.columns[0].min_width = max(len(name) for name, _ in found)
+    rows.columns[-1].no_wrap, rows.columns[-1].overflow = True, "ellipsis"
     for name, machine in found:
         counts = _counts(machine)
         rows.add_row(
@@ -179,7 +181,10 @@ def _blocks(model: Model) -> object:
 
 @reports_errors
 def check(machine: MachineArgument, side: SideOption = None, as_json: JsonOption = False) -> None:
-    """Check a machine file: does it read, do its loops close, is it driven? Exit code 1 when something is wrong."""
+    """Check a machine file: does it read, do its loops close, is it driven?
+
+    Exit code 1 when it assembles but does not work as described, 2 when it cannot be read or its loops do not close.
+    """
     model = Model(load_machine(machine, side))
     assembly = model.assembly
     if as_json:
@@ -196,6 +201,6 @@ def check(machine: MachineArgument, side: SideOption = None, as_json: JsonOption
 
 
 @reports_errors
-def schema() -> None:
-    """Print the JSON Schema of machine files, for editors."""
+def schema(as_json: JsonOption = False) -> None:
+    """Print the JSON Schema of machine files, for editors (JSON with or without --json)."""
     print_json(json_schema())

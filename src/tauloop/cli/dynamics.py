@@ -14,9 +14,9 @@ from tauloop.cli.output import JsonOption, console, print_json, reports_errors, 
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Forces, Model, MotionFunctions
 from tauloop.functions.ports import Port
-from tauloop.logs import read_log, samples
-from tauloop.logs.channels import TIME, Channel, build_log, channels
-from tauloop.logs.writing import write_log
+from tauloop.logs import read_log, samples, write_log
+from tauloop.logs.channels import TIME, Channel, build_log
+from tauloop.logs.matching import channel_problems
 
 #: Rows that are shown on the terminal; the rest is in the file or in JSON.
 SHOWN = 10
@@ -34,11 +34,14 @@ def dynamics(
     acceleration: Annotated[str | None, typer.Option(help="Its acceleration, likewise; zero where not named.")] = None,
     motion: Annotated[
         Path | None,
-        typer.Option(help="CSV or Parquet with columns time, position.NAME, velocity.NAME, acceleration.NAME."),
+        typer.Option(
+            help="Many: CSV or Parquet with columns time, position.NAME, velocity.NAME, acceleration.NAME, each with "
+            "its unit: 'position.platform.x [m]'."
+        ),
     ] = None,
     entry: Annotated[str, typer.Option(help="What moves as given: platform or actuators.")] = "platform",
     out: Annotated[
-        Path | None, typer.Option(help="Write time, forces and the motion to this CSV or Parquet file.")
+        Path | None, typer.Option(help="Write time, motion of platform and actuators, and forces to this CSV or Parquet file.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -46,9 +49,8 @@ def dynamics(
 
     For one pose name the coordinates that differ from the reference pose; for many give a table.
     """
+    _check_options(entry, motion, {"position": position, "velocity": velocity, "acceleration": acceleration})
     model = Model(load_machine(machine, side))
-    if entry not in ("platform", "actuators"):
-        raise InputError(Problem(where="--entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
     functions = model.platform if entry == "platform" else model.actuators
     if motion is not None:
         time, values = _table_motion(functions, motion)
@@ -60,7 +62,8 @@ def dynamics(
     forces = functions.inverse_dynamics(values["position"], values["velocity"], values["acceleration"], start=start)
     units = model.output_ports("actuators")[1]
     if out is not None:
-        write_log(out, _as_log(functions, time, values, forces, units))
+        write_log(out, _as_log(model, time, forces, units))
+    condition = functions.condition(np.atleast_2d(forces.state.q))
     if as_json:
         print_json(
             {
@@ -74,11 +77,28 @@ def dynamics(
                 "closure_force": forces.closure_force,
                 "coordinates": forces.state.coordinate_names,
                 "q": forces.state.q,
-                "condition": np.where(np.isfinite(forces.state.health.condition), forces.state.health.condition, -1.0),
+                "condition": [float(value) if np.isfinite(value) else None for value in condition],
             }
         )
         return
-    _print(time, forces, units, out)
+    _print(time, forces, units, float(condition.max()), out)
+
+
+def _check_options(entry: str, motion: Path | None, pose: dict[str, str | None]) -> None:
+    problems = []
+    if entry not in ("platform", "actuators"):
+        problems.append(Problem(where="--entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
+    given = [f"--{name}" for name, text in pose.items() if text is not None]
+    if motion is not None and given:
+        problems.append(
+            Problem(
+                where="--motion",
+                what=f"given beside {', '.join(given)}",
+                remedy="give one pose, or a table of many",
+            )
+        )
+    if problems:
+        raise InputError(problems)
 
 
 def _one_pose(
@@ -99,28 +119,33 @@ def _one_pose(
 
 
 def _assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> np.ndarray:
-    """Numbers of a port from NAME=VALUE pairs; a name may leave out the prefix that all columns share."""
+    """Numbers of a port from NAME=VALUE pairs; a name may leave out the prefix where one column alone ends so."""
     result = np.array(default, dtype=float)
     problems = []
-    short = {column.rpartition(".")[2]: i for i, column in enumerate(port.columns)}
-    full = {column: i for i, column in enumerate(port.columns)}
+    taken: set[int] = set()
     for part in (text or "").split(","):
         if not part.strip():
             continue
         name, equals, number = (piece.strip() for piece in part.partition("="))
-        index = full.get(name, short.get(name))
+        places = [i for i, column in enumerate(port.columns) if column == name]
+        places = places or [i for i, column in enumerate(port.columns) if column.rpartition(".")[2] == name]
         try:
             value = float(number)
         except ValueError:
             value = np.nan
         if not equals or not np.isfinite(value):
-            problems.append(Problem(where=where, what=f"{part.strip()!r} is not NAME=NUMBER", remedy="such as x=0.1"))
-        elif index is None:
-            problems.append(
-                Problem(where=where, what=f"no coordinate {name!r}", remedy=f"choose among {', '.join(port.columns)}")
-            )
+            what, remedy = f"{part.strip()!r} is not NAME=NUMBER", "such as x=0.1, in SI units"
+        elif not places:
+            what, remedy = f"no coordinate {name!r}", f"choose among {', '.join(port.columns)}"
+        elif len(places) > 1:
+            what, remedy = f"{name!r} may be any of {', '.join(port.columns[i] for i in places)}", "write the whole name"
+        elif places[0] in taken:
+            what, remedy = f"{port.columns[places[0]]} is given twice", "give it once"
         else:
-            result[index] = value
+            taken.add(places[0])
+            result[places[0]] = value
+            continue
+        problems.append(Problem(where=where, what=what, remedy=remedy))
     if problems:
         raise InputError(problems)
     return result
@@ -128,36 +153,25 @@ def _assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> 
 
 def _table_motion(functions: MotionFunctions, path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     log = read_log(path)
-    ports = functions.ports
-    values = {
-        name: samples(log, name, ports[name].columns)
-        for name in ("position", "velocity", "acceleration")
-        if name == "position" or channels(log, name)
-    }
-    missing = [name for name in ports if name not in values]
-    if missing:
-        raise InputError(
-            Problem(
-                where=str(path),
-                what=f"has no {' and no '.join(missing)}",
-                remedy="give columns "
-                + ", ".join(f"{name}.{column}" for name in missing for column in ports[name].columns[:2])
-                + ", ...",
-            )
-        )
-    return log[TIME].to_numpy(), values
+    wanted = {kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in functions.ports.items()}
+    problems = channel_problems(log, wanted, str(path))
+    if problems:
+        raise InputError(problems)
+    return log[TIME].to_numpy(), {kind: samples(log, kind, tuple(columns)) for kind, columns in wanted.items()}
 
 
-def _as_log(
-    functions: MotionFunctions,
-    time: np.ndarray,
-    values: dict[str, np.ndarray],
-    forces: Forces,
-    units: tuple[str, ...],
-) -> xr.Dataset:
+def _as_log(model: Model, time: np.ndarray, forces: Forces, units: tuple[str, ...]) -> xr.Dataset:
+    """The motion of platform and actuators and the forces: input of this command by either entry, and a log."""
+    q, v, a = forces.state.q, np.asarray(forces.state.v), np.asarray(forces.state.a)
+    platform, A = list(model.platform.entry.v), model.assembly.loops.transmission
+    motions = (
+        (model.platform, (model.platform_position(q), v[:, platform], a[:, platform])),
+        (model.actuators, (model.actuator_position(q), v @ A.T, a @ A.T)),
+    )
     signals = [
-        Channel(quantity=kind, channel=column, values=values[kind][:, i], unit=unit)
-        for kind, port in functions.ports.items()
+        Channel(quantity=kind, channel=column, values=values[:, i], unit=unit)
+        for functions, motion in motions
+        for (kind, port), values in zip(functions.ports.items(), motion, strict=True)
         for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True))
     ]
     signals += [
@@ -167,7 +181,7 @@ def _as_log(
     return build_log(time, signals)
 
 
-def _print(time: np.ndarray, forces: Forces, units: tuple[str, ...], out: Path | None) -> None:
+def _print(time: np.ndarray, forces: Forces, units: tuple[str, ...], condition: float, out: Path | None) -> None:
     screen = console()
     force = np.atleast_2d(forces.force)
     if len(force) == 1:
@@ -187,7 +201,6 @@ def _print(time: np.ndarray, forces: Forces, units: tuple[str, ...], out: Path |
         rows.add_section()
         rows.add_row("largest", *(f"{value:.5g}" for value in np.abs(force).max(axis=0)))
         screen.print(rows)
-    condition = forces.state.health.condition.max()
     screen.print(f"worst condition number {condition:.3g}")
     if out is not None:
         screen.print(f"written: {out}")

@@ -22,12 +22,13 @@ from tauloop.identify import (
     fit,
     split,
 )
-from tauloop.identify.from_log import leaf_ties, regression_data
+from tauloop.identify.from_log import OUTPUTS, leaf_ties, regression_data
 from tauloop.logs import Preparation, load_recording, read_log
 from tauloop.report import fit_table, identification_figure, identification_table, save_figure
 from tauloop.result import Status, write_json
 
 ESTIMATORS: dict[str, Estimator] = {"ols": OrdinaryLeastSquares(), "wls": WeightedLeastSquares()}
+PARAMETERS = ("standard", "file")
 
 
 @reports_errors
@@ -72,10 +73,7 @@ def identify(
 
     Exit code 1 when the result is doubtful; it says why.
     """
-    if estimator not in ESTIMATORS:
-        raise InputError(Problem(where="--estimator", what=f"{estimator!r} is unknown", remedy="ols or wls"))
-    if parameters not in ("standard", "file"):
-        raise InputError(Problem(where="--parameters", what=f"{parameters!r} is unknown", remedy="standard or file"))
+    _check_options(estimator=estimator, parameters=parameters, output=output)
     model = Model(load_machine(machine, side))
     options = {"cutoff": cutoff, "order": order, "trim": trim, "decimation": decimation}
     training = _regression(model, log, data, options, output, parameters)
@@ -107,6 +105,17 @@ def identify(
                 screen.print(f"written: {path}")
     if result.status is not Status.OK:
         raise typer.Exit(FAILED)
+
+
+def _check_options(**chosen: str) -> None:
+    known = {"estimator": tuple(ESTIMATORS), "parameters": PARAMETERS, "output": OUTPUTS}
+    problems = [
+        Problem(where=f"--{name}", what=f"{value!r} is unknown", remedy=" or ".join(known[name]))
+        for name, value in chosen.items()
+        if value not in known[name]
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _regression(

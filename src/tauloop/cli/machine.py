@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tauloop.errors import InputError, Problem
 from tauloop.mechanism import load
 from tauloop.mechanism.formats.urdf import load_urdf
 from tauloop.mechanism.model import Mechanism
@@ -23,4 +24,8 @@ def load_machine(name: str, side: Path | None = None) -> Mechanism:
     """The machine of that name or file."""
     if name.lower().endswith((".urdf", ".xml")):
         return load_urdf(Path(name), side)
+    if side is not None:
+        raise InputError(
+            Problem(where="--side", what=f"{name} is not a URDF file", remedy="only a URDF has a side file: leave it out")
+        )
     return load(name)

@@ -44,7 +44,7 @@ def verify(
     else:
         rows = table(
             f"Inverse dynamics of {verification.mechanism} over {states} random states (seed {seed})",
-            *("engine", "version", "largest relative difference", "force not balanced", "loop residual", ""),
+            *("engine", "version", "largest\ndifference", "force not\nbalanced", "loop\nresidual", ""),
             numeric=(2, 3, 4),
         )
         for row in verification.comparisons:

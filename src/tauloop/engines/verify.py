@@ -49,8 +49,12 @@ class EngineComparison:
 
     @property
     def worst(self) -> float:
-        """The larger of difference and imbalance: both must be small for the forces to be right."""
-        return max(self.largest_difference, self.balance)
+        """Largest of difference, imbalance and residuals (m, rad, s): all must be small for the forces to be right.
+
+        Equal forces say nothing of states that are off the loops' manifold, hence the residuals.
+        """
+        residuals = (self.closure, self.closure_rate, self.closure_acceleration)
+        return max(self.largest_difference, self.balance, *residuals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class ClosureRow:
         rate: d(phi)/dt, linear in v.
         acceleration: d^2(phi)/dt^2, affine in a.
         is_length: whether phi is in metres (else a pure number).
-        is_distance: whether it is a rod's; the denominator then is twice its length.
+        difference: d from A to B of a rod, whose numerator is d.d - L^2 and whose denominator is 2 L; else None.
     """
 
     element: str
@@ -40,7 +40,7 @@ class ClosureRow:
     rate: ca.SX
     acceleration: ca.SX
     is_length: bool = True
-    is_distance: bool = False
+    difference: ca.SX | None = None
 
     @property
     def name(self) -> str:
@@ -74,14 +74,15 @@ def _rod_row(
         L, rate, acceleration = lengths[rod.name]
     else:
         L, rate, acceleration = ca.SX(values.scalar(rod.length)), ca.SX(0), ca.SX(0)  # type: ignore[arg-type]
+    u = d / L
     return ClosureRow(
         element=rod.name,
         what="length",
         numerator=ca.dot(d, d) - L * L,
         denominator=2 * L,
-        rate=ca.dot(d, d_rate) / L - rate,
-        acceleration=(ca.dot(d, d_acceleration) + ca.dot(d_rate, d_rate) - rate * rate) / L - acceleration,
-        is_distance=True,
+        rate=ca.dot(u, d_rate) - rate,
+        acceleration=ca.dot(u, d_acceleration) + (ca.dot(d_rate, d_rate) - rate * rate) / L - acceleration,
+        difference=d,
     )
 
 
@@ -95,11 +96,12 @@ class _Direction:
 
 
 def _direction(body: BodyMotion, e: ca.SX) -> _Direction:
-    w_e = ca.cross(body.w, e)
+    e_W = body.R @ e
+    rate = ca.cross(body.w_W, e_W)
     return _Direction(
-        e=body.R @ e,
-        rate=body.R @ w_e,
-        acceleration=body.R @ (ca.cross(body.alpha, e) + ca.cross(body.w, w_e)),
+        e=e_W,
+        rate=rate,
+        acceleration=ca.cross(body.alpha_W, e_W) + ca.cross(body.w_W, rate),
     )
 
 

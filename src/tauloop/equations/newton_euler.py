@@ -14,13 +14,14 @@ from tauloop.equations.dynamic_parameters import DynamicParameter
 from tauloop.equations.rods import (
     EndForces,
     full_rod,
+    inertia_matrix,
     rigid_body_wrench,
     rod_motion,
     slender_fixed,
     slender_telescopic,
 )
 from tauloop.equations.topology import Topology
-from tauloop.equations.tree import TreeMotion
+from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import BASE, Actuator, Friction, Inertia, Mechanism, Rod
 
@@ -49,15 +50,11 @@ def tree_forces(
     gravity = values.vector(mechanism.gravity)
     for body in mechanism.bodies:
         if body.inertia is not None:
-            moving = motion.bodies[body.name]
-            force, moment = rigid_body_wrench(
-                moving.w, moving.alpha, moving.a - moving.R.T @ gravity, entries.part(body.name)
-            )
-            wrenches.add(body.name, force, moment)
+            _add_body(body.name, motion.bodies[body.name], gravity, entries.part(body.name), wrenches)
     for rod in mechanism.rods:
         if rod.lower is not None or rod.upper is not None:
             _add_rod(rod, mechanism, topology, values, motion, gravity, entries, wrenches)
-    tau = wrenches.project(motion, topology)
+    tau = wrenches.project(topology)
     _add_freedoms(tau, topology, motion, entries)
     for actuator in mechanism.actuators:
         _add_actuator(tau, actuator, topology, values, motion, entries)
@@ -93,37 +90,62 @@ class _Entries:
 
 
 class _Wrenches:
-    """Force and moment about each body's origin, in body coordinates, gathered from all its neighbours."""
+    """Force and moment about each body's origin, from all that acts on it.
+
+    Gathered in body coordinates and in base coordinates apart, as each contribution comes: turning one into the other
+    would cost more than carrying both.
+    """
 
     def __init__(self, motion: TreeMotion) -> None:
         self._motion = motion
-        self._force = {name: ca.SX(3, 1) for name in motion.bodies}
-        self._moment = {name: ca.SX(3, 1) for name in motion.bodies}
+        zero = ca.SX(3, 1)
+        self._in_body = {name: (zero, zero) for name in motion.bodies}
+        self._in_base = {name: (zero, zero) for name in motion.bodies}
 
-    def add(self, body: str, force: ca.SX, moment: ca.SX) -> None:
-        self._force[body] += force
-        self._moment[body] += moment
+    def add_in_body(self, body: str, force: ca.SX, moment: ca.SX) -> None:
+        f, n = self._in_body[body]
+        self._in_body[body] = (f + force, n + moment)
 
-    def add_at(self, body: str, r: ca.SX, force_W: ca.SX, couple_W: ca.SX | None = None) -> None:
-        """A force (base frame) at the point r of a body, and perhaps a couple."""
-        if body == BASE:
-            return
-        R = self._motion.bodies[body].R
-        force = R.T @ force_W
-        moment = ca.cross(r, force)
-        self.add(body, force, moment if couple_W is None else moment + R.T @ couple_W)
+    def add_in_base(self, body: str, force: ca.SX, moment: ca.SX) -> None:
+        f, n = self._in_base[body]
+        self._in_base[body] = (f + force, n + moment)
 
-    def project(self, motion: TreeMotion, topology: Topology) -> ca.SX:
+    def add_at(self, body: str, point: PointMotion, force: ca.SX, couple: ca.SX | None = None) -> None:
+        """A force at a point of a body, and perhaps a couple, in base coordinates."""
+        if body != BASE:
+            moment = ca.cross(point.r, force)
+            self.add_in_base(body, force, moment if couple is None else moment + couple)
+
+    def project(self, topology: Topology) -> ca.SX:
         """Sweep inwards: joint forces tau = S_w^T n + S_v^T f, and wrenches carried to the inner bodies."""
         tau = ca.SX(topology.n_v, 1)
-        for link in reversed(motion.links):
+        for link in reversed(self._motion.links):
             inner, outer = link.edge.inner.body, link.edge.outer.body
-            force, moment = self._force[outer], self._moment[outer]
-            tau[link.edge.v.start : link.edge.v.stop] = link.S_w.T @ moment + link.S_v.T @ force
+            (f, n), (f_W, n_W) = self._in_body[outer], self._in_base[outer]
+            tau[link.edge.v.start : link.edge.v.stop] = (
+                link.in_body.w.T @ n + link.in_body.v.T @ f + link.in_base.w.T @ n_W + link.in_base.v.T @ f_W
+            )
             if inner != BASE:
-                force_inner = link.R_PB @ force
-                self.add(inner, force_inner, link.R_PB @ moment + ca.cross(link.p_PB, force_inner))
+                f_inner = link.R_PB @ f
+                self.add_in_body(inner, f_inner, link.R_PB @ n + ca.cross(link.p_PB, f_inner))
+                r_W = self._motion.bodies[inner].R @ link.p_PB
+                self.add_in_base(inner, f_W, n_W + ca.cross(r_W, f_W))
         return tau
+
+
+def _add_body(body: str, moving: BodyMotion, gravity: ca.SX, pi: ca.SX, wrenches: _Wrenches) -> None:
+    """Newton and Euler's equations of one body, in the coordinates in which its motion is at hand."""
+    if not moving.is_native_in_base:
+        force, moment = rigid_body_wrench(moving.w, moving.alpha, moving.a - moving.R.T @ gravity, pi)
+        wrenches.add_in_body(body, force, moment)
+        return
+    m, mc = pi[0], moving.R @ pi[1:4]
+    a = moving.a_W - gravity
+    w, alpha = moving.R.T @ moving.w_W, moving.R.T @ moving.alpha_W
+    inertia = inertia_matrix(pi)
+    force = m * a + ca.cross(moving.alpha_W, mc) + ca.cross(moving.w_W, ca.cross(moving.w_W, mc))
+    wrenches.add_in_base(body, force, ca.cross(mc, a))
+    wrenches.add_in_body(body, ca.SX(3, 1), inertia @ alpha + ca.cross(w, inertia @ w))
 
 
 def _add_rod(
@@ -161,8 +183,8 @@ def _add_rod(
         lower = entries.part(rod.name) if rod.lower is not None else ca.SX(3, 1)
         upper = entries.part(rod.name, upper=True) if rod.upper is not None else ca.SX(3, 1)
         ends = slender_telescopic(A, B, rod_motion(A, B, length), gravity, lower, upper)
-    wrenches.add_at(rod.start.body, values.vector(rod.start.position), ends.f_A, ends.couple_A)
-    wrenches.add_at(rod.end.body, values.vector(rod.end.position), ends.f_B)
+    wrenches.add_at(rod.start.body, A, ends.f_A, ends.couple_A)
+    wrenches.add_at(rod.end.body, B, ends.f_B)
 
 
 def _friction(entries: _Entries, element: str, velocity: ca.SX, friction: Friction | None) -> ca.SX:

@@ -132,7 +132,7 @@ def full_rod(
     """
     u, du, ddu = rod.u, rod.u_rate, rod.u_acceleration
     h = neighbour.R @ first_axis
-    W, dW = neighbour.R @ neighbour.w, neighbour.R @ neighbour.alpha
+    W, dW = neighbour.w_W, neighbour.alpha_W
     dh = ca.cross(W, h)
     c = ca.dot(h, u)
     dc = ca.dot(dh, u) + ca.dot(h, du)
@@ -185,3 +185,11 @@ def rigid_body_wrench(w: ca.SX, alpha: ca.SX, a: ca.SX, pi: ca.SX) -> tuple[ca.S
     force = m * a + ca.cross(alpha, mc) + ca.cross(w, ca.cross(w, mc))
     moment = inertia @ alpha + ca.cross(w, inertia @ w) + ca.cross(mc, a)
     return force, moment
+
+
+def inertia_matrix(pi: ca.SX) -> ca.SX:
+    """Moments of inertia (3, 3) about the origin from the ten parameters."""
+    I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = ca.vertsplit(pi[4:10])
+    return ca.SX(
+        ca.vertcat(ca.horzcat(I_xx, I_xy, I_xz), ca.horzcat(I_xy, I_yy, I_yz), ca.horzcat(I_xz, I_yz, I_zz))
+    )

@@ -34,51 +34,68 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointMotion:
-    """Relative motion across a joint, in coordinates of its outer frame.
+    """Relative motion across a joint from its inner frame F to its outer frame C.
 
     Attributes:
-        R, p: orientation and origin of the outer frame in the inner one.
-        S_w, S_v: angular velocity, and velocity of the outer origin as seen from the inner frame, per unit velocity
-            (3, n).
-        bias_w, bias_v: what is left of their rates without accelerations (3,).
+        R, p: orientation and origin of C in F.
+        inner, outer: partial velocities and their bias in the axes of F and of C: both, because each is constant for
+            some kinds of joints.
     """
 
     R: ca.SX
     p: ca.SX
-    S_w: ca.SX
-    S_v: ca.SX
+    inner: Partial
+    outer: Partial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partial:
+    """Partial velocities of a relative motion, in one set of axes.
+
+    Attributes:
+        w, v: angular velocity, and velocity of the outer origin as seen from the inner body, per unit velocity (3, n).
+        bias_w, bias_v: what is left of their rates, as seen from the inner body, without accelerations (3,).
+    """
+
+    w: ca.SX
+    v: ca.SX
     bias_w: ca.SX
     bias_v: ca.SX
+
+    def turned(self, R: ca.SX) -> Partial:
+        """The same in other axes."""
+        return Partial(w=R @ self.w, v=R @ self.v, bias_w=R @ self.bias_w, bias_v=R @ self.bias_v)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One tree joint with the constant frames worked out: the outer body B as seen from the inner body P.
+    """One tree joint with its frames worked out: the outer body B as seen from the inner body P.
 
     Attributes:
         edge: the tree joint.
         R_PB, p_PB: pose of B in P.
-        S_w, S_v: angular velocity and origin velocity of B relative to P, in B, per unit velocity (3, n).
-        bias_w, bias_v: their bias.
+        in_body: partial velocities of B's origin relative to P, in axes of B.
+        in_base: the same in axes of the base.
     """
 
     edge: TreeJoint
     R_PB: ca.SX
     p_PB: ca.SX
-    S_w: ca.SX
-    S_v: ca.SX
-    bias_w: ca.SX
-    bias_v: ca.SX
+    in_body: Partial
+    in_base: Partial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyMotion:
-    """Pose of a body in the base frame; its velocities and accelerations in its own coordinates.
+    """Pose, velocities and accelerations of a body and its origin.
+
+    They are given twice, and whoever uses them takes the cheaper one; what is not used costs nothing.
 
     Attributes:
         R, p: orientation (3, 3) and origin (3,) in the base frame.
-        w, v: angular velocity and velocity of the origin.
-        alpha, a: angular acceleration and acceleration of the origin.
+        w, v, alpha, a: angular velocity, velocity of the origin and their rates in body coordinates.
+        w_W, v_W, alpha_W, a_W: the same in base coordinates.
+        is_native_in_base: whether the body's own coordinates are in the base frame (a free platform).
     """
 
     R: ca.SX
@@ -87,21 +104,29 @@ class BodyMotion:
     v: ca.SX
     alpha: ca.SX
     a: ca.SX
+    w_W: ca.SX
+    v_W: ca.SX
+    alpha_W: ca.SX
+    a_W: ca.SX
+    is_native_in_base: bool = False
 
     def point(self, r: ca.SX) -> PointMotion:
         """Motion of the point at r (body coordinates) in the base frame."""
-        w_r = ca.cross(self.w, r)
+        r_W = self.R @ r
+        w_r = ca.cross(self.w_W, r_W)
         return PointMotion(
-            p=self.p + self.R @ r,
-            v=self.R @ (self.v + w_r),
-            a=self.R @ (self.a + ca.cross(self.alpha, r) + ca.cross(self.w, w_r)),
+            r=r_W,
+            p=self.p + r_W,
+            v=self.v_W + w_r,
+            a=self.a_W + ca.cross(self.alpha_W, r_W) + ca.cross(self.w_W, w_r),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointMotion:
-    """Position, velocity and acceleration of a point in the base frame (3,)."""
+    """Position, velocity and acceleration of a point, and its offset r from its body's origin, in the base frame (3,)."""
 
+    r: ca.SX
     p: ca.SX
     v: ca.SX
     a: ca.SX
@@ -126,11 +151,16 @@ class TreeMotion:
         return self.configuration.q[q_index], self.v[v_index], self.a[v_index]
 
 
+#: Joints whose coordinates are rates in the axes of the inner body.
+_NATIVE_IN_INNER = ("free", "spherical", "translational")
+
+
 def tree_motion(topology: Topology, values: Values, configuration: Configuration, v: ca.SX, a: ca.SX) -> TreeMotion:
     """Sweep positions, velocities and accelerations from the base to all bodies.
 
     With E the rotation from P to B coordinates:
-    w_B = E w_P + S_w v,  v_B = E (v_P + w_P x p) + S_v v, and their rates (Khalil and Dombre, Newton-Euler sweep).
+    w_B = E w_P + S_w v,  v_B = E (v_P + w_P x p) + S_v v, and their rates (Khalil and Dombre, Newton-Euler sweep);
+    the same without E in base coordinates.
 
     Args:
         topology: the tree.
@@ -140,51 +170,90 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
         a: accelerations (n_v,).
     """
     zero = ca.SX(3, 1)
-    bodies = {BASE: BodyMotion(R=ca.SX(ca.DM.eye(3)), p=zero, w=zero, v=zero, alpha=zero, a=zero)}
+    at_rest = dict.fromkeys(("p", "w", "v", "alpha", "a", "w_W", "v_W", "alpha_W", "a_W"), zero)
+    bodies = {BASE: BodyMotion(R=ca.SX(ca.DM.eye(3)), **at_rest, is_native_in_base=True)}
     links = []
     for edge in topology.tree:
-        link = _link(edge, values, configuration, v[edge.v.start : edge.v.stop])
-        links.append(link)
-        v_joint, a_joint = v[edge.v.start : edge.v.stop], a[edge.v.start : edge.v.stop]
         P = bodies[edge.inner.body]
+        v_joint, a_joint = v[edge.v.start : edge.v.stop], a[edge.v.start : edge.v.stop]
+        link = _link(edge, values, configuration, v_joint, P.R)
+        links.append(link)
         E = link.R_PB.T
-        w_rel, v_rel = link.S_w @ v_joint, link.S_v @ v_joint
-        w_P = E @ P.w
-        w_p = ca.cross(P.w, link.p_PB)
+        r_W = P.R @ link.p_PB
+        in_body = _carried(link.in_body, v_joint, a_joint, link.p_PB, E, P.w, P.v, P.alpha, P.a)
+        in_base = _carried(link.in_base, v_joint, a_joint, r_W, None, P.w_W, P.v_W, P.alpha_W, P.a_W)
         bodies[edge.outer.body] = BodyMotion(
             R=P.R @ link.R_PB,
-            p=P.p + P.R @ link.p_PB,
-            w=w_P + w_rel,
-            v=E @ (P.v + w_p) + v_rel,
-            alpha=E @ P.alpha + link.S_w @ a_joint + link.bias_w + ca.cross(w_P, w_rel),
-            a=E @ (P.a + ca.cross(P.alpha, link.p_PB) + ca.cross(P.w, w_p))
-            + link.S_v @ a_joint
-            + link.bias_v
-            + 2 * ca.cross(w_P, v_rel),
+            p=P.p + r_W,
+            **dict(zip(("w", "v", "alpha", "a"), in_body, strict=True)),
+            **dict(zip(("w_W", "v_W", "alpha_W", "a_W"), in_base, strict=True)),
+            is_native_in_base=P.is_native_in_base and edge.joint.kind in _NATIVE_IN_INNER,
         )
     return TreeMotion(bodies=bodies, links=tuple(links), configuration=configuration, v=v, a=a)
 
 
-def _link(edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX) -> Link:
-    """Move the joint's motion from its outer frame C to the origin and axes of the outer body B."""
+def _carried(
+    partial: Partial,
+    v_joint: ca.SX,
+    a_joint: ca.SX,
+    r: ca.SX,
+    E: ca.SX | None,
+    w: ca.SX,
+    v: ca.SX,
+    alpha: ca.SX,
+    a: ca.SX,
+) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    """Velocities and accelerations of the outer body from those of the inner one, r from origin to origin.
+
+    Args:
+        partial: relative motion in the axes of the result.
+        v_joint, a_joint: velocities and accelerations of the joint.
+        r: offset in the axes of w, v, alpha, a.
+        E: rotation from those axes into those of the result; None where they are the same.
+        w, v, alpha, a: motion of the inner body.
+    """
+
+    def turned(x: ca.SX) -> ca.SX:
+        return x if E is None else E @ x
+
+    w_r = ca.cross(w, r)
+    w_P = turned(w)
+    w_rel, v_rel = partial.w @ v_joint, partial.v @ v_joint
+    return (
+        w_P + w_rel,
+        turned(v + w_r) + v_rel,
+        turned(alpha) + partial.w @ a_joint + partial.bias_w + ca.cross(w_P, w_rel),
+        turned(a + ca.cross(alpha, r) + ca.cross(w, w_r))
+        + partial.v @ a_joint
+        + partial.bias_v
+        + 2 * ca.cross(w_P, v_rel),
+    )
+
+
+def _link(edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, R_P: ca.SX) -> Link:
+    """Move the joint's motion from its outer frame C to the origin of the outer body B."""
     R_PF, p_PF = values.placement(edge.inner)
     R_BC, p_BC = values.placement(edge.outer)
     joint = joint_motion(edge, configuration, v)
     R_PB = R_PF @ joint.R @ R_BC.T
-    S_w = R_BC @ joint.S_w
-    S_v = R_BC @ joint.S_v + ca.skew(p_BC) @ S_w
-    w_rel = S_w @ v
-    bias_w = R_BC @ joint.bias_w
-    # velocity of B's origin as seen from P: u = u_C + p_BC x w, and its rate as seen from P
-    bias_v = R_BC @ joint.bias_v + ca.cross(p_BC, bias_w) + ca.cross(w_rel, ca.cross(p_BC, w_rel))
+    R_F = R_P @ R_PF
     return Link(
         edge=edge,
         R_PB=R_PB,
         p_PB=p_PF + R_PF @ joint.p - R_PB @ p_BC,
-        S_w=S_w,
-        S_v=S_v,
-        bias_w=bias_w,
-        bias_v=bias_v,
+        in_body=_moved(joint.outer.turned(R_BC), p_BC, v),
+        in_base=_moved(joint.inner.turned(R_F), R_P @ (R_PB @ p_BC), v),
+    )
+
+
+def _moved(at_joint: Partial, p: ca.SX, v: ca.SX) -> Partial:
+    """Partial velocities of the origin that lies at -p from the joint: u = u_C + p x w, and its rate."""
+    w = at_joint.w @ v
+    return Partial(
+        w=at_joint.w,
+        v=at_joint.v + ca.skew(p) @ at_joint.w,
+        bias_w=at_joint.bias_w,
+        bias_v=at_joint.bias_v + ca.cross(p, at_joint.bias_w) + ca.cross(w, ca.cross(p, w)),
     )
 
 
@@ -197,43 +266,57 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
     sign = -1 if edge.is_reversed else 1
     i = edge.q.start
     n = len(edge.v)
-    R, p = ca.SX(ca.DM.eye(3)), ca.SX(3, 1)
-    S_w, S_v = ca.SX(3, n), ca.SX(3, n)
-    bias_w, bias_v = ca.SX(3, 1), ca.SX(3, 1)
+    identity, zero = ca.SX(ca.DM.eye(3)), ca.SX(3, 1)
+    R, p = identity, zero
+    inner_w, inner_v, outer_w, outer_v = ca.SX(3, n), ca.SX(3, n), ca.SX(3, n), ca.SX(3, n)
+    inner_bias, outer_bias = zero, zero
     if kind in ("revolute", "cylindrical"):
         c, s = configuration.pair(i)
         R = elementary_rotation(axes[0], c, sign * s)
-        S_w[:, 0] = sign * unit_vector(axes[0])
+        inner_w[:, 0] = sign * unit_vector(axes[0])
+        outer_w = inner_w
     if kind in ("prismatic", "cylindrical"):
-        S_v[:, n - 1] = sign * unit_vector(axes[0])
+        inner_v[:, n - 1] = sign * unit_vector(axes[0])
+        outer_v = inner_v
         p = sign * q[i + n - 1] * unit_vector(axes[0])
     elif kind == "universal":
         first, second = (1, 0) if edge.is_reversed else (0, 1)
         (c1, s1), (c2, s2) = configuration.pair(i + first), configuration.pair(i + second)
+        R_first = elementary_rotation(axes[first], c1, sign * s1)
         R_second = elementary_rotation(axes[second], c2, sign * s2)
-        R = elementary_rotation(axes[first], c1, sign * s1) @ R_second
-        S_w[:, first] = sign * (R_second.T @ unit_vector(axes[first]))
-        S_w[:, second] = sign * unit_vector(axes[second])
-        bias_w = ca.cross(S_w[:, first] * v[first], S_w[:, second] * v[second])
+        R = R_first @ R_second
+        inner_w[:, first] = sign * unit_vector(axes[first])
+        inner_w[:, second] = sign * (R_first @ unit_vector(axes[second]))
+        outer_w[:, first] = sign * (R_second.T @ unit_vector(axes[first]))
+        outer_w[:, second] = sign * unit_vector(axes[second])
+        inner_bias = ca.cross(inner_w[:, first] * v[first], inner_w[:, second] * v[second])
+        outer_bias = ca.cross(outer_w[:, first] * v[first], outer_w[:, second] * v[second])
     elif kind == "spherical":
         R_parent_child = quaternion_rotation(q[i : i + 4])
         R = R_parent_child.T if edge.is_reversed else R_parent_child
-        S_w = -ca.SX(ca.DM.eye(3)) if edge.is_reversed else R_parent_child.T
+        inner_w = -R if edge.is_reversed else identity
+        outer_w = -identity if edge.is_reversed else R.T
     elif kind == "translational":
         p = sign * q[i : i + 3]
-        S_v = sign * ca.SX(ca.DM.eye(3))
+        inner_v = outer_v = sign * identity
     elif kind == "planar":
         c, s = configuration.pair(i + 2)
         R = elementary_rotation("z", c, s)
         p = ca.vertcat(q[i], q[i + 1], 0)
-        S_v[:, :2] = R.T[:, :2]
-        S_w[2, 2] = 1
+        inner_v[:, :2], outer_v[:, :2] = identity[:, :2], R.T[:, :2]
+        inner_w[2, 2] = 1
+        outer_w = inner_w
     elif kind == "free":
         p = q[i : i + 3]
         R = quaternion_rotation(q[i + 3 : i + 7])
-        S_v[:, :3] = R.T
-        S_w[:, 3:] = R.T
-    return JointMotion(R=R, p=p, S_w=S_w, S_v=S_v, bias_w=bias_w, bias_v=bias_v)
+        inner_v[:, :3], inner_w[:, 3:] = identity, identity
+        outer_v[:, :3], outer_w[:, 3:] = R.T, R.T
+    return JointMotion(
+        R=R,
+        p=p,
+        inner=Partial(w=inner_w, v=inner_v, bias_w=inner_bias, bias_v=zero),
+        outer=Partial(w=outer_w, v=outer_v, bias_w=outer_bias, bias_v=zero),
+    )
 
 
 def quaternion_rotation(quaternion: ca.SX) -> ca.SX:

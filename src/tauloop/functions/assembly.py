@@ -353,7 +353,7 @@ def _independent(loops: Loops) -> tuple[int, ...]:
     return tuple(names.index(name) for name in wanted)
 
 
-def _conditions(matrices: np.ndarray) -> np.ndarray:
+def conditions(matrices: np.ndarray) -> np.ndarray:
     """Condition numbers (N,) in the 2-norm; infinite where singular, one for empty matrices."""
     if matrices.shape[1] == 0 or matrices.shape[2] == 0:
         return np.ones(len(matrices))
@@ -383,7 +383,7 @@ def _platform_condition(
         )
         return np.full(len(K_scaled), np.inf)
     dependent = [i for i in range(loops.topology.n_v) if i not in independent and i not in frozen]
-    condition = _conditions(K_scaled[:, list(rows)][:, :, dependent])
+    condition = conditions(K_scaled[:, list(rows)][:, :, dependent])
     if np.median(condition) > SINGULAR:
         findings.append(
             Problem(
@@ -434,7 +434,7 @@ def _actuation(
             J = driven @ np.linalg.inv(ind)
         except np.linalg.LinAlgError:
             return np.full(len(motions), np.inf), rank
-    return _conditions(J), rank
+    return conditions(J), rank
 
 
 def _unmoved(loops: Loops, motions: np.ndarray, scaled: np.ndarray) -> str:

@@ -1,25 +1,41 @@
-"""Builds programs: collects straight-line expressions and breaks them where a solve must happen in between."""
+"""Builds programs: one stretch of straight-line code after the other, with Newton loops in between.
+
+Linear blocks are eliminated within the straight-line code, in a pivot order that sampled states have fixed; closed
+forms leave their discriminants and eliminations their pivots as evidence.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import casadi as ca
+import numpy as np
 
 from tauloop.functions.batch import BatchFunction
-from tauloop.functions.program import ClosedForm, Evaluate, LinearSolve, Newton, Program, Step
+from tauloop.functions.elimination import eliminate, pivot_order
+from tauloop.functions.program import ClosedForm, Evaluate, Newton, Pivot, Program, Step
 from tauloop.functions.sorting import blocks
-
-#: Largest linear block that is written out as straight-line code.
-SCALAR = 1
 
 
 class ProgramBuilder:
     """A program under construction. Its symbols are the inputs and whatever earlier steps have solved for."""
 
-    def __init__(self, name: str) -> None:
-        """Start an empty program."""
+    def __init__(self, name: str, samples: Mapping[str, np.ndarray]) -> None:
+        """Start an empty program.
+
+        Args:
+            name: name of the program.
+            samples: values (M, n) of inputs at sampled states, from which pivot orders are chosen.
+        """
         self._name = name
+        self._samples = dict(samples)
         self._symbols: dict[str, ca.SX] = {}
         self._steps: list[Step] = []
+        self._closed_forms: list[ClosedForm] = []
+        self._discriminants: list[ca.SX] = []
+        self._extremes: list[ca.SX] = []
+        self._pivots: list[Pivot] = []
+        self._pivot_values: list[ca.SX] = []
         self._count = 0
 
     def input(self, name: str, size: int) -> ca.SX:
@@ -45,18 +61,45 @@ class ProgramBuilder:
         columns = [ca.densify(ca.vec(outputs[name])) for name in names]
         needed = self._needed(*columns)
         shared = ca.cse([ca.SX(column) for column in columns])
-        function = ca.Function(
-            self._fresh(self._name), [self._symbols[name] for name in needed], shared, {"allow_free": False}
+        function = ca.Function(self._fresh(self._name), [self._symbols[name] for name in needed], shared)
+        self._steps.append(
+            Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names))
         )
-        self._steps.append(Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names)))
 
-    def record(self, step: ClosedForm, extremes: ca.SX) -> None:
-        """Keep the evidence of a block that was solved in closed form."""
-        self.evaluate({step.extremes: extremes})
-        self._steps.append(step)
+    def at_samples(self, expression: ca.SX) -> np.ndarray:
+        """Values (M, numel) of an expression at the sampled states."""
+        column = ca.densify(ca.vec(expression))
+        needed = self._needed(column)
+        arrays = [self._samples[name] for name in needed]
+        count = max((len(array) for array in arrays), default=1)
+        function = BatchFunction(ca.Function("samples", [self._symbols[name] for name in needed], [column]))
+        return function(arrays, count)[0]
+
+    def closed_form(self, record: ClosedForm, discriminant: ca.SX, extremes: ca.SX) -> None:
+        """Keep the evidence of a block that was solved in closed form.
+
+        Args:
+            record: which block.
+            discriminant: the loop closes where it is not negative.
+            extremes: least and greatest numerator over the unknown, and the rod's length or zero (3,).
+        """
+        self._closed_forms.append(record)
+        self._discriminants.append(discriminant)
+        self._extremes.append(extremes)
+
+    @property
+    def extremes(self) -> ca.SX:
+        """Extremes of all closed forms so far (3 n,), for the diagnosis of poses out of reach."""
+        return ca.vertcat(ca.SX(0, 1), *self._extremes)
 
     def newton(
-        self, residual: ca.SX, unknown: ca.SX, start: ca.SX, what: tuple[str, ...], unknowns: tuple[str, ...]
+        self,
+        residual: ca.SX,
+        unknown: ca.SX,
+        start: ca.SX,
+        what: tuple[str, ...],
+        unknowns: tuple[str, ...],
+        samples: np.ndarray,
     ) -> ca.SX:
         """Solve residual(unknown) = 0 by Newton's method; returns the symbols that stand for the solution.
 
@@ -66,13 +109,21 @@ class ProgramBuilder:
             start: start values (n,).
             what: names of the equations.
             unknowns: names of the unknowns.
+            samples: the solution (M, n) at the sampled states.
         """
         start_name, solution = self._fresh("start"), self._fresh("solution")
         self.evaluate({start_name: start})
+        result = self._symbol(solution, unknown.numel())
+        self._samples[solution] = samples
         jacobian = ca.jacobian(residual, unknown)
+        at_solution = ca.substitute([jacobian], [unknown], [result])[0]
+        order = pivot_order(_matrices(self.at_samples(at_solution), unknown.numel()))
+        step, pivots = eliminate(jacobian, -residual, order)
         needed = self._needed(residual)
-        outputs = ca.cse([ca.SX(ca.densify(residual)), ca.SX(ca.densify(ca.vec(jacobian)))])
-        function = ca.Function(self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs)
+        outputs = ca.cse([ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))])
+        function = ca.Function(
+            self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs
+        )
         self._steps.append(
             Newton(
                 function=BatchFunction(function),
@@ -84,10 +135,10 @@ class ProgramBuilder:
                 unknowns=unknowns,
             )
         )
-        return self._symbol(solution, unknown.numel())
+        return result
 
     def solve(self, A: ca.SX, b: ca.SX, what: str) -> ca.SX:
-        """Solve A x = b block by block: single equations by a division, larger blocks by a linear solve.
+        """Solve A x = b block by block.
 
         Args:
             A: square matrix (n, n), its structural zeros tell the blocks.
@@ -98,26 +149,44 @@ class ProgramBuilder:
             x (n, k).
         """
         A, b = ca.sparsify(A), ca.SX(b)
-        n, k = b.shape
-        x = ca.SX(n, k)
+        n = A.size1()
+        x = ca.SX(*b.shape)
         for block in blocks(A.sparsity()):
             rows, columns = list(block.rows), list(block.columns)
             others = [j for j in range(n) if j not in columns]
             right = b[rows, :]
             if others:
                 right = right - A[rows, others] @ x[others, :]
-            if block.size <= SCALAR:
-                x[columns, :] = right / A[rows, columns]
-                continue
-            matrix, side, solution = self._fresh("matrix"), self._fresh("side"), self._fresh("solved")
-            self.evaluate({matrix: A[rows, columns], side: right})
-            self._steps.append(
-                LinearSolve(matrix=matrix, right_side=side, solution=solution, size=block.size, columns=k, what=what)
-            )
-            x[columns, :] = ca.reshape(self._symbol(solution, block.size * k), block.size, k)
+            matrix = A[rows, columns]
+            sampled = _matrices(self.at_samples(matrix), block.size)
+            solution, pivots = eliminate(matrix, right, pivot_order(sampled))
+            x[columns, :] = solution
+            self._keep_pivots(pivots, what)
         return x
+
+    def _keep_pivots(self, pivots: ca.SX, what: str) -> None:
+        typical = np.median(np.abs(self.at_samples(pivots)), axis=0)
+        for pivot, size in zip(ca.vertsplit(pivots), typical, strict=True):
+            if not pivot.is_constant():
+                self._pivots.append(Pivot(what=what, typical=float(size)))
+                self._pivot_values.append(pivot)
 
     def finish(self, outputs: dict[str, ca.SX]) -> Program:
         """Emit the last straight-line code and close the program."""
-        self.evaluate(outputs)
-        return Program(name=self._name, steps=tuple(self._steps), outputs=tuple(outputs))
+        evidence = {
+            "discriminants": ca.vertcat(ca.SX(0, 1), *self._discriminants),
+            "pivots": ca.vertcat(ca.SX(0, 1), *self._pivot_values),
+        }
+        self.evaluate({**outputs, **{name: value for name, value in evidence.items() if value.numel()}})
+        return Program(
+            name=self._name,
+            steps=tuple(self._steps),
+            outputs=tuple(outputs),
+            closed_forms=tuple(self._closed_forms),
+            pivots=tuple(self._pivots),
+        )
+
+
+def _matrices(columns: np.ndarray, size: int) -> np.ndarray:
+    """Matrices (M, n, n) from their columns in a row."""
+    return columns.reshape(len(columns), size, size).transpose(0, 2, 1)

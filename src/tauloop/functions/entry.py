@@ -38,6 +38,10 @@ class Entry:
         units = tuple(unit + "^2" for unit in self.velocity.units)
         return Port(name="acceleration", columns=self.velocity.columns, units=units)
 
+    def at(self, q: np.ndarray) -> np.ndarray:
+        """The given positions (..., n) at full coordinates (..., n_q)."""
+        return np.asarray(q[..., list(self.q)] @ np.linalg.inv(self.to_q).T)
+
     def given(self, position: ca.SX) -> dict[int, ca.SX]:
         """Coordinates by index, from the given positions."""
         values = ca.DM(self.to_q) @ position

@@ -9,12 +9,14 @@ import numpy as np
 
 from tauloop.equations.dynamic_parameters import DynamicParameter, dynamic_parameters
 from tauloop.equations.topology import Topology
-from tauloop.errors import AssemblyError, InputError, Problem
+from tauloop.errors import AssemblyError, InputError, PoseError, Problem
 from tauloop.functions.assembly import Assembly, assemble
+from tauloop.functions.diagnosis import condition_numbers, gaps, singular, unreached
 from tauloop.functions.entry import Entry, actuator_entry, platform_entry
 from tauloop.functions.loops import loops
 from tauloop.functions.motion_programs import (
     Machine,
+    diagnosis_program,
     embedding_program,
     inverse_dynamics_program,
     kinematics_program,
@@ -23,7 +25,7 @@ from tauloop.functions.motion_programs import (
 from tauloop.functions.ports import Port, checked
 from tauloop.functions.position import SolvedBlock
 from tauloop.functions.program import NEWTON_STEP, Program
-from tauloop.functions.state import Forces, Health, State, health
+from tauloop.functions.state import Forces, Health, State, health, joined
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 
@@ -33,6 +35,14 @@ CONTINUATION_STEPS = 12
 ON_THE_WAY = 1e-3
 #: Samples evaluated at once; bounds the memory of intermediate values.
 CHUNK = 8192
+
+
+#: Programs without further choices, by name.
+PROGRAMS = {
+    "diagnosis": diagnosis_program,
+    "embedding": embedding_program,
+    "inverse_dynamics": inverse_dynamics_program,
+}
 
 
 class Model:
@@ -152,7 +162,7 @@ class Model:
     def actuator_position(self, q: np.ndarray) -> np.ndarray:
         """Actuator positions p (N, n_u) at full coordinates (N, n_q)."""
         shape = self.topology
-        driven = [i for i in self.assembly.driven]
+        driven = list(self.assembly.driven)
         return np.asarray(q[..., [shape.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T)
 
     def forward_kinematics(self, position: object, start: object | None = None) -> State:
@@ -206,9 +216,7 @@ class MotionFunctions:
             elif stem == "regressor":
                 program = regressor_program(machine, self.entry, detail)
             else:
-                program = {"embedding": embedding_program, "inverse_dynamics": inverse_dynamics_program}[name](
-                    machine, self.entry
-                )
+                program = PROGRAMS[name](machine, self.entry)
             self._programs[name] = program
         return self._programs[name]
 
@@ -236,8 +244,10 @@ class MotionFunctions:
         """
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
         given = {name: value for name, value in arguments.items() if value is not None}
-        state, single = self._kinematics(given, start, theta)
-        state.health.require(self._model.assembly, f"{self.entry.name} motion")
+        inputs, single, n = self._inputs(given, start, theta)
+        outputs, found = self._run(f"kinematics_{len(given) - 1}", inputs, n)
+        self._require(found, inputs, outputs["q"])
+        state = self._state(outputs, found)
         return _single(state) if single else state
 
     def _kinematics(
@@ -267,8 +277,7 @@ class MotionFunctions:
             waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
             on_the_way, _ = self._kinematics(waypoint, current, None, ON_THE_WAY)
             current = on_the_way.q
-        state, _ = self._kinematics({"position": target}, current, None)
-        state.health.require(self._model.assembly, f"{self.entry.name} position")
+        state = self.kinematics(target, start=current)
         return _single(state) if single else state
 
     def _given_position(self, q: np.ndarray) -> np.ndarray:
@@ -305,8 +314,8 @@ class MotionFunctions:
         given = {"position": position, "velocity": velocity, "acceleration": acceleration}
         inputs, single, n = self._inputs(given, start, theta)
         outputs, evidence = self._run("inverse_dynamics", inputs, n)
+        self._require(evidence, inputs, outputs["q"])
         state = self._state(outputs, evidence)
-        state.health.require(self._model.assembly, f"{self.entry.name} motion")
         loops = self._model.assembly.loops
         pick = (lambda array: array[0]) if single else (lambda array: array)
         return Forces(
@@ -345,7 +354,7 @@ class MotionFunctions:
         given = {"position": position, "velocity": velocity, "acceleration": acceleration}
         inputs, single, n = self._inputs(given, start, theta)
         outputs, evidence = self._run(f"regressor_{output}", inputs, n)
-        evidence.require(self._model.assembly, f"{self.entry.name} motion")
+        self._require(evidence, inputs)
         n_pi = len(self._model.parameters)
         Y = outputs["regressor"].reshape(n, -1, n_pi)
         return np.asarray(Y[0] if single else Y)
@@ -355,7 +364,7 @@ class MotionFunctions:
         inputs, single, n = self._inputs({"position": position}, start, None)
         inputs["velocity"] = np.zeros((n, self.entry.velocity.size))
         outputs, evidence = self._run("embedding", inputs, n)
-        evidence.require(self._model.assembly, f"{self.entry.name} position")
+        self._require(evidence, inputs, outputs["q"])
         G = outputs["G"].reshape(n, self.entry.velocity.size, -1).transpose(0, 2, 1)
         return np.asarray(G[0] if single else G)
 
@@ -389,18 +398,49 @@ class MotionFunctions:
     ) -> tuple[dict[str, np.ndarray], Health]:
         """Run a program in chunks of samples, so that intermediate values stay small."""
         program = self.program(name)
-        if n <= CHUNK:
-            outputs, evidence = program.run(inputs, n, tolerance)
-            return outputs, health(evidence)
-        joined: dict[str, np.ndarray] = {}
+        outputs: dict[str, np.ndarray] = {}
         parts = []
-        for first in range(0, n, CHUNK):
-            chunk = {key: np.ascontiguousarray(array[first : first + CHUNK]) for key, array in inputs.items()}
-            outputs, evidence = program.run(chunk, min(CHUNK, n - first), tolerance)
-            parts.append(health(evidence))
-            for key, array in outputs.items():
-                joined.setdefault(key, np.empty((n, array.shape[1])))[first : first + CHUNK] = array
-        return joined, _joined(parts)
+        for first in range(0, max(n, 1), CHUNK):
+            size = min(CHUNK, n - first)
+            chunk = {key: np.ascontiguousarray(array[first : first + size]) for key, array in inputs.items()}
+            results, evidence = program.run(chunk, size, tolerance)
+            parts.append(health(program, evidence))
+            if size == n:
+                return results, parts[0]
+            for key, array in results.items():
+                outputs.setdefault(key, np.empty((n, array.shape[1])))[first : first + size] = array
+        return outputs, joined(parts)
+
+    def _require(self, found: Health, inputs: dict[str, np.ndarray], q: np.ndarray | None = None) -> None:
+        """Raise unless every sample is in reach and regular.
+
+        Raises:
+            PoseError: which samples and loops, by how much, and the condition number.
+        """
+        what = f"{self.entry.name} motion" if "velocity" in inputs else f"{self.entry.name} position"
+        reached, regular = found.is_reached, found.is_regular
+        if (reached & regular).all():
+            return
+        bad = np.flatnonzero(reached & ~regular)
+        problems = []
+        if not reached.all():
+            outputs, _ = self._run("diagnosis", inputs, len(reached))
+            problems += unreached(found, gaps(outputs["extremes"], found.discriminants), what)
+        if len(bad):
+            condition = self.condition({key: array[bad] for key, array in inputs.items()} if q is None else q[bad])
+            problems += singular(bad, condition, len(reached), what)
+        raise PoseError(problems)
+
+    def condition(self, q: np.ndarray | dict[str, np.ndarray]) -> np.ndarray:
+        """Condition numbers (N,) of assembled poses, free of units (see `condition_numbers`).
+
+        Args:
+            q: full coordinates (N, n_q), or checked inputs from which they are to be computed.
+        """
+        if isinstance(q, dict):
+            outputs, _ = self._run("kinematics_0", q, len(q["position"]))
+            q = outputs["q"]
+        return condition_numbers(self._model.assembly, self.entry, np.atleast_2d(q))
 
     def _state(self, outputs: dict[str, np.ndarray], found: Health) -> State:
         shape = self._model.topology
@@ -412,15 +452,6 @@ class MotionFunctions:
             a=outputs.get("a"),
             health=found,
         )
-
-
-def _joined(parts: list[Health]) -> Health:
-    return Health(
-        condition=np.concatenate([part.condition for part in parts]),
-        gaps={key: np.concatenate([part.gaps[key] for part in parts]) for key in parts[0].gaps},
-        residuals={key: np.concatenate([part.residuals[key] for part in parts]) for key in parts[0].residuals},
-        iterations=np.concatenate([part.iterations for part in parts]),
-    )
 
 
 def _single(state: State) -> State:

@@ -42,7 +42,7 @@ class _State:
         self.machine = machine
         assembly = machine.assembly
         self.mechanism, self.shape = assembly.loops.mechanism, assembly.loops.topology
-        self.builder = ProgramBuilder(name)
+        self.builder = ProgramBuilder(name, _samples(machine, entry))
         self.theta = self.builder.input("theta", len(machine.free))
         self.values = nominal(self.mechanism, {leaf: self.theta[i] for i, leaf in enumerate(machine.free)})
         position = self.builder.input("position", entry.position.size)
@@ -60,6 +60,7 @@ class _State:
             start,
             assembly.q,
             (self.theta, np.array([self.mechanism.parameters[leaf].value for leaf in machine.free])),
+            assembly.states,
         )
         self.v, self.a = ca.SX(self.shape.n_v, 1), ca.SX(self.shape.n_v, 1)
         self.K = ca.SX(0, self.shape.n_v)
@@ -103,6 +104,25 @@ def _frozen_coordinates(assembly: Assembly) -> tuple[int, ...]:
         if {v0, v0 + 1, v0 + 2} <= frozen:
             q += range(q0, q0 + 4)
     return tuple(q)
+
+
+def _samples(machine: Machine, entry: Entry) -> dict[str, np.ndarray]:
+    """Inputs at the assembled states, from which pivot orders are chosen; velocities play no part in these."""
+    assembly = machine.assembly
+    parameters = assembly.loops.mechanism.parameters
+    count = len(assembly.states)
+    theta = np.array([parameters[leaf].value for leaf in machine.free]).reshape(1, -1)
+    return {
+        "theta": np.repeat(theta, count, axis=0),
+        "position": np.ascontiguousarray(entry.at(assembly.states)),
+        "start": assembly.states,
+    }
+
+
+def diagnosis_program(machine: Machine, entry: Entry) -> Program:
+    """Program of what closed forms miss where a pose is out of reach (see `tauloop.functions.diagnosis.gaps`)."""
+    state = _State(machine, entry, f"{entry.name}_diagnosis", 0)
+    return state.builder.finish({"extremes": state.builder.extremes})
 
 
 def kinematics_program(machine: Machine, entry: Entry, levels: int) -> tuple[Program, tuple[SolvedBlock, ...]]:

@@ -17,12 +17,10 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
 from tauloop.functions.builder import ProgramBuilder
+from tauloop.functions.closed_forms import PairForm, QuadraticForm, pair_form, quadratic_form
 from tauloop.functions.program import ClosedForm
 from tauloop.functions.sorting import Block, blocks
 from tauloop.mechanism.model import Mechanism
-
-#: A numerator counts as a first harmonic or a quadratic when samples deviate by less than this, relatively.
-FORM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ class PositionEquations:
         c, s: cosines and sines (n_q,), used where the coordinate is an angle.
         numerators, denominators: of the kept loop equations, then of the norms of unknown quaternions.
         names, elements: of the same.
-        is_distance: whether each is a rod's, whose denominator is twice its length.
+        differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
     """
 
     q: ca.SX
@@ -44,7 +42,7 @@ class PositionEquations:
     denominators: ca.SX
     names: tuple[str, ...]
     elements: tuple[str, ...]
-    is_distance: tuple[bool, ...]
+    differences: tuple[tuple[ca.SX, ca.SX] | None, ...]
 
 
 def position_equations(
@@ -61,12 +59,12 @@ def position_equations(
     denominators = [row.denominator for row in kept]
     names = [row.name for row in kept]
     elements = [row.element for row in kept]
-    is_distance = [row.is_distance for row in kept]
+    differences = [None if row.difference is None else (row.difference, row.denominator / 2) for row in kept]
     for iq, _ in topology.quaternions:
         if set(range(iq, iq + 4)) & set(unknown):
             numerators.append(ca.sumsqr(q[iq : iq + 4]) - 1)
             denominators.append(ca.SX(1))
-            is_distance.append(False)
+            differences.append(None)
             elements.append(topology.coordinate_names[iq].removesuffix(".qw"))
             names.append(f"{elements[-1]}: unit quaternion")
     return PositionEquations(
@@ -77,7 +75,7 @@ def position_equations(
         denominators=ca.vertcat(ca.SX(0, 1), *denominators),
         names=tuple(names),
         elements=tuple(elements),
-        is_distance=tuple(is_distance),
+        differences=tuple(differences),
     )
 
 
@@ -106,6 +104,7 @@ def solve_positions(
     start: ca.SX,
     reference: np.ndarray,
     theta: tuple[ca.SX, np.ndarray],
+    states: np.ndarray,
 ) -> tuple[Configuration, tuple[SolvedBlock, ...]]:
     """Emit the steps that find all coordinates from the given ones.
 
@@ -117,6 +116,7 @@ def solve_positions(
         start: start values (n_q,) for Newton blocks.
         reference: assembled reference coordinates (n_q,); they pick the branch of closed forms.
         theta: free parameters, as symbols and as nominal values.
+        states: assembled coordinates (M, n_q) at which the builder samples.
 
     Returns:
         The configuration in terms of the builder's symbols, and the blocks.
@@ -128,7 +128,7 @@ def solve_positions(
     equations = position_equations(mechanism, topology, values, rows, unknown)
     if len(equations.names) != len(unknown):
         raise ValueError(f"{len(equations.names)} position equations for {len(unknown)} unknown coordinates")
-    solver = _Solver(builder, topology, equations, reference, theta)
+    solver = _Solver(builder, topology, equations, reference, theta, states)
     for i, expression in given.items():
         solver.set_coordinate(i, expression)
     found = []
@@ -168,12 +168,14 @@ class _Solver:
         equations: PositionEquations,
         reference: np.ndarray,
         theta: tuple[ca.SX, np.ndarray],
+        states: np.ndarray,
     ) -> None:
         self._builder = builder
         self._topology = topology
         self._equations = equations
         self._reference = reference
         self._theta = theta
+        self._states = states
         self._q = ca.SX(equations.q)
         self._c, self._s = ca.SX(equations.c), ca.SX(equations.s)
 
@@ -193,14 +195,12 @@ class _Solver:
     def solve(self, block: Block, unknown: tuple[int, ...], start: ca.SX) -> SolvedBlock:
         """Solve one block and keep its unknowns."""
         rows = list(block.rows)
-        numerators = self._equations.numerators[rows]
         method = ""
         if len(unknown) == 1:
-            i = unknown[0]
-            if self._topology.is_angle[i]:
-                method = "cosine and sine" if self._solve_pair(numerators, rows[0], i) else ""
-            else:
-                method = "quadratic" if self._solve_quadratic(numerators, rows[0], i) else ""
+            form = self._pair_form(rows[0], unknown[0]) or self._quadratic_form(rows[0], unknown[0])
+            if form is not None:
+                method = "cosine and sine" if isinstance(form, PairForm) else "quadratic"
+                self._solve_form(form, rows[0], unknown[0])
         if not method:
             method = "Newton"
             self._solve_newton(rows, unknown, start)
@@ -215,109 +215,53 @@ class _Solver:
         e = self._equations
         return ca.SX(ca.substitute([expression], [e.q, e.c, e.s], [self._q, self._c, self._s])[0])
 
-    def _has_form(self, actual: ca.SX, modelled: ca.SX, i: int) -> bool:
-        """Whether two expressions in q, c and s agree at random values of everything (angles consistent)."""
-        e, is_angle = self._equations, self._topology.is_angle[i]
-        symbols, nominal = self._theta
-        function = ca.Function("form", [e.q, e.c, e.s, symbols], [actual, modelled])
-        rng = np.random.default_rng(1)
-        scale, deviation = 1e-300, 0.0
-        for _ in range(5):
-            q, angles = rng.normal(size=e.q.numel()), rng.uniform(-np.pi, np.pi, size=e.q.numel())
-            if is_angle:
-                q[i] = angles[i]
-            a, m = function(q, np.cos(angles), np.sin(angles), nominal)
-            scale, deviation = max(scale, abs(float(a))), max(deviation, abs(float(a) - float(m)))
-        return deviation < FORM_TOLERANCE * scale
-
-    def _solve_pair(self, numerator: ca.SX, row: int, i: int) -> bool:
-        """Solve A0 + A cos q + B sin q = 0 for the pair (cos q, sin q), on the reference's branch."""
+    def _pair_form(self, row: int, i: int) -> PairForm | None:
+        if not self._topology.is_angle[i]:
+            return None
         e = self._equations
-        c, s = e.c[i], e.s[i]
+        return pair_form(e.numerators[row], e.differences[row], (e.q, e.c, e.s), i, self._theta)
 
-        def at_zero(x: ca.SX) -> ca.SX:
-            return ca.SX(ca.substitute([x], [c, s], [ca.SX(0), ca.SX(0)])[0])
+    def _quadratic_form(self, row: int, i: int) -> QuadraticForm | None:
+        if self._topology.is_angle[i]:
+            return None
+        e = self._equations
+        return quadratic_form(e.numerators[row], e.differences[row], (e.q, e.c, e.s), i, self._theta)
 
-        A, B = at_zero(ca.jacobian(numerator, c)), at_zero(ca.jacobian(numerator, s))
-        square = at_zero(ca.jacobian(ca.jacobian(numerator, c), c)) / 2
-        A0 = at_zero(numerator) + square
-        if not self._has_form(numerator, A0 + A * c + B * s, i):
-            return False
-        A, B, A0 = self._known(A), self._known(B), self._known(A0)
-        r2 = A * A + B * B
-        root = ca.sqrt(r2 - A0 * A0)
-        sign = self._branch(numerator, i)
-        self.set_pair(i, (-A0 * A - sign * B * root) / r2, (-A0 * B + sign * A * root) / r2)
-        r = ca.sqrt(r2)
-        self._record(row, i, A0 - r, A0 + r)
-        return True
+    def _solve_form(self, form: PairForm | QuadraticForm, row: int, i: int) -> None:
+        """Put the solution of a closed form in, on the reference's branch."""
+        known = form.at(self._known)
+        sign = self._branch(row, i)
+        if isinstance(known, PairForm):
+            c, s, discriminant = known.solution(-sign)
+            self.set_pair(i, c, s)
+        else:
+            x, discriminant = known.solution(sign)
+            self.set_coordinate(i, x)
+        if not discriminant.is_constant():
+            record = ClosedForm(
+                equation=self._equations.names[row],
+                element=self._equations.elements[row],
+                unknown=self._topology.coordinate_names[i],
+            )
+            difference = self._equations.differences[row]
+            length = ca.SX(0) if difference is None else self._known(difference[1])
+            self._builder.closed_form(record, discriminant, ca.vertcat(*known.extremes(), length))
 
-    def _solve_quadratic(self, numerator: ca.SX, row: int, i: int) -> bool:
-        """Solve alpha x^2 + beta x + gamma = 0 on the reference's branch; linear where alpha vanishes identically."""
-        x = self._equations.q[i]
-        slope = ca.jacobian(numerator, x)
-
-        def at_zero(expression: ca.SX) -> ca.SX:
-            return ca.SX(ca.substitute([expression], [x], [ca.SX(0)])[0])
-
-        alpha = ca.simplify(at_zero(ca.jacobian(slope, x)) / 2)
-        beta, gamma = at_zero(slope), at_zero(numerator)
-        if not self._has_form(numerator, alpha * x * x + beta * x + gamma, i):
-            return False
-        if ca.symvar(alpha) and not all(ca.depends_on(self._theta[0], symbol) for symbol in ca.symvar(alpha)):
-            return False
-        curved = not alpha.is_zero()
-        alpha, beta, gamma = self._known(alpha), self._known(beta), self._known(gamma)
-        if not curved:
-            self.set_coordinate(i, -gamma / beta)
-            return True
-        half = beta / (2 * alpha)
-        square = half * half - gamma / alpha
-        self.set_coordinate(i, -half + self._branch(numerator, i) * ca.sqrt(square))
-        # the numerator alpha ((x + half)^2 - square) is largest or least at x = -half; beyond there is no bound
-        extreme = -alpha * square
-        beyond = ca.SX(1e300)
-        upwards = float(self._nominal(alpha)) > 0
-        self._record(row, i, extreme if upwards else -beyond, beyond if upwards else extreme)
-        return True
-
-    def _nominal(self, expression: ca.SX) -> ca.DM:
-        """Value at the nominal parameters of an expression that depends on nothing else."""
-        return ca.Function("nominal", [self._theta[0]], [expression])(self._theta[1])
-
-    def _branch(self, numerator: ca.SX, i: int) -> float:
+    def _branch(self, row: int, i: int) -> float:
         """Sign of the root that the reference lies on, from the numerator's slope there.
 
         At a root the slope is -sign * root for an angle, and 2 alpha sign * root for a quadratic.
         """
         e = self._equations
-        x = e.q[i]
+        numerator, x = e.numerators[row], e.q[i]
         if self._topology.is_angle[i]:
             slope = e.c[i] * ca.jacobian(numerator, e.s[i]) - e.s[i] * ca.jacobian(numerator, e.c[i])
         else:
             slope = ca.jacobian(numerator, x)
-            curvature = ca.jacobian(slope, x)
-            slope = slope * ca.sign(curvature)
+            slope = slope * ca.sign(ca.jacobian(slope, x))
         function = ca.Function("slope", [e.q, e.c, e.s, self._theta[0]], [slope])
         q = self._reference
-        value = float(function(q, np.cos(q), np.sin(q), self._theta[1]))
-        if self._topology.is_angle[i]:
-            value = -value
-        return 1.0 if value >= 0 else -1.0
-
-    def _record(self, row: int, i: int, least: ca.SX, greatest: ca.SX) -> None:
-        is_distance = self._equations.is_distance[row]
-        length = self._known(self._equations.denominators[row]) / 2 if is_distance else ca.SX(0)
-        name = f"extremes_{row}"
-        self._builder.record(
-            ClosedForm(
-                what=self._equations.names[row],
-                element=self._equations.elements[row],
-                unknown=self._topology.coordinate_names[i],
-                extremes=name,
-            ),
-            ca.vertcat(least, greatest, length),
-        )
+        return 1.0 if float(function(q, np.cos(q), np.sin(q), self._theta[1])) >= 0 else -1.0
 
     def _solve_newton(self, rows: list[int], unknown: tuple[int, ...], start: ca.SX) -> None:
         e = self._equations
@@ -336,6 +280,7 @@ class _Solver:
             ca.vertcat(*(start[i] for i in unknown)),
             tuple(e.names[r] for r in rows),
             tuple(names[i] for i in unknown),
+            self._states[:, list(unknown)],
         )
         for j, i in enumerate(unknown):
             self.set_coordinate(i, solution[j])

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
-from tauloop.errors import LogError, Problem
+from tauloop.errors import InputError, LogError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.identify.data import RegressionData, Ties
 from tauloop.logs import Preparation, channels, decimate, prepare, samples
 from tauloop.logs.channels import TIME
+from tauloop.logs.matching import channel_problems
+from tauloop.mechanism.suggestions import suggestion
 
 #: Groups of leaf parameters that identification may estimate from forces.
 DYNAMIC_GROUPS = ("inertia", "friction", "drive", "spring")
+#: What the rows of the regressor may be: actuator forces, or forces on the driven coordinates.
+OUTPUTS = ("actuators", "joints")
 
 
 def dynamic_leaves(model: Model) -> tuple[str, ...]:
@@ -60,17 +65,24 @@ def regression_data(
         ties: relations between the parameters, such as `leaf_ties(model)`.
 
     Raises:
-        LogError: channels are missing.
+        InputError: no such output.
+        LogError: channels are missing, misspelt or in another unit than the machine's.
         PoseError: the log leaves the workspace of the described machine.
     """
+    if output not in OUTPUTS:
+        raise InputError(Problem(where="output", what=f"{output!r} is unknown", remedy=" or ".join(OUTPUTS)))
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
-    _require_channels(log, names, output)
+    _require_channels(model, log, output)
     prepared = prepare(log, preparation)
     position, velocity, acceleration = (
         samples(prepared, kind, names) for kind in ("position", "velocity", "acceleration")
     )
-    start = model.forward_kinematics(position).q if model.assembly.rows else None
-    regressor = model.actuators.regressor(position, velocity, acceleration, output=output, start=start)
+    try:
+        start = model.forward_kinematics(position).q if model.assembly.rows else None
+        regressor = model.actuators.regressor(position, velocity, acceleration, output=output, start=start)
+    except PoseError as error:
+        counted = f" (counted from 0, which is {prepared[TIME].to_numpy()[0]:g} s in the log)"
+        raise PoseError(replace(problem, what=problem.what + counted) for problem in error.problems) from error
     measured_names = [name for name in names if name in channels(prepared, "force")]
     measured = np.array([name in measured_names for name in names])
     forces = np.zeros((len(position), len(names)))
@@ -100,27 +112,32 @@ def regression_data(
     )
 
 
-def _require_channels(log: xr.Dataset, names: tuple[str, ...], output: str) -> None:
-    positions = channels(log, "position")
-    problems = [
-        Problem(
-            where=f"position.{name}",
-            what=f"the log has no position of the actuator {name}; it has {', '.join(positions) or 'none'}",
-            remedy="map a column to it: all actuator positions are needed to place the machine",
-        )
-        for name in names
-        if name not in positions
-    ]
-    forces = channels(log, "force")
-    missing = [name for name in names if name not in forces]
-    if len(missing) == len(names) or (output == "joints" and missing):
+def _require_channels(model: Model, log: xr.Dataset, output: str) -> None:
+    port = model.actuators.ports["position"]
+    units = dict(zip(port.columns, model.output_ports("actuators")[1], strict=True))
+    measured = channels(log, "force")
+    present = [name for name in port.columns if name in measured]
+    problems = channel_problems(
+        log,
+        {
+            "position": dict(zip(port.columns, port.units, strict=True)),
+            "force": {name: unit for name, unit in units.items() if name in present or output == "joints"},
+        },
+    )
+    if not present and output != "joints":
         problems.append(
             Problem(
                 where="force",
-                what=f"the log has no force of {', '.join(missing)}; it has {', '.join(forces) or 'none'}",
-                remedy="map columns to the actuators' names"
-                + ("; joint forces need those of all actuators" if output == "joints" else ""),
+                what=f"the log has no force of an actuator; it has {', '.join(measured) or 'none'}",
+                remedy=f"map columns to some or all of {', '.join(port.columns)}",
             )
         )
+    elif output != "joints":
+        absent = [name for name in port.columns if name not in present]
+        problems += [
+            Problem(where=f"force.{name}", what="is no actuator of the machine", remedy=meant)
+            for name in measured
+            if name not in port.columns and (meant := suggestion(name, absent))
+        ]
     if problems:
         raise LogError(problems)

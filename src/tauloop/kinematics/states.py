@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.errors import PoseError, Problem
 from tauloop.functions import Model
 from tauloop.functions.assembly import random_walk
 
@@ -48,6 +49,12 @@ def random_states(
         step: length of a step of the walk, rad or characteristic lengths.
         speed: standard deviation of velocities and accelerations, rad/s or characteristic lengths per second.
         condition: largest condition number of the linear blocks that is accepted.
+
+    Returns:
+        n states; good ones come again where the walks found fewer.
+
+    Raises:
+        PoseError: no state that the walks found is regular.
     """
     assembly = model.assembly
     steps = -(-2 * n // PARALLEL_WALKS) + 2
@@ -59,11 +66,19 @@ def random_states(
     acceleration = rng.normal(size=(len(q), len(entry.v))) * scale * speed
     position = model.platform_position(q)
     state = model.platform.evaluate(position, velocity, acceleration, start=q)
-    good = state.health.is_reached & (state.health.condition < condition)
+    good = state.health.is_reached & (model.platform.condition(q) < condition)
     good &= np.abs(state.q - q).max(axis=1) < 1e-6  # the closed forms' branch is the walk's
     chosen = np.flatnonzero(good)[:n]
     if len(chosen) == 0:
-        chosen = np.zeros(1, dtype=int)
+        smallest = float(np.min(state.health.condition, initial=np.inf, where=state.health.is_reached))
+        raise PoseError(
+            Problem(
+                where=model.mechanism.name,
+                what=f"none of {len(q)} states around the reference pose is regular: the smallest condition number is "
+                f"{smallest:.3g} (limit {condition:.0e})",
+                remedy="choose a reference pose away from singularities",
+            )
+        )
     chosen = np.resize(chosen, n)
     return RandomStates(
         q=state.q[chosen],

@@ -47,13 +47,27 @@ def measure(
         rng: source of the noise.
 
     Raises:
-        InputError: a negative resolution or noise.
+        InputError: signals, names, units and sensors do not belong together, or a sensor's accuracy is negative.
     """
     resolution, noise = np.asarray(sensors.resolution, dtype=float), np.asarray(sensors.force_noise, dtype=float)
+    n = len(names)
+    shapes = {
+        "position": (np.shape(position), (len(time), n)),
+        "force": (np.shape(force), (len(time), n)),
+        "position_units": (np.shape(position_units), (n,)),
+        "force_units": (np.shape(force_units), (n,)),
+        "resolution": (resolution.shape, (n,)),
+        "force_noise": (noise.shape, (n,)),
+    }
     problems = [
-        Problem(where=name, what=f"must not be negative, got {values.min():g}")
+        Problem(where=name, what=f"has shape {given}", remedy=f"give {needed}: {len(time)} samples of {n} actuators")
+        for name, (given, needed) in shapes.items()
+        if given != needed
+    ]
+    problems += [
+        Problem(where=name, what=f"{values.min():g} is no accuracy", remedy="zero or above")
         for name, values in (("resolution", resolution), ("force_noise", noise))
-        if values.min() < 0
+        if values.size and not (values.min() >= 0 and np.isfinite(values).all())
     ]
     if problems:
         raise InputError(problems)

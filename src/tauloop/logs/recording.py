@@ -6,15 +6,17 @@ files:
   - path: positions.csv.gz
     columns: {position: {motor_1: Joint_1, motor_2: Joint_2}}
     units: {position: rad}
-preparation: {cutoff: 100 Hz, order: 4, trim: 200, decimation: 10}
+preparation: {cutoff: 100 Hz, order: 4, standstill: 1e-6, trim: 200, decimation: 10}
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tauloop.errors import LogError, Problem
+from tauloop.errors import InputError, LogError, Problem
 from tauloop.logs.reading import LogFile
 from tauloop.logs.signals import Preparation
 from tauloop.mechanism.suggestions import suggestion
@@ -109,12 +111,20 @@ class _Reader:
             return None
         return value
 
-    def _whole(self, where: str, node: Node) -> int:
+    def _whole(self, where: str, node: Node) -> int | None:
         text = node.text if isinstance(node, Scalar) else ""
-        if text.isdecimal():
+        if text.isascii() and text.isdecimal() and len(text) < 10:
             return int(text)
         self._fault(where, node, f"{text!r} is not a whole number", "such as 4")
-        return 1
+        return None
+
+    def _number(self, where: str, node: Node) -> float | None:
+        text = node.text if isinstance(node, Scalar) else ""
+        try:
+            return float(text)
+        except ValueError:
+            self._fault(where, node, f"{text!r} is not a number", "such as 1e-6")
+            return None
 
     def recording(self, node: Node) -> Recording:
         root = self._mapping(
@@ -149,14 +159,28 @@ class _Reader:
             time=self._text(f"{where}.time", time) if time is not None else None,
         )
 
-    def _preparation(self, node: Node) -> Preparation:
-        entry = self._mapping("preparation", node, ("cutoff", "order", "trim", "decimation"))
-        cutoff = entry.get("cutoff")
-        whole = {
-            key: self._whole(f"preparation.{key}", value)
-            for key in ("order", "trim", "decimation")
-            if (value := entry.get(key)) is not None
-        }
-        return Preparation(
-            cutoff=self._frequency("preparation.cutoff", cutoff) if cutoff is not None else None, **whole
-        )
+    def _preparation(self, node: Node) -> Preparation | None:
+        entry = self._mapping("preparation", node, tuple(_STEPS))
+        values: dict[str, Any] = {"cutoff": None}
+        before = len(self.problems)
+        for key, read in _STEPS.items():
+            if (value := entry.get(key)) is not None:
+                values[key] = read(self, f"preparation.{key}", value)
+        if len(self.problems) > before:
+            return None
+        try:
+            return Preparation(**values)
+        except InputError as error:
+            for problem in error.problems:
+                self._fault(f"preparation.{problem.where}", entry.get(problem.where), problem.what, problem.remedy)
+            return None
+
+
+#: Keys of a preparation and how their values are read.
+_STEPS: dict[str, Callable[[_Reader, str, Node], float | int | None]] = {
+    "cutoff": _Reader._frequency,
+    "order": _Reader._whole,
+    "standstill": _Reader._number,
+    "trim": _Reader._whole,
+    "decimation": _Reader._whole,
+}

@@ -15,6 +15,7 @@ from tauloop.mechanism.units import (
     ANGULAR_SPEED,
     FORCE,
     LENGTH,
+    ONE,
     SPEED,
     TIME,
     TORQUE,
@@ -28,7 +29,7 @@ _FACTOR = re.compile(r"(?P<factor>[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s+(?P<u
 #: What a quantity may be measured in; quantities that are not listed may have any unit.
 DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
     "time": (TIME,),
-    "position": (ANGLE, LENGTH),
+    "position": (ANGLE, LENGTH, ONE),  # a number: a component of a quaternion
     "velocity": (ANGULAR_SPEED, SPEED),
     "acceleration": (ANGULAR_SPEED / TIME, ACCELERATION),
     "force": (TORQUE, FORCE),
@@ -64,7 +65,7 @@ def find_scale(quantity: str, text: str, table: Table, column: int, findings: Fi
         )
 
     allowed = DIMENSIONS.get(quantity)
-    examples = " or ".join(str(dimension) for dimension in allowed or (ANGLE,))
+    examples = " or ".join(str(dimension) or "1" for dimension in allowed or (ANGLE,))
     if not text.strip():
         note("has no unit", f"write one into the header, `{table.names[column]} [...]`, or give `units` ({examples})")
         return None

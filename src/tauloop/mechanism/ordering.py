@@ -12,7 +12,7 @@ def ordered(graph: Mapping[str, Iterable[str]], report: Callable[[list[str]], No
 
     Args:
         graph: what each name needs; what is no name of the graph is no matter.
-        report: called with the names of a circle, the first repeated at the end; a name in several circles is told once.
+        report: called with the names of a circle, the first repeated at the end; no name is told twice.
     """
     order: list[str] = []
     done: set[str] = set()

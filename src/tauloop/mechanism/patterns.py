@@ -37,11 +37,11 @@ class Scope:
 
     def parameters(self) -> Iterator[tuple[str, Cursor]]:
         """Complete name and place of every named parameter, those of `each` included."""
-        yield from self.elements("parameters")
         for full, values in self.elements("each"):
             items = values.items()
             if items:  # a list that is too short is noted once, in `scopes`
                 yield full, replace(items[min(self.number, len(items)) - 1], leaf=full)
+        yield from self.elements("parameters")
 
 
 def scopes(machine: Cursor) -> list[Scope]:

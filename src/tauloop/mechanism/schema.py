@@ -125,6 +125,11 @@ def update_reference(page: Path) -> str:
     return f"{before}{START}\n\n{reference()}\n{END}{after}"
 
 
+def write_reference(page: str | Path) -> None:
+    """Bring the reference on a page up to date."""
+    Path(page).write_text(update_reference(Path(page)), encoding="utf-8")
+
+
 def _section(shape: Shape) -> Iterator[str]:
     yield f"### {shape.name[0].upper()}{shape.name[1:]}"
     yield ""

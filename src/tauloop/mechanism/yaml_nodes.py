@@ -190,7 +190,7 @@ class _Reader:
             what, remedy = f"the tag {event.tag} is not allowed", "remove it: values are text and numbers"
             raise self._refuse(line, what, remedy, where)
         if isinstance(event, yaml.ScalarEvent):
-            return Scalar(event.value, line, event.style is not None)
+            return Scalar(event.value, line, event.style not in (None, ""))
         if depth >= MAX_DEPTH:
             raise self._refuse(line, f"nested more than {MAX_DEPTH} deep", "flatten the description", where)
         if isinstance(event, yaml.SequenceStartEvent):

@@ -59,21 +59,29 @@ def random_multisine(
         lowest, highest: range of frequencies, Hz.
 
     Raises:
-        InputError: a negative stroke, no terms, or a frequency range that is empty.
+        InputError: shapes that differ, a negative stroke, no terms, or a frequency range that is empty.
     """
+    center, stroke = np.asarray(center, dtype=float), np.asarray(stroke, dtype=float)
     problems = []
-    if (np.asarray(stroke) < 0).any():
-        problems.append(Problem(where="stroke", what=f"must not be negative, got {np.min(stroke):g}"))
+    if center.ndim != 1 or not np.isfinite(center).all():
+        problems.append(Problem(where="center", what="is not a row of finite numbers", remedy="one per channel"))
+    if stroke.shape != center.shape:
+        what = f"has shape {stroke.shape}, the centre {center.shape}"
+        problems.append(Problem(where="stroke", what=what, remedy="one per channel"))
+    if not ((stroke >= 0) & np.isfinite(stroke)).all():
+        what = f"must not be negative, got {np.min(stroke):g}"
+        problems.append(Problem(where="stroke", what=what, remedy="zero keeps a channel still"))
     if terms < 1:
-        problems.append(Problem(where="terms", what=f"must be at least 1, got {terms}"))
-    if not 0 < lowest < highest:
-        problems.append(Problem(where="lowest", what=f"needs 0 < lowest < highest, got {lowest:g} and {highest:g} Hz"))
+        problems.append(Problem(where="terms", what=f"must be at least 1, got {terms}", remedy="such as 5"))
+    if not 0 < lowest < highest < np.inf:
+        what = f"needs 0 < lowest < highest, got {lowest:g} and {highest:g} Hz"
+        problems.append(Problem(where="lowest", what=what, remedy="such as 0.1 and 1 Hz"))
     if problems:
         raise InputError(problems)
     n = len(center)
     return Multisine(
-        center=np.asarray(center, dtype=float),
-        amplitude=np.asarray(stroke, dtype=float) / (terms * np.sqrt(2.0)),
+        center=center,
+        amplitude=stroke / (terms * np.sqrt(2.0)),
         frequency=2 * np.pi * np.sort(rng.uniform(lowest, highest, size=(n, terms)), axis=1),
         phase=rng.uniform(-np.pi, np.pi, size=n),
     )

@@ -1,0 +1,89 @@
+"""Gaussian elimination written out as straight-line code, in a pivot order fixed beforehand.
+
+The order is chosen at build from sampled states, so that nothing is compared at run time and nothing divides by
+zero where the natural order would; the pivots are kept as evidence.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+#: A pivot whose worst relative size is at least this share of the best candidate's may be taken for its sparsity.
+PREFERENCE = 0.2
+
+
+def pivot_order(samples: np.ndarray) -> tuple[tuple[int, int], ...]:
+    """Rows and columns in which to eliminate, chosen for the worst pivot over all samples.
+
+    At every step the candidates are judged by their least size over the samples, relative to the largest entry of
+    their row; among the good ones the one that fills in least is taken (Markowitz).
+
+    Args:
+        samples: matrices (M, n, n) at sampled states.
+
+    Returns:
+        n pairs (row, column).
+    """
+    work = np.array(samples, dtype=float)
+    n = work.shape[1]
+    work = work / np.maximum(np.abs(work).max(axis=2, keepdims=True), 1e-300)
+    work = work / np.maximum(np.abs(work).max(axis=1, keepdims=True), 1e-300)
+    rows, columns = list(range(n)), list(range(n))
+    order: list[tuple[int, int]] = []
+    while rows:
+        block = np.abs(work[:, rows][:, :, columns])
+        largest = np.maximum(block.max(axis=2, keepdims=True), 1e-300)
+        size = (block / largest).min(axis=0) * np.minimum(1.0, block.min(axis=0) / 1e-6)
+        pattern = block.max(axis=0) > 1e-12
+        fill = np.outer(pattern.sum(axis=1) - 1, pattern.sum(axis=0) - 1).astype(float)
+        fill[size < PREFERENCE * size.max()] = np.inf
+        best = np.argmin(fill - 1e-3 * size)
+        i, j = rows[best // len(columns)], columns[best % len(columns)]
+        order.append((i, j))
+        rows.remove(i)
+        columns.remove(j)
+        pivot = work[:, i, j]
+        with np.errstate(all="ignore"):
+            factor = work[:, :, j] / pivot[:, None]
+        factor = np.where(np.isfinite(factor), factor, 0.0)
+        for r in rows:
+            work[:, r] -= factor[:, r, None] * work[:, i]
+    return tuple(order)
+
+
+def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[ca.SX, ca.SX]:
+    """Solve A x = b by elimination in a given order.
+
+    Args:
+        A: matrix (n, n).
+        b: right sides (n, k).
+        order: n pairs (row, column).
+
+    Returns:
+        x (n, k) and the pivots (n,).
+    """
+    A, b = ca.SX(A), ca.SX(b)
+    pivots: list[ca.SX] = []
+    reciprocals: list[ca.SX] = []
+    for step, (i, j) in enumerate(order):
+        pivots.append(A[i, j])
+        reciprocals.append(1 / A[i, j])
+        rest = order[step + 1 :]
+        for r, _ in rest:
+            if A[r, j].is_zero():
+                continue
+            factor = A[r, j] * reciprocals[-1]
+            for _, c in rest:
+                if not A[i, c].is_zero():
+                    A[r, c] = A[r, c] - factor * A[i, c]
+            b[r, :] = b[r, :] - factor * b[i, :]
+    x = ca.SX(*b.shape)
+    for step in range(len(order) - 1, -1, -1):
+        i, j = order[step]
+        value = b[i, :]
+        for _, c in order[step + 1 :]:
+            if not A[i, c].is_zero():
+                value = value - A[i, c] * x[c, :]
+        x[j, :] = value * reciprocals[step]
+    return x, ca.vertcat(ca.SX(0, 1), *pivots)

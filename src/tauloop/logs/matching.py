@@ -1,0 +1,34 @@
+"""Whether a log has the channels that a machine needs, in the units that it needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import xarray as xr
+
+from tauloop.errors import Problem
+from tauloop.logs.channels import channels, units
+from tauloop.mechanism.suggestions import listing, suggestion
+
+
+def channel_problems(log: xr.Dataset, wanted: Mapping[str, Mapping[str, str]], file: str = "") -> list[Problem]:
+    """All channels that are missing or have another unit.
+
+    Args:
+        log: a log as of `read_log`.
+        wanted: quantity -> channel -> SI unit.
+        file: name of the file, for the message.
+    """
+    problems = []
+    for quantity, columns in wanted.items():
+        present, found = channels(log, quantity), units(log, quantity)
+        for name, unit in columns.items():
+            what = remedy = ""
+            if name not in present:
+                what = f"not in the log, which has {quantity} of {listing(present) or 'nothing'}"
+                remedy = suggestion(name, present) or f"name a column '{quantity}.{name} [{unit}]', or map one to it"
+            elif found[name] != unit:
+                what, remedy = f"is in {found[name]}, the machine needs {unit}", "correct the unit or the channel"
+            if what:
+                problems.append(Problem(where=f"{quantity}.{name}", what=what, remedy=remedy, file=file))
+    return problems
