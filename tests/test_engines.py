@@ -1,5 +1,5 @@
 """The engines against hand-made dynamics: d'Alembert's principle by differences, the reduction of slender rods, and
-each other. Machines are built here by hand; nothing of Tauloop's equations takes part."""
+each other, on machines built here by hand; then Tauloop against the engines on the machines that it ships."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.engines import Engine, Motion, compare, frictionless, mujoco_engine, pinocchio_engine
 from tauloop.engines.building import rigid_tree
+from tauloop.engines.check import check_inverse_dynamics
 from tauloop.engines.joints import joint_coordinates, joint_pose
+from tauloop.engines.least_squares import LeastSquares
 from tauloop.engines.poses import quaternion_rotation, rotation_quaternion
 from tauloop.errors import EngineError, InputError
+from tauloop.mechanism import load, shipped_machines
 from tauloop.mechanism.expression import ZERO, Constant
 from tauloop.mechanism.model import (
     JOINT_KINDS,
@@ -213,6 +216,26 @@ def assert_all_near(forces: dict[str, Any], wanted: np.ndarray, tolerance: float
     assert_near(forces["MuJoCo"].forces, forces["Pinocchio"].forces, EXACT)
 
 
+# Least squares.
+
+
+@given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 8), columns=st.integers(1, 8), rank=st.integers(1, 8))
+def test_least_squares_of_any_rank(seed: int, rows: int, columns: int, rank: int) -> None:
+    rng = np.random.default_rng(seed)
+    rank = min(rank, rows, columns)
+    U, V = (np.linalg.qr(rng.normal(size=(size, size)))[0][:, :rank] for size in (rows, columns))
+    A, b = (U * rng.uniform(1.0, 5.0, rank)) @ V.T, rng.normal(size=rows)
+    solver = LeastSquares.of(np.array([A, 2 * A]))
+    wanted = np.linalg.lstsq(A, b, rcond=1e-9)[0]
+    assert np.allclose(solver.solve(np.array([b, b])), [wanted, wanted / 2], rtol=0, atol=1e-13)
+    assert np.allclose(solver.null[0], np.eye(columns) - V @ V.T, rtol=0, atol=1e-13)
+
+
+def test_undetermined_unknowns_are_told() -> None:
+    A = np.array([[[1.0, 0, 0, 1], [0, 1, 0, 0]], [[1, 0, 0, 0], [0, 1, 0, 0]]])
+    assert np.allclose(LeastSquares.of(A).undetermined(), [np.sqrt(0.5), 0, 1, 1])
+
+
 # Rotations and joints.
 
 
@@ -346,51 +369,61 @@ def test_pendulum_with_gear_rotor_and_spring() -> None:
 @pytest.mark.parametrize("is_flipped", [False, True])
 @pytest.mark.parametrize("kind", [kind for kind in JOINT_KINDS if kind not in ("fixed", "free")])
 def test_cut_joint_of_every_kind(kind: str, is_flipped: bool) -> None:
-    """A body with free coordinates on one more joint, driven along as many mixed directions as that joint leaves.
+    """A body with free coordinates on a moving carrier, and a joint between the two that is cut.
 
-    By hand: with the joint's own velocities y and v = G y, Gᵀ S u = Gᵀ τ, where τ moves the free body.
+    The body is driven along as many mixed directions S of its free velocities v as the joint leaves. By hand: with
+    the joint's own velocities y and v = G y, Gᵀ S u are the forces on y.
     """
     rng = np.random.default_rng(7)
-    free = Joint(name="platform", kind="free", parent=place("base"), child=place("body"))
-    ends = [place("base", (0.1, 0.2, -0.3), ("y", 0.4)), place("body", (-0.2, 0.1, 0.1), ("z", 0.7), ("x", -0.3))]
+    carried = Joint(name="carried", kind="free", parent=place("base"), child=place("carrier"))
+    free = Joint(name="platform", kind="free", parent=place("carrier"), child=place("body"))
+    ends = [place("carrier", (0.1, 0.2, -0.3), ("y", 0.4)), place("body", (-0.2, 0.1, 0.1), ("z", 0.7), ("x", -0.3))]
     if is_flipped:
         ends.reverse()
     cut = Joint(name="guide", kind=kind, parent=ends[0], child=ends[1], axes=AXES.get(kind, ()))
-    mass, center, J = solid(rng)
+    solids = [solid(rng), solid(rng)]
     n = len(cut.velocity_names)
     S = rng.normal(size=(6, n))
-    names = free.velocity_names
-    actuators = tuple(
-        Actuator(name=f"m{k}", drives=tuple((name, Constant(x)) for name, x in zip(names, S[:, k], strict=True)))
-        for k in range(n)
+    mixed = tuple(
+        Actuator(name=f"m{k}", drives=tuple(zip(free.velocity_names, map(Constant, map(float, column)), strict=True)))
+        for k, column in enumerate(S.T)
     )
     mechanism = machine(
-        bodies=(Body(name="body", inertia=about_origin(mass, center, J)),), joints=(cut, free), actuators=actuators
+        bodies=tuple(
+            Body(name=name, inertia=about_origin(*x)) for name, x in zip(("carrier", "body"), solids, strict=True)
+        ),
+        joints=(cut, carried, free),
+        actuators=(*drive_all([carried]), *mixed),
     )
-    assert rigid_tree(mechanism).tree == ("platform",)
+    assert rigid_tree(mechanism).tree == ("carried", "platform")
 
     states, wanted = [], []
-    for _ in range(5):
+    times = STEP * np.arange(-2, 3)
+    for _ in range(3):
+        Q, V, A = random_coordinates(carried, rng), rng.normal(size=6), rng.normal(size=6)
         q, v, a = random_coordinates(cut, rng), rng.normal(size=n), rng.normal(size=n)
 
-        def poses(x: np.ndarray, q: np.ndarray = q) -> list[np.ndarray]:
-            across = pose_of(cut.parent) @ motion_of(cut, shifted(cut, q, x)) @ np.linalg.inv(pose_of(cut.child))
-            return [np.linalg.inv(across) if is_flipped else across]
+        def relative(y: np.ndarray, q: np.ndarray = q) -> np.ndarray:
+            across = pose_of(cut.parent) @ motion_of(cut, shifted(cut, q, y)) @ np.linalg.inv(pose_of(cut.child))
+            return np.linalg.inv(across) if is_flipped else across
 
-        here = poses(np.zeros(n))[0]
+        def poses(x: np.ndarray, Q: np.ndarray = Q, relative: Any = relative) -> list[np.ndarray]:
+            carrier = motion_of(carried, shifted(carried, Q, x[:6]))
+            return [carrier, carrier @ relative(x[6:])]
 
-        def displacement(x: np.ndarray, poses: Any = poses, here: np.ndarray = here) -> np.ndarray:
-            T = poses(x)[0]
+        here = relative(np.zeros(n))
+
+        def displacement(y: np.ndarray, relative: Any = relative, here: np.ndarray = here) -> np.ndarray:
+            T = relative(y)
             return np.concatenate([T[:3, 3], Rotation.from_matrix(T[:3, :3] @ here[:3, :3].T).as_rotvec()])
 
-        times = STEP * np.arange(-2, 3)
         path = np.array([displacement(v * t + a * t * t / 2) for t in times])
-        rays = [np.array([displacement(row * t) for t in times]) for row in np.eye(n)]
-        G = np.array([FIRST @ ray / STEP for ray in rays]).T
+        G = np.array([FIRST @ np.array([displacement(row * t) for t in times]) / STEP for row in np.eye(n)]).T
         q_free = np.concatenate([here[:3, 3], np.roll(Rotation.from_matrix(here[:3, :3]).as_quat(), 1)])
-        states.append([(q_free, FIRST @ path / STEP, SECOND @ path / STEP**2)])
-        wanted.append(np.linalg.solve(G.T @ S, dalembert(poses, [(mass, center, J)], v, a)))
-    assert_all_near(both(mechanism, as_motion([free], states)), np.array(wanted), BY_DIFFERENCES)
+        states.append([(Q, V, A), (q_free, FIRST @ path / STEP, SECOND @ path / STEP**2)])
+        tau = dalembert(poses, solids, np.concatenate([V, v]), np.concatenate([A, a]))
+        wanted.append(np.concatenate([tau[:6], np.linalg.solve(G.T @ S, tau[6:])]))
+    assert_all_near(both(mechanism, as_motion([carried, free], states)), np.array(wanted), BY_DIFFERENCES)
 
 
 # A planar four-bar of revolute joints: spatial closure, hence redundant rows.
@@ -813,6 +846,24 @@ def test_many_states_are_worked_on_in_pieces() -> None:
     assert np.max(forces.closure) < 1e-14
 
 
+@pytest.mark.parametrize("machine_name", ["arms", "legs", "bar"])
+def test_start_is_exact_on_the_manifold(machine_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Newton: what is missing is worked out from the poses of the bodies, which the given joints determine."""
+    if machine_name == "arms":
+        mechanism, motion = three_arms({"lower": SLENDER}, THIN)[0], three_arm_motion(5)[0]
+    elif machine_name == "legs":
+        mechanism, motion = six_legs({"lower": SLENDER, "upper": THIN_UPPER}, from_platform=True), six_leg_states(5)[0]
+        motion = Motion(**{part: {k: x for k, x in getattr(motion, part).items() if "leg" not in k} for part in "qva"})
+    else:
+        mechanism = four_bar()[0]
+        angles = dict(zip(("shoulder", "elbow", "wrist"), four_bar_angles(0.6)[:, None], strict=False))
+        rest = {name: np.zeros(1) for name in angles}
+        motion = Motion(q=angles, v=rest, a=rest)
+        assert "foot" in rigid_tree(mechanism).tree
+    monkeypatch.setattr("tauloop.engines.engine.MOST_STEPS", 0)
+    assert np.max(pinocchio_engine(mechanism).inverse_dynamics(motion).closure) < 1e-14
+
+
 # Comparison.
 
 
@@ -894,6 +945,13 @@ def test_compare_refuses_forces_that_do_not_fit(forces: np.ndarray) -> None:
     motion = Motion(q={"swing": np.zeros(1)}, v={"swing": np.zeros(1)}, a={"swing": np.zeros(1)})
     with pytest.raises(InputError, match="forces"):
         compare(pendulum(), motion, forces)
+
+
+@pytest.mark.parametrize("name", shipped_machines())
+def test_tauloop_agrees_with_the_engines_on_every_shipped_machine(name: str) -> None:
+    found = check_inverse_dynamics(load(name), 20, np.random.default_rng(8))
+    assert [comparison.engine for comparison in found.comparisons] == ["Pinocchio", "MuJoCo"]
+    assert found.worst < EXACT
 
 
 # What is refused.

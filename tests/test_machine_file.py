@@ -51,7 +51,7 @@ class Dumper(yaml.SafeDumper):
         return True
 
 
-def build(**sections: dict[str, Any]) -> Mechanism:
+def build(**sections: Any) -> Mechanism:
     """The pendulum with some sections extended."""
     machine = copy.deepcopy(PENDULUM)
     for name, content in sections.items():
@@ -165,6 +165,29 @@ def test_delta_in_detail() -> None:
     assert isinstance(rod.lower, SlenderPart)
     m, l = 0.0296, 0.48
     assert numbers(machine, rod.lower.parameters) == pytest.approx([m, m * l / 2, m * l * l / 3], rel=1e-14)
+
+
+def test_delta_is_closed_at_its_reference() -> None:
+    """By the formula of machines.md with alpha = beta = 0: motor, elbow and plate joint of each leg."""
+    machine = load("delta")
+    R, r, L, l = (machine.parameters[k].value for k in ("motor_radius", "plate_radius", "arm_length", "forearm_length"))
+    (angle,) = machine.joint("leg1.shoulder").reference
+    p = np.array(machine.joint("platform").reference)
+    for phi in np.radians([0, 120, 240]):
+        radial, down = np.array([np.cos(phi), np.sin(phi), 0]), np.array([0, 0, -1])
+        forearm = p - (R - r) * radial - L * (np.cos(angle) * radial + np.sin(angle) * down)
+        assert np.linalg.norm(forearm) == pytest.approx(l, rel=1e-14)
+
+
+def test_four_bar_is_closed_at_its_reference() -> None:
+    machine = load("four_bar")
+    ground, crank, coupler, rocker = (
+        machine.parameters[f"{bar}_length"].value for bar in ("ground", "crank", "coupler", "rocker")
+    )
+    a, b, c, closing = (machine.joint(f"{n}_pin").reference[0] for n in ("crank", "coupler", "rocker", "closing"))
+    end_of_coupler = crank * np.exp(1j * a) + coupler * np.exp(1j * (a + b))
+    assert abs(end_of_coupler - ground - rocker * np.exp(1j * c)) < ROUNDING
+    assert closing == pytest.approx(c - a - b, rel=1e-14)
 
 
 def test_reading_is_reproducible() -> None:

@@ -24,10 +24,7 @@ def machines(as_json: JsonOption = False) -> None:
         print_json({"machines": [{"name": name, **_counts(machine)} for name, machine in found]})
         return
     rows = table("Shipped machines", "name", "bodies", "joints", "rods", "motors", "what it is", numeric=(1, 2, 3, 4))
-    for column in rows.columns[:-1]:
-        column.min_width = len(str(column.header))
-    rows.columns[0].min_width = max(len(name) for name, _ in found)
-    rows.columns[-1].no_wrap, rows.columns[-1].overflow = True, "ellipsis"
+    rows.columns[0].no_wrap = True
     for name, machine in found:
         counts = _counts(machine)
         rows.add_row(
@@ -71,7 +68,7 @@ def show(
         return
     out = console()
     out.print(mechanism.name, style="bold")
-    out.print(reflowed(mechanism.description), markup=False)
+    out.print(reflowed(mechanism.description))
     out.print()
     out.print(_summary(model))
     out.print(_coordinates(model))

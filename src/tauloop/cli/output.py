@@ -22,7 +22,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machine
 
 def console() -> Console:
     """Console for results (standard output)."""
-    return Console(highlight=False, soft_wrap=False)
+    return Console(highlight=False, markup=False, soft_wrap=False)
 
 
 def print_json(data: Mapping[str, Any]) -> None:

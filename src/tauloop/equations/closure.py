@@ -20,25 +20,27 @@ from tauloop.mechanism.model import Joint, Mechanism, Rod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosureRow:
-    """One scalar loop equation phi = numerator / denominator = 0.
+    """One scalar loop equation phi = psi / scale = 0.
+
+    Programs solve with the polynomial psi and its rates, which cost less, and scale multipliers afterwards.
 
     Attributes:
         element: name of the rod or cut joint.
         what: which condition of that element.
-        numerator: polynomial in coordinates, cosines and sines.
-        denominator: a length (m) for a rod, else one.
-        rate: d(phi)/dt, linear in v.
-        acceleration: d^2(phi)/dt^2, affine in a.
+        psi: polynomial in coordinates, cosines and sines; (d.d - L^2)/2 for a rod.
+        scale: the length L of a rod (m), else one; constant where psi = 0 is differentiated.
+        psi_rate: d(psi)/dt, linear in v.
+        psi_acceleration: d^2(psi)/dt^2, affine in a.
         is_length: whether phi is in metres (else a pure number).
-        difference: d from A to B of a rod, whose numerator is d.d - L^2 and whose denominator is 2 L; else None.
+        difference: d from A to B of a rod; else None.
     """
 
     element: str
     what: str
-    numerator: ca.SX
-    denominator: ca.SX
-    rate: ca.SX
-    acceleration: ca.SX
+    psi: ca.SX
+    scale: ca.SX
+    psi_rate: ca.SX
+    psi_acceleration: ca.SX
     is_length: bool = True
     difference: ca.SX | None = None
 
@@ -49,8 +51,18 @@ class ClosureRow:
 
     @property
     def residual(self) -> ca.SX:
-        """The residual phi."""
-        return self.numerator / self.denominator
+        """The residual phi, in metres for lengths."""
+        return self.psi / self.scale
+
+    @property
+    def rate(self) -> ca.SX:
+        """Rate of phi on the manifold, linear in v."""
+        return self.psi_rate / self.scale
+
+    @property
+    def acceleration(self) -> ca.SX:
+        """Second rate of phi on the manifold, affine in a."""
+        return self.psi_acceleration / self.scale
 
 
 def closure(mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion) -> tuple[ClosureRow, ...]:
@@ -74,14 +86,13 @@ def _rod_row(
         L, rate, acceleration = lengths[rod.name]
     else:
         L, rate, acceleration = ca.SX(values.scalar(rod.length)), ca.SX(0), ca.SX(0)  # type: ignore[arg-type]
-    u = d / L
     return ClosureRow(
         element=rod.name,
         what="length",
-        numerator=ca.dot(d, d) - L * L,
-        denominator=2 * L,
-        rate=ca.dot(u, d_rate) - rate,
-        acceleration=ca.dot(u, d_acceleration) + (ca.dot(d_rate, d_rate) - rate * rate) / L - acceleration,
+        psi=(ca.dot(d, d) - L * L) / 2,
+        scale=L,
+        psi_rate=ca.dot(d, d_rate) - L * rate,
+        psi_acceleration=ca.dot(d, d_acceleration) + ca.dot(d_rate, d_rate) - rate * rate - L * acceleration,
         difference=d,
     )
 
@@ -146,10 +157,10 @@ def _cut_rows(joint: Joint, values: Values, motion: TreeMotion) -> Iterator[Clos
             yield ClosureRow(
                 element=joint.name,
                 what=letter,
-                numerator=C.p[i] - F.p[i],
-                denominator=ca.SX(1),
-                rate=C.v[i] - F.v[i],
-                acceleration=C.a[i] - F.a[i],
+                psi=C.p[i] - F.p[i],
+                scale=ca.SX(1),
+                psi_rate=C.v[i] - F.v[i],
+                psi_acceleration=C.a[i] - F.a[i],
             )
     else:
         for letter in offsets:
@@ -160,10 +171,10 @@ def _cut_rows(joint: Joint, values: Values, motion: TreeMotion) -> Iterator[Clos
         yield ClosureRow(
             element=joint.name,
             what=f"{letters[parent_letter]} across {letters[child_letter]}",
-            numerator=ca.dot(e.e, f.e),
-            denominator=ca.SX(1),
-            rate=ca.dot(e.rate, f.e) + ca.dot(e.e, f.rate),
-            acceleration=ca.dot(e.acceleration, f.e) + 2 * ca.dot(e.rate, f.rate) + ca.dot(e.e, f.acceleration),
+            psi=ca.dot(e.e, f.e),
+            scale=ca.SX(1),
+            psi_rate=ca.dot(e.rate, f.e) + ca.dot(e.e, f.rate),
+            psi_acceleration=ca.dot(e.acceleration, f.e) + 2 * ca.dot(e.rate, f.rate) + ca.dot(e.e, f.acceleration),
             is_length=False,
         )
 
@@ -173,8 +184,8 @@ def _offset_row(joint: Joint, letter: str, e: _Direction, F: PointMotion, C: Poi
     return ClosureRow(
         element=joint.name,
         what=f"along {letter}",
-        numerator=ca.dot(e.e, d),
-        denominator=ca.SX(1),
-        rate=ca.dot(e.rate, d) + ca.dot(e.e, d_rate),
-        acceleration=ca.dot(e.acceleration, d) + 2 * ca.dot(e.rate, d_rate) + ca.dot(e.e, C.a - F.a),
+        psi=ca.dot(e.e, d),
+        scale=ca.SX(1),
+        psi_rate=ca.dot(e.rate, d) + ca.dot(e.e, d_rate),
+        psi_acceleration=ca.dot(e.acceleration, d) + 2 * ca.dot(e.rate, d_rate) + ca.dot(e.e, C.a - F.a),
     )

@@ -5,8 +5,10 @@ Inverse dynamics = Y(q, v, a) pi. Every entry is an expression over theta, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+import casadi as ca
 
 from tauloop.equations.topology import Topology
 from tauloop.mechanism.expression import Expression, multiply
@@ -89,3 +91,24 @@ def _friction(element: str, friction: Friction, is_angle: bool) -> Iterator[Dyna
         expression = getattr(friction, role)
         if expression is not None:
             yield _entry(element, role, unit, "friction", expression)
+
+
+class Entries:
+    """Values of pi by element and role."""
+
+    def __init__(self, parameters: tuple[DynamicParameter, ...], pi: ca.SX) -> None:
+        """Name the entries of pi (n_pi,)."""
+        self._pi: Mapping[tuple[str, str], ca.SX] = {(p.element, p.role): pi[i] for i, p in enumerate(parameters)}
+        self._inertial: dict[str, list[str]] = {}
+        for p in parameters:
+            if p.group == "inertia":
+                self._inertial.setdefault(p.element, []).append(p.role)
+
+    def get(self, element: str, role: str) -> ca.SX | None:
+        """One entry; None where the element has no such parameter."""
+        return self._pi.get((element, role))
+
+    def part(self, element: str, upper: bool = False) -> ca.SX:
+        """Inertial parameters of a body or of one part of a rod, in their order."""
+        roles = [role for role in self._inertial[element] if role.startswith("upper_") == upper]
+        return ca.vertcat(*(self._pi[element, role] for role in roles))

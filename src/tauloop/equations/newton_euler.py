@@ -6,11 +6,12 @@ loop equations it is the general inverse dynamics of parallel robots of Khalil a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 
 import casadi as ca
 
-from tauloop.equations.dynamic_parameters import DynamicParameter
+from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
+from tauloop.equations.friction import friction_force
 from tauloop.equations.rods import (
     EndForces,
     full_rod,
@@ -23,7 +24,7 @@ from tauloop.equations.rods import (
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
 from tauloop.equations.values import Values
-from tauloop.mechanism.model import BASE, Actuator, Friction, Inertia, Mechanism, Rod
+from tauloop.mechanism.model import BASE, Actuator, Inertia, Mechanism, Placement, Rod
 
 
 def tree_forces(
@@ -45,7 +46,7 @@ def tree_forces(
     Returns:
         Forces on all velocities, N or N m.
     """
-    entries = _Entries(parameters, pi)
+    entries = Entries(parameters, pi)
     wrenches = _Wrenches(motion)
     gravity = values.vector(mechanism.gravity)
     for body in mechanism.bodies:
@@ -70,25 +71,6 @@ def transmission(mechanism: Mechanism, topology: Topology, values: Values) -> ca
     return A
 
 
-class _Entries:
-    """Dynamic parameters by element and role."""
-
-    def __init__(self, parameters: tuple[DynamicParameter, ...], pi: ca.SX) -> None:
-        self._pi: Mapping[tuple[str, str], ca.SX] = {(p.element, p.role): pi[i] for i, p in enumerate(parameters)}
-        self._inertial: dict[str, list[str]] = {}
-        for p in parameters:
-            if p.group == "inertia":
-                self._inertial.setdefault(p.element, []).append(p.role)
-
-    def get(self, element: str, role: str) -> ca.SX | None:
-        return self._pi.get((element, role))
-
-    def part(self, element: str, upper: bool = False) -> ca.SX:
-        """Inertial parameters of a body or of one part of a rod, in their order."""
-        roles = [role for role in self._inertial[element] if role.startswith("upper_") == upper]
-        return ca.vertcat(*(self._pi[element, role] for role in roles))
-
-
 class _Wrenches:
     """Force and moment about each body's origin, from all that acts on it.
 
@@ -101,6 +83,7 @@ class _Wrenches:
         zero = ca.SX(3, 1)
         self._in_body = {name: (zero, zero) for name in motion.bodies}
         self._in_base = {name: (zero, zero) for name in motion.bodies}
+        self._at_points: dict[Placement, tuple[PointMotion, ca.SX]] = {}
 
     def add_in_body(self, body: str, force: ca.SX, moment: ca.SX) -> None:
         f, n = self._in_body[body]
@@ -110,19 +93,26 @@ class _Wrenches:
         f, n = self._in_base[body]
         self._in_base[body] = (f + force, n + moment)
 
-    def add_at(self, body: str, point: PointMotion, force: ca.SX, couple: ca.SX | None = None) -> None:
-        """A force at a point of a body, and perhaps a couple, in base coordinates."""
-        if body != BASE:
-            moment = ca.cross(point.r, force)
-            self.add_in_base(body, force, moment if couple is None else moment + couple)
+    def add_at(self, placement: Placement, point: PointMotion, force: ca.SX) -> None:
+        """A force at a point of a body in base coordinates; forces at one point are summed before their moment."""
+        if placement.body != BASE:
+            at_point = replace(placement, turns=())
+            _, before = self._at_points.get(at_point, (point, ca.SX(3, 1)))
+            self._at_points[at_point] = (point, before + force)
 
     def project(self, topology: Topology) -> ca.SX:
         """Sweep inwards: joint forces tau = S_w^T n + S_v^T f, and wrenches carried to the inner bodies."""
         tau = ca.SX(topology.n_v, 1)
+        hinges = {link.edge.outer.body: link.edge.v.start for link in self._motion.links}
+        for placement, (point, force) in self._at_points.items():
+            if point.tangent is not None:
+                tau[hinges[placement.body]] += ca.dot(point.tangent, force)
+            else:
+                self.add_in_base(placement.body, force, ca.cross(point.r, force))
         for link in reversed(self._motion.links):
             inner, outer = link.edge.inner.body, link.edge.outer.body
             (f, n), (f_W, n_W) = self._in_body[outer], self._in_base[outer]
-            tau[link.edge.v.start : link.edge.v.stop] = (
+            tau[link.edge.v.start : link.edge.v.stop] += (
                 link.in_body.w.T @ n + link.in_body.v.T @ f + link.in_base.w.T @ n_W + link.in_base.v.T @ f_W
             )
             if inner != BASE:
@@ -155,7 +145,7 @@ def _add_rod(
     values: Values,
     motion: TreeMotion,
     gravity: ca.SX,
-    entries: _Entries,
+    entries: Entries,
     wrenches: _Wrenches,
 ) -> None:
     A, B = motion.point(rod.start, values), motion.point(rod.end, values)
@@ -183,27 +173,18 @@ def _add_rod(
         lower = entries.part(rod.name) if rod.lower is not None else ca.SX(3, 1)
         upper = entries.part(rod.name, upper=True) if rod.upper is not None else ca.SX(3, 1)
         ends = slender_telescopic(A, B, rod_motion(A, B, length), gravity, lower, upper)
-    wrenches.add_at(rod.start.body, A, ends.f_A, ends.couple_A)
-    wrenches.add_at(rod.end.body, B, ends.f_B)
+    wrenches.add_at(rod.start, A, ends.f_A)
+    wrenches.add_at(rod.end, B, ends.f_B)
+    if rod.start.body != BASE:
+        wrenches.add_in_base(rod.start.body, ca.SX(3, 1), ends.couple_A)
 
 
-def _friction(entries: _Entries, element: str, velocity: ca.SX, friction: Friction | None) -> ca.SX:
-    """Friction force F = viscous v + coulomb sign(v) + offset."""
-    force = ca.SX(0)
-    if friction is not None:
-        for role, factor in (("viscous", velocity), ("coulomb", ca.sign(velocity)), ("offset", ca.SX(1))):
-            coefficient = entries.get(element, role)
-            if coefficient is not None:
-                force += coefficient * factor
-    return force
-
-
-def _add_freedoms(tau: ca.SX, topology: Topology, motion: TreeMotion, entries: _Entries) -> None:
+def _add_freedoms(tau: ca.SX, topology: Topology, motion: TreeMotion, entries: Entries) -> None:
     for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
         inertia = entries.get(name, "inertia")
         if freedom.inertia is not None and inertia is not None:
             tau[i] += inertia * motion.a[i]
-        tau[i] += _friction(entries, name, motion.v[i], freedom.friction)
+        tau[i] += friction_force(entries, name, motion.v[i], freedom.friction)
         stiffness, preload = entries.get(name, "stiffness"), entries.get(name, "preload")
         if stiffness is not None and preload is not None:
             tau[i] += stiffness * motion.configuration.q[topology.q_of_v[i]] - preload
@@ -215,13 +196,13 @@ def _add_actuator(
     topology: Topology,
     values: Values,
     motion: TreeMotion,
-    entries: _Entries,
+    entries: Entries,
 ) -> None:
     """Rotor inertia and motor friction, carried to the coordinates by the transmission."""
     terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in actuator.drives]
     velocity = sum((ratio * motion.v[i] for i, ratio in terms), ca.SX(0))
     acceleration = sum((ratio * motion.a[i] for i, ratio in terms), ca.SX(0))
-    force = _friction(entries, actuator.name, velocity, actuator.friction)
+    force = friction_force(entries, actuator.name, velocity, actuator.friction)
     inertia = entries.get(actuator.name, "inertia")
     if inertia is not None:
         force += inertia * acceleration

@@ -96,6 +96,7 @@ class BodyMotion:
         w, v, alpha, a: angular velocity, velocity of the origin and their rates in body coordinates.
         w_W, v_W, alpha_W, a_W: the same in base coordinates.
         is_native_in_base: whether the body's own coordinates are in the base frame (a free platform).
+        hinge: the axis of a body that only turns about a fixed one; else None.
     """
 
     R: ca.SX
@@ -109,9 +110,12 @@ class BodyMotion:
     alpha_W: ca.SX
     a_W: ca.SX
     is_native_in_base: bool = False
+    hinge: Hinge | None = None
 
     def point(self, r: ca.SX) -> PointMotion:
         """Motion of the point at r (body coordinates) in the base frame."""
+        if self.hinge is not None:
+            return self.hinge.point(self, r)
         r_W = self.R @ r
         w_r = ca.cross(self.w_W, r_W)
         return PointMotion(
@@ -123,13 +127,48 @@ class BodyMotion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hinge:
+    """A fixed axis about which a body turns: its points need one tangent instead of two cross products.
+
+    Attributes:
+        axis: unit vector in the base frame.
+        center: point of the axis in body coordinates.
+        rate, acceleration: angular rate (rad/s) and its rate.
+    """
+
+    axis: ca.SX
+    center: ca.SX
+    rate: ca.SX
+    acceleration: ca.SX
+
+    def point(self, body: BodyMotion, r: ca.SX) -> PointMotion:
+        """Motion of a point: t = axis x rho, v = t w, a = t w' + (axis x t) w^2."""
+        r_W = body.R @ r
+        tangent = ca.cross(self.axis, body.R @ (r - self.center))
+        return PointMotion(
+            r=r_W,
+            p=body.p + r_W,
+            v=tangent * self.rate,
+            a=tangent * self.acceleration + ca.cross(self.axis, tangent) * (self.rate * self.rate),
+            tangent=tangent,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PointMotion:
-    """Position, velocity and acceleration of a point, and its offset r from its body's origin, in the base frame (3,)."""
+    """Position, velocity and acceleration of a point in the base frame (3,).
+
+    Attributes:
+        r: offset from its body's origin.
+        p, v, a: position, velocity, acceleration.
+        tangent: velocity per unit rate of the hinge, for a body that turns about a fixed axis; else None.
+    """
 
     r: ca.SX
     p: ca.SX
     v: ca.SX
     a: ca.SX
+    tangent: ca.SX | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +227,14 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
             **dict(zip(("w", "v", "alpha", "a"), in_body, strict=True)),
             **dict(zip(("w_W", "v_W", "alpha_W", "a_W"), in_base, strict=True)),
             is_native_in_base=P.is_native_in_base and edge.joint.kind in _NATIVE_IN_INNER,
+            hinge=Hinge(
+                axis=link.in_base.w,
+                center=values.vector(edge.outer.position),
+                rate=v_joint,
+                acceleration=a_joint,
+            )
+            if edge.inner.body == BASE and edge.joint.kind == "revolute"
+            else None,
         )
     return TreeMotion(bodies=bodies, links=tuple(links), configuration=configuration, v=v, a=a)
 
@@ -322,8 +369,12 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
 def quaternion_rotation(quaternion: ca.SX) -> ca.SX:
     """Rotation matrix (3, 3) of a unit quaternion (w, x, y, z), from the turned frame into the reference frame."""
     w, x, y, z = ca.vertsplit(quaternion)
+    x2, y2, z2 = 2 * x, 2 * y, 2 * z
+    xx, yy, zz = x * x2, y * y2, z * z2
+    xy, xz, yz = x * y2, x * z2, y * z2
+    wx, wy, wz = w * x2, w * y2, w * z2
     return ca.vertcat(
-        ca.horzcat(1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        ca.horzcat(2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        ca.horzcat(2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+        ca.horzcat(1 - (yy + zz), xy - wz, xz + wy),
+        ca.horzcat(xy + wz, 1 - (xx + zz), yz - wx),
+        ca.horzcat(xz - wy, yz + wx, 1 - (xx + yy)),
     )

@@ -81,7 +81,7 @@ class ProgramBuilder:
         Args:
             record: which block.
             discriminant: the loop closes where it is not negative.
-            extremes: least and greatest numerator over the unknown, and the rod's length or zero (3,).
+            extremes: least and greatest psi over the unknown, and the rod's length or zero (3,).
         """
         self._closed_forms.append(record)
         self._discriminants.append(discriminant)

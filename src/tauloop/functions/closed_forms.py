@@ -42,9 +42,9 @@ class PairForm:
         return -(self.A * p + self.B * r), self.A * r - self.B * p, discriminant
 
     def extremes(self) -> tuple[ca.SX, ca.SX]:
-        """Least and greatest value of the numerator, which is twice the form, over all angles."""
+        """Least and greatest value of the form over all angles."""
         r = ca.sqrt(self.A * self.A + self.B * self.B)
-        return 2 * (self.C - r), 2 * (self.C + r)
+        return self.C - r, self.C + r
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +66,12 @@ class QuadraticForm:
         return (root if sign > 0 else -root) - self.half, self.square
 
     def extremes(self) -> tuple[ca.SX, ca.SX]:
-        """Least and greatest value of the monic numerator over all lengths; without bound above."""
-        return ca.SX(0) if self.square is None else -self.square, ca.SX(1e300)
+        """Least and greatest value of half the monic polynomial over all lengths; without bound above."""
+        return ca.SX(0) if self.square is None else -self.square / 2, ca.SX(1e300)
 
 
 def pair_form(
-    numerator: ca.SX, difference: tuple[ca.SX, ca.SX] | None, symbols: Symbols, i: int, theta: Theta
+    psi: ca.SX, difference: tuple[ca.SX, ca.SX] | None, symbols: Symbols, i: int, theta: Theta
 ) -> PairForm | None:
     """The form A cos + B sin + C in the angle q_i, or None when the equation is not of that form.
 
@@ -89,15 +89,15 @@ def pair_form(
         dc, ds, d0 = ca.jacobian(d, c), ca.jacobian(d, s), at_zero(d)
         form = PairForm(A=ca.dot(d0, dc), B=ca.dot(d0, ds), C=(ca.sumsqr(d0) + _constant(ca.sumsqr(dc)) - L * L) / 2)
     else:
-        square = at_zero(ca.jacobian(ca.jacobian(numerator, c), c)) / 4
-        A, B = at_zero(ca.jacobian(numerator, c)) / 2, at_zero(ca.jacobian(numerator, s)) / 2
-        form = PairForm(A=A, B=B, C=at_zero(numerator) / 2 + square)
-    modelled = 2 * (form.A * c + form.B * s + form.C)
-    return form if _agree(numerator, modelled, symbols, i, True, theta) else None
+        square = at_zero(ca.jacobian(ca.jacobian(psi, c), c)) / 2
+        A, B = at_zero(ca.jacobian(psi, c)), at_zero(ca.jacobian(psi, s))
+        form = PairForm(A=A, B=B, C=at_zero(psi) + square)
+    modelled = form.A * c + form.B * s + form.C
+    return form if _agree(psi, modelled, symbols, i, True, theta) else None
 
 
 def quadratic_form(
-    numerator: ca.SX, difference: tuple[ca.SX, ca.SX] | None, symbols: Symbols, i: int, theta: Theta
+    psi: ca.SX, difference: tuple[ca.SX, ca.SX] | None, symbols: Symbols, i: int, theta: Theta
 ) -> QuadraticForm | None:
     """The quadratic (or linear) form in the length q_i, or None when the equation is not of that form.
 
@@ -118,9 +118,9 @@ def quadratic_form(
             return QuadraticForm(half=half, square=L * L - ca.sumsqr(d0 - half * e))
         if e.is_zero() and own.is_one():
             return QuadraticForm(half=ca.SX(0), square=ca.sumsqr(d))
-    slope = ca.jacobian(numerator, x)
-    alpha, beta, gamma = at_zero(ca.jacobian(slope, x)) / 2, at_zero(slope), at_zero(numerator)
-    if not _agree(numerator, alpha * x * x + beta * x + gamma, symbols, i, False, theta):
+    slope = ca.jacobian(psi, x)
+    alpha, beta, gamma = at_zero(ca.jacobian(slope, x)) / 2, at_zero(slope), at_zero(psi)
+    if not _agree(psi, alpha * x * x + beta * x + gamma, symbols, i, False, theta):
         return None
     if alpha.is_zero():
         return QuadraticForm(half=gamma / beta, square=None)

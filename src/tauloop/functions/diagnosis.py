@@ -37,13 +37,13 @@ def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
     """By how much loops miss (N, n): m for rods, positive where the ends are too far apart, negative where too near.
 
     Args:
-        extremes: (N, 3 n): least and greatest numerator over the unknown, and the rod's length (zero for other loops).
+        extremes: (N, 3 n): least and greatest psi over the unknown, and the rod's length (zero for other loops).
         discriminants: (N, n); loops close where they are not negative.
     """
     least, greatest, length = extremes[:, 0::3], extremes[:, 1::3], extremes[:, 2::3]
     with np.errstate(all="ignore"):
-        far = np.where(length > 0, np.sqrt(np.maximum(length**2 + least, 0)) - length, least)
-        near = np.where(length > 0, length - np.sqrt(np.maximum(length**2 + greatest, 0)), -greatest)
+        far = np.where(length > 0, np.sqrt(np.maximum(length**2 + 2 * least, 0)) - length, least)
+        near = np.where(length > 0, length - np.sqrt(np.maximum(length**2 + 2 * greatest, 0)), -greatest)
     gap = np.where(least > 0, far, -near)
     return np.where(discriminants >= 0, 0.0, np.where(np.isfinite(gap), gap, np.nan))
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
-from tauloop.equations.closure import closure
+from tauloop.equations.closure import ClosureRow, closure
 from tauloop.equations.dynamic_parameters import DynamicParameter
 from tauloop.equations.newton_euler import transmission, tree_forces
 from tauloop.equations.tree import TreeMotion, tree_motion
 from tauloop.functions.assembly import Assembly
 from tauloop.functions.builder import ProgramBuilder
 from tauloop.functions.entry import Entry
-from tauloop.functions.loops import nominal, stacked
+from tauloop.functions.loops import nominal
 from tauloop.functions.position import SolvedBlock, solve_positions
 from tauloop.functions.program import Program
 
@@ -70,30 +71,35 @@ class _State:
     def motion(self, v: ca.SX, a: ca.SX) -> TreeMotion:
         return tree_motion(self.shape, self.values, self.configuration, v, a)
 
-    def _velocities(self, entry: Entry, levels: int) -> None:
-        assembly, n_v = self.machine.assembly, self.shape.n_v
-        rows = list(assembly.rows)
-        dependent = [i for i in range(n_v) if i not in entry.v and i not in assembly.frozen]
-        v = ca.SX.sym("v", n_v)
-        _, rate, _ = stacked(closure(self.mechanism, self.shape, self.values, self.motion(v, ca.SX(n_v, 1))))
-        self.K = ca.jacobian(rate[rows], v) if rows else self.K
-        self._solve_level(entry, self.v, self.builder.input("velocity", entry.velocity.size), None, dependent)
-        if levels < 2:
-            return
-        at_rest = ca.SX(n_v, 1)
-        _, _, bias = stacked(closure(self.mechanism, self.shape, self.values, self.motion(self.v, at_rest)))
-        acceleration = self.builder.input("acceleration", entry.velocity.size)
-        self._solve_level(entry, self.a, acceleration, bias[rows] if rows else None, dependent)
+    def rows(self, v: ca.SX, a: ca.SX) -> list[ClosureRow]:
+        """The kept loop equations of a motion."""
+        found = closure(self.mechanism, self.shape, self.values, self.motion(v, a))
+        return [found[i] for i in self.machine.assembly.rows]
 
-    def _solve_level(self, entry: Entry, full: ca.SX, given: ca.SX, bias: ca.SX | None, dependent: list[int]) -> None:
-        """Fill a vector over all velocities so that K x + bias = 0 with the given ones."""
+    def _velocities(self, entry: Entry, levels: int) -> None:
+        """Loops on velocity and acceleration level, with what is given put in at once: K x = -(rate of the rest)."""
+        n_v = self.shape.n_v
+        v, at_rest = ca.SX.sym("v", n_v), ca.SX(n_v, 1)
+        self.K = ca.jacobian(_column(row.psi_rate for row in self.rows(v, at_rest)), v)
+        self._give(entry, self.v, self.builder.input("velocity", entry.velocity.size))
+        self._close(entry, self.v, _column(row.psi_rate for row in self.rows(self.v, at_rest)))
+        if levels > 1:
+            self._give(entry, self.a, self.builder.input("acceleration", entry.velocity.size))
+            self._close(entry, self.a, _column(row.psi_acceleration for row in self.rows(self.v, self.a)))
+
+    def _give(self, entry: Entry, full: ca.SX, given: ca.SX) -> None:
         full[list(entry.v)] = ca.DM(entry.to_v) @ given
-        if not dependent:
-            return
-        right = -(self.K @ full)
-        if bias is not None:
-            right = right - bias
-        full[dependent] = self.builder.solve(self.K[:, dependent], right, "loop velocities")
+
+    def _close(self, entry: Entry, full: ca.SX, open_rates: ca.SX) -> None:
+        """Fill in the dependent entries so that the rates of the loops vanish."""
+        assembly = self.machine.assembly
+        dependent = [i for i in range(self.shape.n_v) if i not in entry.v and i not in assembly.frozen]
+        if dependent:
+            full[dependent] = self.builder.solve(self.K[:, dependent], -open_rates, "loop velocities")
+
+
+def _column(expressions: Iterable[ca.SX]) -> ca.SX:
+    return ca.SX(ca.vertcat(ca.SX(0, 1), *expressions))
 
 
 def _frozen_coordinates(assembly: Assembly) -> tuple[int, ...]:
@@ -174,7 +180,7 @@ def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
             "a": state.a,
             "tree_force": tau,
             "force": forces[:n_u],
-            "closure_force": forces[n_u:],
+            "closure_force": forces[n_u:] * _column(row.scale for row in state.rows(state.v, state.a)),
         }
     )
 

@@ -30,7 +30,7 @@ class PositionEquations:
     Attributes:
         q: coordinates (n_q,).
         c, s: cosines and sines (n_q,), used where the coordinate is an angle.
-        numerators, denominators: of the kept loop equations, then of the norms of unknown quaternions.
+        psi, scales: of the kept loop equations, then of the norms of unknown quaternions.
         names, elements: of the same.
         differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
     """
@@ -38,8 +38,8 @@ class PositionEquations:
     q: ca.SX
     c: ca.SX
     s: ca.SX
-    numerators: ca.SX
-    denominators: ca.SX
+    psi: ca.SX
+    scales: ca.SX
     names: tuple[str, ...]
     elements: tuple[str, ...]
     differences: tuple[tuple[ca.SX, ca.SX] | None, ...]
@@ -55,15 +55,15 @@ def position_equations(
     zero = ca.SX(topology.n_v, 1)
     motion = tree_motion(topology, values, Configuration(q, pairs), zero, zero)
     kept = [closure(mechanism, topology, values, motion)[i] for i in rows] if rows else []
-    numerators = [row.numerator for row in kept]
-    denominators = [row.denominator for row in kept]
+    psi = [row.psi for row in kept]
+    scales = [row.scale for row in kept]
     names = [row.name for row in kept]
     elements = [row.element for row in kept]
-    differences = [None if row.difference is None else (row.difference, row.denominator / 2) for row in kept]
+    differences = [None if row.difference is None else (row.difference, row.scale) for row in kept]
     for iq, _ in topology.quaternions:
         if set(range(iq, iq + 4)) & set(unknown):
-            numerators.append(ca.sumsqr(q[iq : iq + 4]) - 1)
-            denominators.append(ca.SX(1))
+            psi.append((ca.sumsqr(q[iq : iq + 4]) - 1) / 2)
+            scales.append(ca.SX(1))
             differences.append(None)
             elements.append(topology.coordinate_names[iq].removesuffix(".qw"))
             names.append(f"{elements[-1]}: unit quaternion")
@@ -71,8 +71,8 @@ def position_equations(
         q=q,
         c=c,
         s=s,
-        numerators=ca.vertcat(ca.SX(0, 1), *numerators),
-        denominators=ca.vertcat(ca.SX(0, 1), *denominators),
+        psi=ca.vertcat(ca.SX(0, 1), *psi),
+        scales=ca.vertcat(ca.SX(0, 1), *scales),
         names=tuple(names),
         elements=tuple(elements),
         differences=tuple(differences),
@@ -147,11 +147,11 @@ def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
     """Numerators in terms of q alone."""
     angle = [i for i in range(topology.n_q) if topology.is_angle[i]]
     if not angle:
-        return equations.numerators
+        return equations.psi
     q = equations.q[angle]
     return ca.SX(
         ca.substitute(
-            [equations.numerators],
+            [equations.psi],
             [equations.c[angle], equations.s[angle]],
             [ca.cos(q), ca.sin(q)],
         )[0]
@@ -219,13 +219,13 @@ class _Solver:
         if not self._topology.is_angle[i]:
             return None
         e = self._equations
-        return pair_form(e.numerators[row], e.differences[row], (e.q, e.c, e.s), i, self._theta)
+        return pair_form(e.psi[row], e.differences[row], (e.q, e.c, e.s), i, self._theta)
 
     def _quadratic_form(self, row: int, i: int) -> QuadraticForm | None:
         if self._topology.is_angle[i]:
             return None
         e = self._equations
-        return quadratic_form(e.numerators[row], e.differences[row], (e.q, e.c, e.s), i, self._theta)
+        return quadratic_form(e.psi[row], e.differences[row], (e.q, e.c, e.s), i, self._theta)
 
     def _solve_form(self, form: PairForm | QuadraticForm, row: int, i: int) -> None:
         """Put the solution of a closed form in, on the reference's branch."""
@@ -248,16 +248,16 @@ class _Solver:
             self._builder.closed_form(record, discriminant, ca.vertcat(*known.extremes(), length))
 
     def _branch(self, row: int, i: int) -> float:
-        """Sign of the root that the reference lies on, from the numerator's slope there.
+        """Sign of the root that the reference lies on, from the slope of psi there.
 
-        At a root the slope is -sign * root for an angle, and 2 alpha sign * root for a quadratic.
+        At a root the slope is -sign * root for an angle, and alpha sign * root for a quadratic.
         """
         e = self._equations
-        numerator, x = e.numerators[row], e.q[i]
+        psi, x = e.psi[row], e.q[i]
         if self._topology.is_angle[i]:
-            slope = e.c[i] * ca.jacobian(numerator, e.s[i]) - e.s[i] * ca.jacobian(numerator, e.c[i])
+            slope = e.c[i] * ca.jacobian(psi, e.s[i]) - e.s[i] * ca.jacobian(psi, e.c[i])
         else:
-            slope = ca.jacobian(numerator, x)
+            slope = ca.jacobian(psi, x)
             slope = slope * ca.sign(ca.jacobian(slope, x))
         function = ca.Function("slope", [e.q, e.c, e.s, self._theta[0]], [slope])
         q = self._reference
@@ -265,7 +265,7 @@ class _Solver:
 
     def _solve_newton(self, rows: list[int], unknown: tuple[int, ...], start: ca.SX) -> None:
         e = self._equations
-        residual = e.numerators[rows] / e.denominators[rows]
+        residual = e.psi[rows] / e.scales[rows]
         x = ca.SX.sym("x", len(unknown))
         q, c, s = ca.SX(self._q), ca.SX(self._c), ca.SX(self._s)
         for j, i in enumerate(unknown):

@@ -66,16 +66,16 @@ def random_states(
     acceleration = rng.normal(size=(len(q), len(entry.v))) * scale * speed
     position = model.platform_position(q)
     state = model.platform.evaluate(position, velocity, acceleration, start=q)
-    good = state.health.is_reached & (model.platform.condition(q) < condition)
+    found = model.platform.condition(q)
+    good = state.health.is_reached & (found < condition)
     good &= np.abs(state.q - q).max(axis=1) < 1e-6  # the closed forms' branch is the walk's
     chosen = np.flatnonzero(good)[:n]
     if len(chosen) == 0:
-        smallest = float(np.min(state.health.condition, initial=np.inf, where=state.health.is_reached))
         raise PoseError(
             Problem(
                 where=model.mechanism.name,
-                what=f"none of {len(q)} states around the reference pose is regular: the smallest condition number is "
-                f"{smallest:.3g} (limit {condition:.0e})",
+                what=f"none of {len(q)} states around the reference pose is regular: {state.health.is_reached.sum()} are "
+                f"reached, the smallest condition number is {found.min():.3g} (limit {condition:.0e})",
                 remedy="choose a reference pose away from singularities",
             )
         )

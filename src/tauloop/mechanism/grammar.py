@@ -220,7 +220,7 @@ JOINT = Shape(
 
 TELESCOPE = Shape(
     name="telescope",
-    doc="The length of a telescopic rod as a coordinate.",
+    doc="The length of a telescopic rod as a coordinate, which slides: units of m, not rad.",
     fields=(
         _need("reference", Value(linear=units.LENGTH, sign="positive"), "start value of the length"),
         *_FREEDOM_FIELDS,

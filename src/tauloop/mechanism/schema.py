@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tauloop.mechanism.grammar import MACHINE, QUALIFIED
+from tauloop.mechanism.grammar import FORMAT, MACHINE, QUALIFIED
 from tauloop.mechanism.kinds import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
 from tauloop.mechanism.structure import IDENTIFIER, MAX_NAME, REFERENCE
 
@@ -32,7 +32,7 @@ def json_schema() -> dict[str, Any]:
         definitions[shape.name] = _shape(shape)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": MACHINE.fields[0].kind.options[0] if isinstance(MACHINE.fields[0].kind, Choice) else "",
+        "title": FORMAT,
         "$ref": f"#/$defs/{_anchor(MACHINE.name)}",
         "$defs": {_anchor(name): definition for name, definition in definitions.items()},
     }
@@ -151,8 +151,8 @@ def _words(kind: Kind) -> str:
     if isinstance(kind, Either):
         return " or ".join(_words(alternative) for alternative in kind.kinds)
     if isinstance(kind, ListOf):
-        number = f"{kind.length} × " if kind.length is not None else ""
-        return f"list: {number}{_words(kind.item)}"
+        item = f"({_words(kind.item)})" if isinstance(kind.item, Either) else _words(kind.item)
+        return f"list: {kind.length} × {item}" if kind.length is not None else f"list: {item}"
     if isinstance(kind, MapOf):
         return f"{kind.key}: {_words(kind.item)}"
     if isinstance(kind, Choice):

@@ -257,9 +257,9 @@ class Values:
             return True
         written = _written(cursor)
         if quantity.dimension.is_one:
-            if isinstance(quantity.expression, Constant):
+            if isinstance(content, Literal):
                 unit = "deg" if dimension == ANGLE else str(dimension)
-                remedy = f"write the unit, such as {quantity.expression.value:g} {unit}"
+                remedy = f"write the unit, such as {content.number:g} {unit}"
             else:
                 remedy = "give its parameters their units" + self._ingredients(content, cursor)
             cursor.problem(f"{written} has no unit where {named(dimension)} is needed", remedy)
