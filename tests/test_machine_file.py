@@ -587,6 +587,21 @@ def test_start_values(joint: dict[str, Any], expected: list[float]) -> None:
     assert len(second.freedoms) == len(second.velocity_names)
 
 
+@pytest.mark.parametrize(
+    ("reference", "what"),
+    [
+        ({"at": [0, 0, "1 mm"]}, "stays at z = 0, got 0.001 m"),
+        ({"turn": [{"x": "1 deg"}]}, "turns about z only"),
+        ({"x": "1 m", "at": [0, 0, 0]}, "x, y and at say the same thing twice"),
+        ({"angle": "1 deg", "turn": [{"z": "1 deg"}]}, "angle and turn say the same thing twice"),
+    ],
+)
+def test_start_values_out_of_the_plane_are_refused(reference: dict[str, Any], what: str) -> None:
+    joint = {"type": "planar", "parent": "base", "child": "arm", "reference": reference}
+    with pytest.raises(DescriptionError, match=what):
+        build(joints={"second": joint})
+
+
 def test_freedoms_of_a_joint_with_several() -> None:
     joint = {
         "type": "cylindrical",

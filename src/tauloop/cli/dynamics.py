@@ -41,7 +41,8 @@ def dynamics(
     ] = None,
     entry: Annotated[str, typer.Option(help="What moves as given: platform or actuators.")] = "platform",
     out: Annotated[
-        Path | None, typer.Option(help="Write time, motion of platform and actuators, and forces to this CSV or Parquet file.")
+        Path | None,
+        typer.Option(help="Write time, motion of platform and actuators, and forces to this CSV or Parquet file."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -138,7 +139,10 @@ def _assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> 
         elif not places:
             what, remedy = f"no coordinate {name!r}", f"choose among {', '.join(port.columns)}"
         elif len(places) > 1:
-            what, remedy = f"{name!r} may be any of {', '.join(port.columns[i] for i in places)}", "write the whole name"
+            what, remedy = (
+                f"{name!r} may be any of {', '.join(port.columns[i] for i in places)}",
+                "write the whole name",
+            )
         elif places[0] in taken:
             what, remedy = f"{port.columns[places[0]]} is given twice", "give it once"
         else:

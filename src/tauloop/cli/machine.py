@@ -26,6 +26,8 @@ def load_machine(name: str, side: Path | None = None) -> Mechanism:
         return load_urdf(Path(name), side)
     if side is not None:
         raise InputError(
-            Problem(where="--side", what=f"{name} is not a URDF file", remedy="only a URDF has a side file: leave it out")
+            Problem(
+                where="--side", what=f"{name} is not a URDF file", remedy="only a URDF has a side file: leave it out"
+            )
         )
     return load(name)

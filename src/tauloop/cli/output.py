@@ -32,7 +32,9 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 def table(title: str, *columns: str, numeric: tuple[int, ...] = ()) -> Table:
     """An empty table; the columns with the given indices hold numbers, which are never cut off."""
-    result = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    result = Table(
+        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
     for i, column in enumerate(columns):
         result.add_column(column, justify="right" if i in numeric else "left", no_wrap=i in numeric)
     return result

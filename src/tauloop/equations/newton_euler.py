@@ -15,7 +15,7 @@ from tauloop.equations.friction import friction_force
 from tauloop.equations.rods import (
     EndForces,
     full_rod,
-    inertia_matrix,
+    inertial_moment,
     rigid_body_wrench,
     rod_motion,
     slender_fixed,
@@ -132,10 +132,9 @@ def _add_body(body: str, moving: BodyMotion, gravity: ca.SX, pi: ca.SX, wrenches
     m, mc = pi[0], moving.R @ pi[1:4]
     a = moving.a_W - gravity
     w, alpha = moving.R.T @ moving.w_W, moving.R.T @ moving.alpha_W
-    inertia = inertia_matrix(pi)
     force = m * a + ca.cross(moving.alpha_W, mc) + ca.cross(moving.w_W, ca.cross(moving.w_W, mc))
     wrenches.add_in_base(body, force, ca.cross(mc, a))
-    wrenches.add_in_body(body, ca.SX(3, 1), inertia @ alpha + ca.cross(w, inertia @ w))
+    wrenches.add_in_body(body, ca.SX(3, 1), inertial_moment(w, alpha, pi))
 
 
 def _add_rod(

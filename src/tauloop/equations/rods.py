@@ -180,11 +180,20 @@ def rigid_body_wrench(w: ca.SX, alpha: ca.SX, a: ca.SX, pi: ca.SX) -> tuple[ca.S
         pi: (m, mc_x, mc_y, mc_z, I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) about the origin.
     """
     m, mc = pi[0], pi[1:4]
-    I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = ca.vertsplit(pi[4:10])
-    inertia = ca.vertcat(ca.horzcat(I_xx, I_xy, I_xz), ca.horzcat(I_xy, I_yy, I_yz), ca.horzcat(I_xz, I_yz, I_zz))
     force = m * a + ca.cross(alpha, mc) + ca.cross(w, ca.cross(w, mc))
-    moment = inertia @ alpha + ca.cross(w, inertia @ w) + ca.cross(mc, a)
-    return force, moment
+    return force, inertial_moment(w, alpha, pi) + ca.cross(mc, a)
+
+
+def inertial_moment(w: ca.SX, alpha: ca.SX, pi: ca.SX) -> ca.SX:
+    """I alpha + w x I w about the origin, with the products of w written out so that equal moments cancel."""
+    I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = ca.vertsplit(pi[4:10])
+    x, y, z = ca.vertsplit(w)
+    gyroscopic = ca.vertcat(
+        (I_zz - I_yy) * (y * z) + I_yz * (y * y - z * z) + x * (I_xz * y - I_xy * z),
+        (I_xx - I_zz) * (x * z) + I_xz * (z * z - x * x) + y * (I_xy * z - I_yz * x),
+        (I_yy - I_xx) * (x * y) + I_xy * (x * x - y * y) + z * (I_yz * x - I_xz * y),
+    )
+    return inertia_matrix(pi) @ alpha + gyroscopic
 
 
 def inertia_matrix(pi: ca.SX) -> ca.SX:

@@ -128,28 +128,42 @@ class BodyMotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hinge:
-    """A fixed axis about which a body turns: its points need one tangent instead of two cross products.
+    """A fixed axis about which a body turns: the circle of a point is two constant vectors, no cross products.
 
     Attributes:
-        axis: unit vector in the base frame.
-        center: point of the axis in body coordinates.
-        rate, acceleration: angular rate (rad/s) and its rate.
+        R, p: orientation and origin of the joint's inner frame in the base frame.
+        R_BC, p_BC: the joint's outer frame on the body.
+        axis: letter of the axis in both frames.
+        sign: -1 where the joint is described from the body to the base.
+        c, s: cosine and sine of the angle about the axis.
+        rate, acceleration: rate of the coordinate (rad/s) and its rate.
     """
 
-    axis: ca.SX
-    center: ca.SX
+    R: ca.SX
+    p: ca.SX
+    R_BC: ca.SX
+    p_BC: ca.SX
+    axis: str
+    sign: int
+    c: ca.SX
+    s: ca.SX
     rate: ca.SX
     acceleration: ca.SX
 
     def point(self, body: BodyMotion, r: ca.SX) -> PointMotion:
-        """Motion of a point: t = axis x rho, v = t w, a = t w' + (axis x t) w^2."""
-        r_W = body.R @ r
-        tangent = ca.cross(self.axis, body.R @ (r - self.center))
+        """Motion of a point on the circle c P + s Q: t = c Q - s P, v = t w, a = t w' - (c P + s Q) w^2."""
+        e = unit_vector(self.axis)
+        rho = self.R_BC.T @ (r - self.p_BC)
+        along = e * ca.dot(e, rho)
+        P, Q = self.R @ (rho - along), self.R @ ca.cross(e, rho)
+        radius = self.c * P + self.s * Q
+        tangent = self.sign * (self.c * Q - self.s * P)
+        p = self.p + self.R @ along + radius
         return PointMotion(
-            r=r_W,
-            p=body.p + r_W,
+            r=p - body.p,
+            p=p,
             v=tangent * self.rate,
-            a=tangent * self.acceleration + ca.cross(self.axis, tangent) * (self.rate * self.rate),
+            a=tangent * self.acceleration - radius * (self.rate * self.rate),
             tangent=tangent,
         )
 
@@ -227,16 +241,33 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
             **dict(zip(("w", "v", "alpha", "a"), in_body, strict=True)),
             **dict(zip(("w_W", "v_W", "alpha_W", "a_W"), in_base, strict=True)),
             is_native_in_base=P.is_native_in_base and edge.joint.kind in _NATIVE_IN_INNER,
-            hinge=Hinge(
-                axis=link.in_base.w,
-                center=values.vector(edge.outer.position),
-                rate=v_joint,
-                acceleration=a_joint,
-            )
-            if edge.inner.body == BASE and edge.joint.kind == "revolute"
-            else None,
+            hinge=_hinge(edge, values, configuration, v_joint, a_joint),
         )
     return TreeMotion(bodies=bodies, links=tuple(links), configuration=configuration, v=v, a=a)
+
+
+def _hinge(
+    edge: TreeJoint, values: Values, configuration: Configuration, rate: ca.SX, acceleration: ca.SX
+) -> Hinge | None:
+    """The fixed axis of a body on a revolute joint of the base."""
+    if edge.inner.body != BASE or edge.joint.kind != "revolute":
+        return None
+    sign = -1 if edge.is_reversed else 1
+    c, s = configuration.pair(edge.q.start)
+    R, p = values.placement(edge.inner)
+    R_BC, p_BC = values.placement(edge.outer)
+    return Hinge(
+        R=R,
+        p=p,
+        R_BC=R_BC,
+        p_BC=p_BC,
+        axis=edge.joint.axes[0],
+        sign=sign,
+        c=c,
+        s=sign * s,
+        rate=rate,
+        acceleration=acceleration,
+    )
 
 
 def _carried(

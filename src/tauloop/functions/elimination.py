@@ -65,15 +65,17 @@ def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[c
     """
     A, b = ca.SX(A), ca.SX(b)
     pivots: list[ca.SX] = []
-    reciprocals: list[ca.SX] = []
+    reciprocals: list[ca.SX | None] = []
     for step, (i, j) in enumerate(order):
         pivots.append(A[i, j])
-        reciprocals.append(1 / A[i, j])
         rest = order[step + 1 :]
+        # the last reciprocal would be used only once: a division is shorter
+        reciprocal = 1 / A[i, j]
+        reciprocals.append(reciprocal if rest else None)
         for r, _ in rest:
             if A[r, j].is_zero():
                 continue
-            factor = A[r, j] * reciprocals[-1]
+            factor = A[r, j] * reciprocal
             for _, c in rest:
                 if not A[i, c].is_zero():
                     A[r, c] = A[r, c] - factor * A[i, c]
@@ -85,5 +87,6 @@ def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[c
         for _, c in order[step + 1 :]:
             if not A[i, c].is_zero():
                 value = value - A[i, c] * x[c, :]
-        x[j, :] = value * reciprocals[step]
+        reciprocal = reciprocals[step]
+        x[j, :] = value / A[i, j] if reciprocal is None else value * reciprocal
     return x, ca.vertcat(ca.SX(0, 1), *pivots)

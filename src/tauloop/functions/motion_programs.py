@@ -9,9 +9,13 @@ import casadi as ca
 import numpy as np
 
 from tauloop.equations.closure import ClosureRow, closure
-from tauloop.equations.dynamic_parameters import DynamicParameter
-from tauloop.equations.newton_euler import transmission, tree_forces
-from tauloop.equations.tree import TreeMotion, tree_motion
+from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
+from tauloop.equations.formulations import NEWTON_EULER, Formulation
+from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
+from tauloop.equations.formulations.platform_matrices import euler_axes, euler_axes_rate, virtual_platforms
+from tauloop.equations.formulations.state_symbols import StateSymbols
+from tauloop.equations.newton_euler import transmission
+from tauloop.equations.tree import TreeMotion, quaternion_rotation, tree_motion
 from tauloop.functions.assembly import Assembly
 from tauloop.functions.builder import ProgramBuilder
 from tauloop.functions.entry import Entry
@@ -28,11 +32,13 @@ class Machine:
         assembly: the assembled machine.
         parameters: entries of pi.
         free: names of the leaf parameters that stay symbols; all others are baked in.
+        formulation: how the forces M a + h are found.
     """
 
     assembly: Assembly
     parameters: tuple[DynamicParameter, ...]
     free: tuple[str, ...] = ()
+    formulation: Formulation = NEWTON_EULER
 
 
 class _State:
@@ -163,7 +169,7 @@ def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
     """Program of actuator forces u and multipliers lambda: S u + K^T lambda = M a + h on the moving coordinates."""
     state = _State(machine, entry, f"{entry.name}_inverse_dynamics", 2)
     pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
-    tau = tree_forces(
+    tau = machine.formulation.forces(
         state.mechanism,
         state.shape,
         state.values,
@@ -195,7 +201,7 @@ def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
     """
     state = _State(machine, entry, f"{entry.name}_regressor_{output}", 2)
     pi = ca.SX.sym("pi", len(machine.parameters))
-    tau = tree_forces(
+    tau = machine.formulation.forces(
         state.mechanism,
         state.shape,
         state.values,
@@ -226,3 +232,97 @@ def _force_map(state: _State) -> ca.SX:
     moving = _moving(state.machine.assembly)
     S = transmission(state.mechanism, state.shape, state.values).T
     return ca.horzcat(S[moving, :], state.K[:, moving].T)
+
+
+def momentum_program(machine: Machine, entry: Entry) -> Program:
+    """Program of the momenta p = dT/dv (n_v,): positions and velocities in, no accelerations."""
+    state = _State(machine, entry, f"{entry.name}_momentum", 1)
+    return state.builder.finish({"momentum": _canonical(state).momentum})
+
+
+def momentum_forces_program(machine: Machine, entry: Entry) -> Program:
+    """Program of actuator forces and multipliers from the rate of the momenta: S u + K^T lambda = p' + dH/dq."""
+    state = _State(machine, entry, f"{entry.name}_momentum_forces", 1)
+    rate = state.builder.input("momentum_rate", state.shape.n_v)
+    tau = rate + _canonical(state).remainder
+    forces = state.builder.solve(_force_map(state), tau[_moving(machine.assembly)], "actuator forces")
+    n_u = len(state.mechanism.actuators)
+    return state.builder.finish(
+        {
+            "q": state.configuration.q,
+            "v": state.v,
+            "tree_force": tau,
+            "force": forces[:n_u],
+            "closure_force": forces[n_u:] * _column(row.scale for row in state.rows(state.v, state.a)),
+        }
+    )
+
+
+def _canonical(state: _State) -> CanonicalTerms:
+    return canonical_terms(
+        state.mechanism, state.shape, state.values, state.motion(state.v, state.a), _entries(state)
+    )
+
+
+def _entries(state: _State) -> Entries:
+    parameters = state.machine.parameters
+    return Entries(parameters, _column(ca.SX(state.values.scalar(p.expression)) for p in parameters))
+
+
+def platform_matrices_program(
+    machine: Machine, entry: Entry, by_momentum: bool, in_euler: bool
+) -> tuple[Program, tuple[tuple[str, str, str], ...]]:
+    """Program of the matrices of every inertia as a virtual platform (see `formulations.platform_matrices`).
+
+    Args:
+        machine: the machine.
+        entry: the given motion; x' are its velocities.
+        by_momentum: by generalized momentum, or by energies in Koditschek's form.
+        in_euler: on the rates of x, y, z, psi, theta, phi of a free platform; else on the entry's velocities.
+
+    Returns:
+        The program of M, V (k m^2 numbers, matrix after matrix by columns) and gravity (k m), and the k labels (name,
+        kind, part).
+    """
+    state = _State(machine, entry, f"{entry.name}_platform_matrices", 1)
+    G = _embedding(state, entry)
+    found = virtual_platforms(
+        state.mechanism,
+        state.shape,
+        state.values,
+        state.motion(state.v, state.a),
+        _entries(state),
+        G,
+        _embedding_rate(state, entry, G),
+        by_momentum=by_momentum,
+    )
+    if in_euler:
+        ((iq, iv),) = [pair for pair in state.shape.quaternions if pair[1] in entry.v]
+        J_A = euler_axes(quaternion_rotation(state.configuration.q[iq : iq + 4]))
+        w = state.v[iv : iv + 3]
+        rates = state.builder.solve(J_A, w, "Euler angles")
+        T = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A)
+        T_rate = ca.diagcat(ca.SX(3, 3), euler_axes_rate(J_A, rates, w))
+        found = tuple(platform.mapped(T, T_rate) for platform in found)
+    program = state.builder.finish(
+        {
+            "q": state.configuration.q,
+            "M": _column(ca.vec(ca.densify(platform.M)) for platform in found),
+            "V": _column(ca.vec(ca.densify(platform.V)) for platform in found),
+            "gravity": _column(ca.densify(platform.gravity) for platform in found),
+        }
+    )
+    return program, tuple((platform.name, platform.kind, platform.part) for platform in found)
+
+
+def _embedding_rate(state: _State, entry: Entry, G: ca.SX) -> ca.SX:
+    """Rate G' (n_v, m) along the motion, from K G' = -K' G."""
+    symbols, assembly = StateSymbols(state.shape), state.machine.assembly
+    rows = closure(state.mechanism, state.shape, state.values, symbols.motion(state.values))
+    K = ca.jacobian(_column(rows[i].psi_rate for i in assembly.rows), symbols.v)
+    (K_rate,) = symbols.at([symbols.rate_at_constant_velocity(K)], state.motion(state.v, state.a))
+    dependent = [i for i in range(state.shape.n_v) if i not in entry.v and i not in assembly.frozen]
+    G_rate = ca.SX(*G.shape)
+    if dependent:
+        G_rate[dependent, :] = state.builder.solve(state.K[:, dependent], -(K_rate @ G), "embedding")
+    return G_rate

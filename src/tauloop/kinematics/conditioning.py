@@ -15,7 +15,8 @@ class Conditioning:
 
     Attributes:
         jacobian: actuator velocities per platform velocity (N, n_u, m), SI.
-        condition: condition number (N,) after dividing rotations by the characteristic length.
+        condition: condition number (N,) with lengths in units of the characteristic length, and with every actuator's
+            motion in units of what its transmission makes of one radian or one such length, so that gears do not count.
         length: the characteristic length, m.
     """
 
@@ -39,10 +40,9 @@ def conditioning(model: Model, position: object, *, length: float | None = None)
     own = loops.length if length is None else length
     J = np.atleast_3d(model.platform.actuator_jacobian(np.atleast_2d(np.asarray(position, dtype=float))))
     shape = model.topology
-    columns = np.array([1.0 if shape.angular[i] else own for i in model.platform.entry.v])
-    driven = [[shape.angular[i] for i in np.flatnonzero(row)] for row in loops.transmission]
-    rows = np.array([1.0 if all(angular) else 1.0 / own for angular in driven])
-    sigma = np.linalg.svd(rows[:, None] * J * columns, compute_uv=False)
+    unit = np.where(shape.angular, 1.0, own)
+    rows = np.abs(loops.transmission * unit).max(axis=1)  # what an actuator moves while its joint moves by its unit
+    sigma = np.linalg.svd(J / rows[:, None] * unit[list(model.platform.entry.v)], compute_uv=False)
     with np.errstate(divide="ignore"):
         condition = sigma[:, 0] / sigma[:, -1]
     return Conditioning(jacobian=J, condition=condition, length=own)

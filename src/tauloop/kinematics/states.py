@@ -74,8 +74,9 @@ def random_states(
         raise PoseError(
             Problem(
                 where=model.mechanism.name,
-                what=f"none of {len(q)} states around the reference pose is regular: {state.health.is_reached.sum()} are "
-                f"reached, the smallest condition number is {found.min():.3g} (limit {condition:.0e})",
+                what=f"none of {len(q)} states around the reference pose is regular: "
+                f"{state.health.is_reached.sum()} are reached, and the smallest condition number is {found.min():.3g} "
+                f"(limit {condition:.3g})",
                 remedy="choose a reference pose away from singularities",
             )
         )

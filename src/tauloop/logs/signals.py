@@ -57,7 +57,13 @@ class Preparation:
         for name, least in (("order", 1), ("trim", 0), ("decimation", 1)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
-                problems.append(Problem(where=name, what=f"must be a whole number of at least {least}, got {value}"))
+                problems.append(
+                    Problem(
+                        where=name,
+                        what=f"must be a whole number of at least {least}, got {value}",
+                        remedy=f"such as {max(least, 4)}",
+                    )
+                )
         if problems:
             raise InputError(problems)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
+from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.expression import ONE, Expression
 from tauloop.mechanism.inertias import read_inertia
@@ -13,7 +14,7 @@ from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Body, Freedom, 
 from tauloop.mechanism.patterns import Names, note_unknown
 from tauloop.mechanism.placements import Placements
 from tauloop.mechanism.suggestions import listing
-from tauloop.mechanism.units import ANGLE, LENGTH, named
+from tauloop.mechanism.units import Dimension, named
 from tauloop.mechanism.values import Values
 
 #: Name of the joint that `platform.motion` adds.
@@ -107,7 +108,7 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
             continue
         if coordinate in dict(drives):
             place.problem(f"{word} is driven twice by this actuator", "name each coordinate once")
-        turns = _motor_turns(coordinates.is_angular(coordinate), ratio.dimension if ratio else ANGLE / ANGLE)
+        turns = _motor_turns(coordinates.is_angular(coordinate), ratio.dimension if ratio else units.ONE)
         if turns is None:
             (ratio_place or place).problem(
                 f"the ratio is {named(ratio.dimension) if ratio else 'a plain number'}, which makes no motor of {word}",
@@ -134,10 +135,10 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
     )
 
 
-def _motor_turns(is_angular: bool, ratio: object) -> bool | None:
+def _motor_turns(is_angular: bool, ratio: Dimension) -> bool | None:
     """Whether the motor behind a ratio turns; None if it can neither turn nor slide."""
-    motor = ratio * (ANGLE if is_angular else LENGTH)  # type: ignore[operator]
-    return True if motor.matches(ANGLE) else False if motor.matches(LENGTH) else None
+    motor = ratio * (units.ANGLE if is_angular else units.LENGTH)
+    return True if motor.matches(units.ANGLE) else False if motor.matches(units.LENGTH) else None
 
 
 def platform_joint(cursor: Cursor, values: Values, names: Names) -> Joint | None:

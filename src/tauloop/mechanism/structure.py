@@ -91,7 +91,8 @@ def _remedy(cursor: Cursor, entry: Entry, known: list[str]) -> str:
 def _check_list(cursor: Cursor, kind: ListOf) -> None:
     items = cursor.items()
     if kind.length is not None and len(items) != kind.length:
-        cursor.problem(f"the list has {len(items)} items, not {kind.length}", f"write {describe(kind)}")
+        number = f"{len(items)} item{'s' * (len(items) != 1)}"
+        cursor.problem(f"the list has {number}, not {kind.length}", f"write {describe(kind)}")
     elif not items and not kind.may_be_empty:
         cursor.problem("the list is empty", f"write {describe(kind)}, or remove the key")
     for item in items:

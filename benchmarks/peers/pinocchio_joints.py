@@ -1,0 +1,173 @@
+"""The bodies of a machine as joints of Pinocchio, and states as it takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from peers.bodies import PeerBody, PeerTree
+from peers.states import NotComparable, TreeStates
+from tauloop.engines.poses import IDENTITY, Array, Pose, quaternion_rotation, turned
+from tauloop.engines.rigid_tree import GROUND, LinkInertia
+
+Kind = Literal["free", "planar", "translation", "universal", "ball", "hinge", "slide"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PinJoint:
+    """One joint of Pinocchio with what hangs on it.
+
+    Attributes:
+        parent: number of the joint before it, 0 for the universe.
+        at: its pose there.
+        kind: which joint.
+        axes: first and second axis (2, 3); none of them points against a coordinate axis.
+        sign: -1 where Pinocchio's coordinate counts the other way round.
+        q, v: where the coordinates and velocities start in the tree's.
+        inertia: of the body on it.
+    """
+
+    parent: int
+    at: Pose
+    kind: Kind
+    axes: Array
+    sign: float
+    q: int
+    v: int
+    inertia: LinkInertia | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PinJoints:
+    """All joints, numbered from 1, and the joint of every body."""
+
+    joints: tuple[PinJoint, ...]
+    of_body: dict[int, int]
+
+
+def pin_joints(peer: PeerTree) -> PinJoints:
+    """Joints for all bodies: one where Pinocchio has one for such a chain of freedoms, else one for each freedom."""
+    joints: list[PinJoint] = []
+    of_body = {GROUND: 0}
+    for i, body in enumerate(peer.bodies):
+        parent, at = of_body[body.parent], body.at
+        kind = _kind(body)
+        if kind is not None:
+            joints.append(_joint(body, 0, kind, parent, at, body.inertia))
+            of_body[i] = len(joints)
+            continue
+        last = len(body.primitives) - 1
+        for k, primitive in enumerate(body.primitives):
+            inertia = body.inertia if k == last else None
+            joints.append(_joint(body, k, primitive.kind, parent, at, inertia))
+            parent, at = len(joints), IDENTITY
+        of_body[i] = len(joints)
+    return PinJoints(joints=tuple(joints), of_body=of_body)
+
+
+def _kind(body: PeerBody) -> Kind | None:
+    """The joint of Pinocchio that is all freedoms of a body together."""
+    slides = body.kinds[:3] == ("slide",) * 3 and np.array_equal(body.axes[:3], np.eye(3))
+    if body.kinds == ("slide", "slide", "hinge") and np.array_equal(body.axes, np.eye(3)):
+        return "planar"
+    if slides and body.kinds[3:] == ("ball",) and not body.primitives[3].is_reversed:
+        return "free"
+    if slides and len(body.kinds) == 3:
+        return "translation"
+    if body.kinds == ("hinge", "hinge") and np.min(body.axes) >= 0.0 and body.axes[0] @ body.axes[1] == 0.0:
+        return "universal"
+    return None
+
+
+def _joint(body: PeerBody, k: int, kind: Kind, parent: int, at: Pose, inertia: LinkInertia | None) -> PinJoint:
+    axes = body.axes[k : k + 2] if kind == "universal" else np.stack([body.axes[k], body.axes[k]])
+    sign = 1.0
+    if kind in ("hinge", "slide") and np.min(axes[0]) == -1.0:
+        sign, axes = -1.0, -axes
+    return PinJoint(
+        parent=parent, at=at, kind=kind, axes=axes + 0.0, sign=sign, q=body.q[k], v=body.v[k], inertia=inertia
+    )
+
+
+def velocity_places(joints: PinJoints) -> tuple[tuple[int, float], ...]:
+    """Where each of Pinocchio's velocities stands in the tree's, with its sign."""
+    widths = {"free": 6, "planar": 3, "translation": 3, "universal": 2, "ball": 3}
+    return tuple((joint.v + i, joint.sign) for joint in joints.joints for i in range(widths.get(joint.kind, 1)))
+
+
+def pin_loads(joints: PinJoints, peer: PeerTree, driven: tuple[int, ...]) -> tuple[Array, list[tuple], list[int], Array]:
+    """Rotor inertias (n_v,), springs (v, q, stiffness, preload), driven velocities, and S of these (n_u, n_u).
+
+    Raises:
+        NotComparable: rotor inertias that couple joints, or loads on a joint with local axes.
+    """
+    loads, places = peer.tree.loads, velocity_places(joints)
+    where = {tree: (own, sign) for own, (tree, sign) in enumerate(places)}
+    q_where, n_q = {}, 0
+    for joint in joints.joints:
+        width = {"free": 7, "planar": 4, "translation": 3, "universal": 2, "ball": 4}.get(joint.kind, 1)
+        q_where |= {joint.q + i: n_q + i for i in range(width)}
+        n_q += width
+    local = {joint.v + i for joint in joints.joints if joint.kind in ("free", "planar") for i in range(6)}
+    loaded = {int(i) for i in np.flatnonzero((np.diag(loads.inertia) != 0.0) | (loads.stiffness != 0.0))}
+    if np.any(loads.inertia != np.diag(np.diag(loads.inertia))) or (loaded | set(driven)) & _own(joints, local):
+        raise NotComparable("rotors that couple joints, or loads on the platform's own coordinates")
+    armature = np.array([loads.inertia[tree, tree] for tree, _ in places])
+    springs = [
+        (where[i][0], q_where[loads.q_index[i]], float(loads.stiffness[i]), float(where[i][1] * loads.preload[i]))
+        for i in np.flatnonzero((loads.stiffness != 0.0) | (loads.preload != 0.0))
+    ]
+    signs = np.array([where[i][1] for i in driven])
+    return armature, springs, [where[i][0] for i in driven], loads.transmission.T[list(driven)] * signs[:, None]
+
+
+def _own(joints: PinJoints, local: set[int]) -> set[int]:
+    """Velocities that do belong to joints with local axes."""
+    widths = {"free": 6, "planar": 3}
+    return local & {joint.v + i for joint in joints.joints for i in range(widths.get(joint.kind, 0))}
+
+
+def pin_states(joints: PinJoints, states: TreeStates) -> tuple[Array, Array, Array]:
+    """Coordinates (N, n_q), velocities and accelerations (N, n_v) as Pinocchio takes them."""
+    q, v, a = [], [], []
+    for joint in joints.joints:
+        q_j, v_j, a_j = _state(joint, states)
+        q.append(q_j)
+        v.append(v_j)
+        a.append(a_j)
+    return np.concatenate(q, axis=1), np.concatenate(v, axis=1), np.concatenate(a, axis=1)
+
+
+def _state(joint: PinJoint, states: TreeStates) -> tuple[Array, Array, Array]:
+    q, v, a = states.q[:, joint.q :], states.v[:, joint.v :], states.a[:, joint.v :]
+    if joint.kind == "free":
+        R = quaternion_rotation(q[:, 3:7])
+        velocity, acceleration = _local(R, v[:, 3:6], v[:, :3], a[:, :3])
+        return (
+            np.concatenate([q[:, :3], np.roll(q[:, 3:7], -1, axis=1)], axis=1),
+            np.concatenate([velocity, v[:, 3:6]], axis=1),
+            np.concatenate([acceleration, a[:, 3:6]], axis=1),
+        )
+    if joint.kind == "planar":
+        c, s, zero = np.cos(q[:, 2]), np.sin(q[:, 2]), np.zeros(len(q))
+        R = np.stack([c, -s, zero, s, c, zero, zero, zero, zero + 1.0], axis=1).reshape(-1, 3, 3)
+        flat = np.array([1.0, 1.0, 0.0])
+        velocity, acceleration = _local(R, v[:, :3] * (1.0 - flat), v[:, :3] * flat, a[:, :3] * flat)
+        return (
+            np.stack([q[:, 0], q[:, 1], c, s], axis=1),
+            np.concatenate([velocity[:, :2], v[:, 2:3]], axis=1),
+            np.concatenate([acceleration[:, :2], a[:, 2:3]], axis=1),
+        )
+    if joint.kind == "ball":
+        return np.roll(q[:, :4], -1, axis=1), v[:, :3], a[:, :3]
+    n = {"translation": 3, "universal": 2}.get(joint.kind, 1)
+    return joint.sign * q[:, :n], joint.sign * v[:, :n], joint.sign * a[:, :n]
+
+
+def _local(R: Array, w: Array, v: Array, a: Array) -> tuple[Array, Array]:
+    """Velocity and its rate in the moving body's axes: Rᵀ v, and Rᵀ a - w × Rᵀ v."""
+    back = np.swapaxes(R, -1, -2)
+    velocity = turned(back, v)
+    return velocity, turned(back, a) - np.cross(w, velocity)

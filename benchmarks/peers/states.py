@@ -1,0 +1,117 @@
+"""States of the tree that both peers are given: everything worked out beforehand, so that they have no loop to close."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+from tauloop.engines import Engine, Motion
+from tauloop.engines.least_squares import LeastSquares, times
+from tauloop.engines.motion import checked
+from tauloop.engines.poses import Array
+from tauloop.engines.start import start_coordinates
+
+#: A choice of constraint rows whose matrix is worse than this somewhere is no choice: on the machines it is below 1e4.
+WORST_CONDITION = 1e8
+
+
+class NotComparable(Exception):
+    """A machine that a peer cannot be given; the reason is the text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TreeStates:
+    """States (N) of an engine's tree with closed loops.
+
+    Attributes:
+        q, v, a: coordinates, velocities and accelerations as engines have them: quaternions w x y z of the link
+            nearer the tips, its angular velocities in its own axes.
+        jacobian: all constraint rows (N, n_c, n_v) on velocities as the machine file has them.
+        rows: constraint rows, as many as there are passive velocities, that leave the multipliers unique.
+        driven: velocities that the actuators drive.
+        forward_mu: Pinocchio's regularisation for forward dynamics by the point rows of all constraints; None where
+            those alone do not close the loops.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    jacobian: Array
+    rows: tuple[int, ...]
+    driven: tuple[int, ...]
+    forward_mu: float | None
+
+
+def tree_states(engine: Engine, motion: Motion) -> TreeStates:
+    """Coordinates of the engine's tree for a motion of the machine; those that the motion lacks follow from the loops.
+
+    Raises:
+        NotComparable: actuators and constraints together do not determine the forces.
+    """
+    # The engine does these steps inside `inverse_dynamics`, which gives forces only.
+    given = checked(engine.tree, motion)
+    names = engine.tree.velocity_names
+    unknown = [i for i, name in enumerate(names) if name not in given.v]
+    q = engine._close(start_coordinates(engine.tree, given.q), unknown)
+    v, a = (np.stack([x.get(name, np.zeros(len(q))) for name in names], axis=1) for x in (given.v, given.a))
+    K = engine._closure(q, v)
+    solver = LeastSquares.of(K.jacobian[:, :, unknown])
+    v[:, unknown] = -solver.solve(times(K.jacobian, v))
+    K = engine._closure(q, v)
+    a[:, unknown] = -solver.solve(times(K.jacobian, a) + K.bias)
+
+    driven = _driven(engine)
+    passive = [i for i in range(len(names)) if i not in driven]
+    points = sum(len(c.points) for c in engine.tree.constraints)
+    return TreeStates(
+        q=engine._engine_q(q),
+        v=engine._engine_v(q, v),
+        a=engine._engine_v(q, a),
+        jacobian=K.jacobian,
+        rows=_independent_rows(K.jacobian[:, :, passive]),
+        driven=driven,
+        forward_mu=_regularisation(K.jacobian, points),
+    )
+
+
+def _driven(engine: Engine) -> tuple[int, ...]:
+    S = engine.tree.loads.transmission
+    driven = tuple(int(i) for i in np.flatnonzero(np.any(S != 0.0, axis=0)))
+    if len(driven) != len(S) or np.linalg.matrix_rank(S) < len(S):
+        raise NotComparable(f"{len(S)} actuators drive {len(driven)} coordinates")
+    return driven
+
+
+def _independent_rows(K: Array) -> tuple[int, ...]:
+    """Rows of K (N, n_c, n_p) that form a square matrix, as well conditioned as may be in the worst sample."""
+    n = K.shape[2]
+    if n == 0:
+        return ()
+    if K.shape[1] == n:
+        return tuple(range(n))
+    best, choice = np.inf, ()
+    for sample in K[:: max(1, len(K) // 8)]:
+        rows = tuple(sorted(int(i) for i in qr(sample.T, mode="r", pivoting=True)[1][:n]))
+        worst = float(np.max(np.linalg.cond(K[:, rows, :]))) if len(rows) == n else np.inf
+        if worst < best:
+            best, choice = worst, rows
+    if best > WORST_CONDITION:
+        raise NotComparable(f"{K.shape[1]} constraint rows do not determine {n} passive coordinates")
+    return choice
+
+
+def _regularisation(K: Array, points: int) -> float | None:
+    """As Pinocchio's documentation hints: 1e-12 where constraints are redundant; measured better at 1e-8."""
+    rank = np.linalg.matrix_rank(K[0])
+    if np.linalg.matrix_rank(K[0, :points]) < rank:
+        return None
+    return 0.0 if rank == points else 1e-8
+
+
+def shared_out(states: TreeStates, engine: Engine, tau: Array) -> Array:
+    """Actuator forces (N, n_u) that, with the multipliers of the chosen rows, give tree forces (N, n_v)."""
+    S = np.broadcast_to(engine.tree.loads.transmission.T, (len(tau), *engine.tree.loads.transmission.T.shape))
+    A = np.concatenate([S, np.swapaxes(states.jacobian[:, states.rows, :], 1, 2)], axis=2)
+    return np.linalg.solve(A, tau[:, :, None])[:, : S.shape[2], 0]

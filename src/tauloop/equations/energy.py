@@ -1,0 +1,95 @@
+"""Kinetic and potential energy of a machine: bodies, rods, rotors, gravity and springs."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from tauloop.equations.dynamic_parameters import Entries
+from tauloop.equations.inertial_elements import InertialElement, inertial_elements
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import TreeMotion
+from tauloop.equations.values import Values
+from tauloop.errors import DescriptionError, Problem
+from tauloop.mechanism.model import Inertia, Mechanism
+
+#: Products and differences of inertia below this fraction of the inertia itself do not tell transverse axes apart.
+AXISYMMETRIC = 1e-12
+
+
+def kinetic_energy(
+    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
+) -> ca.SX:
+    """Kinetic energy T = sum of u^T I u / 2 over all inertias, J.
+
+    On the loops' manifold it is the machine's energy; off it, it is the tree's with rods that stretch.
+
+    Args:
+        mechanism, topology, values: the machine.
+        motion: positions and velocities of all bodies.
+        entries: dynamic parameters.
+
+    Raises:
+        DescriptionError: a rod has no kinetic energy (see `require_energy`).
+    """
+    require_energy(mechanism)
+    elements = inertial_elements(mechanism, topology, values, motion, entries)
+    return sum((element.energy for element in elements), ca.SX(0))
+
+
+def potential_energy(
+    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
+) -> ca.SX:
+    """Potential energy of gravity and springs, J: -g . sum(m r) + sum(k q^2 / 2 - k q_0 q), up to a constant.
+
+    Args:
+        mechanism, topology, values: the machine.
+        motion: positions of all bodies.
+        entries: dynamic parameters.
+    """
+    elements = inertial_elements(mechanism, topology, values, motion, entries)
+    energy = gravity_energy(mechanism, values, elements)
+    for i, name in enumerate(topology.velocity_names):
+        stiffness, preload = entries.get(name, "stiffness"), entries.get(name, "preload")
+        if stiffness is not None and preload is not None:
+            q = motion.configuration.q[topology.q_of_v[i]]
+            energy += stiffness * q * q / 2 - preload * q
+    return energy
+
+
+def gravity_energy(mechanism: Mechanism, values: Values, elements: tuple[InertialElement, ...]) -> ca.SX:
+    """Potential energy of some inertias in the field of gravity, J."""
+    gravity = values.vector(mechanism.gravity)
+    return sum((-ca.dot(gravity, element.weight) for element in elements), ca.SX(0))
+
+
+def require_energy(mechanism: Mechanism) -> None:
+    """Raise unless every inertia has a kinetic energy.
+
+    A rod that never spins keeps no frame of its own: turned along a closed path its direction comes back, and its
+    transverse axes do not. Unless these are alike, its inertia is no function of the coordinates.
+
+    Raises:
+        DescriptionError: which rods, and by how much their transverse inertias differ.
+    """
+    problems = []
+    for rod in mechanism.rods:
+        for part in (rod.lower, rod.upper) if rod.spin == "none" else ():
+            if not isinstance(part, Inertia):
+                continue
+            mass, mcx, mcy, _, Ixx, Ixy, Iyy, Ixz, Iyz, _ = (mechanism.value(e) for e in part.parameters)
+            size = max(abs(Ixx), abs(Iyy))
+            unequal = max(abs(Ixx - Iyy), abs(Ixy), abs(Ixz), abs(Iyz))
+            if unequal > AXISYMMETRIC * size or max(abs(mcx), abs(mcy)) > AXISYMMETRIC * (size * mass) ** 0.5:
+                problems.append(
+                    Problem(
+                        where=rod.name,
+                        what="a rod without spin has a kinetic energy only if it is alike in all directions across: its "
+                        f"transverse inertias differ by {unequal:.4g} kg m^2 (of {size:.4g}) and its mass centre is off "
+                        f"the axis by m c = ({mcx:.4g}, {mcy:.4g}) kg m",
+                        remedy="write spin: universal, make xx equal to yy without products of inertia, or use "
+                        "newton-euler",
+                        file=mechanism.file,
+                    )
+                )
+    if problems:
+        raise DescriptionError(problems)

@@ -1,0 +1,95 @@
+"""The formulations of dynamics, side by side: all give the same tree forces M a + h of any mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import casadi as ca
+
+from tauloop.equations.formulations.generalized_momentum import generalized_momentum_forces
+from tauloop.equations.formulations.hamilton import hamilton_forces
+from tauloop.equations.formulations.lagrange import lagrange_forces
+from tauloop.equations.newton_euler import tree_forces
+from tauloop.errors import InputError, Problem
+from tauloop.mechanism.suggestions import suggestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formulation:
+    """One way to the tree forces.
+
+    Attributes:
+        name: as commands and functions take it.
+        forces: (mechanism, topology, values, motion, parameters, pi) -> M a + h (n_v,).
+        idea: how it works, in one sentence.
+        valid: for which machines and motions.
+        choose: when to take it.
+        source: where it comes from.
+    """
+
+    name: str
+    forces: Callable[..., ca.SX]
+    idea: str
+    valid: str
+    choose: str
+    source: str
+
+
+NEWTON_EULER = Formulation(
+    name="newton-euler",
+    forces=tree_forces,
+    idea="Newton and Euler's equations of every body, carried to the coordinates by virtual work",
+    valid="every mechanism",
+    choose="the default: fewest operations, linear in π without differentiation",
+    source="Khalil and Ibrahim 2007; Gantry-Tau paper, eq. 1",
+)
+
+#: All formulations, the default first. Tests, the table in the documentation and the commands' choices follow from it.
+FORMULATIONS: tuple[Formulation, ...] = (
+    NEWTON_EULER,
+    Formulation(
+        name="generalized-momentum",
+        forces=generalized_momentum_forces,
+        idea="every body's force is the rate of its momentum in the base frame, mapped by its velocity Jacobian",
+        valid="every mechanism; where a rod without spin has unequal transverse inertias it follows the link frame, as "
+        "the RCID paper does, and differs from Newton-Euler",
+        choose="to see each body as an equivalent virtual platform, with its own I, V and G",
+        source="Lopes and Almeida 2008 (RCID paper), eqs. 12 to 73",
+    ),
+    Formulation(
+        name="lagrange",
+        forces=lagrange_forces,
+        idea="derivatives of the kinetic and potential energy, velocity terms in Koditschek's form",
+        valid="mechanisms with a kinetic energy: not rods without spin that have unequal transverse inertias",
+        choose="for proofs and passivity-based control: M' - 2 V is skew",
+        source="Koditschek 1984; Poincaré 1901 for angular velocities",
+    ),
+    Formulation(
+        name="hamilton",
+        forces=hamilton_forces,
+        idea="rates of the momenta p = ∂T/∂v in the extended space, multipliers from the platform's rows",
+        valid="mechanisms with a kinetic energy; from sampled motion without accelerations, second order in the step",
+        choose="for measured or sampled motion whose accelerations are unknown or noisy",
+        source="Miller (NUWAR paper), eqs. 1 to 8",
+    ),
+)
+
+
+def formulation(name: str) -> Formulation:
+    """A formulation by name.
+
+    Raises:
+        InputError: no formulation has this name.
+    """
+    by_name = {f.name: f for f in FORMULATIONS}
+    if name not in by_name:
+        known = f"known are {', '.join(by_name)}"
+        raise InputError(
+            Problem(
+                where="formulation",
+                what=f"{name!r} is unknown",
+                remedy=" ".join(part for part in (suggestion(name, by_name), known) if part),
+            )
+        )
+    return by_name[name]

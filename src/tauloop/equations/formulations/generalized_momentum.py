@@ -1,0 +1,51 @@
+"""Tree forces by generalized momentum: each inertia's force is the rate of its momentum.
+
+Source: Lopes and Almeida (RCID paper), eqs. 12, 24, 37, 50 and 68.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
+from tauloop.equations.energy import potential_energy
+from tauloop.equations.formulations.state_symbols import StateSymbols
+from tauloop.equations.friction import friction_forces
+from tauloop.equations.inertial_elements import inertial_elements
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import TreeMotion
+from tauloop.equations.values import Values
+from tauloop.mechanism.model import Mechanism
+
+
+def generalized_momentum_forces(
+    mechanism: Mechanism,
+    topology: Topology,
+    values: Values,
+    motion: TreeMotion,
+    parameters: tuple[DynamicParameter, ...],
+    pi: ca.SX,
+) -> ca.SX:
+    """Generalised forces (n_v,) that the motion needs; as `newton_euler.tree_forces`.
+
+    tau = sum of J^T (d(I J v)/dt + C v) + dU/dq + friction, with u = J v the velocity of one inertia in the base frame
+    and C v the part of a twist's moment that comes from the motion of its reference point.
+
+    Differentiates with respect to symbols of its own (`StateSymbols`). A rod with `spin: none` takes its inertia along
+    in its link frame, as the paper does; where its transverse inertias differ, that is not Newton-Euler's force.
+
+    Args:
+        mechanism, topology, values: the machine.
+        motion: positions, velocities and accelerations of all bodies.
+        parameters: the entries of pi.
+        pi: dynamic parameters (n_pi,), SI.
+    """
+    entries = Entries(parameters, pi)
+    state = StateSymbols(topology)
+    on_symbols = state.motion(values)
+    tau = state.gradient(potential_energy(mechanism, topology, values, on_symbols, entries))
+    for element in inertial_elements(mechanism, topology, values, on_symbols, entries):
+        J = ca.jacobian(element.velocity, state.v)
+        tau += J.T @ (state.rate(element.momentum) + element.carried() @ element.velocity)
+    (tau,) = state.at([tau], motion)
+    return tau + friction_forces(mechanism, topology, values, motion.v, entries)

@@ -1,0 +1,91 @@
+"""Tree forces by Hamilton's equations in the extended space: the rate of momenta in place of accelerations.
+
+Source: Miller (NUWAR paper), eqs. 1 to 8 and section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
+from tauloop.equations.energy import kinetic_energy, potential_energy
+from tauloop.equations.formulations.state_symbols import StateSymbols
+from tauloop.equations.friction import friction_forces
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import TreeMotion
+from tauloop.equations.values import Values
+from tauloop.mechanism.model import Mechanism
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanonicalTerms:
+    """What Hamilton's equations p' + remainder = S u + K^T lambda need.
+
+    Attributes:
+        momentum: p = dT/dv (n_v,).
+        rate: p' (n_v,), exact, from the accelerations of the motion.
+        remainder: dH/dq with Poincare's term and friction (n_v,), free of accelerations.
+    """
+
+    momentum: ca.SX
+    rate: ca.SX
+    remainder: ca.SX
+
+
+def canonical_terms(
+    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
+) -> CanonicalTerms:
+    """Momenta and the terms beside their rate: dH/dq = -dL/dq, at constant p and at constant v.
+
+    On angular velocities Poincare's term p x w joins dH/dq. Differentiates with respect to symbols of its own
+    (`StateSymbols`). Without accelerations in the motion the rate is of no use, and the other two are whole: a sampled
+    motion gives p' by two-point differences.
+
+    Args:
+        mechanism, topology, values: the machine.
+        motion: positions, velocities and accelerations of all bodies.
+        entries: dynamic parameters.
+
+    Raises:
+        DescriptionError: a rod has no kinetic energy.
+    """
+    state = StateSymbols(topology)
+    on_symbols = state.motion(values)
+    T = kinetic_energy(mechanism, topology, values, on_symbols, entries)
+    L = T - potential_energy(mechanism, topology, values, on_symbols, entries)
+    p = ca.gradient(T, state.v)
+    remainder = state.poincare(p) @ state.v - state.gradient(L)
+    momentum, rate, remainder = state.at([p, state.rate(p), remainder], motion)
+    return CanonicalTerms(
+        momentum=momentum,
+        rate=rate,
+        remainder=remainder + friction_forces(mechanism, topology, values, motion.v, entries),
+    )
+
+
+def hamilton_forces(
+    mechanism: Mechanism,
+    topology: Topology,
+    values: Values,
+    motion: TreeMotion,
+    parameters: tuple[DynamicParameter, ...],
+    pi: ca.SX,
+) -> ca.SX:
+    """Generalised forces (n_v,) that the motion needs, with exact rates of momenta; as `newton_euler.tree_forces`.
+
+    tau = p' + dH/dq + friction. The loops' multipliers then follow from the rows without an actuator (Miller's
+    platform rows), and the actuator forces from the others: what sorting [S K^T] into blocks finds by itself.
+
+    Args:
+        mechanism, topology, values: the machine.
+        motion: positions, velocities and accelerations of all bodies.
+        parameters: the entries of pi.
+        pi: dynamic parameters (n_pi,), SI.
+
+    Raises:
+        DescriptionError: a rod has no kinetic energy.
+    """
+    terms = canonical_terms(mechanism, topology, values, motion, Entries(parameters, pi))
+    return terms.rate + terms.remainder

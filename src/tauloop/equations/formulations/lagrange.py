@@ -1,0 +1,97 @@
+"""Tree forces by Lagrange's equations with Koditschek's form of the velocity terms.
+
+Sources: Koditschek 1984; RCID paper, section 4 (the method it compares with); Poincare 1901 for angular velocities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
+from tauloop.equations.energy import kinetic_energy, potential_energy
+from tauloop.equations.formulations.state_symbols import StateSymbols
+from tauloop.equations.friction import friction_forces
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import TreeMotion
+from tauloop.equations.values import Values
+from tauloop.mechanism.model import Mechanism
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KoditschekForm:
+    """Matrices of M a + V v + gravity = forces on all velocities of the tree, friction apart.
+
+    Attributes:
+        M: mass matrix (n_v, n_v), symmetric.
+        M_rate: its rate along the motion.
+        V: velocity terms (n_v, n_v); M' - 2 V is skew.
+        gravity: gradient of the potential energy (n_v,), springs included.
+    """
+
+    M: ca.SX
+    M_rate: ca.SX
+    V: ca.SX
+    gravity: ca.SX
+
+
+def koditschek_matrices(state: StateSymbols, energy: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Matrices (M, M', V) of a kinetic energy that is written on the symbols of a state.
+
+    V = (M' + U^T - U)/2 + P with U_ij = sum_k v_k dM_kj/dq_i. P is Poincare's term, skew as well, so that M' - 2 V
+    stays skew on angular velocities too.
+    """
+    momentum = ca.gradient(energy, state.v)
+    M = ca.jacobian(momentum, state.v)
+    M_rate = state.rate_at_constant_velocity(M)
+    U = state.along_velocities(momentum).T
+    return M, M_rate, (M_rate + U.T - U) / 2 + state.poincare(momentum)
+
+
+def koditschek_form(
+    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
+) -> KoditschekForm:
+    """Koditschek's form of a whole machine; differentiates with respect to symbols of its own (`StateSymbols`).
+
+    Args:
+        mechanism, topology, values: the machine.
+        motion: the state; its accelerations are not used.
+        entries: dynamic parameters.
+
+    Raises:
+        DescriptionError: a rod has no kinetic energy.
+    """
+    state = StateSymbols(topology)
+    on_symbols = state.motion(values)
+    matrices = koditschek_matrices(state, kinetic_energy(mechanism, topology, values, on_symbols, entries))
+    gravity = state.gradient(potential_energy(mechanism, topology, values, on_symbols, entries))
+    M, M_rate, V, gravity = state.at([*matrices, gravity], motion)
+    return KoditschekForm(M=M, M_rate=M_rate, V=V, gravity=gravity)
+
+
+def lagrange_forces(
+    mechanism: Mechanism,
+    topology: Topology,
+    values: Values,
+    motion: TreeMotion,
+    parameters: tuple[DynamicParameter, ...],
+    pi: ca.SX,
+) -> ca.SX:
+    """Generalised forces (n_v,) that the motion needs; as `newton_euler.tree_forces`.
+
+    tau = M a + V v + dU/dq + friction with Koditschek's V.
+
+    Args:
+        mechanism, topology, values: the machine.
+        motion: positions, velocities and accelerations of all bodies.
+        parameters: the entries of pi.
+        pi: dynamic parameters (n_pi,), SI.
+
+    Raises:
+        DescriptionError: a rod has no kinetic energy.
+    """
+    entries = Entries(parameters, pi)
+    form = koditschek_form(mechanism, topology, values, motion, entries)
+    friction = friction_forces(mechanism, topology, values, motion.v, entries)
+    return form.M @ motion.a + form.V @ motion.v + form.gravity + friction

@@ -1,0 +1,141 @@
+"""Each inertia as an equivalent virtual platform: matrices I, V and a gravity vector that all add up in one frame.
+
+f = I x'' + V x' + G is what one body or rod asks of the platform, so that bodies can be compared and summed.
+Source: Lopes and Almeida (RCID paper), eqs. 24 to 33 (platform), 38 to 41 (actuators), 51 to 55 and 69 to 73 (links),
+75 to 78 (gravity); signs as restored in the project's notes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from tauloop.equations.dynamic_parameters import Entries
+from tauloop.equations.energy import gravity_energy, require_energy
+from tauloop.equations.formulations.lagrange import koditschek_matrices
+from tauloop.equations.formulations.state_symbols import StateSymbols
+from tauloop.equations.inertial_elements import InertialElement, inertial_elements
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import TreeMotion
+from tauloop.equations.values import Values
+from tauloop.mechanism.model import Mechanism
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualPlatform:
+    """Matrices of one inertia on the independent velocities x', friction and springs apart.
+
+    V is not unique: by momentum and by energy V x' is the same, and only by energy is M' - 2 V skew.
+
+    Attributes:
+        name: body, rod, coordinate or motor.
+        kind: "platform", "body", "rod" or "rotor".
+        part: "translation", "rotation", or "whole" where it is not split.
+        M: inertia matrix (m, m).
+        V: Coriolis and centripetal matrix (m, m).
+        gravity: G (m,).
+    """
+
+    name: str
+    kind: str
+    part: str
+    M: ca.SX
+    V: ca.SX
+    gravity: ca.SX
+
+    def mapped(self, T: ca.SX, T_rate: ca.SX) -> VirtualPlatform:
+        """The same on other velocities y' with x' = T y': T^T M T, T^T (V T + M T'), T^T G (eqs. 26, 32, 33)."""
+        return VirtualPlatform(
+            name=self.name,
+            kind=self.kind,
+            part=self.part,
+            M=T.T @ self.M @ T,
+            V=T.T @ (self.V @ T + self.M @ T_rate),
+            gravity=T.T @ self.gravity,
+        )
+
+
+def virtual_platforms(
+    mechanism: Mechanism,
+    topology: Topology,
+    values: Values,
+    motion: TreeMotion,
+    entries: Entries,
+    G: ca.SX,
+    G_rate: ca.SX,
+    *,
+    by_momentum: bool = True,
+) -> tuple[VirtualPlatform, ...]:
+    """Every inertia as a virtual platform, translation with its mass centre and rotation about it apart.
+
+    By momentum, with u = J v its velocity and v = G x': B = J G, M = B^T I B, V = B^T d(I B)/dt. By energy, with
+    Koditschek's V_tree: M = G^T M_tree G, V = G^T (V_tree G + M_tree G'), and then M' - 2 V is skew.
+    Differentiates with respect to symbols of its own (`StateSymbols`).
+
+    Args:
+        mechanism, topology, values: the machine.
+        motion: positions and velocities of all bodies.
+        entries: dynamic parameters.
+        G: embedding (n_v, m), velocities of all coordinates per unit of x'.
+        G_rate: its rate along the motion.
+        by_momentum: by generalized momentum, or by energies in Koditschek's form.
+
+    Raises:
+        DescriptionError: a rod has no kinetic energy, which the form by energies needs.
+    """
+    if not by_momentum:
+        require_energy(mechanism)
+    state = StateSymbols(topology)
+    on_symbols = state.motion(values)
+    found = []
+    for element in inertial_elements(mechanism, topology, values, on_symbols, entries):
+        parts = element.split()
+        for part, what in zip(parts, ("translation", "rotation") if len(parts) > 1 else ("whole",), strict=True):
+            M, V = (_by_momentum if by_momentum else _by_energy)(state, part, motion, G, G_rate)
+            (gravity,) = state.at([state.gradient(gravity_energy(mechanism, values, (part,)))], motion)
+            found.append(
+                VirtualPlatform(name=part.name, kind=part.kind, part=what, M=M, V=V, gravity=G.T @ gravity)
+            )
+    return tuple(found)
+
+
+def _by_momentum(
+    state: StateSymbols, part: InertialElement, motion: TreeMotion, G: ca.SX, G_rate: ca.SX
+) -> tuple[ca.SX, ca.SX]:
+    J = ca.jacobian(part.velocity, state.v)
+    P = part.inertia @ J
+    J, P, P_rate = state.at([J, P, state.rate_at_constant_velocity(P) + part.carried() @ J], motion)
+    B = J @ G
+    return B.T @ (P @ G), B.T @ (P_rate @ G + P @ G_rate)
+
+
+def _by_energy(
+    state: StateSymbols, part: InertialElement, motion: TreeMotion, G: ca.SX, G_rate: ca.SX
+) -> tuple[ca.SX, ca.SX]:
+    M, _, V = koditschek_matrices(state, part.energy)
+    M, V = state.at([M, V], motion)
+    return G.T @ (M @ G), G.T @ (V @ G + M @ G_rate)
+
+
+def euler_axes(R: ca.SX) -> ca.SX:
+    """Matrix J_A (3, 3) with w = J_A (psi', theta', phi') for R = R_z(psi) R_y(theta) R_x(phi) (eq. 9).
+
+    Its columns are the base's z axis, the turned y axis and the platform's own x axis; singular where that x axis is
+    vertical (theta = +-90 degrees).
+    """
+    x = R[:, 0]
+    across = ca.sqrt(x[0] * x[0] + x[1] * x[1])
+    return ca.horzcat(ca.DM([0, 0, 1]), ca.vertcat(-x[1] / across, x[0] / across, 0), x)
+
+
+def euler_axes_rate(J_A: ca.SX, rates: ca.SX, w: ca.SX) -> ca.SX:
+    """Rate (3, 3) of J_A: the y axis turns with psi' about z, the x axis with the platform.
+
+    Args:
+        J_A: the matrix of `euler_axes`.
+        rates: (psi', theta', phi').
+        w: angular velocity of the platform (3,).
+    """
+    y_rate = rates[0] * ca.cross(J_A[:, 0], J_A[:, 1])
+    return ca.horzcat(ca.SX(3, 1), y_rate, ca.cross(w, J_A[:, 2]))

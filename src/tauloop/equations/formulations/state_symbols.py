@@ -1,0 +1,96 @@
+"""Symbols of a state that expressions can be differentiated by: along the motion, and in the direction of velocities.
+
+The one place where equations make symbols of their own: energies and momenta are written on these, differentiated,
+and the caller's expressions put in their place, so that what the caller gets depends on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import casadi as ca
+
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
+from tauloop.equations.values import Values
+
+
+class StateSymbols:
+    """Symbols x = (q, cosines, sines), v and a, with x' = N(x) v.
+
+    An angle's cosine and sine are symbols beside it, with rates -s v and c v: closed forms yield the pair, not the
+    angle. A quaternion turns with the angular velocity in its reference frame, q' = (0, w) q / 2.
+
+    Attributes:
+        v, a: velocities and accelerations (n_v,).
+        N: rates of x per unit velocity (n_x, n_v).
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        """Make the symbols of one machine."""
+        self._topology = topology
+        n_q, n_v = topology.n_q, topology.n_v
+        q = ca.SX.sym("q", n_q)
+        self._angles = [i for i in range(n_q) if topology.is_angle[i]]
+        cosines, sines = ca.SX.sym("c", len(self._angles)), ca.SX.sym("s", len(self._angles))
+        self._configuration = Configuration(
+            q, {i: (cosines[k], sines[k]) for k, i in enumerate(self._angles)}
+        )
+        self._x = ca.vertcat(q, cosines, sines)
+        self.v, self.a = ca.SX.sym("v", n_v), ca.SX.sym("a", n_v)
+        N = ca.SX(self._x.numel(), n_v)
+        for iv, iq in enumerate(topology.q_of_v):
+            if iq >= 0:
+                N[iq, iv] = 1
+            if iq in self._angles:
+                k = self._angles.index(iq)
+                N[n_q + k, iv] = -sines[k]
+                N[n_q + len(self._angles) + k, iv] = cosines[k]
+        for iq, iv in topology.quaternions:
+            w, r = q[iq], q[iq + 1 : iq + 4]
+            N[iq, iv : iv + 3] = -r.T / 2
+            N[iq + 1 : iq + 4, iv : iv + 3] = (w * ca.SX(ca.DM.eye(3)) - ca.skew(r)) / 2
+        self.N = N
+
+    def motion(self, values: Values) -> TreeMotion:
+        """Motion of the tree on these symbols."""
+        return tree_motion(self._topology, values, self._configuration, self.v, self.a)
+
+    def rate(self, expression: ca.SX) -> ca.SX:
+        """Time derivative along the motion: (d/dx) N v + (d/dv) a."""
+        column = ca.densify(ca.vec(expression))
+        rate = ca.jtimes(column, self._x, self.N @ self.v) + ca.jtimes(column, self.v, self.a)
+        return ca.reshape(rate, expression.shape)
+
+    def rate_at_constant_velocity(self, expression: ca.SX) -> ca.SX:
+        """Time derivative of a function of the coordinates, (d/dx) N v."""
+        rate = ca.jtimes(ca.densify(ca.vec(expression)), self._x, self.N @ self.v)
+        return ca.reshape(rate, expression.shape)
+
+    def along_velocities(self, expression: ca.SX) -> ca.SX:
+        """Derivatives (k, n_v) of a column in the direction of each velocity, N^T d/dx: at constant velocities."""
+        return ca.jacobian(ca.densify(expression), self._x) @ self.N
+
+    def gradient(self, scalar: ca.SX) -> ca.SX:
+        """Derivatives (n_v,) of a scalar in the direction of each velocity."""
+        return self.N.T @ ca.gradient(scalar, self._x)
+
+    def poincare(self, momentum: ca.SX) -> ca.SX:
+        """Skew matrix P (n_v, n_v) with P v = p x w for every quaternion, p its part of the momentum dT/dv.
+
+        Angular velocities are not rates of coordinates, and Lagrange's equations get this term (Poincare 1901); with w
+        in the reference frame d/dt dT/dw - w x dT/dw = N^T dT/dq + forces.
+        """
+        n_v = self._topology.n_v
+        P = ca.SX(n_v, n_v)
+        for _, iv in self._topology.quaternions:
+            P[iv : iv + 3, iv : iv + 3] = ca.skew(momentum[iv : iv + 3])
+        return P
+
+    def at(self, expressions: Iterable[ca.SX], motion: TreeMotion) -> list[ca.SX]:
+        """The same expressions at another state."""
+        configuration = motion.configuration
+        pairs = [configuration.pair(i) for i in self._angles]
+        x = ca.vertcat(configuration.q, *(c for c, _ in pairs), *(s for _, s in pairs))
+        symbols, state = ca.vertcat(self._x, self.v, self.a), ca.vertcat(x, motion.v, motion.a)
+        return list(ca.substitute(list(expressions), [symbols], [ca.densify(state)]))

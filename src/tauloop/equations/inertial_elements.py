@@ -1,0 +1,261 @@
+"""Everything that has inertia, each as a velocity u and a matrix I with kinetic energy u^T I u / 2.
+
+Bodies and rods with a full inertia have a twist; slender rods have a constant matrix on the velocities of their ends,
+or of one end and of their direction; rotors have one rate. From this one list follow energies, momenta and the
+matrices of equivalent virtual platforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import casadi as ca
+
+from tauloop.equations.dynamic_parameters import Entries
+from tauloop.equations.rods import inertia_matrix
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
+from tauloop.equations.values import Values
+from tauloop.mechanism.model import Inertia, Mechanism, Rod
+
+#: What an element is a part of: the platform's body, another body, a rod, or a rotor on a coordinate or motor.
+Kind = Literal["platform", "body", "rod", "rotor"]
+
+_ZERO = ca.DM.zeros(3, 3)
+_ONE = ca.DM.eye(3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InertialElement:
+    """One inertia in the base frame.
+
+    Attributes:
+        name: body, rod, coordinate or motor; both parts of a telescopic rod have the rod's name.
+        kind: what it is a part of.
+        velocity: u (k,), linear in v: (v, w) of a frame, (v_A, v_B) of two ends, (v_A, u') of an end and a direction,
+            or one rate.
+        inertia: I (k, k), symmetric.
+        energy: kinetic energy, J, written with as few operations as the element allows.
+        weight: sum of mass times position (3,); potential energy is -g . weight.
+        moment: sum of mass times offset from the moving point (3,) where u is a twist; else None.
+        ends: whether u is (v_A, v_B).
+    """
+
+    name: str
+    kind: Kind
+    velocity: ca.SX
+    inertia: ca.SX
+    energy: ca.SX
+    weight: ca.SX
+    moment: ca.SX | None = None
+    ends: bool = False
+
+    @property
+    def momentum(self) -> ca.SX:
+        """Momentum I u (k,)."""
+        return self.inertia @ self.velocity
+
+    def carried(self) -> ca.SX:
+        """Matrix C (k, k) with force = d(I u)/dt + C u: a twist's moment is about a point that moves, v x (w x mc)."""
+        if self.moment is None:
+            return ca.SX(*self.inertia.shape)
+        zero = ca.SX(3, 3)
+        return ca.blockcat([[zero, zero], [zero, -ca.skew(self.velocity[:3]) @ ca.skew(self.moment)]])
+
+    def split(self) -> tuple[InertialElement, ...]:
+        """Translation with the mass centre, and rotation about it; rotors and massless elements stay as they are.
+
+        The mass centre moves with v_c = Q/m (Q: linear momentum), and I - S^T S/m with Q = S u is left to rotation.
+        """
+        if self.inertia.shape[0] < 6:
+            return (self,)
+        to_momentum = ca.horzcat(_ONE, _ONE if self.ends else _ZERO) @ self.inertia
+        mass = to_momentum[0, 0] + (to_momentum[0, 3] if self.ends else 0)
+        if mass.is_zero():
+            return (self,)
+        v_c = to_momentum @ self.velocity / mass
+        turning = self.velocity[3:] - (self.velocity[:3] if self.ends else 0)
+        about = (self.inertia - to_momentum.T @ to_momentum / mass)[3:, 3:]
+        return (
+            InertialElement(
+                name=self.name,
+                kind=self.kind,
+                velocity=v_c,
+                inertia=mass * _ONE,
+                energy=mass * ca.dot(v_c, v_c) / 2,
+                weight=self.weight,
+            ),
+            InertialElement(
+                name=self.name,
+                kind=self.kind,
+                velocity=turning,
+                inertia=about,
+                energy=ca.dot(turning, about @ turning) / 2,
+                weight=ca.SX(3, 1),
+            ),
+        )
+
+
+def inertial_elements(
+    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
+) -> tuple[InertialElement, ...]:
+    """All inertias of a machine: bodies, rods, rotors.
+
+    Args:
+        mechanism, topology, values: the machine.
+        motion: positions and velocities of all bodies.
+        entries: dynamic parameters.
+    """
+    return (
+        *_bodies(mechanism, motion, entries),
+        *(element for rod in mechanism.rods for element in _rod(rod, topology, values, motion, entries)),
+        *_rotors(mechanism, topology, values, motion, entries),
+    )
+
+
+def _bodies(mechanism: Mechanism, motion: TreeMotion, entries: Entries) -> Iterator[InertialElement]:
+    for body in mechanism.bodies:
+        if body.inertia is not None:
+            moving = motion.bodies[body.name]
+            yield _rigid(
+                body.name,
+                "platform" if body.name == mechanism.platform.body else "body",
+                moving.p,
+                moving.R,
+                (moving.v_W, moving.w_W),
+                None if moving.is_native_in_base else (moving.v, moving.w),
+                entries.part(body.name),
+            )
+
+
+def _rigid(
+    name: str,
+    kind: Kind,
+    p: ca.SX,
+    R: ca.SX,
+    twist: tuple[ca.SX, ca.SX],
+    twist_in_body: tuple[ca.SX, ca.SX] | None,
+    pi: ca.SX,
+) -> InertialElement:
+    """A rigid part about its frame's origin: I = [m, -[mc]; [mc], R J R^T] on the twist (v, w) in the base frame.
+
+    Args:
+        name, kind: of the element.
+        p, R: its frame.
+        twist: (v, w) in the base frame.
+        twist_in_body: the same in its own axes, where it is at hand: its energy is shorter there.
+        pi: ten parameters.
+    """
+    v, w = twist
+    m, mc, J = pi[0], R @ pi[1:4], inertia_matrix(pi)
+    if twist_in_body is None:
+        speed, w_body, coupling = ca.dot(v, v), R.T @ w, ca.dot(v, ca.cross(w, mc))
+    else:
+        v_body, w_body = twist_in_body
+        speed, coupling = ca.dot(v_body, v_body), ca.dot(v_body, ca.cross(w_body, pi[1:4]))
+    return InertialElement(
+        name=name,
+        kind=kind,
+        velocity=ca.vertcat(v, w),
+        inertia=ca.blockcat([[m * _ONE, -ca.skew(mc)], [ca.skew(mc), R @ J @ R.T]]),
+        energy=m * speed / 2 + coupling + ca.dot(w_body, J @ w_body) / 2,
+        weight=m * p + mc,
+        moment=mc,
+    )
+
+
+def _paired(
+    name: str, first: ca.SX, second: ca.SX, inertia: tuple[ca.SX, ca.SX, ca.SX], weight: ca.SX, ends: bool
+) -> InertialElement:
+    """A rod with the constant matrix [a, b; b, c] on two vectors of velocity."""
+    a, b, c = inertia
+    return InertialElement(
+        name=name,
+        kind="rod",
+        velocity=ca.vertcat(first, second),
+        inertia=ca.blockcat([[a * _ONE, b * _ONE], [b * _ONE, c * _ONE]]),
+        energy=(a * ca.dot(first, first) + c * ca.dot(second, second)) / 2 + b * ca.dot(first, second),
+        weight=weight,
+        ends=ends,
+    )
+
+
+def _rod(
+    rod: Rod, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
+) -> Iterator[InertialElement]:
+    if rod.lower is None and rod.upper is None:
+        return
+    A, B = motion.point(rod.start, values), motion.point(rod.end, values)
+    if not rod.is_full and rod.length is not None:
+        m, h, J = ca.vertsplit(entries.part(rod.name))
+        L = values.scalar(rod.length)
+        m_BB = J / L**2
+        m_AB = h / L - m_BB
+        m_AA = m - 2 * h / L + m_BB
+        weight = (m - h / L) * A.p + h / L * B.p
+        yield _paired(rod.name, A.v, B.v, (m_AA, m_AB, m_BB), weight, ends=True)
+        return
+    u, u_rate = _direction(A, B)
+    parts = ((A, 1, rod.lower, False), (B, -1, rod.upper, True))
+    for end, sign, part, upper in parts:
+        if part is None:
+            continue
+        pi = entries.part(rod.name, upper=upper)
+        if isinstance(part, Inertia):
+            R, w = _rod_frame(rod, values, motion.bodies[rod.start.body], u, u_rate)
+            yield _rigid(rod.name, "rod", end.p, R, (end.v, w), None, pi)
+        else:
+            m, h, J = ca.vertsplit(pi)
+            yield _paired(rod.name, end.v, sign * u_rate, (m, h, J), m * end.p + sign * h * u, ends=False)
+
+
+def _direction(A: PointMotion, B: PointMotion) -> tuple[ca.SX, ca.SX]:
+    """Direction u = d/|d| from A to B and its rate: exact off the loops' manifold too, so it may be differentiated."""
+    d, d_rate = B.p - A.p, B.v - A.v
+    length = ca.norm_2(d)
+    u = d / length
+    return u, (d_rate - ca.dot(u, d_rate) * u) / length
+
+
+def _rod_frame(rod: Rod, values: Values, neighbour: BodyMotion, u: ca.SX, u_rate: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Rod frame (z = u, y along h x u) and angular velocity w = u x u' + sigma u (see `rods.full_rod`)."""
+    if rod.first_axis is None:
+        raise AssertionError("a full rod has a first axis: the reader sees to it")
+    first_axis = values.vector(rod.first_axis)
+    h = neighbour.R @ (first_axis / ca.norm_2(first_axis))
+    c = ca.dot(h, u)
+    D = 1 - c * c
+    y = ca.cross(h, u) / ca.sqrt(D)
+    w = ca.cross(u, u_rate)
+    if rod.spin == "universal":
+        w += ca.dot(neighbour.w_W - w, u - c * h) / D * u
+    return ca.horzcat(ca.cross(y, u), y, u), w
+
+
+def _rotors(
+    mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion, entries: Entries
+) -> Iterator[InertialElement]:
+    """Inertias on single coordinates, and those of motors, which turn with A v."""
+    rates: list[tuple[str, ca.SX]] = [
+        (name, motion.v[i])
+        for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True))
+        if freedom.inertia is not None
+    ]
+    for actuator in mechanism.actuators:
+        if actuator.inertia is not None:
+            terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in actuator.drives]
+            rates.append((actuator.name, sum((ratio * motion.v[i] for i, ratio in terms), ca.SX(0))))
+    for name, rate in rates:
+        inertia = entries.get(name, "inertia")
+        if inertia is None:
+            raise AssertionError("every inertia has an entry in pi")
+        yield InertialElement(
+            name=name,
+            kind="rotor",
+            velocity=rate,
+            inertia=inertia,
+            energy=inertia * rate * rate / 2,
+            weight=ca.SX(3, 1),
+        )

@@ -1,0 +1,43 @@
+"""Reduced models: a mechanism becomes a smaller one, by equivalent lumped masses and parts that move alike.
+
+Every step is a function of a mechanism (and of what is known of its motion) and says what it preserves exactly and what it
+approximates; `tauloop.kinematics.reduction` finds the motion, runs the steps and measures the error.
+"""
+
+from __future__ import annotations
+
+from tauloop.mechanism.reduction.graph import displaced, without_unused_parameters
+from tauloop.mechanism.reduction.links import (
+    gather_joints,
+    group_parallel_links,
+    lump_translating_body,
+    merge_rods,
+    parallel_joints,
+)
+from tauloop.mechanism.reduction.lumping import Equivalence, drop_rod_inertia, equivalence, lump_rods, total_mass
+from tauloop.mechanism.reduction.planar import is_planar, links_as_rods, planar_inertia
+from tauloop.mechanism.reduction.platform import hold_platform
+from tauloop.mechanism.reduction.steps import Motion, Step
+from tauloop.mechanism.reduction.symmetry import share_parameters
+
+__all__ = [
+    "Equivalence",
+    "Motion",
+    "Step",
+    "displaced",
+    "drop_rod_inertia",
+    "equivalence",
+    "gather_joints",
+    "group_parallel_links",
+    "hold_platform",
+    "is_planar",
+    "links_as_rods",
+    "lump_rods",
+    "lump_translating_body",
+    "merge_rods",
+    "parallel_joints",
+    "planar_inertia",
+    "share_parameters",
+    "total_mass",
+    "without_unused_parameters",
+]

@@ -1,0 +1,426 @@
+"""The command line from the outside: what it prints, what its JSON holds, and its exit codes 0, 1 and 2."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tauloop.cli.verify
+from tauloop import Model, load
+from tauloop.cli.app import COMMANDS, app
+from tauloop.logs import read_log, samples, units, write_log
+from tauloop.logs.channels import Channel, build_log
+from tauloop.mechanism import json_schema, shipped_machines
+from tauloop.mechanism.library import machine_path
+from tauloop.motion import random_multisine
+
+#: The same program run twice, or by its two entries: rounding through the conditioning of a regular machine.
+SAME = 1e-9
+
+
+def run(*arguments: object, code: int = 0) -> Any:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def run_json(*arguments: object, code: int = 0) -> Any:
+    result = run(*arguments, "--json", code=code)
+    assert not result.stderr
+    return json.loads(result.stdout, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
+
+
+def problems(*arguments: object) -> list[dict[str, Any]]:
+    """Problems of a command that cannot use its input; the text names the same ones on standard error."""
+    answer = run_json(*arguments, code=2)
+    assert answer["status"] == "error"
+    text = run(*arguments, code=2)
+    assert not text.stdout
+    for problem in answer["problems"]:
+        assert problem["what"] in text.stderr
+        assert problem["remedy"]
+    return list(answer["problems"])
+
+
+def described(name: str, *changes: tuple[str, str]) -> str:
+    """Text of a shipped machine with some of it replaced."""
+    text = machine_path(name).read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+# Machines, show, check, schema
+
+
+def test_machines_lists_every_shipped_machine():
+    rows = run_json("machines")["machines"]
+    assert [row["name"] for row in rows] == list(shipped_machines())
+    text = run("machines").stdout
+    for row in rows:
+        assert row["name"] in text
+        machine = load(row["name"])
+        assert [row[key] for key in ("bodies", "joints", "rods", "actuators")] == [
+            len(part) for part in (machine.bodies, machine.joints, machine.rods, machine.actuators)
+        ]
+
+
+@pytest.mark.parametrize("name", shipped_machines())
+def test_every_shipped_machine_checks_and_shows(name):
+    checked = run_json("check", name)
+    assert checked["status"] == "ok"
+    assembly = checked["assembly"]
+    assert assembly["findings"] == []
+    assert assembly["mobility"] == assembly["actuators"] == assembly["actuator_rank"] == len(assembly["independent"])
+    assert assembly["rank"] + assembly["mobility"] == len(assembly["velocities"])
+    shown = run_json("show", name)
+    assert shown["assembly"] == assembly
+    assert [p["name"] for p in shown["parameters"]] == list(load(name).parameters.names)
+    unknowns = [unknown for block in shown["blocks"] for unknown in block["unknowns"]]
+    assert len(set(unknowns)) == len(unknowns)
+    assert all(len(block["equations"]) == len(block["unknowns"]) for block in shown["blocks"])
+
+
+def test_check_and_show_as_text():
+    assert run("check", "five_bar").stdout.rstrip().endswith("ok")
+    text = run("show", "five_bar", "--parameters", "--blocks").stdout
+    for word in ("platform.x, platform.y", "motor_1, motor_2", "rank 4", "link_length", "chosen", "Position blocks"):
+        assert word in text
+    assert "[" not in run("show", "five_bar").stdout
+
+
+def test_schema_is_the_published_one():
+    assert json.loads(run("schema").stdout) == json_schema() == run_json("schema")
+
+
+def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
+    path = tmp_path / "two_motors.yaml"
+    path.write_text(
+        described(
+            "delta",
+            ("    actuators:\n      motor: {on: shoulder, force: 41.76 N m}\n", ""),
+            ("platform:\n", "actuators: {one: {on: leg1.shoulder}, two: {on: leg2.shoulder}}\nplatform:\n"),
+        ),
+        encoding="utf-8",
+    )
+    answer = run_json("check", path, code=1)
+    assert answer["status"] == "failed"
+    (finding,) = answer["assembly"]["findings"]
+    assert finding["where"] == "actuators"
+    assert "1 of the 3 freedoms" in finding["what"]
+    assert "leg3.shoulder" in finding["what"]
+    text = run("check", path, code=1).stdout
+    assert "leg3.shoulder" in text
+    assert text.rstrip().endswith("not usable as described")
+    assert run_json("show", path)["blocks"] == []
+    # what cannot be computed is an error, not a finding
+    assert problems("dynamics", path)[0]["what"] == finding["what"]
+
+
+def test_all_problems_of_a_broken_file_come_at_once(tmp_path):
+    path = tmp_path / "broken.yaml"
+    path.write_text(
+        described(
+            "delta",
+            ("mass: plate_mass", "mass: -1 kg, mas: 3"),
+            ("x: [-0.2 m,", "x: [-0.2,"),
+            ("axis: y", "axis: why"),
+        ),
+        encoding="utf-8",
+    )
+    found = problems("check", path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for where, line in (("mass", "plate: {mass"), ("limits.x", "x: [-0.2,"), ("axis", "axis: why")):
+        (number,) = [i for i, text in enumerate(lines, start=1) if line in text]
+        assert any(where in p["where"] and p["line"] == number and p["file"] == str(path) for p in found)
+
+
+@pytest.mark.parametrize("content", [b"", bytes(range(256)) * 8, b"name: x", b"[" * 5000])
+@pytest.mark.parametrize("command", [["check"], ["show"], ["dynamics"], ["verify"], ["identify", "{}", "log.csv"]])
+def test_files_that_are_no_machines(tmp_path, content, command):
+    path = tmp_path / "machine.yaml"
+    path.write_bytes(content)
+    arguments = [part.format(path) for part in command] if len(command) > 1 else [*command, path]
+    assert problems(*arguments)[0]["file"] == str(path)
+
+
+def test_misspelt_machines_and_files_that_are_not_there(tmp_path):
+    assert "hexapod" in problems("show", "hexapot")[0]["remedy"]
+    assert problems("show", tmp_path / "none.yaml")[0]["file"].endswith("none.yaml")
+    assert "folder" in problems("show", f"{tmp_path}/")[0]["what"]
+
+
+# Dynamics
+
+
+def test_forces_of_a_pose_are_those_of_the_library():
+    arguments = (
+        "dynamics",
+        "delta",
+        "--position",
+        "x=0.1, platform.z=-0.5",
+        "--acceleration",
+        "z=2",
+        "--velocity",
+        "y=-1",
+    )
+    answer = run_json(*arguments)
+    force = Model(load("delta")).platform.inverse_dynamics([0.1, 0, -0.5], [0, -1, 0], [0, 0, 2]).force
+    assert answer["force"][0] == pytest.approx(force, rel=SAME)
+    assert answer["units"] == ["N m"] * 3
+    text = run(*arguments).stdout
+    for name, value in zip(answer["actuators"], force, strict=True):
+        assert name in text
+        assert f"{value:.6g}" in text
+
+
+def test_a_pose_that_is_not_given_is_the_reference():
+    model = Model(load("hexapod"))
+    answer = run_json("dynamics", "hexapod")
+    assert answer["q"][0] == pytest.approx(model.assembly.q, abs=SAME)
+
+
+def table_of_motion(name: str, path: Path, stroke: float, count: int, rate: float) -> Path:
+    """A table of multisines of all independent coordinates around the reference pose."""
+    model = Model(load(name))
+    center = model.platform_position(model.assembly.q)
+    excitation = random_multisine(
+        center, np.full(len(center), stroke), np.random.default_rng(7), lowest=0.3, highest=2.0
+    )
+    motion = excitation.sample(np.arange(count) / rate)
+    signals = [
+        Channel(quantity=kind, channel=column, values=getattr(motion, kind)[:, i].copy(), unit=unit)
+        for kind, port in model.platform.ports.items()
+        for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True))
+    ]
+    return write_log(path, build_log(motion.time, signals))
+
+
+def test_a_table_goes_in_and_out_and_in_again_by_the_other_entry(tmp_path):
+    motion = table_of_motion("five_bar", tmp_path / "motion.csv", 0.06, 40, 20.0)
+    out = tmp_path / "forces.csv"
+    by_platform = run_json("dynamics", "five_bar", "--motion", motion, "--out", out)
+    force = np.array(by_platform["force"])
+    assert force.shape == (40, 2)
+    assert np.ptp(force, axis=0).min() > 0.1  # the motion needs changing forces
+    log = read_log(out)
+    assert samples(log, "force") == pytest.approx(force, rel=SAME)
+    assert set(units(log, "force").values()) == {"N m"}
+    by_actuators = run_json("dynamics", "five_bar", "--motion", out, "--entry", "actuators")
+    assert np.array(by_actuators["force"]) == pytest.approx(force, rel=SAME, abs=SAME * np.abs(force).max())
+    assert np.array(by_actuators["q"]) == pytest.approx(np.array(by_platform["q"]), abs=SAME)
+    again = run_json("dynamics", "five_bar", "--motion", out)
+    assert np.array(again["force"]) == pytest.approx(force, rel=SAME)
+    text = run("dynamics", "five_bar", "--motion", out).stdout
+    assert "40 samples" in text
+    assert "time [s]" in text
+    assert f"{np.abs(force).max():.5g}" in text
+
+
+def test_a_free_platform_keeps_its_quaternion_in_a_table(tmp_path):
+    out = tmp_path / "pose.csv"
+    tilted = "qw=0.995,qx=0.09987492,z=0.62"  # a unit quaternion to nine digits
+    first = run_json("dynamics", "hexapod", "--position", tilted, "--out", out)
+    for entry in ("platform", "actuators"):
+        again = run_json("dynamics", "hexapod", "--motion", out, "--entry", entry)
+        assert again["force"][0] == pytest.approx(first["force"][0], rel=1e-7)  # nine digits of the quaternion
+
+
+def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
+    """The paper prints z = -0.9 m: how far each forearm misses is found again by a search over the motor's angle."""
+    alpha, beta = np.arctan(np.sqrt(0.5)), np.radians(60)
+    angle = np.linspace(-np.pi, np.pi, 2_000_001)
+    radial, tangential, up = np.eye(3)
+    turned_radial = np.cos(beta) * radial + np.sin(beta) * tangential
+    axis = np.cos(alpha) * (np.cos(beta) * tangential - np.sin(beta) * radial) + np.sin(alpha) * up
+    arms = np.cos(angle)[:, None] * turned_radial + np.sin(angle)[:, None] * np.cross(axis, turned_radial)
+    elbows = 0.194 * radial + 0.26 * arms
+    missing = np.linalg.norm(elbows - (0.03 * radial - 0.9 * up), axis=1).min() - 0.48
+    found = problems("dynamics", "nuwar", "--position", "z=-0.9")
+    assert [p["where"] for p in found] == [f"leg{i}.forearm" for i in (1, 2, 3)]
+    for problem in found:
+        assert f"out of reach by {1e3 * missing:.4g} mm" in problem["what"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        (["--entry", "legs"], ["'legs' is unknown"]),
+        (["--position", "q=1,z=a,y,x=0,x=0.1"], ["'q'", "'z=a'", "'y'", "platform.x is given twice"]),
+        (["--position", "x=nan"], ["'x=nan'"]),
+        (["--entry", "actuators", "--position", "motor=0.3"], ["leg1.motor, leg2.motor, leg3.motor"]),
+        (["--motion", "m.csv", "--velocity", "x=1", "--entry", "no"], ["--velocity", "'no' is unknown"]),
+        (["--side", "side.yaml"], ["delta is not a URDF"]),
+        (["--motion", "none.csv"], ["no such file"]),
+        (["--out", "forces.txt"], ["'.txt'"]),
+        (["--out", "no_such_folder/forces.csv"], ["cannot be written"]),
+    ],
+)
+def test_options_of_dynamics_that_cannot_be(arguments, texts):
+    found = " | ".join(p["where"] + p["what"] for p in problems("dynamics", "delta", *arguments))
+    for text in texts:
+        assert text in found
+
+
+def test_a_table_with_missing_columns_and_other_units(tmp_path):
+    path = tmp_path / "motion.csv"
+    path.write_text(
+        "time [s],position.platform.x [m],position.platform.y [rad],velocity.platform.x [m/s]\n0,0,0,0\n1,0,0,0\n",
+        encoding="utf-8",
+    )
+    found = {p["where"]: p["what"] for p in problems("dynamics", "delta", "--motion", path)}
+    assert "is in rad, the machine needs m" in found["position.platform.y"]
+    assert set(found) - {"position.platform.y"} == {
+        "position.platform.z",
+        *(f"velocity.platform.{axis}" for axis in "yz"),
+        *(f"acceleration.platform.{axis}" for axis in "xyz"),
+    }
+
+
+# Verify
+
+
+@pytest.fixture(scope="module")
+def engine() -> str:
+    names = [
+        name for name, module in (("Pinocchio", "pinocchio"), ("MuJoCo", "mujoco")) if importlib.util.find_spec(module)
+    ]
+    if not names:
+        pytest.skip("neither Pinocchio nor MuJoCo is installed")
+    return names[0]
+
+
+def test_verify_agrees_and_says_so(engine):
+    answer = run_json("verify", "five_bar", "--states", 50)
+    assert answer["status"] == "ok"
+    assert answer["states"] == 50
+    assert engine in [row["engine"] for row in answer["engines"]]
+    assert max(row["largest_difference"] for row in answer["engines"]) <= answer["tolerance"] == 1e-9
+    text = run("verify", "five_bar", "--states", 50).stdout
+    assert engine in text
+    assert "agrees" in text
+
+
+def test_verify_fails_when_engines_disagree(engine, monkeypatch):
+    monkeypatch.setattr(tauloop.cli.verify, "TOLERANCE", 0.0)  # nothing agrees to the last bit
+    assert run_json("verify", "delta", "--states", 5, code=1)["status"] == "failed"
+    assert "DISAGREES" in run("verify", "delta", "--states", 5, code=1).stdout
+
+
+# Identify
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory) -> Path:
+    """A log of a five-bar without noise, written by the command line itself."""
+    folder = tmp_path_factory.mktemp("five_bar")
+    motion = table_of_motion("five_bar", folder / "motion.csv", 0.07, 2000, 400.0)
+    run("dynamics", "five_bar", "--motion", motion, "--out", folder / "log.csv")
+    return folder / "log.csv"
+
+
+FILTER = ("--trim", 20, "--decimation", 10)
+
+
+def test_identify_from_a_log_that_dynamics_wrote(log, tmp_path):
+    json_file, figure = tmp_path / "result.json", tmp_path / "fit.png"
+    arguments = ("identify", "five_bar", log, *FILTER, "--parameters", "file")
+    result = run(*arguments, "--json-file", json_file, "--figure", figure)
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    document = json.loads(json_file.read_text(encoding="utf-8"))
+    assert document == run_json(*arguments)
+    assert document["status"] == "ok"
+    assert "status: ok" in result.stdout
+    for parameter in document["base_parameters"]:
+        assert parameter["unit"]
+        assert parameter["standard_deviation"] > 0
+    assert [output["name"] for output in document["outputs"]] == ["motor_1", "motor_2"]
+    # positions are differentiated numerically, hence not exact
+    assert max(output["held_out"]["rmse_percent"] for output in document["outputs"]) < 1.0
+
+
+def test_identify_judges_by_a_second_log(log):
+    parts = read_log(log)
+    first, second = log.with_name("first.csv"), log.with_name("second.csv")
+    write_log(first, parts.isel(time=slice(0, 1200)))
+    write_log(second, parts.isel(time=slice(1200, None)))
+    answer = run_json("identify", "five_bar", first, "--validation", second, *FILTER, "--estimator", "ols")
+    assert "whole_log" not in answer
+    assert answer["estimator"]["name"] == "OrdinaryLeastSquares"
+    assert all(output["held_out"]["samples"] < output["training"]["samples"] for output in answer["outputs"])
+
+
+def test_doubtful_identification_exits_with_one(log):
+    """Without a decent motion in the training part the result is doubtful, and says why."""
+    parts = read_log(log)
+    short = log.with_name("short.csv")
+    write_log(short, parts.isel(time=slice(0, 500)))
+    answer = run_json("identify", "five_bar", short, "--trim", 20, "--hold-out", 0.85, code=1)
+    assert answer["status"] == "doubtful"
+    assert answer["advice"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wheres"),
+    [
+        (
+            ["--estimator", "best", "--parameters", "all", "--output", "legs"],
+            ["--estimator", "--parameters", "--output"],
+        ),
+        (["--cutoff", 5000], ["cutoff"]),
+        (["--cutoff", -1, "--decimation", 0, "--order", 0, "--trim", -1], ["cutoff", "order", "trim", "decimation"]),
+        (["--trim", 1000], ["log"]),
+        (["--figure", "fit.nothing", *FILTER], ["fit.nothing"]),
+        (["--json-file", "no_such_folder/a.json", *FILTER], ["no_such_folder/a.json"]),
+    ],
+)
+def test_options_of_identify_that_cannot_be(log, arguments, wheres):
+    assert [p["where"] for p in problems("identify", "five_bar", log, *arguments)] == wheres
+
+
+def test_a_log_of_another_machine(tmp_path):
+    run("dynamics", "hexapod", "--out", tmp_path / "log.csv")
+    found = {p["where"]: p["what"] for p in problems("identify", "delta", tmp_path / "log.csv")}
+    assert found == {
+        **{f"position.leg{i}.motor": "is in m, the machine needs rad" for i in (1, 2, 3)},
+        **{f"force.leg{i}.motor": "is in N, the machine needs N m" for i in (1, 2, 3)},
+    }
+
+
+# The frame
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_json(command):
+    assert "--json" in run(command, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["frobnicate"],
+        ["show"],
+        ["show", "delta", "--colour"],
+        ["verify", "delta", "--states", "0"],
+        ["verify", "delta", "--seed", "-1"],
+        ["identify", "delta", "log.csv", "--hold-out", "1.5"],
+    ],
+)
+def test_what_is_no_command_line_exits_with_two(arguments):
+    result = run(*arguments, code=2)
+    assert not result.stdout
+    assert "Traceback" not in result.stderr
+
+
+def test_the_program_lists_its_commands():
+    text = run("--help").stdout
+    assert all(command in text for command in COMMANDS)
