@@ -10,9 +10,15 @@ import numpy as np
 from peers.bodies import PeerBody, PeerTree
 from peers.states import NotComparable, TreeStates
 from tauloop.engines.poses import IDENTITY, Array, Pose, quaternion_rotation, turned
-from tauloop.engines.rigid_tree import GROUND, LinkInertia
+from tauloop.engines.rigid_tree import GROUND, LinkInertia, RigidTree
 
 Kind = Literal["free", "planar", "translation", "universal", "ball", "hinge", "slide"]
+
+#: How many coordinates and velocities each joint has; the tree has one angle where a planar joint has cos and sin.
+COORDINATES = {"free": 7, "planar": 4, "translation": 3, "universal": 2, "ball": 4, "hinge": 1, "slide": 1}
+VELOCITIES = {"free": 6, "planar": 3, "translation": 3, "universal": 2, "ball": 3, "hinge": 1, "slide": 1}
+#: Joints whose velocities are those of the moving body in its own axes.
+LOCAL = ("free", "planar")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,42 +97,49 @@ def _joint(body: PeerBody, k: int, kind: Kind, parent: int, at: Pose, inertia: L
     )
 
 
-def velocity_places(joints: PinJoints) -> tuple[tuple[int, float], ...]:
-    """Where each of Pinocchio's velocities stands in the tree's, with its sign."""
-    widths = {"free": 6, "planar": 3, "translation": 3, "universal": 2, "ball": 3}
-    return tuple((joint.v + i, joint.sign) for joint in joints.joints for i in range(widths.get(joint.kind, 1)))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PinLoads:
+    """What acts on Pinocchio's velocities besides the bodies.
+
+    Attributes:
+        armature: rotor inertias (n_v,).
+        springs: (velocity, coordinate, stiffness, preload) of each.
+        driven: driven velocities.
+        transmission: S of these (n_u, n_u).
+    """
+
+    armature: Array
+    springs: tuple[tuple[int, int, float, float], ...]
+    driven: tuple[int, ...]
+    transmission: Array
 
 
-def pin_loads(joints: PinJoints, peer: PeerTree, driven: tuple[int, ...]) -> tuple[Array, list[tuple], list[int], Array]:
-    """Rotor inertias (n_v,), springs (v, q, stiffness, preload), driven velocities, and S of these (n_u, n_u).
+def pin_loads(joints: PinJoints, tree: RigidTree, driven: tuple[int, ...]) -> PinLoads:
+    """Rotors, springs and transmission in the order and with the signs of Pinocchio's velocities.
 
     Raises:
         NotComparable: rotor inertias that couple joints, or loads on a joint with local axes.
     """
-    loads, places = peer.tree.loads, velocity_places(joints)
-    where = {tree: (own, sign) for own, (tree, sign) in enumerate(places)}
-    q_where, n_q = {}, 0
-    for joint in joints.joints:
-        width = {"free": 7, "planar": 4, "translation": 3, "universal": 2, "ball": 4}.get(joint.kind, 1)
-        q_where |= {joint.q + i: n_q + i for i in range(width)}
-        n_q += width
-    local = {joint.v + i for joint in joints.joints if joint.kind in ("free", "planar") for i in range(6)}
-    loaded = {int(i) for i in np.flatnonzero((np.diag(loads.inertia) != 0.0) | (loads.stiffness != 0.0))}
-    if np.any(loads.inertia != np.diag(np.diag(loads.inertia))) or (loaded | set(driven)) & _own(joints, local):
-        raise NotComparable("rotors that couple joints, or loads on the platform's own coordinates")
-    armature = np.array([loads.inertia[tree, tree] for tree, _ in places])
-    springs = [
-        (where[i][0], q_where[loads.q_index[i]], float(loads.stiffness[i]), float(where[i][1] * loads.preload[i]))
-        for i in np.flatnonzero((loads.stiffness != 0.0) | (loads.preload != 0.0))
-    ]
-    signs = np.array([where[i][1] for i in driven])
-    return armature, springs, [where[i][0] for i in driven], loads.transmission.T[list(driven)] * signs[:, None]
-
-
-def _own(joints: PinJoints, local: set[int]) -> set[int]:
-    """Velocities that do belong to joints with local axes."""
-    widths = {"free": 6, "planar": 3}
-    return local & {joint.v + i for joint in joints.joints for i in range(widths.get(joint.kind, 0))}
+    loads = tree.loads
+    v_places = [(joint.v + i, joint) for joint in joints.joints for i in range(VELOCITIES[joint.kind])]
+    q_places = [joint.q + i for joint in joints.joints for i in range(COORDINATES[joint.kind])]
+    own = {place: i for i, (place, _) in enumerate(v_places)}
+    rotors, sprung = np.diag(loads.inertia), (loads.stiffness != 0.0) | (loads.preload != 0.0)
+    loaded = {*driven, *np.flatnonzero((rotors != 0.0) | sprung)}
+    if np.any(loads.inertia != np.diag(rotors)):
+        raise NotComparable("rotors that couple joints")
+    if any(place in loaded and joint.kind in LOCAL for place, joint in v_places):
+        raise NotComparable("a drive, rotor or spring on a coordinate of the platform itself")
+    sign = np.array([joint.sign for _, joint in v_places])
+    return PinLoads(
+        armature=np.array([rotors[place] for place, _ in v_places]),
+        springs=tuple(
+            (own[i], q_places.index(loads.q_index[i]), loads.stiffness[i], sign[own[i]] * loads.preload[i])
+            for i in map(int, np.flatnonzero(sprung))
+        ),
+        driven=tuple(own[i] for i in driven),
+        transmission=loads.transmission.T[list(driven)] * sign[[own[i] for i in driven], None],
+    )
 
 
 def pin_states(joints: PinJoints, states: TreeStates) -> tuple[Array, Array, Array]:
@@ -162,7 +175,7 @@ def _state(joint: PinJoint, states: TreeStates) -> tuple[Array, Array, Array]:
         )
     if joint.kind == "ball":
         return np.roll(q[:, :4], -1, axis=1), v[:, :3], a[:, :3]
-    n = {"translation": 3, "universal": 2}.get(joint.kind, 1)
+    n = VELOCITIES[joint.kind]
     return joint.sign * q[:, :n], joint.sign * v[:, :n], joint.sign * a[:, :n]
 
 

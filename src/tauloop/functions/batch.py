@@ -48,6 +48,11 @@ class BatchFunction:
         return self._maps[width]
 
     @property
+    def output_sizes(self) -> tuple[int, ...]:
+        """Numbers per sample of every output."""
+        return tuple(self.function.numel_out(i) for i in range(self.function.n_out()))
+
+    @property
     def instructions(self) -> int:
         """Number of instructions of the function."""
         return int(self.function.n_instructions())

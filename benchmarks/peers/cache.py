@@ -1,0 +1,63 @@
+"""Programs that are built once: named by the hash of all that goes into them, in the user's cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class NotBuilt(Exception):
+    """A program could not be built; the reason is the text."""
+
+
+def cache_folder() -> Path:
+    """Where built programs are kept between runs."""
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "tauloop" / "benchmarks"
+
+
+def built(name: str, command: Sequence[str], source: Path, salt: str, *, only_cached: bool = False) -> Path:
+    """The program of a compiler command, from the cache or built now.
+
+    It is written under a temporary name and renamed, so that two runs at once do not see half a program.
+
+    Args:
+        name: of the program.
+        command: the compiler with its flags; source and output are appended.
+        source: the source file.
+        salt: versions of compiler, processor and libraries: whatever else the result depends on.
+        only_cached: do not build.
+
+    Raises:
+        NotBuilt: with the compiler's first error.
+    """
+    text = "\0".join([*command, source.read_text(encoding="utf-8"), salt])
+    program = cache_folder() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    if program.is_file():
+        return program
+    if only_cached:
+        raise NotBuilt("it has not been built on this computer: `make bench` builds it")
+    try:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=program.parent) as folder:
+            fresh = Path(folder) / name
+            done = subprocess.run([*command, str(source), "-o", str(fresh)], capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise NotBuilt(_first_error(done.stderr))
+            fresh.replace(program)
+    except OSError as error:
+        raise NotBuilt(str(error)) from error
+    return program
+
+
+def _first_error(text: str) -> str:
+    lines = [line for line in text.splitlines() if "error" in line.lower()] or text.splitlines() or ["no message"]
+    return lines[0][:200]

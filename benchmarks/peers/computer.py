@@ -1,0 +1,49 @@
+"""On what was measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Vector extensions worth naming beside a time.
+VECTORS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "asimd", "sve")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """Model name, cores that this process may use, and vector extensions."""
+
+    name: str
+    cores: int
+    features: tuple[str, ...]
+
+
+def processor() -> Processor:
+    """The processor, from what the system tells of it."""
+    name, features = platform.processor() or platform.machine(), ()
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("model name", "Model"):
+            name = value.strip()
+        elif key.strip() in ("flags", "Features"):
+            features = tuple(vector for vector in VECTORS if vector in value.split())
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Processor(name=name, cores=cores, features=features)
+
+
+def compiler_version(compiler: str) -> str:
+    """First line of what a compiler says of itself."""
+    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return (done.stdout.splitlines() or ["unknown"])[0]
+
+
+def load() -> float | None:
+    """Mean number of busy processes over the last minute: more than none, and times are less sure."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None

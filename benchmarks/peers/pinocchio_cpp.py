@@ -1,0 +1,177 @@
+"""Pinocchio in C++: `pinocchio_peer.cpp` built against the headers in the `pin` wheel, run on one machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from peers.bodies import PeerTree
+from peers.cache import NotBuilt, built
+from peers.computer import compiler_version, processor
+from peers.pinocchio_joints import PinJoints, pin_joints, pin_loads, pin_states
+from peers.states import TreeStates
+from tauloop.engines.poses import Array, Pose
+
+SOURCE = Path(__file__).with_name("pinocchio_peer.cpp")
+FLAGS = ("-std=c++17", "-O3", "-march=native", "-DNDEBUG", "-w")
+#: What the wheel's own CMake files define.
+DEFINITIONS = (
+    "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
+    "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
+    "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+    "-DBOOST_FUSION_INVOKE_MAX_ARITY=12",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CppResult:
+    """What the program measured and computed.
+
+    Attributes:
+        version, eigen: of the libraries.
+        rnea, inverse: seconds for a state, of the tree's forces alone and of whole inverse dynamics.
+        forces: actuator forces (N, n_u).
+        forward: seconds for a state of `constraintDynamics`; None where it does not apply.
+        forward_error: largest difference of its accelerations from those of the states, as a share of the largest.
+    """
+
+    version: str
+    eigen: str
+    rnea: float
+    inverse: float
+    forces: Array
+    forward: float | None
+    forward_error: float | None
+
+
+def program(*, only_cached: bool = False) -> Path:
+    """The program, built if need be (one to two minutes, once for a computer and its versions).
+
+    Raises:
+        NotBuilt: no compiler, no headers, or an error of the compiler.
+    """
+    compiler = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
+    if compiler is None:
+        raise NotBuilt("there is no C++ compiler (c++, g++ or clang++)")
+    folders = (
+        _headers("libpinocchio", "pinocchio/config.hpp"),
+        _headers("cmeel-boost", "boost/version.hpp"),
+        _headers("cmeel-eigen", "eigen3/Eigen/Core") / "eigen3",
+    )
+    includes = [part for folder in dict.fromkeys(folders) for part in ("-isystem", str(folder))]
+    versions = [f"{name} {metadata.version(name)}" for name in ("libpinocchio", "cmeel-boost", "cmeel-eigen")]
+    salt = "; ".join([compiler_version(compiler), processor().name, *processor().features, *versions])
+    return built(
+        "pinocchio_peer", [compiler, *FLAGS, *DEFINITIONS, *includes], SOURCE, salt, only_cached=only_cached
+    )
+
+
+def _headers(distribution: str, header: str) -> Path:
+    """The include folder of an installed distribution that holds a header."""
+    try:
+        files = metadata.files(distribution) or ()
+    except metadata.PackageNotFoundError:
+        raise NotBuilt(f"{distribution} is not installed (pip install {distribution})") from None
+    for file in files:
+        if str(file).endswith(f"include/{header}"):
+            folder = Path(str(file.locate()))
+            for _ in Path(header).parts:
+                folder = folder.parent
+            return folder.resolve()
+    raise NotBuilt(f"{distribution} has no {header}")
+
+
+def run(program: Path, peer: PeerTree, states: TreeStates, seconds: float) -> CppResult:
+    """Run the program on all states, each of its two or three measurements for so many seconds.
+
+    Raises:
+        NotComparable: a machine that the program cannot be given.
+        RuntimeError: the program failed.
+    """
+    joints = pin_joints(peer)
+    q, v, a = pin_states(joints, states)
+    with tempfile.TemporaryDirectory() as folder:
+        problem = Path(folder) / "problem.txt"
+        problem.write_text(problem_text(peer, joints, states, (q, v, a)), encoding="ascii")
+        done = subprocess.run([str(program), str(problem), str(seconds)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{program.name} ended with {done.returncode}: {done.stderr.strip()[:200]}")
+    found = json.loads(done.stdout)
+    error = None
+    if "accelerations" in found:
+        accelerations = np.array(found["accelerations"], dtype=float)
+        error = float(np.max(np.abs(accelerations - a)) / np.max(np.abs(a)))
+    return CppResult(
+        version=found["version"],
+        eigen=found["eigen"],
+        rnea=found["rnea_ns"] * 1e-9,
+        inverse=found["inverse_ns"] * 1e-9,
+        forces=np.array(found["forces"], dtype=float),
+        forward=found["forward_ns"] * 1e-9 if "forward_ns" in found else None,
+        forward_error=error,
+    )
+
+
+def problem_text(
+    peer: PeerTree, joints: PinJoints, states: TreeStates, motion: tuple[Array, Array, Array]
+) -> str:
+    """All numbers that the program reads, in its order, with the 17 digits that give a double back exactly."""
+    return "\n".join(_lines(peer, joints, states, motion)) + "\n"
+
+
+def _lines(
+    peer: PeerTree, joints: PinJoints, states: TreeStates, motion: tuple[Array, Array, Array]
+) -> Iterator[str]:
+    tree, loads = peer.tree, pin_loads(joints, peer.tree, states.driven)
+    yield _numbers(tree.gravity)
+    yield str(len(joints.joints))
+    for joint in joints.joints:
+        yield f"{joint.parent} {joint.kind}"
+        yield f"{_numbers(joint.axes)} {_pose(joint.at)}"
+        if joint.inertia is None:
+            yield _numbers(np.zeros(13))
+        else:
+            yield f"{joint.inertia.mass:.17g} {_numbers(joint.inertia.center)} {_numbers(joint.inertia.about_center)}"
+    yield _numbers(loads.armature)
+    yield str(len(loads.springs))
+    for v, q, stiffness, preload in loads.springs:
+        yield f"{v} {q} {stiffness:.17g} {preload:.17g}"
+    yield str(len(peer.constraints))
+    for ends, rows in zip(peer.constraints, _rows(peer, states), strict=True):
+        yield f"{joints.of_body[ends.first.body]} {_pose(ends.first.at)}"
+        yield f"{joints.of_body[ends.second.body]} {_pose(ends.second.at)}"
+        yield str(len(rows))
+        for is_point, e, f in rows:
+            yield f"{int(is_point)} {_numbers(e)} {_numbers(f)}"
+    yield str(len(loads.driven))
+    yield " ".join(map(str, loads.driven))
+    yield _numbers(loads.transmission)
+    yield f"{int(states.forward_mu is not None)} {states.forward_mu or 0.0:.17g}"
+    yield str(len(motion[0]))
+    for state in zip(*motion, strict=True):
+        yield " ".join(_numbers(part) for part in state)
+
+
+def _rows(peer: PeerTree, states: TreeStates) -> list[list[tuple[bool, Array, Array]]]:
+    """The chosen constraint rows of each constraint, numbered as `tauloop.engines` does: points, then directions."""
+    constraints = peer.tree.constraints
+    every = [(k, True, e, np.zeros(3)) for k, c in enumerate(constraints) for e in c.points]
+    every += [(k, False, pair[0], pair[1]) for k, c in enumerate(constraints) for pair in c.directions]
+    chosen = [every[i] for i in states.rows]
+    return [[row[1:] for row in chosen if row[0] == k] for k in range(len(constraints))]
+
+
+def _numbers(x: Iterable[float] | Array) -> str:
+    return " ".join(f"{value:.17g}" for value in np.ravel(x))
+
+
+def _pose(pose: Pose) -> str:
+    return f"{_numbers(pose.rotation)} {_numbers(pose.position)}"

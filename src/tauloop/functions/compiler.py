@@ -1,0 +1,121 @@
+"""The system's C compiler, and a cache of what it has made, named by content.
+
+A library is named by the hash of its source, the compiler, the flags and the processor's features, written beside and
+then renamed: two processes may build the same one at once, a killed compiler leaves nothing, and a library at a
+given path never changes (loading a changed one again would give the old code).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from tauloop.errors import EngineError, Problem
+
+COMPILERS = ("cc", "gcc", "clang")
+#: No fast-math: results stay those of IEEE arithmetic; these flags only let loops with sqrt and select be vectorised.
+FLAGS = ("-std=c99", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared")
+#: Longest time for one file, s; a machine with large Newton blocks takes seconds.
+TIMEOUT = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiler:
+    """A C compiler.
+
+    Attributes:
+        path: the executable.
+        identity: what it prints of its version and of the features that ``-march=native`` stands for.
+    """
+
+    path: str
+    identity: str
+
+
+def find_compiler() -> Compiler | None:
+    """The first C compiler on the path, or None."""
+    for name in COMPILERS:
+        path = shutil.which(name)
+        if path is not None:
+            return Compiler(path=path, identity=_identity(path))
+    return None
+
+
+def _identity(path: str) -> str:
+    """Version, and the resolved meaning of -march=native (an empty file is preprocessed for its macros)."""
+    version = _output([path, "--version"])
+    features = _output([path, "-march=native", "-dM", "-E", "-x", "c", os.devnull])
+    return version + features
+
+
+def _output(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout
+
+
+def cache_folder() -> Path:
+    """Where compiled libraries are kept: the user's cache folder."""
+    return Path(platformdirs.user_cache_dir("tauloop"))
+
+
+def build(source: str, compiler: Compiler, *, threads: bool = False, folder: Path | None = None) -> Path:
+    """Compile a source to a shared library, or find it in the cache.
+
+    Args:
+        source: C text.
+        compiler: the compiler.
+        threads: whether OpenMP's pragmas shall work.
+        folder: the cache; the user's own without it.
+
+    Returns:
+        Path of the library.
+
+    Raises:
+        EngineError: the folder cannot be written, or the compiler fails; with what it said.
+    """
+    flags = (*FLAGS, "-fopenmp") if threads else FLAGS
+    key = hashlib.sha256("\0".join((source, compiler.identity, *flags)).encode()).hexdigest()[:24]
+    folder = cache_folder() if folder is None else folder
+    library = folder / f"{key}.so"
+    if library.exists():
+        return library
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as scratch:
+            text, result = Path(scratch) / f"{key}.c", Path(scratch) / f"{key}.so"
+            text.write_text(source, encoding="ascii")
+            _compile([compiler.path, *flags, str(text), "-o", str(result), "-lm"])
+            result.replace(library)
+    except OSError as error:
+        raise EngineError(
+            Problem(
+                where=str(folder),
+                what=f"compiled code cannot be written: {error.strerror or error}",
+                remedy="make room, or allow writing there; without it everything runs interpreted, some tens of times slower",
+            )
+        ) from error
+    return library
+
+
+def _compile(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        raise EngineError(
+            Problem(where=command[0], what=f"the compiler took more than {TIMEOUT} s", remedy="run interpreted")
+        ) from None
+    if done.returncode:
+        said = " ".join(done.stderr.split())[:500]
+        raise EngineError(
+            Problem(where=command[0], what=f"the compiler failed: {said or f'status {done.returncode}'}", remedy="run interpreted")
+        )

@@ -1,0 +1,486 @@
+"""C source of programs: a function for one sample, and a kernel for batches, from the same steps.
+
+The source is C99 with only math.h: no heap, no global state, no branches on data, deterministic text. A batch is cut
+into blocks of lanes; within a block every value is an array over lanes and every stretch of straight-line code one
+loop over lanes, which compilers turn into vector instructions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+from tauloop.errors import InputError, Problem
+from tauloop.functions.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, NEWTON_STEP, Evaluate, Newton, Program
+
+#: Samples per block of a batch kernel: two to four vector registers' worth.
+LANES = 16
+#: Numbers that every function reports: least discriminant, least pivot over its typical size, Newton's largest
+#: residual (m or pure number) and its iterations.
+HEALTH = 4
+#: Words that C keeps for itself.
+_RESERVED = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main".split()
+)
+
+_BINARY = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*", ca.OP_DIV: "/"}
+_COMPARE = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
+_CALLS = {
+    ca.OP_SQRT: "sqrt",
+    ca.OP_SIN: "tl_sin",
+    ca.OP_COS: "tl_cos",
+    ca.OP_ATAN2: "tl_atan2",
+    ca.OP_FABS: "fabs",
+    ca.OP_FMIN: "fmin",
+    ca.OP_FMAX: "fmax",
+}
+
+#: Sine, cosine and arctangent without branches or tables, so that loops over lanes stay loops of vector instructions.
+#: Reduction in three parts (Cody and Waite); polynomials of fdlibm's kernels and of Cephes, near one unit in the last
+#: place for arguments below 1e5 rad.
+MATHEMATICS = """\
+static inline double tl_reduced(double x, double *quadrant)
+{
+    const double k = floor(x * 0.63661977236758134308 + 0.5);
+    *quadrant = k - 4.0 * floor(0.25 * k);
+    return ((x - k * 1.57079632673412561417e+00) - k * 6.07710050630396597660e-11) - k * 2.02226624879595063154e-21;
+}
+
+static inline double tl_sin_kernel(double r)
+{
+    const double z = r * r;
+    return r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03
+        + z * (-1.98412698298579493134e-04 + z * (2.75573137070700676789e-06
+        + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)))));
+}
+
+static inline double tl_cos_kernel(double r)
+{
+    const double z = r * r;
+    const double h = 0.5 * z;
+    const double w = 1.0 - h;
+    return w + (((1.0 - w) - h) + z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03
+        + z * (2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07
+        + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11))))));
+}
+
+static inline double tl_sin(double x)
+{
+    double k;
+    const double r = tl_reduced(x, &k);
+    const double s = tl_sin_kernel(r), c = tl_cos_kernel(r);
+    const double y = (k == 1.0 || k == 3.0) ? c : s;
+    return k >= 2.0 ? -y : y;
+}
+
+static inline double tl_cos(double x)
+{
+    double k;
+    const double r = tl_reduced(x, &k);
+    const double s = tl_sin_kernel(r), c = tl_cos_kernel(r);
+    const double y = (k == 1.0 || k == 3.0) ? s : c;
+    return (k == 1.0 || k == 2.0) ? -y : y;
+}
+
+static inline double tl_atan2(double y, double x)
+{
+    const double ax = fabs(x), ay = fabs(y);
+    const double big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
+    const double t = big > 0.0 ? small / big : 0.0;
+    const double is_far = t > 0.66 ? 1.0 : 0.0;
+    const double u = is_far > 0.0 ? (t - 1.0) / (t + 1.0) : t;
+    const double z = u * u;
+    const double p = (((-8.750608600031904122785e-01 * z - 1.615753718733365076637e+01) * z
+        - 7.500855792314704667340e+01) * z - 1.228866684490136173410e+02) * z - 6.485021904942025371773e+01;
+    const double q = ((((z + 2.485846490142306297962e+01) * z + 1.650270098316988542046e+02) * z
+        + 4.328810604912902668951e+02) * z + 4.853903996359136964868e+02) * z + 1.945506571482613964425e+02;
+    const double near_zero = u + u * z * (p / q);
+    const double first = is_far > 0.0 ? 0.78539816339744830962 + (near_zero + 3.061616997868383018e-17) : near_zero;
+    const double octant = ay > ax ? (1.57079632679489661923 - first) + 6.123233995736765886e-17 : first;
+    const double half = x < 0.0 ? (3.14159265358979323846 - octant) + 1.2246467991473531772e-16 : octant;
+    return y < 0.0 ? -half : half;
+}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CPort:
+    """An array argument: its name in C, numbers per sample, and what they are (for comments and manifests)."""
+
+    name: str
+    size: int
+    columns: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CFunction:
+    """A program with the ports that its C function shall have.
+
+    Attributes:
+        name: name of the C function; `name_batch` is the kernel.
+        program: the steps.
+        inputs: ports in the order of the arguments.
+        outputs: ports of the program's outputs that are wanted; `health` is added behind them.
+    """
+
+    name: str
+    program: Program
+    inputs: tuple[CPort, ...]
+    outputs: tuple[CPort, ...]
+
+    @property
+    def arguments(self) -> tuple[CPort, ...]:
+        """All arrays in the order of the arguments."""
+        return (*self.inputs, *self.outputs, CPort(name="health", size=HEALTH))
+
+
+def c_name(text: str) -> str:
+    """A C identifier from any text.
+
+    Raises:
+        InputError: nothing usable is left.
+    """
+    name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
+    if not re.match(r"[A-Za-z]", name) or name in _RESERVED:
+        raise InputError(
+            Problem(where=text, what="gives no C identifier", remedy="choose a name that begins with a letter")
+        )
+    return name
+
+
+def c_source(functions: Sequence[CFunction], note: str, *, with_batch: bool = True) -> str:
+    """Source of several functions in one file.
+
+    Args:
+        functions: what to print.
+        note: text for the comment at the top (escaped here).
+        with_batch: whether to print the batch kernels too.
+    """
+    head = [
+        f"/* {_comment(note)} */",
+        "#include <math.h>",
+        "#include <stddef.h>",
+        "",
+        f"#define TL_LANES {LANES}",
+        "",
+        MATHEMATICS,
+        ALL_BELOW,
+    ]
+    parts = ["\n".join(head)]
+    for function in functions:
+        parts.append(_scalar(function))
+        if with_batch:
+            parts.append(_block(function))
+            parts.append(_batch(function))
+    return "\n".join(parts)
+
+
+def declarations(function: CFunction, *, with_batch: bool = True) -> list[str]:
+    """Prototypes of a function's C entry points."""
+    scalar = ", ".join(_argument(port, port in function.inputs) for port in function.arguments)
+    lines = [f"void {function.name}({scalar});"]
+    if with_batch:
+        lines.append(f"void {function.name}_batch(size_t n, {scalar});")
+    return lines
+
+
+def _comment(text: str) -> str:
+    return " ".join(text.replace("*/", "* /").replace("/*", "/ *").split())
+
+
+def _argument(port: CPort, is_input: bool) -> str:
+    return f"{'const ' if is_input else ''}double *{port.name}"
+
+
+Access = Callable[[str, int], str]
+
+
+class _Body:
+    """Prints steps as statements; how a stored value is written is up to the caller."""
+
+    def __init__(self, access: Access, indent: str) -> None:
+        self.lines: list[str] = []
+        self._access = access
+        self._indent = indent
+
+    def straight(self, function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], wanted: Sequence[str]) -> None:
+        """Straight-line code; every intermediate value has its own name."""
+        values: dict[int, str] = {}
+        keep = _needed_instructions(function, [name in wanted for name in outputs])
+        for k in range(function.n_instructions()):
+            if k not in keep:
+                continue
+            op = function.instruction_id(k)
+            ins, outs = function.instruction_input(k), function.instruction_output(k)
+            if op == ca.OP_OUTPUT:
+                self._line(f"{self._access(outputs[outs[0]], outs[1])} = {values[ins[0]]};")
+                continue
+            if op == ca.OP_CONST:
+                values[outs[0]] = _number(function.instruction_constant(k))
+                continue
+            if op == ca.OP_INPUT:
+                expression = self._access(inputs[ins[0]], ins[1])
+            else:
+                expression = _expression(op, [values[i] for i in ins])
+            name = f"t{k}"
+            values[outs[0]] = name
+            self._line(f"const double {name} = {expression};")
+
+    def _line(self, text: str) -> None:
+        self.lines.append(self._indent + text)
+
+
+def _needed_instructions(function: ca.Function, wanted: Sequence[bool]) -> set[int]:
+    """Instructions on which the wanted outputs depend."""
+    needed_slots: set[int] = set()
+    keep: set[int] = set()
+    for k in range(function.n_instructions() - 1, -1, -1):
+        op = function.instruction_id(k)
+        ins, outs = function.instruction_input(k), function.instruction_output(k)
+        if op == ca.OP_OUTPUT:
+            if wanted[outs[0]]:
+                keep.add(k)
+                needed_slots.add(ins[0])
+            continue
+        if outs[0] in needed_slots:
+            keep.add(k)
+            needed_slots.discard(outs[0])
+            if op not in (ca.OP_CONST, ca.OP_INPUT):
+                needed_slots.update(ins)
+    return keep
+
+
+def _number(value: float) -> str:
+    text = repr(float(value))
+    if text in ("inf", "-inf", "nan"):
+        raise ValueError(f"a constant of the program is {text}")
+    text = text if any(mark in text for mark in ".e") else text + ".0"
+    return f"({text})" if text.startswith("-") else text
+
+
+def _expression(op: int, a: list[str]) -> str:
+    if op in _BINARY:
+        return f"{a[0]} {_BINARY[op]} {a[1]}"
+    if op in _CALLS:
+        return f"{_CALLS[op]}({', '.join(a)})"
+    if op in _COMPARE:
+        return f"{a[0]} {_COMPARE[op]} {a[1]} ? 1.0 : 0.0"
+    simple = {
+        ca.OP_ASSIGN: lambda: a[0],
+        ca.OP_NEG: lambda: f"-{a[0]}",
+        ca.OP_SQ: lambda: f"{a[0]} * {a[0]}",
+        ca.OP_TWICE: lambda: f"{a[0]} + {a[0]}",
+        ca.OP_INV: lambda: f"1.0 / {a[0]}",
+        ca.OP_SIGN: lambda: f"(double)(({a[0]} > 0.0) - ({a[0]} < 0.0))",
+        ca.OP_IF_ELSE_ZERO: lambda: f"{a[0]} != 0.0 ? {a[1]} : 0.0",
+        ca.OP_NOT: lambda: f"{a[0]} == 0.0 ? 1.0 : 0.0",
+    }
+    if op not in simple:
+        raise ValueError(f"no C for CasADi's operation {op}")
+    return simple[op]()
+
+
+def _stored(function: CFunction) -> dict[str, int]:
+    """Values that live between steps, with their sizes: everything that is neither input nor output."""
+    sizes: dict[str, int] = {}
+    ports = {port.name for port in function.arguments}
+    for step in function.program.steps:
+        if isinstance(step, Evaluate):
+            for name, size in zip(step.outputs, step.function.output_sizes, strict=True):
+                sizes[name] = size
+        else:
+            sizes[step.solution] = step.size
+    wanted = _wanted(function)
+    return {name: size for name, size in sizes.items() if name in wanted and name not in ports}
+
+
+def _wanted(function: CFunction) -> set[str]:
+    """Values that must be computed: outputs, evidence, and whatever later steps read."""
+    wanted = {port.name for port in function.outputs} | {"discriminants", "pivots"}
+    for step in function.program.steps:
+        if isinstance(step, Newton):
+            wanted |= {step.start, *step.inputs}
+        else:
+            wanted |= set(step.inputs)
+    return wanted
+
+
+def _steps(function: CFunction, access: Access, indent: str, open_loop: str, close_loop: str, any_lane: str) -> list[str]:
+    """All steps as C lines; a stretch of straight-line code stands inside a loop over lanes."""
+    wanted = _wanted(function)
+    lines: list[str] = []
+    loops = bool(open_loop)
+    inner = indent + ("    " if loops else "")
+    for step in function.program.steps:
+        if isinstance(step, Evaluate):
+            body = _Body(access, inner if loops else indent + "    ")
+            body.straight(step.function.function, step.inputs, step.outputs, sorted(wanted))
+            lines += [indent + (open_loop or "{"), *body.lines, indent + (close_loop or "}")]
+        else:
+            lines += _newton(step, access, indent, open_loop, close_loop, any_lane)
+    return lines
+
+
+def _newton(
+    step: Newton, access: Access, indent: str, open_loop: str, close_loop: str, any_lane: str
+) -> list[str]:
+    """Newton's loop on one block; it ends when every lane has converged."""
+    inner = indent + "        "
+
+    def inside(name: str, i: int) -> str:
+        return f"{name}_{i}" if name in ("phi", "dx") else access(step.solution if name == "x" else name, i)
+
+    local = _Body(inside, inner)
+    declared = [f"{inner}double phi_{i}, dx_{i};" for i in range(step.size)]
+    local.straight(step.function.function, ("x", *step.inputs), ("phi", "dx", "piv"), ("phi", "dx"))
+    update = [f"{inner}double longest = 0.0, worst = 0.0, limit;"]
+    for i in range(step.size):
+        update.append(f"{inner}longest = fabs(dx_{i}) > longest ? fabs(dx_{i}) : longest;")
+        update.append(f"{inner}worst = fabs(phi_{i}) > worst ? fabs(phi_{i}) : worst;")
+    update.append(f"{inner}limit = longest > {NEWTON_LONGEST_STEP} ? {NEWTON_LONGEST_STEP} / longest : 1.0;")
+    update += [f"{inner}{access(step.solution, i)} += limit * dx_{i};" for i in range(step.size)]
+    update += [f"{inner}{access('step_length', 0)} = longest;", f"{inner}{access('block_residual', 0)} = worst;"]
+    begin = [f"{indent}    {open_loop or '{'}"]
+    end = [f"{indent}    {close_loop or '}'}"]
+    copy = [f"{indent}    {access(step.solution, i)} = {access(step.start, i)};" for i in range(step.size)]
+    return [
+        f"{indent}{open_loop or '{'}",
+        *copy,
+        f"{indent}{close_loop or '}'}",
+        f"{indent}for (int iteration = 1; iteration <= {NEWTON_ITERATIONS}; ++iteration) {{",
+        *begin,
+        *declared,
+        *local.lines,
+        *update,
+        *end,
+        f"{indent}    iterations = iteration > iterations ? iteration : iterations;",
+        f"{indent}    if ({any_lane}) break;",
+        f"{indent}}}",
+        f"{indent}{open_loop or '{'}",
+        f"{indent}    {access('residual', 0)} = {access('block_residual', 0)} > {access('residual', 0)}"
+        f" ? {access('block_residual', 0)} : {access('residual', 0)};",
+        f"{indent}{close_loop or '}'}",
+    ]
+
+
+def _health(function: CFunction, access: Access, indent: str) -> list[str]:
+    """Reduce the evidence to four numbers."""
+    program = function.program
+    lines = [f"{indent}double least = 1.0, pivot = 1e300, size;", f"{indent}(void)size;"]
+    for i in range(len(program.closed_forms)):
+        lines.append(f"{indent}least = {access('discriminants', i)} < least ? {access('discriminants', i)} : least;")
+    for i, record in enumerate(program.pivots):
+        factor = _number(1.0 / max(record.typical, 1e-300))
+        lines.append(f"{indent}size = fabs({access('pivots', i)}) * {factor};")
+        lines.append(f"{indent}pivot = size < pivot ? size : pivot;")
+    residual = access("residual", 0) if _has_newton(program) else "0.0"
+    count = "(double)iterations" if _has_newton(program) else "0.0"
+    for i, value in enumerate(("least", "pivot", residual, count)):
+        lines.append(f"{indent}{access('health', i)} = {value};")
+    return lines
+
+
+def _has_newton(program: Program) -> bool:
+    return any(isinstance(step, Newton) for step in program.steps)
+
+
+def _newton_state(program: Program) -> tuple[str, ...]:
+    return ("step_length", "block_residual", "residual") if _has_newton(program) else ()
+
+
+def _scalar(function: CFunction) -> str:
+    arguments = ", ".join(
+        f"{'const ' if port in function.inputs else ''}double *restrict {port.name}" for port in function.arguments
+    )
+    stored = _stored(function)
+    lines = [f"void {function.name}({arguments})", "{"]
+    lines += [f"    double {name}[{max(size, 1)}];" for name, size in stored.items()]
+    lines += [f"    double {name}[1] = {{0.0}};" for name in _newton_state(function.program)]
+    if _has_newton(function.program):
+        lines.append("    int iterations = 0;")
+    lines += [f"    (void){port.name};" for port in function.inputs]
+    access = _pointer
+    lines += _steps(function, access, "    ", "", "", f"!(step_length[0] > {NEWTON_STEP!r})")
+    lines += ["    {", *_health(function, access, "        "), "    }", "}", ""]
+    return "\n".join(lines)
+
+
+def _pointer(name: str, i: int) -> str:
+    return f"{name}[{i}]"
+
+
+def _lane(name: str, i: int) -> str:
+    return f"{name}[{i}][l]"
+
+
+def _block(function: CFunction) -> str:
+    """The kernel of one block of lanes."""
+    arguments = ", ".join(
+        f"{'const ' if port in function.inputs else ''}double {port.name}[restrict][TL_LANES]"
+        for port in function.arguments
+    )
+    loop = "for (int l = 0; l < TL_LANES; ++l) {"
+    lines = [f"static void {function.name}_block({arguments})", "{"]
+    lines += [f"    double {name}[{max(size, 1)}][TL_LANES];" for name, size in _stored(function).items()]
+    if _has_newton(function.program):
+        lines += ["    double step_length[1][TL_LANES], block_residual[1][TL_LANES], residual[1][TL_LANES];"]
+        lines += ["    int iterations = 0;", f"    {loop}", "        residual[0][l] = 0.0;", "    }"]
+    lines += [f"    (void){port.name};" for port in function.inputs]
+    lines += _steps(function, _lane, "    ", loop, "}", _ALL_LANES)
+    lines += [f"    {loop}", *_health(function, _lane, "        "), "    }", "}", ""]
+    return "\n".join(lines)
+
+
+#: Whether every lane has converged, as an expression; the comparison is written so that not-a-number ends the loop.
+_ALL_LANES = "tl_all_below(step_length[0])"
+ALL_BELOW = f"""\
+static inline int tl_all_below(const double *length)
+{{
+    int above = 0;
+    for (int l = 0; l < TL_LANES; ++l) above += length[l] > {NEWTON_STEP!r};
+    return above == 0;
+}}
+"""
+
+
+def _batch(function: CFunction) -> str:
+    """The loop over blocks: samples are turned from rows into lanes and back."""
+    arguments = ", ".join(
+        f"{'const ' if port in function.inputs else ''}double *restrict {port.name}" for port in function.arguments
+    )
+    lines = [f"void {function.name}_batch(size_t n, {arguments})", "{"]
+    lines += [
+        "    const ptrdiff_t blocks = (ptrdiff_t)((n + TL_LANES - 1) / TL_LANES);",
+        "#ifdef _OPENMP",
+        "#pragma omp parallel for schedule(static)",
+        "#endif",
+        "    for (ptrdiff_t b = 0; b < blocks; ++b) {",
+        "        const size_t first = (size_t)b * TL_LANES;",
+        "        const size_t count = n - first < TL_LANES ? n - first : TL_LANES;",
+    ]
+    lines += [f"        double lanes_{port.name}[{max(port.size, 1)}][TL_LANES];" for port in function.arguments]
+    lines.append("        for (size_t l = 0; l < TL_LANES; ++l) {")
+    lines.append("            const size_t s = first + (l < count ? l : count - 1);")
+    for port in function.inputs:
+        for i in range(port.size):
+            lines.append(f"            lanes_{port.name}[{i}][l] = {port.name}[s * {port.size} + {i}];")
+    lines.append("            (void)s;")
+    lines.append("        }")
+    names = ", ".join(_const_cast(port, port in function.inputs) for port in function.arguments)
+    lines.append(f"        {function.name}_block({names});")
+    lines.append("        for (size_t l = 0; l < count; ++l) {")
+    for port in function.arguments[len(function.inputs) :]:
+        for i in range(port.size):
+            lines.append(f"            {port.name}[(first + l) * {port.size} + {i}] = lanes_{port.name}[{i}][l];")
+    lines += ["        }", "    }", "}", ""]
+    return "\n".join(lines)
+
+
+def _const_cast(port: CPort, is_input: bool) -> str:
+    """Before C23 an array of arrays does not become one of constant arrays by itself."""
+    return f"(const double (*)[TL_LANES])lanes_{port.name}" if is_input else f"lanes_{port.name}"
