@@ -1,8 +1,8 @@
 // Pinocchio at its best on one machine with closed loops: reads the machine and its states as text, times, prints JSON.
 //
-// Usage: pinocchio_peer PROBLEM SECONDS   (see `problem_text` in pinocchio_cpp.py for what PROBLEM holds)
+// Usage: pinocchio_peer PROBLEM SECONDS   (`problem_text` in pinocchio_cpp.py writes PROBLEM)
 //
-// Headers only: nothing of the library's own templates is linked, so that -march=native holds for all of it.
+// Headers only: the library's own instantiations are not linked, so that -march=native holds for all of it.
 #include <pinocchio/multibody.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 #include <pinocchio/algorithm/jacobian.hpp>
@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -55,7 +56,7 @@ struct Problem
   VectorXd armature;
   std::vector<Spring> springs;
   std::vector<Constraint> constraints;
-  std::vector<Index> slot;    // where each velocity stands: n_passive numbers of driven ones count from n_passive on
+  std::vector<Index> slot;    // where each velocity stands: the passive ones first, then the driven ones
   std::vector<Index> driven;  // velocities of the driven coordinates
   Index passive = 0;
   MatrixXd transmission, transmission_inverse;  // S of the driven coordinates (n_u, n_u), and its inverse
@@ -259,7 +260,9 @@ private:
 class ForwardDynamics
 {
 public:
-  explicit ForwardDynamics(const Problem & p) : p_(p), data_(p.model), tau_(p.model.nv), settings_(1e-12, p.mu, 10)
+  // Without regularisation one step is exact; with it, the proximal iteration takes three to full accuracy.
+  explicit ForwardDynamics(const Problem & p)
+  : p_(p), data_(p.model), tau_(p.model.nv), settings_(1e-12, p.mu, p.mu > 0.0 ? 3 : 1)
   {
     for (const Constraint & c : p.constraints)
     {

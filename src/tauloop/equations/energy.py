@@ -83,11 +83,11 @@ def require_energy(mechanism: Mechanism) -> None:
                 problems.append(
                     Problem(
                         where=rod.name,
-                        what="a rod without spin has a kinetic energy only if it is alike in all directions across: its "
-                        f"transverse inertias differ by {unequal:.4g} kg m^2 (of {size:.4g}) and its mass centre is off "
-                        f"the axis by m c = ({mcx:.4g}, {mcy:.4g}) kg m",
-                        remedy="write spin: universal, make xx equal to yy without products of inertia, or use "
-                        "newton-euler",
+                        what="a rod without spin has a kinetic energy only if it is alike in all directions across: "
+                        f"its transverse inertias differ by {unequal:.4g} kg m^2 (of {size:.4g}), and its mass centre "
+                        f"is off the axis by m c = ({mcx:.4g}, {mcy:.4g}) kg m",
+                        remedy="write spin: universal, make xx equal to yy without products of inertia and with the "
+                        "centre on the axis, or use a formulation without energies, such as newton-euler",
                         file=mechanism.file,
                     )
                 )

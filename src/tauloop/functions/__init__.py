@@ -1,6 +1,7 @@
 """The machine as numbers: assembly, sorting into blocks, programs, and the `Model` bundle with checked ports."""
 
 from tauloop.functions.assembly import Assembly, assemble
+from tauloop.functions.evaluator import Compiled, Evaluator, Interpreted
 from tauloop.functions.loops import Loops, loops
 from tauloop.functions.model import Model, MotionFunctions
 from tauloop.functions.ports import Port
@@ -8,8 +9,11 @@ from tauloop.functions.state import Forces, Health, State
 
 __all__ = [
     "Assembly",
+    "Compiled",
+    "Evaluator",
     "Forces",
     "Health",
+    "Interpreted",
     "Loops",
     "Model",
     "MotionFunctions",

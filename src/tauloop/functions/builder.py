@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.functions.batch import BatchFunction
-from tauloop.functions.elimination import eliminate, pivot_order
+from tauloop.functions.elimination import eliminate, pivot_order, solve_symmetric
 from tauloop.functions.program import ClosedForm, Evaluate, Newton, Pivot, Program, Step
 from tauloop.functions.sorting import blocks
 
@@ -162,6 +162,12 @@ class ProgramBuilder:
             solution, pivots = eliminate(matrix, right, pivot_order(sampled))
             x[columns, :] = solution
             self._keep_pivots(pivots, what)
+        return x
+
+    def solve_symmetric(self, A: ca.SX, b: ca.SX, what: str) -> ca.SX:
+        """Solve A x = b for a symmetric positive matrix (n, n), as `solve`; only its lower half is used."""
+        x, pivots = solve_symmetric(A, b)
+        self._keep_pivots(pivots, what)
         return x
 
     def _keep_pivots(self, pivots: ca.SX, what: str) -> None:

@@ -45,7 +45,8 @@ def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
         far = np.where(length > 0, np.sqrt(np.maximum(length**2 + 2 * least, 0)) - length, least)
         near = np.where(length > 0, length - np.sqrt(np.maximum(length**2 + 2 * greatest, 0)), -greatest)
     gap = np.where(least > 0, far, -near)
-    return np.where(discriminants >= 0, 0.0, np.where(np.isfinite(gap), gap, np.nan))
+    known = np.isfinite(gap) & np.isfinite(least)
+    return np.where(discriminants >= 0, 0.0, np.where(known, gap, np.nan))
 
 
 def unreached(found: Health, gap: np.ndarray, what: str) -> list[Problem]:

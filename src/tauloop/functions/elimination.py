@@ -90,3 +90,32 @@ def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[c
         reciprocal = reciprocals[step]
         x[j, :] = value / A[i, j] if reciprocal is None else value * reciprocal
     return x, ca.vertcat(ca.SX(0, 1), *pivots)
+
+
+def solve_symmetric(A: ca.SX, b: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Solve A x = b for a symmetric positive matrix by L D L^T, which needs no pivoting; only the lower half is read.
+
+    Returns:
+        x (n, k) and the pivots D (n,).
+    """
+    n = A.size1()
+    A, x = ca.SX(A), ca.SX(b)
+    L = ca.SX(n, n)
+    reciprocals: list[ca.SX] = []
+    pivots: list[ca.SX] = []
+    for j in range(n):
+        pivots.append(A[j, j])
+        reciprocals.append(1 / A[j, j])
+        for i in range(j + 1, n):
+            L[i, j] = A[i, j] * reciprocals[j]
+        for i in range(j + 1, n):
+            for k in range(j + 1, i + 1):
+                A[i, k] = A[i, k] - L[i, j] * A[k, j]
+    for j in range(n):
+        for i in range(j + 1, n):
+            x[i, :] = x[i, :] - L[i, j] * x[j, :]
+    for j in range(n - 1, -1, -1):
+        x[j, :] = x[j, :] * reciprocals[j]
+        for i in range(j + 1, n):
+            x[j, :] = x[j, :] - L[i, j] * x[i, :]
+    return x, ca.vertcat(ca.SX(0, 1), *pivots)

@@ -8,18 +8,24 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.equations.dynamic_parameters import DynamicParameter, dynamic_parameters
+from tauloop.equations.formulations import NEWTON_EULER, formulation_named
 from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, InputError, PoseError, Problem
 from tauloop.functions.assembly import Assembly, assemble
+from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.diagnosis import condition_numbers, gaps, singular, unreached
 from tauloop.functions.entry import Entry, actuator_entry, platform_entry
+from tauloop.functions.evaluator import WORTH_COMPILING, Compiled, Evaluator, run_kernel
 from tauloop.functions.loops import loops
 from tauloop.functions.motion_programs import (
     Machine,
     diagnosis_program,
     embedding_program,
+    forward_dynamics_program,
     inverse_dynamics_program,
     kinematics_program,
+    momentum_forces_program,
+    momentum_program,
     regressor_program,
 )
 from tauloop.functions.ports import Port, checked
@@ -41,7 +47,10 @@ CHUNK = 8192
 PROGRAMS = {
     "diagnosis": diagnosis_program,
     "embedding": embedding_program,
+    "forward_dynamics": forward_dynamics_program,
     "inverse_dynamics": inverse_dynamics_program,
+    "momentum": momentum_program,
+    "momentum_forces": momentum_forces_program,
 }
 
 
@@ -52,18 +61,28 @@ class Model:
     `actuators` (what encoders measure).
     """
 
-    def __init__(self, mechanism: Mechanism, free: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        free: Iterable[str] = (),
+        *,
+        formulation: str = NEWTON_EULER.name,
+        evaluator: Evaluator | None = None,
+    ) -> None:
         """Assemble the machine.
 
         Args:
             mechanism: the machine.
             free: leaf parameters that stay arguments of every function; all others are baked in.
+            formulation: name of one of `equations.formulations.FORMULATIONS`, for inverse dynamics and regressors.
+            evaluator: how functions are run; `Compiled()` without it: interpreted, but machine code for large batches.
 
         Raises:
             AssemblyError: the loops do not close.
-            InputError: a free parameter does not exist.
+            InputError: a free parameter, or the formulation, does not exist.
         """
         self.mechanism = mechanism
+        self.evaluator: Evaluator = Compiled() if evaluator is None else evaluator
         names = tuple(free)
         unknown = [name for name in names if name not in mechanism.parameters.names]
         if unknown:
@@ -71,10 +90,14 @@ class Model:
                 Problem(where=name, what="is not a leaf parameter", remedy="see `tauloop show NAME --parameters`")
                 for name in unknown
             )
+        chosen = formulation_named(formulation)
         self.assembly: Assembly = assemble(loops(mechanism))
         self.topology: Topology = self.assembly.loops.topology
         self.machine = Machine(
-            assembly=self.assembly, parameters=dynamic_parameters(mechanism, self.topology), free=names
+            assembly=self.assembly,
+            parameters=dynamic_parameters(mechanism, self.topology),
+            free=names,
+            formulation=chosen,
         )
 
     @property
@@ -189,15 +212,18 @@ class MotionFunctions:
         self._model = model
         self.entry = entry
         self._programs: dict[str, Program] = {}
+        self._kernels: dict[str, CompiledFunction | None] = {}
         self._blocks: tuple[SolvedBlock, ...] = ()
 
     @property
     def ports(self) -> dict[str, Port]:
-        """Ports of a motion: position, velocity, acceleration."""
+        """Ports: position, velocity and acceleration of the given motion, and actuator forces."""
+        names, units = self._model.output_ports("actuators")
         return {
             "position": self.entry.position,
             "velocity": self.entry.velocity,
             "acceleration": self.entry.acceleration,
+            "force": Port(name="force", columns=names, units=units),
         }
 
     @property
@@ -294,7 +320,7 @@ class MotionFunctions:
         start: object | None = None,
         theta: object | None = None,
     ) -> Forces:
-        """Actuator forces that the motion needs, by Newton-Euler and virtual work.
+        """Actuator forces that the motion needs, by the model's formulation.
 
         S u + K^T lambda = M a + h: gravity, inertia, rotors, friction and springs included.
 
@@ -312,9 +338,41 @@ class MotionFunctions:
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
         given = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        outputs, evidence, single = self.run("inverse_dynamics", given, start=start, theta=theta)
+        return self.forces(outputs, evidence, single)
+
+    def run(
+        self,
+        program: str | Program,
+        given: dict[str, object],
+        *,
+        start: object | None = None,
+        theta: object | None = None,
+        extra: dict[str, np.ndarray] | None = None,
+    ) -> tuple[dict[str, np.ndarray], Health, bool]:
+        """Run a program of this entry whose outputs contain q.
+
+        Args:
+            program: its name, or a program built for this entry.
+            given: position, and velocity and acceleration as the program needs them.
+            start: start values for Newton blocks.
+            theta: free parameters.
+            extra: further inputs (N, n).
+
+        Returns:
+            Outputs by name (N, n), the evidence, and whether a single sample was given.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+        """
         inputs, single, n = self._inputs(given, start, theta)
-        outputs, evidence = self._run("inverse_dynamics", inputs, n)
+        outputs, evidence = self._run(program, inputs | (extra or {}), n)
         self._require(evidence, inputs, outputs["q"])
+        return outputs, evidence, single
+
+    def forces(self, outputs: dict[str, np.ndarray], evidence: Health, single: bool) -> Forces:
+        """The result of a program of forces."""
         state = self._state(outputs, evidence)
         loops = self._model.assembly.loops
         pick = (lambda array: array[0]) if single else (lambda array: array)
@@ -326,6 +384,36 @@ class MotionFunctions:
             tree_force=pick(outputs["tree_force"]),
             state=_single(state) if single else state,
         )
+
+    def forward_dynamics(
+        self,
+        position: object,
+        velocity: object,
+        force: object,
+        *,
+        start: object | None = None,
+        theta: object | None = None,
+    ) -> State:
+        """Motion that actuator forces give: all accelerations, with positions and velocities closed around the given.
+
+        Args:
+            position, velocity: the given motion (N, n) or (n,), SI.
+            force: actuator forces (N, n_u) or (n_u,), N or N m.
+            start: start values for Newton blocks.
+            theta: free parameters.
+
+        Returns:
+            The full state; the given accelerations are among `a`.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach, or singular (at a leg-side singularity the reduced mass matrix does not exist).
+        """
+        inputs, single, n = self._inputs({"position": position, "velocity": velocity, "force": force}, start, theta)
+        outputs, evidence = self._run("forward_dynamics", inputs, n)
+        self._require(evidence, inputs, outputs["q"])
+        state = self._state(outputs, evidence)
+        return _single(state) if single else state
 
     def regressor(
         self,
@@ -394,10 +482,16 @@ class MotionFunctions:
         return inputs, single, n
 
     def _run(
-        self, name: str, inputs: dict[str, np.ndarray], n: int, tolerance: float = NEWTON_STEP
+        self, name: str | Program, inputs: dict[str, np.ndarray], n: int, tolerance: float = NEWTON_STEP
     ) -> tuple[dict[str, np.ndarray], Health]:
-        """Run a program in chunks of samples, so that intermediate values stay small."""
-        program = self.program(name)
+        """Run a program: as machine code where that pays, else in chunks, so that intermediate values stay small."""
+        program = self.program(name) if isinstance(name, str) else name
+        kernel = self._kernel(program, inputs, n)
+        if kernel is not None:
+            results, found = run_kernel(kernel, inputs, n)
+            if (found.is_reached & found.is_regular).all():
+                return results, found
+            # the interpreter, which keeps the evidence of every single loop, says what is wrong
         outputs: dict[str, np.ndarray] = {}
         parts = []
         for first in range(0, max(n, 1), CHUNK):
@@ -410,6 +504,15 @@ class MotionFunctions:
             for key, array in results.items():
                 outputs.setdefault(key, np.empty((n, array.shape[1])))[first : first + size] = array
         return outputs, joined(parts)
+
+    def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> CompiledFunction | None:
+        """Machine code of a program, made once and kept; None where it is interpreted."""
+        if program.name not in self._kernels:
+            kernel = self._model.evaluator.kernel(program, inputs, n)
+            if kernel is None and n < WORTH_COMPILING:
+                return None
+            self._kernels[program.name] = kernel
+        return self._kernels[program.name]
 
     def _require(self, found: Health, inputs: dict[str, np.ndarray], q: np.ndarray | None = None) -> None:
         """Raise unless every sample is in reach and regular.
@@ -424,7 +527,7 @@ class MotionFunctions:
         bad = np.flatnonzero(reached & ~regular)
         problems = []
         if not reached.all():
-            outputs, _ = self._run("diagnosis", inputs, len(reached))
+            outputs, _ = self.program("diagnosis").run(inputs, len(reached))
             problems += unreached(found, gaps(outputs["extremes"], found.discriminants), what)
         if len(bad):
             condition = self.condition({key: array[bad] for key, array in inputs.items()} if q is None else q[bad])

@@ -88,15 +88,15 @@ class _State:
         v, at_rest = ca.SX.sym("v", n_v), ca.SX(n_v, 1)
         self.K = ca.jacobian(_column(row.psi_rate for row in self.rows(v, at_rest)), v)
         self._give(entry, self.v, self.builder.input("velocity", entry.velocity.size))
-        self._close(entry, self.v, _column(row.psi_rate for row in self.rows(self.v, at_rest)))
+        self.close(entry, self.v, _column(row.psi_rate for row in self.rows(self.v, at_rest)))
         if levels > 1:
             self._give(entry, self.a, self.builder.input("acceleration", entry.velocity.size))
-            self._close(entry, self.a, _column(row.psi_acceleration for row in self.rows(self.v, self.a)))
+            self.close(entry, self.a, _column(row.psi_acceleration for row in self.rows(self.v, self.a)))
 
     def _give(self, entry: Entry, full: ca.SX, given: ca.SX) -> None:
         full[list(entry.v)] = ca.DM(entry.to_v) @ given
 
-    def _close(self, entry: Entry, full: ca.SX, open_rates: ca.SX) -> None:
+    def close(self, entry: Entry, full: ca.SX, open_rates: ca.SX) -> None:
         """Fill in the dependent entries so that the rates of the loops vanish."""
         assembly = self.machine.assembly
         dependent = [i for i in range(self.shape.n_v) if i not in entry.v and i not in assembly.frozen]
@@ -163,6 +163,38 @@ def _embedding(state: _State, entry: Entry) -> ca.SX:
     if dependent:
         G[dependent, :] = state.builder.solve(state.K[:, dependent], -(state.K @ G), "embedding")
     return G
+
+
+def forward_dynamics_program(machine: Machine, entry: Entry) -> Program:
+    """Program of the accelerations that actuator forces give, in the given velocities and in all coordinates.
+
+    Inverse dynamics is affine in the accelerations: with a = G a_given + g and r(a) = G^T (M a + h),
+    M_r a_given = G^T S u - r(g),  M_r = G^T M G, solved by L D L^T (design, "Forward dynamics from inverse").
+    """
+    state = _State(machine, entry, f"{entry.name}_forward_dynamics", 1)
+    n_v, m = state.shape.n_v, entry.velocity.size
+    force = state.builder.input("force", len(state.mechanism.actuators))
+    G = _embedding(state, entry)
+    bias = ca.SX(n_v, 1)
+    state.close(entry, bias, _column(row.psi_acceleration for row in state.rows(state.v, bias)))
+    pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
+    a = ca.SX.sym("a", n_v)
+    parts = (state.mechanism, state.shape, state.values)
+    tau = machine.formulation.forces(*parts, state.motion(state.v, a), machine.parameters, pi)
+    M = ca.sparsify(ca.jacobian(tau, a))
+    tau_bias = machine.formulation.forces(*parts, state.motion(state.v, bias), machine.parameters, pi)
+    S = transmission(*parts).T
+    reduced = G.T @ (M @ G)
+    given = state.builder.solve_symmetric(reduced, G.T @ (S @ force - tau_bias), "accelerations")
+    return state.builder.finish(
+        {
+            "q": state.configuration.q,
+            "v": state.v,
+            "acceleration": given,
+            "a": G @ given + bias,
+            "mass_matrix": ca.vec(ca.tril2symm(ca.tril(reduced))) if m else ca.SX(0, 1),
+        }
+    )
 
 
 def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
@@ -237,7 +269,7 @@ def _force_map(state: _State) -> ca.SX:
 def momentum_program(machine: Machine, entry: Entry) -> Program:
     """Program of the momenta p = dT/dv (n_v,): positions and velocities in, no accelerations."""
     state = _State(machine, entry, f"{entry.name}_momentum", 1)
-    return state.builder.finish({"momentum": _canonical(state).momentum})
+    return state.builder.finish({"q": state.configuration.q, "momentum": _canonical(state).momentum})
 
 
 def momentum_forces_program(machine: Machine, entry: Entry) -> Program:

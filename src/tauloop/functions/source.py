@@ -304,7 +304,7 @@ def _wanted(function: CFunction) -> set[str]:
     wanted = {port.name for port in function.outputs} | {"discriminants", "pivots"}
     for step in function.program.steps:
         if isinstance(step, Newton):
-            wanted |= {step.start, *step.inputs}
+            wanted |= {step.start, step.solution, *step.inputs}
         else:
             wanted |= set(step.inputs)
     return wanted
@@ -341,7 +341,7 @@ def _newton(
     update = [f"{inner}double longest = 0.0, worst = 0.0, limit;"]
     for i in range(step.size):
         update.append(f"{inner}longest = fabs(dx_{i}) > longest ? fabs(dx_{i}) : longest;")
-        update.append(f"{inner}worst = fabs(phi_{i}) > worst ? fabs(phi_{i}) : worst;")
+        update.append(f"{inner}worst += fabs(phi_{i});")  # a sum, so that not-a-number stays visible
     update.append(f"{inner}limit = longest > {NEWTON_LONGEST_STEP} ? {NEWTON_LONGEST_STEP} / longest : 1.0;")
     update += [f"{inner}{access(step.solution, i)} += limit * dx_{i};" for i in range(step.size)]
     update += [f"{inner}{access('step_length', 0)} = longest;", f"{inner}{access('block_residual', 0)} = worst;"]
@@ -362,8 +362,7 @@ def _newton(
         f"{indent}    if ({any_lane}) break;",
         f"{indent}}}",
         f"{indent}{open_loop or '{'}",
-        f"{indent}    {access('residual', 0)} = {access('block_residual', 0)} > {access('residual', 0)}"
-        f" ? {access('block_residual', 0)} : {access('residual', 0)};",
+        f"{indent}    {access('residual', 0)} += {access('block_residual', 0)};",
         f"{indent}{close_loop or '}'}",
     ]
 

@@ -76,7 +76,14 @@ FORMULATIONS: tuple[Formulation, ...] = (
 )
 
 
-def formulation(name: str) -> Formulation:
+def formulation_table() -> str:
+    """The formulations as a table in Markdown, for the documentation."""
+    rows = [("formulation", "idea", "valid for", "choose it", "source"), ("---",) * 5]
+    rows += [(f"`{f.name}`", f.idea, f.valid, f.choose, f.source) for f in FORMULATIONS]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def formulation_named(name: str) -> Formulation:
     """A formulation by name.
 
     Raises:

@@ -1,19 +1,14 @@
 """Reduced models: a mechanism becomes a smaller one, by equivalent lumped masses and parts that move alike.
 
-Every step is a function of a mechanism (and of what is known of its motion) and says what it preserves exactly and what it
-approximates; `tauloop.kinematics.reduction` finds the motion, runs the steps and measures the error.
+Every step is a function of a mechanism (and of what is known of its motion) and says what it preserves exactly and what
+it approximates; `tauloop.kinematics.reduction` finds the motion, runs the steps and measures the error.
 """
 
 from __future__ import annotations
 
-from tauloop.mechanism.reduction.graph import displaced, without_unused_parameters
-from tauloop.mechanism.reduction.links import (
-    gather_joints,
-    group_parallel_links,
-    lump_translating_body,
-    merge_rods,
-    parallel_joints,
-)
+from tauloop.mechanism.reduction.couplings import gather_joints, lump_translating_body
+from tauloop.mechanism.reduction.graph import displaced, numbers, without_unused_parameters
+from tauloop.mechanism.reduction.links import group_parallel_links, merge_rods, parallel_joints
 from tauloop.mechanism.reduction.lumping import Equivalence, drop_rod_inertia, equivalence, lump_rods, total_mass
 from tauloop.mechanism.reduction.planar import is_planar, links_as_rods, planar_inertia
 from tauloop.mechanism.reduction.platform import hold_platform
@@ -35,6 +30,7 @@ __all__ = [
     "lump_rods",
     "lump_translating_body",
     "merge_rods",
+    "numbers",
     "parallel_joints",
     "planar_inertia",
     "share_parameters",

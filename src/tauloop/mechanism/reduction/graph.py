@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tauloop.errors import Problem
 from tauloop.mechanism.expression import Call, Constant, Expression, Leaf, leaves
 from tauloop.mechanism.model import (
@@ -45,6 +47,16 @@ def side(joint: Joint, body: str) -> Placement:
 def far_side(joint: Joint, body: str) -> Placement:
     """A joint's frame on the other body."""
     return joint.child if joint.parent.body == body else joint.parent
+
+
+def far_end(rod: Rod, body: str) -> Placement:
+    """A rod's end on the other body."""
+    return rod.end if rod.start.body == body else rod.start
+
+
+def numbers(mechanism: Mechanism, vector: Vector) -> np.ndarray:
+    """Nominal values (3,) of a vector."""
+    return np.array([mechanism.value(component) for component in vector])
 
 
 def is_loaded(mechanism: Mechanism, joint: Joint) -> bool:

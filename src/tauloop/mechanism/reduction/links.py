@@ -1,15 +1,13 @@
-"""Links and rods that move alike become one; bodies that never turn become point masses at a joint.
+"""Links and rods that move alike become one.
 
-Why this is exact: a body that never turns has one velocity in all its points, so its mass may sit in any of them; links
-that turn alike about points whose distance is constant have the same motion up to that constant, so their inertias
-about these points add up. Potential energy changes by a constant at most.
+Why this is exact: links that turn alike about points whose distance is a constant vector have the same motion up to
+that vector, so their inertias about these points add up. Potential energy changes by a constant.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,42 +15,31 @@ from tauloop.errors import Problem
 from tauloop.mechanism.expression import add
 from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, SlenderPart, Vector
 from tauloop.mechanism.reduction.graph import (
-    cluster,
-    displaced,
+    far_end,
     far_side,
     is_guided,
     is_loaded,
     joints_of,
+    numbers,
     rods_of,
     side,
     with_added,
     without,
 )
-from tauloop.mechanism.reduction.inertia import (
-    carried,
-    clean,
-    mean,
-    minus,
-    plus,
-    point_mass,
-    total,
-    turned_vector,
-)
-from tauloop.mechanism.reduction.planar import frame
+from tauloop.mechanism.reduction.inertia import carried, clean, mean, minus, plus, total, turned_vector
 from tauloop.mechanism.reduction.platform import constant_turns
-from tauloop.mechanism.reduction.steps import Motion, Step, require
+from tauloop.mechanism.reduction.steps import Motion, Step, limits_of, require
 
 #: Lengths that differ by a smaller share are equal.
 EQUAL = 1e-12
-#: Axes whose directions differ by less are parallel.
-PARALLEL = 1e-9
 
 
 def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: Motion) -> tuple[Mechanism, Step]:
-    """Put one link in the place of two that turn alike and hang on the same bodies, which never turn.
+    """Put one link in the place of two that turn alike and hang on the same bodies, a constant vector apart.
 
-    The removed link's inertia is added to the kept one about their joints; rods on it move over. A body between such
-    links that loses the joint that kept it from turning gets a translational joint to the base.
+    Two cranks of a parallelogram, one of whose other sides never turns; or two equal links in front and behind of a
+    plane. The removed link's inertia is added to the kept one about their joints; rods on it move over. A body between
+    such links that loses the joint that kept it from turning gets a translational joint to the base.
 
     Args:
         mechanism: the machine.
@@ -70,20 +57,10 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
             Problem(
                 where=f"bodies.{removed}",
                 what=f"{len(partners)} of its {len(own)} joints have a parallel one on {kept}",
-                remedy="a redundant parallel link turns as the other one does, hangs on the same bodies that never "
-                "turn, and nothing acts on its joints",
+                remedy="a redundant parallel link turns as the other one does and hangs on the same bodies, a "
+                "constant vector away from it; nothing acts on its joints",
             )
         )
-    rods = rods_of(mechanism, removed)
-    for rod in rods:
-        if _far_end(rod, removed).body not in motion.translating:
-            problems.append(
-                Problem(
-                    where=f"rods.{rod.name}",
-                    what="connects the link with a body that turns",
-                    remedy="keep this link and remove the other one",
-                )
-            )
     require(mechanism, problems)
     mine, theirs = partners[0]
     s, r = side(mine, removed).position, side(theirs, kept).position
@@ -92,6 +69,18 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
     shift = turned_vector(
         clean(motion.orientation[body]), minus(far_side(theirs, kept).position, far_side(mine, removed).position)
     )
+    rods = rods_of(mechanism, removed)
+    for rod in rods:
+        far = far_end(rod, removed).body
+        if not motion.is_steady(far, motion.orientation[far].T @ numbers(mechanism, shift)):
+            problems.append(
+                Problem(
+                    where=f"rods.{rod.name}",
+                    what=f"connects the link with {far}, which turns",
+                    remedy="keep this link and remove the other one",
+                )
+            )
+    require(mechanism, problems)
 
     def moved(rod: Rod) -> Rod:
         if rod not in rods:
@@ -108,13 +97,14 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
     mechanism = with_added(mechanism, kept, None if inertia is None else carried(inertia, s, r, R))
     mechanism = without(mechanism, (removed,), (joint.name for joint in own))
     for neighbour in {far_side(joint, removed).body: None for joint in own}:
-        if not is_guided(mechanism, neighbour):
+        if neighbour in motion.translating and not is_guided(mechanism, neighbour):
             mechanism = replace(mechanism, joints=(*mechanism.joints, _guide(neighbour, motion)))
     step = Step(
         name="group parallel links",
         removed=(removed,),
         kept=(kept,),
         preserved=("mass", "mass centre up to a constant", "inertia about the joints"),
+        lost=limits_of(own),
     )
     return mechanism, step
 
@@ -125,12 +115,13 @@ def parallel_joints(mechanism: Mechanism, kept: str, removed: str, motion: Motio
         return []
     pairs = []
     for mine in joints_of(mechanism, removed):
-        body = far_side(mine, removed).body
+        far = far_side(mine, removed)
         for theirs in joints_of(mechanism, kept):
+            other = far_side(theirs, kept)
             if (
-                far_side(theirs, kept).body == body
-                and body in motion.translating
+                other.body == far.body
                 and theirs.kind == mine.kind
+                and motion.is_steady(far.body, numbers(mechanism, minus(other.position, far.position)))
                 and not is_loaded(mechanism, mine)
             ):
                 pairs.append((mine, theirs))
@@ -142,10 +133,6 @@ def _axis_on(rod: Rod, removed: str, R: np.ndarray) -> Vector | None:
     if rod.first_axis is None or rod.start.body != removed:
         return rod.first_axis
     return turned_vector(R, rod.first_axis)
-
-
-def _far_end(rod: Rod, body: str) -> Placement:
-    return rod.end if rod.start.body == body else rod.start
 
 
 def _guide(body: str, motion: Motion) -> Joint:
@@ -212,261 +199,3 @@ def _summed(parts: Sequence[SlenderPart | Inertia]) -> SlenderPart | Inertia | N
             second_moment=add(*(part.second_moment for part in slender)),
         )
     return total(*full) if full else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Attachment:
-    """A joint or rod end on a body: its point there, and the body (or, of a rod, the rod) beyond."""
-
-    point: Vector
-    body: str
-    joint: Joint | None = None
-    rod: Rod | None = None
-
-
-def _attachments(mechanism: Mechanism, body: str) -> list[_Attachment]:
-    """Joints that can turn and rods on a body."""
-    joints = [
-        _Attachment(side(joint, body).position, far_side(joint, body).body, joint=joint)
-        for joint in joints_of(mechanism, body)
-        if joint.kind not in ("fixed", "prismatic", "translational", "planar", "free")
-    ]
-    rods = [
-        _Attachment(end.position, _far_end(rod, body).body, rod=rod)
-        for rod in rods_of(mechanism, body)
-        for end in (rod.start, rod.end)
-        if end.body == body
-    ]
-    return joints + rods
-
-
-def gather_joints(
-    mechanism: Mechanism, body: str, motion: Motion, at: Vector | None = None
-) -> tuple[Mechanism, Step]:
-    """Shift what hangs on a body that never turns until all its joints meet in one point.
-
-    Everything beyond a joint is displaced by a constant vector, up to the next bodies that never turn.
-
-    Args:
-        mechanism: the machine.
-        body: the body.
-        motion: how the bodies move.
-        at: the point on the body; the mean of the joints without it.
-
-    Raises:
-        InputError: the body turns, or parts that must move apart hang together.
-    """
-    hanging = _attachments(mechanism, body)
-    _require_still(mechanism, body, motion)
-    meet = at if at is not None else mean([a.point for a in hanging])
-    if all(a.point == meet for a in hanging):
-        return mechanism, Step(name="gather joints")
-    groups: dict[frozenset[str], list[_Attachment]] = {}
-    loose: list[_Attachment] = []
-    for attachment in hanging:
-        beyond = cluster(mechanism, attachment.body, motion.translating)
-        if beyond:
-            groups.setdefault(beyond, []).append(attachment)
-        else:
-            loose.append(attachment)
-    problems = []
-    R = clean(motion.orientation[body])
-    for beyond, members in groups.items():
-        points = np.array([[mechanism.value(x) for x in member.point] for member in members])
-        if np.abs(points - points[0]).max() > EQUAL:
-            problems.append(
-                Problem(
-                    where=f"bodies.{body}",
-                    what=f"{', '.join(sorted(beyond))} hang together and meet it in "
-                    f"{len(members)} points up to {1e3 * np.abs(points - points[0]).max():.4g} mm apart",
-                    remedy="group parallel links first",
-                )
-            )
-        if mechanism.platform.body in beyond:
-            problems.append(Problem(where=mechanism.platform.body, what="would be displaced", remedy="skip this step"))
-    problems += [
-        Problem(
-            where=f"joints.{a.joint.name}",
-            what=f"connects it with {a.body}, which does not turn either",
-            remedy="lump that body first",
-        )
-        for a in loose
-        if a.joint is not None
-    ]
-    require(mechanism, problems)
-    for beyond, members in groups.items():
-        mechanism = displaced(mechanism, beyond, turned_vector(R, minus(meet, members[0].point)), motion)
-    for attachment in loose:
-        if attachment.rod is not None:
-            by = turned_vector(R, minus(meet, attachment.point))
-            mechanism = displaced(mechanism, frozenset(), by, motion, rods=(attachment.rod.name,))
-    mechanism = _put(mechanism, body, meet)
-    step = Step(
-        name="gather joints",
-        removed=(),
-        kept=(body,),
-        preserved=("mass", "mass centre up to a constant", "inertia"),
-    )
-    return mechanism, step
-
-
-def _put(mechanism: Mechanism, body: str, point: Vector) -> Mechanism:
-    """Write one and the same expression for the point in which all joints of a body now meet."""
-
-    def at_point(placement: Placement) -> Placement:
-        return replace(placement, position=point) if placement.body == body else placement
-
-    turning = {a.joint.name for a in _attachments(mechanism, body) if a.joint is not None}
-    return replace(
-        mechanism,
-        joints=tuple(
-            replace(joint, parent=at_point(joint.parent), child=at_point(joint.child))
-            if joint.name in turning
-            else joint
-            for joint in mechanism.joints
-        ),
-        rods=tuple(replace(rod, start=at_point(rod.start), end=at_point(rod.end)) for rod in mechanism.rods),
-    )
-
-
-def _require_still(mechanism: Mechanism, body: str, motion: Motion) -> None:
-    problems = []
-    if body == BASE or body not in motion.translating:
-        problems.append(
-            Problem(
-                where=f"bodies.{body}",
-                what="turns, or is the base",
-                remedy="only a body that moves without turning has one velocity in all its points",
-            )
-        )
-    require(mechanism, problems)
-
-
-def lump_translating_body(
-    mechanism: Mechanism, body: str, motion: Motion, host: str | None = None
-) -> tuple[Mechanism, Step]:
-    """Replace a coupling element that never turns by a point mass at one of its joints.
-
-    All that hangs on it is gathered at that joint, its mass goes to the link there, and its other joints then connect
-    the links directly.
-
-    Args:
-        mechanism: the machine.
-        body: the coupling element.
-        motion: how the bodies move.
-        host: joint that takes the mass; without it, the joint on the link nearest to the base.
-
-    Raises:
-        InputError: the body turns, is the platform, or its joints cannot be made one.
-    """
-    _require_still(mechanism, body, motion)
-    joints = [a.joint for a in _attachments(mechanism, body) if a.joint is not None]
-    all_joints = joints_of(mechanism, body)
-    problems = []
-    if body == mechanism.platform.body:
-        problems.append(Problem(where=body, what="is the platform", remedy="gather its joints instead"))
-    problems += [
-        Problem(where=f"joints.{j.name}", what="has a load of its own", remedy="keep the body on which it acts")
-        for j in all_joints
-        if is_loaded(mechanism, j)
-    ]
-    guides = [j for j in all_joints if j not in joints]
-    problems += [
-        Problem(where=f"joints.{j.name}", what=f"is {j.kind} and moves the body", remedy="keep this body")
-        for j in guides
-        if not (j.kind == "translational" and far_side(j, body).body == BASE)
-    ]
-    if not joints:
-        problems.append(Problem(where=body, what="has no joint that could take its mass", remedy="keep this body"))
-    require(mechanism, problems)
-    chosen = _host(mechanism, body, joints, host)
-    e = frame(mechanism, side(chosen, body)) @ _letter(chosen)
-    for joint in joints:
-        off = float(np.linalg.norm(np.cross(e, frame(mechanism, side(joint, body)) @ _letter(joint))))
-        if joint.kind != "revolute" or joint.axes != chosen.axes or off > PARALLEL:
-            problems.append(
-                Problem(
-                    where=f"joints.{joint.name}",
-                    what=f"its axis is not that of {chosen.name}",
-                    remedy="only revolute joints with the same axis become one joint between two links",
-                )
-            )
-    require(mechanism, problems)
-    point = side(chosen, body).position
-    mechanism, _ = gather_joints(mechanism, body, motion, at=point)
-    carrier = far_side(chosen, body)
-    inertia = mechanism.body(body).inertia
-    if inertia is not None:
-        mechanism = with_added(mechanism, carrier.body, point_mass(inertia.mass, carrier.position))
-    rest = []
-    for joint in mechanism.joints:
-        if joint.name == chosen.name or joint.name in {guide.name for guide in guides}:
-            continue
-        rest.append(_rehung(mechanism, joint, chosen, body) if joint.name in {j.name for j in joints} else joint)
-
-    def rehung_end(end: Placement) -> Placement:
-        return Placement(body=carrier.body, position=carrier.position) if end.body == body else end
-
-    rods = tuple(replace(rod, start=rehung_end(rod.start), end=rehung_end(rod.end)) for rod in mechanism.rods)
-    mechanism = without(replace(mechanism, joints=tuple(rest), rods=rods), (body,))
-    step = Step(
-        name="lump translating body",
-        removed=(body,),
-        kept=(carrier.body,),
-        preserved=("mass", "mass centre up to a constant", "inertia (a body that never turns has none but its mass)"),
-    )
-    return mechanism, step
-
-
-def _letter(joint: Joint) -> np.ndarray:
-    return np.eye(3)["xyz".index(joint.axes[0])] if joint.axes else np.zeros(3)
-
-
-def _host(mechanism: Mechanism, body: str, joints: Sequence[Joint], name: str | None) -> Joint:
-    if name is not None:
-        named = [joint for joint in joints if joint.name == name]
-        if not named:
-            what = f"{name} is not a joint of {body}"
-            require(mechanism, [Problem(where="host", what=what, remedy=", ".join(j.name for j in joints))])
-        return named[0]
-    distance = {BASE: 0}
-    pending = deque([BASE])
-    while pending:
-        current = pending.popleft()
-        for joint in joints_of(mechanism, current):
-            far = far_side(joint, current).body
-            if far not in distance and joint.kind not in ("translational", "planar", "free") and far != body:
-                distance[far] = distance[current] + 1
-                pending.append(far)
-    return min(joints, key=lambda joint: distance.get(far_side(joint, body).body, len(mechanism.bodies)))
-
-
-def _rehung(mechanism: Mechanism, joint: Joint, host: Joint, body: str) -> Joint:
-    """A joint of the body as a joint between the host's link and its own; its angle is counted between the two."""
-    near, far = far_side(host, body), far_side(joint, body)
-    R = (
-        _rotation(host, near, frame(mechanism, side(host, body)))
-        @ np.linalg.inv(_rotation(joint, far, frame(mechanism, side(joint, body))))
-    )
-    i = "xyz".index(joint.axes[0])
-    j, k = (i + 1) % 3, (i + 2) % 3
-    angle = float(np.arctan2(R[k, j], R[j, j]))
-    return replace(
-        joint,
-        parent=near,
-        child=far,
-        reference=(angle,),
-        freedoms=(),
-    )
-
-
-def _rotation(joint: Joint, frame_on_link: Placement, frame_on_body: np.ndarray) -> np.ndarray:
-    """Orientation of the body (3, 3) seen from a joint's frame on the link, at the joint's reference."""
-    angle = joint.reference[0] if joint.reference else 0.0
-    i = "xyz".index(joint.axes[0])
-    j, k = (i + 1) % 3, (i + 2) % 3
-    turn = np.eye(3)
-    sign = 1.0 if joint.parent == frame_on_link else -1.0
-    turn[j, j] = turn[k, k] = np.cos(angle)
-    turn[k, j], turn[j, k] = sign * np.sin(angle), -sign * np.sin(angle)
-    return turn @ frame_on_body.T

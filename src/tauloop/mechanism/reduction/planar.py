@@ -12,10 +12,10 @@ import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, add, divide, multiply, subtract
-from tauloop.mechanism.model import Body, Inertia, Joint, Mechanism, Placement, Rod, SlenderPart, Vector
+from tauloop.mechanism.model import BASE, Body, Inertia, Joint, Mechanism, Placement, Rod, SlenderPart, Vector
 from tauloop.mechanism.reduction.graph import far_side, is_loaded, joints_of, rods_of, side, without
 from tauloop.mechanism.reduction.inertia import clean, minus
-from tauloop.mechanism.reduction.steps import Step, require
+from tauloop.mechanism.reduction.steps import Step, limits_of, require
 from tauloop.mechanism.rotation import rotation_matrix
 
 #: Axes whose directions differ by less are parallel: sine of the angle between them.
@@ -155,6 +155,7 @@ def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
     """
     directions = normals(mechanism)
     names: list[str] = []
+    gone: list[Joint] = []
     if any(joint.kind in ("cylindrical", "translational") for joint in mechanism.joints):
         return mechanism, Step(name="links as rods")
     for body in mechanism.bodies:
@@ -166,11 +167,13 @@ def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
             rod = _rod(body, ends, directions[body.name])
             mechanism = replace(rest, rods=(*rest.rods, rod))
             names.append(body.name)
+            gone += ends
     step = Step(
         name="links as rods",
         removed=tuple(names),
         kept=tuple(names),
         preserved=("mass", "mass centre", "moment of inertia about the normal") if names else (),
+        lost=limits_of(gone),
     )
     return mechanism, step
 
@@ -194,7 +197,7 @@ def _hangs_free(mechanism: Mechanism, body: Body, ends: tuple[Joint, ...], n: np
 
 
 def _is_connected(mechanism: Mechanism) -> bool:
-    reached, grows = {"base"}, True
+    reached, grows = {BASE}, True
     while grows:
         grows = False
         for joint in mechanism.joints:
@@ -215,7 +218,8 @@ def _rod(body: Body, ends: tuple[Joint, ...], n: np.ndarray) -> Rod:
         m, h = body.inertia.mass, body.inertia.first_moment
         along = divide(add(*(multiply(subtract(h[i], multiply(m, r1[i])), d[i]) for i in range(3))), length)
         in_plane = minus_normal(r1, n)
-        shift = add(*(multiply(subtract(multiply(m, x), multiply(Constant(2.0), h[i])), x) for i, x in enumerate(in_plane)))
+        twice = [multiply(Constant(2.0), component) for component in h]
+        shift = add(*(multiply(subtract(multiply(m, x), twice[i]), x) for i, x in enumerate(in_plane)))
         part = SlenderPart(mass=m, first_moment=along, second_moment=add(normal_moment(body.inertia, n), shift))
     return Rod(
         name=body.name,
@@ -238,5 +242,3 @@ def _length(d: Vector) -> Expression:
     if len(present) == 1:
         return Call("abs", (present[0],))
     return Call("sqrt", (add(*(multiply(component, component) for component in present)),))
-
-

@@ -21,7 +21,7 @@ KINDS = ("free", "planar", "translational")
 def constant_turns(R: np.ndarray) -> tuple[Turn, ...]:
     """Turns by constant angles that give a rotation matrix (3, 3)."""
     R = clean(R)
-    return turns_to_axes(R[:, 0], R[:, 1])
+    return turns_to_axes(R[:, 0].tolist(), R[:, 1].tolist())
 
 
 def hold_platform(mechanism: Mechanism, held: Iterable[str], motion: Motion) -> tuple[Mechanism, Step]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tauloop.mechanism.expression import Call, Expression, Leaf
-from tauloop.mechanism.model import Mechanism, Parameter, ParameterTable
+from tauloop.mechanism.model import GROUPS, Mechanism, Parameter, ParameterTable
 from tauloop.mechanism.reduction.graph import with_expressions
 from tauloop.mechanism.reduction.steps import Step
 
@@ -14,17 +15,21 @@ from tauloop.mechanism.reduction.steps import Step
 _INSTANCE = re.compile(r"([A-Za-z][A-Za-z0-9_]*?)(\d+)\.(.+)", re.ASCII)
 
 
-def share_parameters(mechanism: Mechanism) -> tuple[Mechanism, Step]:
+def share_parameters(mechanism: Mechanism, groups: Sequence[str] = GROUPS) -> tuple[Mechanism, Step]:
     """Let repeated legs share every leaf parameter that has the same nominal value in all of them.
 
     ``leg1.link.mass``, ``leg2.link.mass`` become ``leg.link.mass``. Forces at nominal values are the same; what is lost
     is that a leg can be varied alone.
+
+    Args:
+        mechanism: the machine.
+        groups: kinds of parameters that are shared, such as inertia alone.
     """
     families: dict[str, list[Parameter]] = {}
     for parameter in mechanism.parameters:
         match = _INSTANCE.fullmatch(parameter.name)
-        if match:
-            families.setdefault(f"{match[1]}.{match[3]}", []).append(parameter)
+        if match and parameter.group in groups:
+            families.setdefault(f"{match[1].rstrip('_')}.{match[3]}", []).append(parameter)
     taken = set(mechanism.parameters.names)
     shared = {
         name: members
@@ -56,5 +61,6 @@ def share_parameters(mechanism: Mechanism) -> tuple[Mechanism, Step]:
         removed=tuple(new_name),
         kept=tuple(shared),
         preserved=("all forces at nominal values",) if shared else (),
+        lost=tuple(f"a value of its own for {name}" for name in new_name),
     )
     return result, step

@@ -1,0 +1,184 @@
+"""MuJoCo with the loops closed by its own (soft) constraints: `mj_inverse` and `mj_forward`, through its Python module.
+
+The time of a call in C is that of the call from Python less that of a call of the same signature which does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from peers.bodies import PeerBody, PeerEnd, PeerTree
+from peers.states import NotComparable, TreeStates
+from peers.timing import seconds_per_call
+from tauloop.engines.optional import engine_module
+from tauloop.engines.poses import Array, rotation_quaternion
+from tauloop.engines.rigid_tree import GROUND
+
+#: How often a call is repeated between two looks at the clock.
+REPEATS = 100
+#: Data structures, each in a state of its own, that a measurement goes through.
+PLACES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MujocoResult:
+    """What was measured and computed; times in seconds for a state.
+
+    Attributes:
+        version: of MuJoCo.
+        inverse, forward: of `mj_inverse` and `mj_forward` in C.
+        overhead: of a Python call that does nothing, left out of these two.
+        loop: of a Python loop that sets a state, calls `mj_inverse` and reads the forces.
+        tree_forces: M a + h (N, n_v) on the tree's velocities, the soft constraint forces added back.
+    """
+
+    version: str
+    inverse: float
+    forward: float
+    overhead: float
+    loop: float
+    tree_forces: Array
+
+
+def run(peer: PeerTree, states: TreeStates, seconds: float) -> MujocoResult:
+    """Measure, each of four measurements for so many seconds.
+
+    Raises:
+        EngineError: MuJoCo is not installed.
+        NotComparable: rotor inertias that couple joints.
+    """
+    mj = engine_module("mujoco", "MuJoCo")
+    model, q_order, v_order = _model(mj, peer)
+    q = np.zeros((len(states.q), model.nq))
+    v, a = np.zeros((len(q), model.nv)), np.zeros((len(q), model.nv))
+    q[:, q_order], v[:, v_order], a[:, v_order] = states.q, states.v, states.a
+
+    data = mj.MjData(model)
+    tau = np.empty_like(v)
+    for i in range(len(q)):
+        data.qpos[:], data.qvel[:], data.qacc[:] = q[i], v[i], a[i]
+        mj.mj_inverse(model, data)
+        tau[i] = data.qfrc_inverse + data.qfrc_constraint
+
+    def loop() -> None:
+        qpos, qvel, qacc, inverse = data.qpos, data.qvel, data.qacc, mj.mj_inverse
+        for q_i, v_i, a_i in zip(q, v, a, strict=True):
+            qpos[:], qvel[:], qacc[:] = q_i, v_i, a_i
+            inverse(model, data)
+            data.qfrc_inverse.copy()
+
+    places = [mj.MjData(model) for _ in range(min(PLACES, len(q)))]
+    for i, place in enumerate(places):
+        place.qpos[:], place.qvel[:], place.qacc[:] = q[i], v[i], a[i]
+
+    def called(function: Callable[[Any, Any], None]) -> float:
+        def work() -> None:
+            for place in places:
+                for _ in repeat(None, REPEATS):
+                    function(model, place)
+
+        return seconds_per_call(work, seconds, REPEATS * len(places))
+
+    # No actuator is in the model, so this one returns at once.
+    overhead = called(mj.mj_transmission)
+    inverse, forward = called(mj.mj_inverse) - overhead, called(mj.mj_forward) - overhead
+    return MujocoResult(
+        version=mj.__version__,
+        inverse=inverse,
+        forward=forward,
+        overhead=overhead,
+        loop=seconds_per_call(loop, seconds, len(q)),
+        tree_forces=tau[:, v_order],
+    )
+
+
+def _model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
+    """The model, and where the tree's coordinates and velocities stand in its own.
+
+    As in `tauloop.engines`, it is compiled with unit masses, then given the true ones: the compiler refuses rods
+    without an axial moment of inertia.
+    """
+    loads = peer.tree.loads
+    if np.any(loads.inertia != np.diag(np.diag(loads.inertia))):
+        raise NotComparable("rotors that couple joints")
+    spec = mj.MjSpec()
+    spec.option.gravity = peer.tree.gravity
+    bodies = {GROUND: spec.worldbody}
+    for i, body in enumerate(peer.bodies):
+        bodies[i] = bodies[body.parent].add_body(
+            name=f"body {i}",
+            pos=body.at.position,
+            quat=rotation_quaternion(body.at.rotation),
+            mass=1.0,
+            inertia=np.ones(3),
+            explicitinertial=True,
+        )
+        _add_joints(mj, bodies[i], i, body)
+    for i, constraint in enumerate(peer.constraints):
+        names = [f"{side} {i}" for side in ("first", "second")]
+        for name, end in zip(names, (constraint.first, constraint.second), strict=True):
+            _add_site(bodies, name, end)
+        spec.add_equality(
+            type=mj.mjtEq.mjEQ_CONNECT, name1=names[0], name2=names[1], objtype=mj.mjtObj.mjOBJ_SITE, name=f"loop {i}"
+        )
+    model = spec.compile()
+    for i, body in enumerate(peer.bodies):
+        number = model.body(f"body {i}").id
+        moments, axes = np.linalg.eigh(body.inertia.about_center)
+        axes[:, 2] *= np.sign(np.linalg.det(axes))
+        model.body_mass[number], model.body_inertia[number] = body.inertia.mass, moments
+        model.body_ipos[number] = body.inertia.center
+        model.body_iquat[number] = rotation_quaternion(axes)
+        model.body_sameframe[number] = mj.mjtSameFrame.mjSAMEFRAME_NONE
+    q_order, v_order = _orders(model, peer)
+    for tree, own in enumerate(v_order):
+        joint = model.dof_jntid[own]
+        model.dof_armature[own] = loads.inertia[tree, tree]
+        if loads.stiffness[tree] != 0.0:
+            model.jnt_stiffness[joint] = loads.stiffness[tree]
+            model.qpos_spring[model.jnt_qposadr[joint]] = loads.preload[tree] / loads.stiffness[tree]
+    return model, q_order, v_order
+
+
+def _is_free(body: PeerBody) -> bool:
+    """Whether its joints are MuJoCo's free joint, which counts from the world."""
+    return (
+        body.parent == GROUND
+        and body.kinds == ("slide", "slide", "slide", "ball")
+        and not body.primitives[3].is_reversed
+        and np.array_equal(body.axes[:3], np.eye(3))
+        and np.array_equal(body.at.rotation, np.eye(3))
+        and not np.any(body.at.position)
+    )
+
+
+def _add_joints(mj: Any, body: Any, i: int, peer: PeerBody) -> None:
+    if _is_free(peer):
+        body.add_joint(name=f"joint {i} 0", type=mj.mjtJoint.mjJNT_FREE)
+        return
+    kinds = {"hinge": mj.mjtJoint.mjJNT_HINGE, "slide": mj.mjtJoint.mjJNT_SLIDE, "ball": mj.mjtJoint.mjJNT_BALL}
+    for k, primitive in enumerate(peer.primitives):
+        body.add_joint(name=f"joint {i} {k}", type=kinds[primitive.kind], axis=primitive.axis)
+
+
+def _add_site(bodies: dict[int, Any], name: str, end: PeerEnd) -> None:
+    bodies[end.body].add_site(name=name, pos=end.at.position, quat=rotation_quaternion(end.at.rotation))
+
+
+def _orders(model: Any, peer: PeerTree) -> tuple[Array, Array]:
+    tree = peer.tree
+    q_order = np.zeros(len(tree.coordinate_names), dtype=int)
+    v_order = np.zeros(len(tree.velocity_names), dtype=int)
+    for i, body in enumerate(peer.bodies):
+        for k, primitive in enumerate(body.primitives):
+            # a free joint has its three distances and its quaternion in the order of the primitives
+            joint, skip = (model.joint(f"joint {i} 0"), k) if _is_free(body) else (model.joint(f"joint {i} {k}"), 0)
+            n_q, n_v = len(primitive.coordinates), len(primitive.velocities)
+            q_order[body.q[k] : body.q[k] + n_q] = joint.qposadr[0] + skip + np.arange(n_q)
+            v_order[body.v[k] : body.v[k] + n_v] = joint.dofadr[0] + skip + np.arange(n_v)
+    return q_order, v_order

@@ -1,0 +1,125 @@
+"""How programs are evaluated: interpreted by CasADi's virtual machine, or compiled by the system's C compiler."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from tauloop.errors import EngineError, Problem
+from tauloop.functions.compiled import CompiledFunction
+from tauloop.functions.compiler import find_compiler
+from tauloop.functions.program import Newton, Program
+from tauloop.functions.source import CFunction, CPort, c_name
+from tauloop.functions.state import Health
+
+_LOGGER = logging.getLogger("tauloop")
+#: Samples from which on compiling (a fraction of a second to some seconds) is sooner done than interpreting.
+WORTH_COMPILING = 50_000
+
+
+class Evaluator(ABC):
+    """Decides how programs are run."""
+
+    @abstractmethod
+    def kernel(self, program: Program, inputs: Mapping[str, np.ndarray], samples: int) -> CompiledFunction | None:
+        """Machine code for a run of so many samples, or None where it shall be interpreted.
+
+        Args:
+            program: what is to be run.
+            inputs: arrays (N, n), for the sizes of the ports.
+            samples: how many samples the caller means to run.
+        """
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreted(Evaluator):
+    """CasADi's virtual machine: no compiler needed, microseconds a sample."""
+
+    def kernel(self, program: Program, inputs: Mapping[str, np.ndarray], samples: int) -> CompiledFunction | None:
+        """Never any machine code."""
+        return None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled(Evaluator):
+    """Machine code from the system's C compiler, kept in a cache: tens of nanoseconds a sample.
+
+    Without a compiler (or where it fails) everything is interpreted, after one warning in the log.
+
+    Attributes:
+        at_least: samples below which a run is interpreted all the same; zero compiles always.
+        threads: whether batches are shared out over the processor's cores.
+        folder: the cache; the user's own without it.
+    """
+
+    at_least: int = WORTH_COMPILING
+    threads: bool = False
+    folder: Path | None = None
+
+    def kernel(self, program: Program, inputs: Mapping[str, np.ndarray], samples: int) -> CompiledFunction | None:
+        """Machine code from `at_least` samples on."""
+        if samples < self.at_least:
+            return None
+        try:
+            return self._build(c_function(program, inputs))
+        except EngineError as error:
+            _LOGGER.warning("running interpreted, which is some tens of times slower: %s", error)
+            return None
+
+    def _build(self, function: CFunction) -> CompiledFunction:
+        compiler = find_compiler()
+        if compiler is None:
+            what = "none was found (cc, gcc, clang)"
+            raise EngineError(Problem(where="C compiler", what=what, remedy="install one"))
+        return CompiledFunction(function, compiler, threads=self.threads, folder=self.folder)
+
+
+def run_kernel(
+    kernel: CompiledFunction, inputs: Mapping[str, np.ndarray], n: int
+) -> tuple[dict[str, np.ndarray], Health]:
+    """Outputs by name and the evidence; memory stays within inputs and outputs."""
+    outputs = kernel(inputs, n)
+    return outputs, _health(outputs.pop("health"))
+
+
+def c_function(program: Program, inputs: Mapping[str, np.ndarray]) -> CFunction:
+    """The C function of a program with all its outputs; `inputs` tell the sizes of the ports."""
+    produced = {"health"}
+    needed: list[str] = []
+    sizes: dict[str, int] = {}
+    for step in program.steps:
+        for name in (*step.inputs, *((step.start,) if isinstance(step, Newton) else ())):
+            if name not in produced and name not in needed:
+                needed.append(name)
+        if isinstance(step, Newton):
+            produced.add(step.solution)
+        else:
+            produced |= set(step.outputs)
+            sizes |= dict(zip(step.outputs, step.function.output_sizes, strict=True))
+    return CFunction(
+        name=c_name(program.name),
+        program=program,
+        inputs=tuple(CPort(name=name, size=inputs[name].shape[1]) for name in needed),
+        outputs=tuple(CPort(name=name, size=sizes[name]) for name in program.outputs),
+    )
+
+
+def _health(numbers: np.ndarray) -> Health:
+    """Evidence from the four numbers that compiled code reports."""
+    least, pivot, residual, iterations = numbers.T
+    return Health(
+        closed_forms=(),
+        discriminants=np.where(np.isnan(least), -1.0, least)[:, None],
+        smallest_pivot=np.where(np.isnan(pivot), 0.0, pivot),
+        residuals={"loops": np.where(np.isfinite(residual), residual, np.inf)},
+        iterations=iterations.astype(int),
+    )
+

@@ -1,0 +1,399 @@
+"""Reduced models, the part that needs motion: the steps in their order, and the error that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.functions import Model
+from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
+from tauloop.kinematics.states import random_states
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.reduction import (
+    Motion,
+    Step,
+    drop_rod_inertia,
+    gather_joints,
+    group_parallel_links,
+    hold_platform,
+    is_planar,
+    links_as_rods,
+    lump_rods,
+    lump_translating_body,
+    merge_rods,
+    parallel_joints,
+    planar_inertia,
+    share_parameters,
+    total_mass,
+    without_unused_parameters,
+)
+from tauloop.result import Evidence, Result, provenance
+
+#: States over which it is decided what moves alike.
+MOTION_STATES = 64
+#: An exact reduction changes no force by more than this share of the largest one.
+EXACT = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReductionOptions:
+    """What to approximate beyond the exact steps, and how to measure the error.
+
+    Attributes:
+        massless_rods: rods whose inertia is left out.
+        lumped_rods: slender rods replaced by point masses at their ends.
+        shares_parameters: whether equal legs share their parameters (of whatever kind has equal nominal values).
+        states: random states over which the error is taken.
+        speed: standard deviation of their velocities and accelerations, rad/s or characteristic lengths per second.
+    """
+
+    massless_rods: tuple[str, ...] = ()
+    lumped_rods: tuple[str, ...] = ()
+    shares_parameters: bool = False
+    states: int = 200
+    speed: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActuatorError:
+    """Error of the reduced inverse dynamics at one actuator, as shares of the largest force of the full model.
+
+    Attributes:
+        actuator: its name.
+        largest: largest force of the full model, N or N m.
+        rms, maximum: of the whole force.
+        gravity, inertia, velocity: largest errors of the three parts of the force (position, acceleration, velocity).
+        offset: constant difference of the actuator's position, m or rad.
+        motion: largest deviation of that difference from constant, m or rad.
+    """
+
+    actuator: str
+    largest: float
+    rms: float
+    maximum: float
+    gravity: float
+    inertia: float
+    velocity: float
+    offset: float
+    motion: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A reduced machine beside the full one, over random states.
+
+    Attributes:
+        errors: per actuator.
+        mass: total mass of the full and of the reduced machine, kg.
+        center_shift: mean displacement (3,) of the reduced machine's mass centre, m.
+        center_deviation: largest deviation of that displacement from constant, m.
+        states: number of states.
+    """
+
+    errors: tuple[ActuatorError, ...]
+    mass: tuple[float, float]
+    center_shift: np.ndarray
+    center_deviation: float
+    states: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction(Result):
+    """A reduced machine, how it came about, and its error.
+
+    Attributes:
+        full, mechanism: the machine before and after.
+        steps: what was done, in order; each says what it preserved and what it approximated.
+        comparison: measured against the full machine.
+        coordinates, equations: numbers of coordinates and loop equations, before and after.
+    """
+
+    full: Mechanism
+    mechanism: Mechanism
+    steps: tuple[Step, ...]
+    comparison: Comparison
+    coordinates: tuple[int, int]
+    equations: tuple[int, int]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no step approximates anything."""
+        return all(step.is_exact for step in self.steps)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        found = self.comparison
+        return {
+            "machine": self.full.name,
+            "status": self.status.value,
+            "is_exact": self.is_exact,
+            "steps": [
+                {
+                    "name": step.name,
+                    "removed": list(step.removed),
+                    "kept": list(step.kept),
+                    "preserved": list(step.preserved),
+                    "approximated": list(step.approximated),
+                    "lost": list(step.lost),
+                }
+                for step in self.steps
+            ],
+            "coordinates": list(self.coordinates),
+            "loop_equations": list(self.equations),
+            "mass_kg": list(found.mass),
+            "mass_center_shift_m": found.center_shift.tolist(),
+            "mass_center_deviation_m": found.center_deviation,
+            "states": found.states,
+            "actuators": [
+                {
+                    "actuator": e.actuator,
+                    "largest_force": e.largest,
+                    "rms_error": e.rms,
+                    "largest_error": e.maximum,
+                    "gravity_error": e.gravity,
+                    "inertia_error": e.inertia,
+                    "velocity_error": e.velocity,
+                    "position_offset": e.offset,
+                    "position_deviation": e.motion,
+                }
+                for e in found.errors
+            ],
+        }
+
+
+def reduce(mechanism: Mechanism, rng: np.random.Generator, options: ReductionOptions | None = None) -> Reduction:
+    """The smallest machine with the same motion that the steps here lead to, and its error against the full one.
+
+    Exact steps, each where it applies: planar inertia; a platform that does not turn is held; parallel rods and
+    parallel links become one; coupling elements that never turn become point masses at a joint; joints on the platform
+    meet in one point; links between two revolute joints become rods; equal legs share parameters. Then the
+    approximations that the options ask for.
+
+    Args:
+        mechanism: the machine.
+        rng: source of the random states.
+        options: approximations wanted, and how the error is measured.
+
+    Raises:
+        AssemblyError: the machine does not assemble, or has findings.
+        InputError: an option names a rod that is not there.
+    Source: Kroneis, Müller and Liu (SpiderMill), section 2.3.
+    """
+    options = options or ReductionOptions()
+    full = Model(mechanism)
+    steps: list[Step] = []
+    result = mechanism
+    for after, step in _steps(full, rng, options):
+        result = after
+        if step.kept or step.removed:
+            steps.append(step)
+    result = without_unused_parameters(result)
+    reduced = Model(result)
+    found = compare(full, reduced, rng, states=options.states, speed=options.speed)
+    limit = EXACT if all(step.is_exact for step in steps) else None
+    advice = "no approximation was asked for, so a part was taken to move alike that does not: check tolerances"
+    return Reduction(
+        full=mechanism,
+        mechanism=result,
+        steps=tuple(steps),
+        comparison=found,
+        coordinates=(full.topology.n_q, reduced.topology.n_q),
+        equations=(len(full.assembly.loops.names), len(reduced.assembly.loops.names)),
+        evidence=(
+            Evidence(
+                name="largest error of a force, share of the largest force",
+                value=max((e.maximum for e in found.errors), default=None),
+                upper=limit,
+                advice=advice,
+            ),
+            Evidence(
+                name="largest change of an actuator's motion",
+                value=max((e.motion for e in found.errors), default=None),
+                unit="m or rad",
+                upper=ALIKE,
+                advice=advice,
+            ),
+        ),
+        provenance=provenance(
+            packages=("numpy", "casadi"),
+            options={
+                "massless_rods": list(options.massless_rods),
+                "lumped_rods": list(options.lumped_rods),
+                "shares_parameters": options.shares_parameters,
+                "states": options.states,
+                "speed": options.speed,
+            },
+            inputs={"machine": mechanism.name},
+        ),
+    )
+
+
+def _steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> Iterator[tuple[Mechanism, Step]]:
+    """The machine after every step, each made from the one before."""
+    mechanism = full.mechanism
+    states = random_states(full, MOTION_STATES, rng).q
+    alike = motion(full, states)
+    for names in parallel_rods(full, states):
+        mechanism, step = merge_rods(mechanism, names)
+        yield mechanism, step
+    held = [full.topology.velocity_names[i] for i in full.assembly.frozen]
+    platform = mechanism.platform.body
+    if platform in alike.translating and any(name.startswith("platform.") for name in held):
+        mechanism, step = hold_platform(mechanism, [n for n in held if n.startswith("platform.")], alike)
+        yield mechanism, step
+    # the platform's joint of a planar machine is free in the file of many a machine: so only now
+    if is_planar(mechanism):
+        mechanism, step = planar_inertia(mechanism)
+        yield mechanism, step
+    for outcome in _one_of_each(mechanism, alike):
+        mechanism, step = outcome
+        yield outcome
+    for body in [body.name for body in mechanism.bodies if body.name in alike.translating - {platform}]:
+        try:
+            mechanism, step = lump_translating_body(mechanism, body, alike)
+        except InputError:
+            continue  # it has a purpose of its own: a cart, a slide
+        yield mechanism, step
+    if platform in alike.translating:
+        try:
+            mechanism, step = gather_joints(mechanism, platform, alike)
+            yield mechanism, step
+        except InputError:
+            pass
+    if is_planar(mechanism):
+        mechanism, step = links_as_rods(mechanism)
+        yield mechanism, step
+    if options.massless_rods:
+        mechanism, step = drop_rod_inertia(mechanism, options.massless_rods)
+        yield mechanism, step
+    if options.lumped_rods:
+        mechanism, step = lump_rods(mechanism, options.lumped_rods)
+        yield mechanism, step
+    mechanism = without_unused_parameters(mechanism)
+    if options.shares_parameters:
+        mechanism, step = share_parameters(mechanism)
+        yield mechanism, step
+
+
+def _one_of_each(mechanism: Mechanism, alike: Motion) -> Iterator[tuple[Mechanism, Step]]:
+    """Group parallel links until none is left; the one that carries more stays."""
+    found = True
+    while found:
+        found = False
+        for group in alike.groups:
+            present = [body.name for body in mechanism.bodies if body.name in group - alike.translating]
+            pairs = sorted(permutations(present, 2), key=lambda pair: _burden(mechanism, pair[1]))
+            for kept, removed in pairs:
+                if not parallel_joints(mechanism, kept, removed, alike):
+                    continue
+                try:
+                    mechanism, step = group_parallel_links(mechanism, kept, removed, alike)
+                except InputError:
+                    continue  # something hangs on this one that the other cannot carry
+                yield mechanism, step
+                found = True
+                break
+            if found:
+                break
+
+
+def _burden(mechanism: Mechanism, body: str) -> int:
+    return sum(body in (rod.start.body, rod.end.body) for rod in mechanism.rods)
+
+
+def compare(
+    full: Model, reduced: Model, rng: np.random.Generator, *, states: int = 200, speed: float = 1.0
+) -> Comparison:
+    """Error of a reduced machine's inverse dynamics against the full one over random states.
+
+    Args:
+        full, reduced: the two machines; platform coordinates and actuators have the same names.
+        rng: source of randomness.
+        states: number of states.
+        speed: standard deviation of velocities and accelerations, rad/s or characteristic lengths per second.
+
+    Raises:
+        InputError: coordinates or actuators differ.
+        PoseError: the reduced machine does not reach a pose of the full one.
+    """
+    _require_same_ports(full, reduced)
+    sample = random_states(full, states, rng, speed=speed)
+    own = [sample.position, sample.velocity, sample.acceleration]
+    given = []
+    for name, values in zip(("position", "velocity", "acceleration"), own, strict=True):
+        theirs = full.platform.ports[name].columns
+        given.append(values[:, [theirs.index(column) for column in reduced.platform.ports[name].columns]])
+    start = _start(full, reduced, sample.q)
+    still = np.zeros_like(sample.velocity)
+
+    def forces(model: Model, motion: list[np.ndarray], q: np.ndarray, parts: tuple[bool, bool]) -> np.ndarray:
+        v, a = (x if wanted else still for x, wanted in zip(motion[1:], parts, strict=True))
+        return model.platform.inverse_dynamics(motion[0], v, a, start=q).force
+
+    u = [forces(full, own, sample.q, parts) for parts in ((True, True), (False, False), (True, False), (False, True))]
+    w = [forces(reduced, given, start, parts) for parts in ((True, True), (False, False), (True, False), (False, True))]
+    columns = [[a.name for a in reduced.mechanism.actuators].index(a.name) for a in full.mechanism.actuators]
+    w = [x[:, columns] for x in w]
+    largest = np.abs(u[0]).max(axis=0)
+    scale = np.where(largest > 0, largest, 1.0)
+    whole = (w[0] - u[0]) / scale
+    parts = [(w[1] - u[1]) / scale, ((w[3] - w[1]) - (u[3] - u[1])) / scale, ((w[2] - w[1]) - (u[2] - u[1])) / scale]
+    state = reduced.platform.kinematics(given[0], start=start)
+    difference = reduced.actuator_position(state.q)[:, columns] - full.actuator_position(sample.q)
+    centers = mass_center(reduced, state.q) - mass_center(full, sample.q)
+    shift = centers.mean(axis=0)
+    return Comparison(
+        errors=tuple(
+            ActuatorError(
+                actuator=actuator.name,
+                largest=float(largest[i]),
+                rms=float(np.sqrt(np.mean(whole[:, i] ** 2))),
+                maximum=float(np.abs(whole[:, i]).max()),
+                gravity=float(np.abs(parts[0][:, i]).max()),
+                inertia=float(np.abs(parts[1][:, i]).max()),
+                velocity=float(np.abs(parts[2][:, i]).max()),
+                offset=float(difference[:, i].mean()),
+                motion=float(np.abs(difference[:, i] - difference[:, i].mean()).max()),
+            )
+            for i, actuator in enumerate(full.mechanism.actuators)
+        ),
+        mass=(total_mass(full.mechanism), total_mass(reduced.mechanism)),
+        center_shift=shift,
+        center_deviation=float(np.abs(centers - shift).max()),
+        states=len(sample.q),
+    )
+
+
+def _require_same_ports(full: Model, reduced: Model) -> None:
+    problems = []
+    pairs = [
+        ("platform", full.platform.entry.position.columns, reduced.platform.entry.position.columns),
+        ("actuators", [a.name for a in full.mechanism.actuators], [a.name for a in reduced.mechanism.actuators]),
+    ]
+    for where, ours, theirs in pairs:
+        if sorted(ours) != sorted(theirs):
+            problems.append(
+                Problem(
+                    where=where,
+                    what=f"the full machine has {', '.join(ours)}, the reduced one {', '.join(theirs)}",
+                    remedy="compare machines with the same platform coordinates and actuators",
+                )
+            )
+    if problems:
+        raise InputError(problems)
+
+
+def _start(full: Model, reduced: Model, q: np.ndarray) -> np.ndarray:
+    """Start values of the reduced machine: coordinates of the same name move as the full machine's do."""
+    names = list(full.topology.coordinate_names)
+    start = np.repeat(reduced.assembly.q[None, :], len(q), axis=0)
+    turning = {i + k for i, _ in reduced.topology.quaternions for k in range(4)}
+    for j, name in enumerate(reduced.topology.coordinate_names):
+        if name in names:
+            i = names.index(name)
+            start[:, j] = q[:, i] if j in turning else start[:, j] + q[:, i] - full.assembly.q[i]
+    return start

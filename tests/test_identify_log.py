@@ -1,0 +1,269 @@
+"""From a log to parameters: a simulated five-bar and Delta of known parameters, and logs that cannot be used."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from tauloop import Model, load
+from tauloop.errors import IdentificationError, InputError, LogError, PoseError
+from tauloop.identify import Identification, RegressionData, WeightedLeastSquares, fit, split
+from tauloop.identify.from_log import dynamic_leaves, leaf_ties, regression_data
+from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
+from tauloop.mechanism.library import loads, machine_path
+from tauloop.motion import random_multisine
+
+#: Estimates of some twenty parameters lie within this many standard deviations of the truth.
+DEVIATIONS = 4.5
+#: And the root mean square of these deviations is near one: standard deviations are neither too small nor too large.
+USUAL = (0.5, 1.6)
+#: Two routes to the same regression: rounding only.
+SAME = 1e-9
+
+RATE, DURATION = 400.0, 20.0  # Hz, s
+PREPARATION = Preparation(cutoff=40.0, order=4, trim=100, decimation=10)
+
+#: Machine, parameters that are not those of its file, stroke of the actuators, noise of their forces.
+TRUTHS: Mapping[str, tuple[Mapping[str, float], float, float]] = {
+    "five_bar": (
+        {
+            "crank_mass": 0.55,
+            "link_mass": 0.19,
+            "tip_mass": 0.42,
+            "crank_inertia": 3.1e-3,
+            "rotor_inertia": 9e-4,
+            "shoulder_1.friction.viscous": 0.04,
+            "shoulder_2.friction.coulomb": 0.11,
+        },
+        0.30,
+        0.02,
+    ),
+    "delta": ({"plate_mass": 0.5, "arm_mass": 0.8, "forearm_mass": 0.07, "arm_inertia": 0.02}, 0.25, 0.05),
+}
+
+
+@functools.cache
+def model(name: str) -> Model:
+    """The machine as its file describes it: what the identification starts from."""
+    return Model(load(name))
+
+
+@functools.cache
+def truth(name: str) -> Model:
+    """The machine that is measured."""
+    return Model(load(name).with_values(TRUTHS[name][0]))
+
+
+@functools.cache
+def simulated(name: str, noise: float | None = None, duration: float = DURATION) -> xr.Dataset:
+    """A log of the true machine on multisines of its actuators."""
+    machine, (_, stroke, usual) = truth(name), TRUTHS[name]
+    rng = np.random.default_rng(5)
+    center = machine.actuator_position(machine.assembly.q)
+    excitation = random_multisine(center, np.full(len(center), stroke), rng, terms=4, lowest=0.3, highest=2.0)
+    motion = excitation.sample(np.arange(0.0, duration, 1.0 / RATE))
+    start = machine.forward_kinematics(motion.position).q
+    forces = machine.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
+    n = len(center)
+    return measure(
+        motion.time,
+        motion.position,
+        forces.force,
+        forces.actuator_names,
+        machine.actuators.ports["position"].units,
+        machine.output_ports("actuators")[1],
+        Sensors(resolution=np.full(n, 1e-7), force_noise=np.full(n, usual if noise is None else noise)),
+        rng,
+    )
+
+
+def identified(
+    name: str, log: xr.Dataset, parameters: str, output: str = "actuators"
+) -> tuple[Identification, RegressionData]:
+    ties = leaf_ties(model(name)) if parameters == "file" else None
+    data = regression_data(model(name), log, PREPARATION, output=output, ties=ties)
+    return fit(*split(data, 0.7), WeightedLeastSquares()), data
+
+
+def true_base_values(machine: Model, result: Identification, parameters: str) -> np.ndarray:
+    """Base parameters of a machine whose parameters are known, by the regrouping that was found."""
+    if parameters == "file":
+        p = np.array([machine.mechanism.parameters[leaf].value for leaf in dynamic_leaves(machine)])
+    else:
+        p = machine.pi
+    return np.asarray(result.base.regrouping @ p)
+
+
+@pytest.mark.parametrize("parameters", ["standard", "file"])
+@pytest.mark.parametrize("name", TRUTHS)
+def test_the_true_parameters_are_found_within_their_standard_deviations(tmp_path, name, parameters):
+    path = write_log(tmp_path / "log.csv", simulated(name))
+    result, data = identified(name, read_log(path), parameters)
+    deviations = (result.values - true_base_values(truth(name), result, parameters)) / result.standard_deviations
+    assert np.abs(deviations).max() < DEVIATIONS
+    assert USUAL[0] < np.sqrt(np.mean(deviations**2)) < USUAL[1]
+    # the file's own values are far from what was found: there was something to identify
+    described = (result.values - true_base_values(model(name), result, parameters)) / result.standard_deviations
+    assert np.abs(described).max() > 10 * DEVIATIONS
+    noise = TRUTHS[name][2]
+    for judged in result.held_out:
+        assert judged.rmse < noise  # the decimation filter takes out most of the noise that is not fitted
+    assert data.outputs == tuple(actuator.name for actuator in model(name).mechanism.actuators)
+    assert len(data.time) == len(data) == -(-(int(RATE * DURATION) - 200) // 10)
+
+
+def test_both_sets_of_parameters_predict_alike():
+    """File parameters are tied more closely, so that noise-free data give both the true forces."""
+    log = simulated("five_bar", 0.0)
+    forces = []
+    for parameters in ("standard", "file"):
+        result, data = identified("five_bar", log, parameters)
+        forces.append(result.predict(data.regressor))
+        assert np.abs(forces[-1] - data.forces).max() < 2e-3 * np.abs(data.forces).max()  # numerical derivatives
+    assert result.base.rank < len(dynamic_leaves(model("five_bar")))
+
+
+def test_regressor_and_forces_are_decimated_alike():
+    """Regressor times true parameters is the measured force, at the times of the kept samples."""
+    log = simulated("five_bar", 0.0)
+    data = regression_data(model("five_bar"), log, PREPARATION)
+    true_force = data.regressor @ truth("five_bar").pi
+    inner = slice(3, -3)  # the decimation filter meets the ends of the record
+    assert np.abs(true_force - data.forces)[inner].max() < 2e-3 * np.abs(data.forces).max()
+    whole = regression_data(model("five_bar"), log, Preparation(cutoff=40.0, order=4, trim=100))
+    assert np.array_equal(whole.time[::10], data.time)
+    assert data.time[0] == pytest.approx(100 / RATE)
+
+
+def test_joint_forces_and_actuator_forces_tell_the_same_where_nothing_is_geared():
+    by_joint, by_actuator = (
+        identified("five_bar", simulated("five_bar"), "file", output)[0] for output in ("joints", "actuators")
+    )
+    assert by_joint.outputs == ("shoulder_1", "shoulder_2")
+    assert by_joint.values == pytest.approx(by_actuator.values, rel=SAME)
+
+
+def test_joint_forces_are_those_behind_the_gears():
+    """Ten times the actuator's travel per travel of the joint: a tenth of the force in the log."""
+    text = machine_path("five_bar").read_text(encoding="utf-8")
+    geared = Model(loads(text.replace("{on: shoulder_1, inertia", "{on: shoulder_1, ratio: 10, inertia")))
+    log = simulated("five_bar").copy()
+    log["position.motor_1"] = log["position.motor_1"] * 10
+    log["force.motor_1"] = log["force.motor_1"] / 10
+    for channel, unit in (("position.motor_1", "rad"), ("force.motor_1", "N m")):
+        log[channel].attrs.update(unit=unit, quantity=channel.partition(".")[0], channel="motor_1", source="")
+    plain = regression_data(model("five_bar"), simulated("five_bar"), PREPARATION, output="joints")
+    behind = regression_data(geared, log, PREPARATION, output="joints")
+    assert behind.forces == pytest.approx(plain.forces, rel=SAME, abs=SAME)
+    rotors = [p.endswith("motor_1.inertia") for p in plain.parameters]
+    columns = np.flatnonzero(~np.array(rotors))
+    scale = np.abs(plain.regressor).max()
+    assert np.abs(behind.regressor - plain.regressor)[:, :, columns].max() < SAME * scale
+    assert behind.regressor[:, 0, rotors] == pytest.approx(100 * plain.regressor[:, 0, rotors], rel=1e-6, abs=1e-6)
+
+
+# Forces of some actuators only
+
+
+def test_some_forces_tell_less_but_tell_it_right():
+    log = simulated("five_bar").drop_vars("force.motor_2")
+    data = regression_data(model("five_bar"), log, PREPARATION)
+    assert data.measured is not None
+    assert list(data.measured) == [True, False]
+    result = fit(*split(data, 0.7), WeightedLeastSquares())
+    both, _ = identified("five_bar", simulated("five_bar"), "standard")
+    assert result.base.rank < both.base.rank
+    assert [fitted.output for fitted in result.training] == ["motor_1"]
+    deviations = (result.values - true_base_values(truth("five_bar"), result, "standard")) / result.standard_deviations
+    assert np.abs(deviations).max() < DEVIATIONS
+    with pytest.raises(LogError, match=r"force\.motor_2"):
+        regression_data(model("five_bar"), log, PREPARATION, output="joints")
+
+
+# Logs that cannot be used
+
+
+def renamed(log: xr.Dataset, old: str, new: str) -> xr.Dataset:
+    quantity, _, channel = new.partition(".")
+    result = log.rename({old: new})
+    result[new].attrs.update(quantity=quantity, channel=channel)
+    return result
+
+
+def test_missing_channels_are_all_named():
+    log = simulated("delta").drop_vars(
+        ["position.leg1.motor", "position.leg3.motor", *(f"force.leg{i}.motor" for i in (1, 2, 3))]
+    )
+    with pytest.raises(LogError) as caught:
+        regression_data(model("delta"), log, PREPARATION)
+    assert [p.where for p in caught.value.problems] == ["position.leg1.motor", "position.leg3.motor", "force"]
+    assert all(p.remedy for p in caught.value.problems)
+
+
+def test_a_misspelt_force_is_not_taken_as_absent():
+    with pytest.raises(LogError) as caught:
+        regression_data(model("five_bar"), renamed(simulated("five_bar"), "force.motor_2", "force.motr_2"), PREPARATION)
+    (problem,) = caught.value.problems
+    assert problem.where == "force.motr_2"
+    assert "motor_2" in problem.remedy
+
+
+def test_forces_of_something_else_do_no_harm():
+    log = renamed(simulated("five_bar"), "force.motor_2", "force.table_sensor_z")
+    assert list(regression_data(model("five_bar"), log, PREPARATION).kept) == [0]
+
+
+def test_an_unknown_output():
+    with pytest.raises(InputError, match="actuators or joints"):
+        regression_data(model("five_bar"), simulated("five_bar"), PREPARATION, output="legs")
+
+
+def test_too_few_samples_for_the_rank():
+    short = simulated("five_bar").isel(time=slice(0, 3))
+    data = regression_data(model("five_bar"), short, Preparation(cutoff=None))
+    with pytest.raises(IdentificationError) as caught:
+        fit(data, None, WeightedLeastSquares())
+    assert any(figure in str(caught.value) for figure in ("3", "6"))
+    with pytest.raises(InputError, match="too few"):
+        regression_data(model("five_bar"), short, PREPARATION)
+
+
+def test_a_machine_that_rests_tells_nothing():
+    still = simulated("five_bar").copy()
+    for name in ("position.motor_1", "position.motor_2"):
+        still[name] = still[name] * 0 + float(still[name][0])
+        still[name].attrs.update(simulated("five_bar")[name].attrs)
+    data = regression_data(model("five_bar"), still, Preparation(cutoff=None))
+    with pytest.raises(IdentificationError, match="nothing moves"):
+        fit(data, None, WeightedLeastSquares())
+
+
+def test_a_log_that_leaves_the_workspace_says_where_and_when():
+    """Arms straight outwards put the elbows on a circle of 0.424 m around the plate's joints: forearms are 0.40 m."""
+    machine = Model(load("delta").with_values({"forearm_length": 0.40}))
+    log = simulated("delta").isel(time=slice(0, 1000)).copy(deep=True)
+    for i in (1, 2, 3):
+        log[f"position.leg{i}.motor"].values[:] = np.linspace(0.9, 0.0, 1000)
+    with pytest.raises(PoseError) as caught:
+        regression_data(machine, log, Preparation(cutoff=None, trim=100))
+    message = str(caught.value)
+    assert "counted from 0, which is 0.25 s in the log" in message
+    assert "of 800" in message
+    assert all(problem.remedy for problem in caught.value.problems)
+
+
+def test_ties_that_are_not_linear_are_refused():
+    with pytest.raises(InputError, match="not linear"):
+        leaf_ties(model("delta"), ["arm_mass", "arm_length"])
+
+
+def test_leaves_that_forces_are_linear_in():
+    leaves = dynamic_leaves(model("five_bar"))
+    groups = {model("five_bar").mechanism.parameters[name].group for name in leaves}
+    assert groups == {"inertia", "friction", "drive"}
+    assert "crank_length" not in leaves
+    assert leaf_ties(model("five_bar"), ["tip_mass"]).units == ("kg",)
