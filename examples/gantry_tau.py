@@ -39,17 +39,19 @@ SENSORS = Sensors(resolution=np.full(5, 1e-6), force_noise=np.array([4.0, 4.0, 4
 PREPARATION = Preparation(cutoff=10.0, order=4, trim=60, decimation=5)
 
 
-def excitation(model: Model, rng: np.random.Generator, telescope_stroke: float = TELESCOPE_STROKE) -> SampledMotion:
+def excitation(
+    model: Model, rng: np.random.Generator, telescope_stroke: float = TELESCOPE_STROKE, duration: float = DURATION
+) -> SampledMotion:
     """A multisine of all actuators around the reference pose (Gantry-Tau paper, eq. 2)."""
     center = model.actuator_position(model.assembly.q)
     stroke = np.array([CART_STROKE] * 3 + [telescope_stroke] * 2)
     motion = random_multisine(center, stroke, rng, terms=5, lowest=0.15, highest=1.2)
-    return motion.sample(np.arange(0.0, DURATION, 1.0 / RATE))
+    return motion.sample(np.arange(0.0, duration, 1.0 / RATE))
 
 
-def write_measurement(model: Model, path: Path, rng: np.random.Generator) -> Path:
+def write_measurement(model: Model, path: Path, rng: np.random.Generator, duration: float) -> Path:
     """Move the machine, measure it, write the log."""
-    motion = excitation(model, rng)
+    motion = excitation(model, rng, duration=duration)
     start = model.forward_kinematics(motion.position).q
     forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
     units = model.actuators.ports["position"].units
@@ -73,11 +75,8 @@ def identify(model: Model, training: Path, validation: Path) -> tuple[Identifica
     return fit(data[0], data[1], WeightedLeastSquares()), data[0], data[1]
 
 
-def paper_regression(
-    mechanism: Mechanism, sets: list[float], measured: int, rng: np.random.Generator
-) -> RegressionData:
-    """Exact regressor of the 16 parameters; `sets` are offsets of fixed telescopic lengths, or empty for moving ones."""
-    model = Model(mechanism)
+def paper_regression(model: Model, sets: list[float], measured: int, rng: np.random.Generator) -> RegressionData:
+    """Exact regressor of the 16 parameters; `sets` are offsets of fixed telescopic lengths, empty for moving ones."""
     motions = []
     for offset in sets or [0.0]:
         motion = excitation(model, rng, 0.0 if sets else TELESCOPE_STROKE)
@@ -100,7 +99,10 @@ def paper_regression(
         output_units=units,
         measured=np.arange(5) < measured,
         ties=Ties(
-            matrix=T, offset=offset, parameters=PAPER, units=tuple(mechanism.parameters[name].unit for name in PAPER)
+            matrix=T,
+            offset=offset,
+            parameters=PAPER,
+            units=tuple(model.mechanism.parameters[name].unit for name in PAPER),
         ),
     )
 
@@ -121,11 +123,12 @@ CASES: tuple[tuple[str, list[float], int, tuple[int, int]], ...] = (
 )
 
 
-def identifiability(mechanism: Mechanism) -> list[dict[str, object]]:
+def identifiability(model: Model) -> list[dict[str, object]]:
     """Which of the 16 parameters forces can tell, by joint model, telescopic lengths and measured forces."""
     rows = []
+    joint_models = (("no spin", Model(without_spin(model.mechanism))), ("universal", model))
     for lengths, sets, measured, expected in CASES:
-        for k, (joint_model, variant) in enumerate((("no spin", without_spin(mechanism)), ("universal", mechanism))):
+        for k, (joint_model, variant) in enumerate(joint_models):
             data = paper_regression(variant, sets, measured, np.random.default_rng(11))
             stacked = (data.regressor @ data.ties.matrix)[:, data.kept].reshape(-1, len(PAPER))
             base = base_parameters(stacked, data.unknowns, data.unknown_units)
@@ -163,7 +166,7 @@ def identifiability_table(rows: list[dict[str, object]]) -> Table:
     return table
 
 
-def main(out: Path = Path("out/gantry_tau"), seed: int = 1) -> Identification:
+def main(out: Path = Path("out/gantry_tau"), seed: int = 1, duration: float = DURATION) -> Identification:
     """Write the logs, identify, print the tables, write JSON and PNG."""
     console = Console()
     out.mkdir(parents=True, exist_ok=True)
@@ -171,15 +174,15 @@ def main(out: Path = Path("out/gantry_tau"), seed: int = 1) -> Identification:
     model = Model(mechanism)
     rng = np.random.default_rng(seed)
     with console.status("moving and measuring the machine"):
-        training = write_measurement(model, out / "training.csv", rng)
-        validation = write_measurement(model, out / "validation.csv", rng)
+        training = write_measurement(model, out / "training.csv", rng, duration)
+        validation = write_measurement(model, out / "validation.csv", rng, duration)
     with console.status("identifying"):
         result, training_data, validation_data = identify(model, training, validation)
     nominal = [mechanism.parameters[name].value for name in result.base.parameters]
     console.print(identification_table(result, reference=nominal))
     figure = identification_figure(result, training_data, validation_data, title="Gantry-Tau, 5 dof: two multisines")
     with console.status("asking which parameters can be told"):
-        rows = identifiability(mechanism)
+        rows = identifiability(model)
     console.print(identifiability_table(rows))
     write_json(out / "identification.json", result.as_dict() | {"identifiability": rows})
     save_figure(figure, out / "identification.png")
@@ -188,9 +191,14 @@ def main(out: Path = Path("out/gantry_tau"), seed: int = 1) -> Identification:
     return result
 
 
-if __name__ == "__main__":
+def arguments() -> argparse.Namespace:
+    """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("out/gantry_tau"), help="folder for logs, JSON and PNG")
     parser.add_argument("--seed", type=int, default=1, help="seed of motions and noise")
-    arguments = parser.parse_args()
-    main(arguments.out, arguments.seed)
+    parser.add_argument("--duration", type=float, default=DURATION, help="length of each log, s")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main(**vars(arguments()))

@@ -52,6 +52,11 @@ def absent() -> list[str]:
     return missing
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The one way to change the golden files."""
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew; review them like code")
+
+
 def pytest_configure() -> None:
     """A folder that was named and is not there is a mistake, not a reason to skip."""
     if os.environ.get("TAULOOP_SHARED") and not shared_folder().is_dir():

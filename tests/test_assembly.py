@@ -141,7 +141,6 @@ def test_spidermill_is_redundant_but_moves():
     assert not assembly.findings
 
 
-@pytest.mark.xfail(strict=True, reason="Gauss-Newton of assembly stalls at 2.6e-6 m: reported, not mended here")
 def test_spidermill_locks_with_a_tenth_of_a_millimetre():
     text = changed("spidermill", ("at: [side * base_outer, 0, 0]", "at: [side * base_outer + (i - 1) * 0.1 mm, 0, 0]"))
     assembly = Model(loads(text)).assembly
@@ -152,9 +151,6 @@ def test_spidermill_locks_with_a_tenth_of_a_millimetre():
 # Loops that cannot close
 
 
-@pytest.mark.xfail(
-    strict=True, reason="prints phi = (d^2 - L^2) / (2 L) = 105 mm, which far from closure is no distance"
-)
 def test_loops_that_are_too_short_say_by_how_much():
     """Arm and forearm of 50 mm each bridge at most 100 of the 164 mm between motor and plate joint."""
     text = changed(

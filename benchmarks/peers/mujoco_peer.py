@@ -15,6 +15,7 @@ import numpy as np
 from peers.bodies import PeerBody, PeerEnd, PeerTree
 from peers.states import NotComparable, TreeStates
 from peers.timing import seconds_per_call
+from tauloop.engines import Engine
 from tauloop.engines.optional import engine_module
 from tauloop.engines.poses import Array, rotation_quaternion
 from tauloop.engines.rigid_tree import GROUND
@@ -31,7 +32,8 @@ class MujocoResult:
 
     Attributes:
         version: of MuJoCo.
-        inverse, forward: of `mj_inverse` and `mj_forward` in C.
+        inverse, forward: of `mj_inverse` and `mj_forward` in C; the latter None where the tree's mass matrix cannot
+            be inverted.
         overhead: of a Python call that does nothing, left out of these two.
         loop: of a Python loop that sets a state, calls `mj_inverse` and reads the forces.
         tree_forces: M a + h (N, n_v) on the tree's velocities, the soft constraint forces added back.
@@ -39,7 +41,7 @@ class MujocoResult:
 
     version: str
     inverse: float
-    forward: float
+    forward: float | None
     overhead: float
     loop: float
     tree_forces: Array
@@ -53,6 +55,26 @@ def run(peer: PeerTree, states: TreeStates, seconds: float) -> MujocoResult:
         NotComparable: rotor inertias that couple joints.
     """
     mj = engine_module("mujoco", "MuJoCo")
+    # Massless links make it warn of a singular mass matrix, in a file in the current folder.
+    before = mj.get_mju_user_warning()
+    mj.set_mju_user_warning(_ignored)
+    try:
+        return _run(mj, peer, states, seconds)
+    finally:
+        mj.set_mju_user_warning(before)
+
+
+def file_forces(engine: Engine, states: TreeStates, tau: Array) -> Array:
+    """Forces (N, n_v) on the engine's velocities as forces on the machine file's."""
+    # quaternions of reversed balls come out of `_engine_q` as they went in
+    return engine._from_engine(engine._engine_q(states.q), tau[:, None, None, :])[:, 0, 0]
+
+
+def _ignored(message: str) -> None:
+    """Leave a warning of MuJoCo out."""
+
+
+def _run(mj: Any, peer: PeerTree, states: TreeStates, seconds: float) -> MujocoResult:
     model, q_order, v_order = _model(mj, peer)
     q = np.zeros((len(states.q), model.nq))
     v, a = np.zeros((len(q), model.nv)), np.zeros((len(q), model.nv))
@@ -86,7 +108,8 @@ def run(peer: PeerTree, states: TreeStates, seconds: float) -> MujocoResult:
 
     # No actuator is in the model, so this one returns at once.
     overhead = called(mj.mj_transmission)
-    inverse, forward = called(mj.mj_inverse) - overhead, called(mj.mj_forward) - overhead
+    inverse = called(mj.mj_inverse) - overhead
+    forward = called(mj.mj_forward) - overhead if states.is_regular else None
     return MujocoResult(
         version=mj.__version__,
         inverse=inverse,
@@ -109,12 +132,18 @@ def _model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
     spec = mj.MjSpec()
     spec.option.gravity = peer.tree.gravity
     bodies = {GROUND: spec.worldbody}
+    moments: list[Array] = []
     for i, body in enumerate(peer.bodies):
+        own, axes = np.linalg.eigh(body.inertia.about_center)
+        axes[:, 2] *= np.sign(np.linalg.det(axes))
+        moments.append(own)
         bodies[i] = bodies[body.parent].add_body(
             name=f"body {i}",
             pos=body.at.position,
             quat=rotation_quaternion(body.at.rotation),
             mass=1.0,
+            ipos=body.inertia.center,
+            iquat=rotation_quaternion(axes),
             inertia=np.ones(3),
             explicitinertial=True,
         )
@@ -129,12 +158,7 @@ def _model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
     model = spec.compile()
     for i, body in enumerate(peer.bodies):
         number = model.body(f"body {i}").id
-        moments, axes = np.linalg.eigh(body.inertia.about_center)
-        axes[:, 2] *= np.sign(np.linalg.det(axes))
-        model.body_mass[number], model.body_inertia[number] = body.inertia.mass, moments
-        model.body_ipos[number] = body.inertia.center
-        model.body_iquat[number] = rotation_quaternion(axes)
-        model.body_sameframe[number] = mj.mjtSameFrame.mjSAMEFRAME_NONE
+        model.body_mass[number], model.body_inertia[number] = body.inertia.mass, moments[i]
     q_order, v_order = _orders(model, peer)
     for tree, own in enumerate(v_order):
         joint = model.dof_jntid[own]
@@ -142,6 +166,7 @@ def _model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
         if loads.stiffness[tree] != 0.0:
             model.jnt_stiffness[joint] = loads.stiffness[tree]
             model.qpos_spring[model.jnt_qposadr[joint]] = loads.preload[tree] / loads.stiffness[tree]
+    mj.mj_setConst(model, mj.MjData(model))  # what the compiler derived from the unit masses
     return model, q_order, v_order
 
 

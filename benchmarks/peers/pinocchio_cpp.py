@@ -154,7 +154,7 @@ def _lines(
     yield str(len(loads.driven))
     yield " ".join(map(str, loads.driven))
     yield _numbers(loads.transmission)
-    yield f"{int(states.forward_mu is not None)} {states.forward_mu or 0.0:.17g}"
+    yield f"{int(states.forward_mu is not None and states.is_regular)} {states.forward_mu or 0.0:.17g}"
     yield str(len(motion[0]))
     for state in zip(*motion, strict=True):
         yield " ".join(_numbers(part) for part in state)

@@ -31,8 +31,8 @@ class TreeStates:
         jacobian: all constraint rows (N, n_c, n_v) on velocities as the machine file has them.
         rows: constraint rows, as many as there are passive velocities, that leave the multipliers unique.
         driven: velocities that the actuators drive.
-        forward_mu: Pinocchio's regularisation for forward dynamics by the point rows of all constraints; None where
-            those alone do not close the loops.
+        forward_mu: Pinocchio's regularisation of constraints of points alone; None where these do not close the loops.
+        is_regular: whether the tree's mass matrix can be inverted: not with massless links that are free to move.
     """
 
     q: Array
@@ -42,6 +42,7 @@ class TreeStates:
     rows: tuple[int, ...]
     driven: tuple[int, ...]
     forward_mu: float | None
+    is_regular: bool
 
 
 def tree_states(engine: Engine, motion: Motion) -> TreeStates:
@@ -65,14 +66,17 @@ def tree_states(engine: Engine, motion: Motion) -> TreeStates:
     driven = _driven(engine)
     passive = [i for i in range(len(names)) if i not in driven]
     points = sum(len(c.points) for c in engine.tree.constraints)
+    mu = _regularisation(K.jacobian, points)
+    usable = K.jacobian if mu is None else K.jacobian[:, :points]
     return TreeStates(
         q=engine._engine_q(q),
         v=engine._engine_v(q, v),
         a=engine._engine_v(q, a),
         jacobian=K.jacobian,
-        rows=_independent_rows(K.jacobian[:, :, passive]),
+        rows=_independent_rows(usable[:, :, passive]),
         driven=driven,
-        forward_mu=_regularisation(K.jacobian, points),
+        forward_mu=mu,
+        is_regular=_mass_condition(engine, q[:1]) < WORST_CONDITION,
     )
 
 
@@ -108,6 +112,18 @@ def _regularisation(K: Array, points: int) -> float | None:
     if np.linalg.matrix_rank(K[0, :points]) < rank:
         return None
     return 0.0 if rank == points else 1e-8
+
+
+def _mass_condition(engine: Engine, q: Array) -> float:
+    """Condition number of the tree's mass matrix with rotors at one state (1, n_q), free of units."""
+    n = len(engine.tree.velocity_names)
+    at = engine._engine_q(np.repeat(q, n + 1, axis=0))
+    a = np.concatenate([np.zeros((1, n)), np.eye(n)])
+    tau = engine.tree_forces(at, np.zeros_like(a), a)
+    M = tau[1:] - tau[0] + engine.tree.loads.inertia
+    scale = np.sqrt(np.abs(np.diag(M)))
+    scale[scale == 0.0] = 1.0
+    return float(np.linalg.cond(M / np.outer(scale, scale)))
 
 
 def shared_out(states: TreeStates, engine: Engine, tau: Array) -> Array:

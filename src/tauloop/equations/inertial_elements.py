@@ -32,7 +32,7 @@ class InertialElement:
     """One inertia in the base frame.
 
     Attributes:
-        name: body, rod, coordinate or motor; both parts of a telescopic rod have the rod's name.
+        name: body, rod, coordinate or motor; the part at a telescopic rod's end has `.upper` after the rod's name.
         kind: what it is a part of.
         velocity: u (k,), linear in v: (v, w) of a frame, (v_A, v_B) of two ends, (v_A, u') of an end and a direction,
             or one rate.
@@ -198,17 +198,17 @@ def _rod(
         yield _paired(rod.name, A.v, B.v, (m_AA, m_AB, m_BB), weight, ends=True)
         return
     u, u_rate = _direction(A, B)
-    parts = ((A, 1, rod.lower, False), (B, -1, rod.upper, True))
-    for end, sign, part, upper in parts:
+    parts = ((rod.name, A, 1, rod.lower), (f"{rod.name}.upper", B, -1, rod.upper))
+    for name, end, sign, part in parts:
         if part is None:
             continue
-        pi = entries.part(rod.name, upper=upper)
+        pi = entries.part(rod.name, upper=end is B)
         if isinstance(part, Inertia):
             R, w = _rod_frame(rod, values, motion.bodies[rod.start.body], u, u_rate)
-            yield _rigid(rod.name, "rod", end.p, R, (end.v, w), None, pi)
+            yield _rigid(name, "rod", end.p, R, (end.v, w), None, pi)
         else:
             m, h, J = ca.vertsplit(pi)
-            yield _paired(rod.name, end.v, sign * u_rate, (m, h, J), m * end.p + sign * h * u, ends=False)
+            yield _paired(name, end.v, sign * u_rate, (m, h, J), m * end.p + sign * h * u, ends=False)
 
 
 def _direction(A: PointMotion, B: PointMotion) -> tuple[ca.SX, ca.SX]:

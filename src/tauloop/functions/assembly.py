@@ -18,6 +18,8 @@ from tauloop.functions.loops import Loops
 CLOSED = 1e-10
 #: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the projection.
 PROJECTION_CUTOFF = 1e-6
+#: Singular values below this fraction of the largest belong to loops that are nearly redundant.
+WEAK = 1e-3
 #: Gap between kept and dropped singular values that a rank decision needs (design, "How the general machine works").
 RANK_GAP = 1e3
 #: Singular values below this fraction of the largest are zero whatever the gap.
@@ -162,7 +164,50 @@ def _close_from_reference(loops: Loops, independent: tuple[int, ...]) -> tuple[n
     q, residual = close_loops(loops, start, held=independent)
     if residual[0] > CLOSED:
         q, residual = close_loops(loops, start)
+    if residual[0] > CLOSED:
+        nearer, smaller = _close_weakly(loops, q)
+        if smaller[0] < residual[0]:
+            q, residual = nearer, smaller
     return q, residual
+
+
+def _close_weakly(loops: Loops, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Close nearly redundant loops: steps along weak directions, each followed by closing the others again.
+
+    A small error of parts that are meant to be parallel leaves a residual that only a large motion along a curved
+    valley removes; ordinary steps cannot follow the valley.
+    """
+    phi, K = loops.residuals(q)
+    for _ in range(60):
+        if np.abs(phi).max() < CLOSED:
+            break
+        U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
+        weak = (s < WEAK * s[:, :1]) & (s > RANK_FLOOR * s[:, :1])
+        inverse = np.where(weak, 1.0 / np.where(weak, s, 1.0), 0.0)
+        step = -np.einsum("nji,nj,nkj,nk->ni", Vt, inverse, U, loops.row_scale * phi)
+        step *= np.minimum(1.0, STEP / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
+        for halving in range(8):
+            trial = integrate(loops.topology, q, 0.5**halving * step * loops.velocity_scale)
+            trial = _close_strongly(loops, trial)
+            trial_phi, trial_K = loops.residuals(trial)
+            if np.abs(trial_phi).max() < np.abs(phi).max():
+                q, phi, K = trial, trial_phi, trial_K
+                break
+        else:
+            break
+    return q, np.abs(phi).max(axis=1)
+
+
+def _close_strongly(loops: Loops, q: np.ndarray) -> np.ndarray:
+    """Gauss-Newton on what the strong directions can remove."""
+    for _ in range(8):
+        phi, K = loops.residuals(q)
+        U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
+        strong = s >= WEAK * s[:, :1]
+        inverse = np.where(strong, 1.0 / np.where(strong, s, 1.0), 0.0)
+        step = -np.einsum("nji,nj,nkj,nk->ni", Vt, inverse, U, loops.row_scale * phi)
+        q = integrate(loops.topology, q, step * loops.velocity_scale)
+    return q
 
 
 def close_loops(
@@ -264,10 +309,22 @@ def coordinate_limits(loops: Loops) -> tuple[np.ndarray, np.ndarray]:
     return lower, upper
 
 
-def _open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
+def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
+    """By how much each loop misses (c,): for rods the difference of distance and length, m."""
     phi, _ = loops.residuals(q)
+    misses = np.abs(phi[0])
+    coordinate = dict(zip(loops.topology.coordinate_names, q[0], strict=True))
+    for rod in loops.mechanism.rods:
+        i = loops.elements.index(rod.name)
+        length = coordinate[rod.name] if rod.length is None else loops.mechanism.value(rod.length)
+        misses[i] = abs(np.sqrt(max(length**2 + 2 * length * phi[0, i], 0.0)) - length)
+    return misses
+
+
+def _open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
+    phi = _misses(loops, q)
     worst: dict[str, tuple[float, bool]] = {}
-    for element, value, is_length in zip(loops.elements, np.abs(phi[0]), loops.is_length, strict=True):
+    for element, value, is_length in zip(loops.elements, phi, loops.is_length, strict=True):
         if value > CLOSED and value > worst.get(element, (0.0, True))[0]:
             worst[element] = (float(value), bool(is_length))
     return [

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
+from tauloop.errors import EngineError, Problem
 from tauloop.functions.compiler import Compiler, build
 from tauloop.functions.source import HEALTH, CFunction, c_source
-
-#: Threads start to pay for themselves above this many samples.
-SAMPLES_PER_THREAD = 1024
 
 
 class CompiledFunction:
@@ -28,8 +27,7 @@ class CompiledFunction:
         """
         self.function = function
         self.source = c_source([function], f"{function.name}: made by Tauloop, do not edit")
-        self.library = build(self.source, compiler, threads=threads, folder=folder)
-        loaded = ctypes.CDLL(str(self.library))
+        self.library, loaded = _loaded(self.source, compiler, threads, folder)
         count = len(function.arguments)
         self._scalar = getattr(loaded, function.name)
         self._scalar.argtypes = [ctypes.c_void_p] * count
@@ -46,13 +44,40 @@ class CompiledFunction:
         self._batch(n, *(array.ctypes.data for array in (*arrays, *outputs.values())))
         return outputs
 
-    def bind(self) -> tuple[dict[str, np.ndarray], Callable[[], None]]:
-        """Arrays by port and a call without arguments that reads and writes them: for control loops."""
+    def bind(self) -> tuple[Mapping[str, np.ndarray], Callable[[], None]]:
+        """Arrays by port and a call without arguments that reads and writes them: for control loops.
+
+        The arrays are filled in place; they live as long as the call does.
+        """
         arrays = {port.name: np.zeros(port.size) for port in self.function.arguments}
         pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays.values()]
         scalar = self._scalar
 
-        def call() -> None:
+        def call(_kept: object = tuple(arrays.values())) -> None:
             scalar(*pointers)
 
-        return arrays, call
+        return MappingProxyType(arrays), call
+
+
+def _loaded(source: str, compiler: Compiler, threads: bool, folder: Path | None) -> tuple[Path, ctypes.CDLL]:
+    """A library and its code; a damaged file in the cache is made anew.
+
+    Raises:
+        EngineError: it cannot be made, or not be loaded.
+    """
+    library = build(source, compiler, threads=threads, folder=folder)
+    try:
+        return library, ctypes.CDLL(str(library))
+    except OSError:
+        library.unlink(missing_ok=True)
+    library = build(source, compiler, threads=threads, folder=folder)
+    try:
+        return library, ctypes.CDLL(str(library))
+    except OSError as error:
+        raise EngineError(
+            Problem(
+                where=str(library),
+                what=f"compiled code cannot be loaded: {error}",
+                remedy="keep the cache where programs may be run; without it everything runs interpreted",
+            )
+        ) from error

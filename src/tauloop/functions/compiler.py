@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +70,9 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("tauloop"))
 
 
-def build(source: str, compiler: Compiler, *, threads: bool = False, folder: Path | None = None) -> Path:
+def build(
+    source: str, compiler: Compiler, *, threads: bool = False, folder: Path | None = None, timeout: float = TIMEOUT
+) -> Path:
     """Compile a source to a shared library, or find it in the cache.
 
     Args:
@@ -76,6 +80,7 @@ def build(source: str, compiler: Compiler, *, threads: bool = False, folder: Pat
         compiler: the compiler.
         threads: whether OpenMP's pragmas shall work.
         folder: the cache; the user's own without it.
+        timeout: longest time for the compiler, s.
 
     Returns:
         Path of the library.
@@ -87,35 +92,53 @@ def build(source: str, compiler: Compiler, *, threads: bool = False, folder: Pat
     key = hashlib.sha256("\0".join((source, compiler.identity, *flags)).encode()).hexdigest()[:24]
     folder = cache_folder() if folder is None else folder
     library = folder / f"{key}.so"
-    if library.exists():
-        return library
     try:
+        if library.exists():
+            return library
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as scratch:
             text, result = Path(scratch) / f"{key}.c", Path(scratch) / f"{key}.so"
             text.write_text(source, encoding="ascii")
-            _compile([compiler.path, *flags, str(text), "-o", str(result), "-lm"])
+            _compile([compiler.path, *flags, str(text), "-o", str(result), "-lm"], timeout)
             result.replace(library)
     except OSError as error:
         raise EngineError(
             Problem(
                 where=str(folder),
                 what=f"compiled code cannot be written: {error.strerror or error}",
-                remedy="make room, or allow writing there; without it everything runs interpreted, some tens of times slower",
+                remedy="make room, or allow writing there; without it everything runs interpreted, "
+                "some tens of times slower",
             )
         ) from error
     return library
 
 
-def _compile(command: list[str]) -> None:
+def _compile(command: list[str], timeout: float) -> None:
+    """Run the compiler; whatever ends the wait early ends it with all its parts (the driver starts others)."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
-    except subprocess.TimeoutExpired:
-        raise EngineError(
-            Problem(where=command[0], what=f"the compiler took more than {TIMEOUT} s", remedy="run interpreted")
-        ) from None
-    if done.returncode:
-        said = " ".join(done.stderr.split())[:500]
-        raise EngineError(
-            Problem(where=command[0], what=f"the compiler failed: {said or f'status {done.returncode}'}", remedy="run interpreted")
+        started = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
         )
+    except OSError as error:
+        what = f"the compiler cannot be started: {error.strerror or error}"
+        raise EngineError(Problem(where=command[0], what=what, remedy="run interpreted")) from error
+    with started as process:
+        try:
+            _, said = process.communicate(timeout=timeout)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            what = f"the compiler took more than {timeout:g} s"
+            raise EngineError(Problem(where=command[0], what=what, remedy="run interpreted")) from None
+    if process.returncode:
+        end = f"signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
+        what = f"the compiler failed: {' '.join(said.split())[:500] or end}"
+        raise EngineError(Problem(where=command[0], what=what, remedy="run interpreted"))

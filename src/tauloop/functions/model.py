@@ -217,13 +217,11 @@ class MotionFunctions:
 
     @property
     def ports(self) -> dict[str, Port]:
-        """Ports: position, velocity and acceleration of the given motion, and actuator forces."""
-        names, units = self._model.output_ports("actuators")
+        """Ports of a motion: position, velocity, acceleration."""
         return {
             "position": self.entry.position,
             "velocity": self.entry.velocity,
             "acceleration": self.entry.acceleration,
-            "force": Port(name="force", columns=names, units=units),
         }
 
     @property
@@ -277,10 +275,10 @@ class MotionFunctions:
         return _single(state) if single else state
 
     def _kinematics(
-        self, given: dict[str, object], start: object | None, theta: object | None, tolerance: float = NEWTON_STEP
+        self, given: dict[str, object], start: object | None, tolerance: float = NEWTON_STEP, work: int = 0
     ) -> tuple[State, bool]:
-        inputs, single, n = self._inputs(given, start, theta)
-        outputs, evidence = self._run(f"kinematics_{len(given) - 1}", inputs, n, tolerance)
+        inputs, single, n = self._inputs(given, start, None)
+        outputs, evidence = self._run(f"kinematics_{len(given) - 1}", inputs, n, tolerance, work)
         return self._state(outputs, evidence), single
 
     def evaluate(
@@ -288,7 +286,7 @@ class MotionFunctions:
     ) -> State:
         """As `kinematics`, but unreachable and singular samples are left to the caller, who reads `State.health`."""
         given = {"position": position, "velocity": velocity, "acceleration": acceleration}
-        state, single = self._kinematics(given, start, None)
+        state, single = self._kinematics(given, start)
         return _single(state) if single else state
 
     def follow(self, position: object, start: object | None = None) -> State:
@@ -301,7 +299,7 @@ class MotionFunctions:
         current = np.broadcast_to(q, (len(target), len(q)))
         for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
             waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
-            on_the_way, _ = self._kinematics(waypoint, current, None, ON_THE_WAY)
+            on_the_way, _ = self._kinematics(waypoint, current, ON_THE_WAY, len(target) * CONTINUATION_STEPS)
             current = on_the_way.q
         state = self.kinematics(target, start=current)
         return _single(state) if single else state
@@ -465,7 +463,9 @@ class MotionFunctions:
     ) -> tuple[dict[str, np.ndarray], bool, int]:
         """Checked arrays of the motion, the start values and the free parameters."""
         machine, shape = self._model.machine, self._model.topology
-        ports = {name: self.ports[name] for name in given}
+        names, units = self._model.output_ports("actuators")
+        known = self.ports | {"force": Port(name="force", columns=names, units=units)}
+        ports = {name: known[name] for name in given}
         arguments = dict(given)
         if start is not None:
             ports["start"] = Port(name="start", columns=shape.coordinate_names, units=("",) * shape.n_q)
@@ -482,11 +482,16 @@ class MotionFunctions:
         return inputs, single, n
 
     def _run(
-        self, name: str | Program, inputs: dict[str, np.ndarray], n: int, tolerance: float = NEWTON_STEP
+        self,
+        name: str | Program,
+        inputs: dict[str, np.ndarray],
+        n: int,
+        tolerance: float = NEWTON_STEP,
+        work: int = 0,
     ) -> tuple[dict[str, np.ndarray], Health]:
         """Run a program: as machine code where that pays, else in chunks, so that intermediate values stay small."""
         program = self.program(name) if isinstance(name, str) else name
-        kernel = self._kernel(program, inputs, n)
+        kernel = self._kernel(program, inputs, max(n, work))
         if kernel is not None:
             results, found = run_kernel(kernel, inputs, n)
             if (found.is_reached & found.is_regular).all():

@@ -12,7 +12,7 @@ from tauloop.equations.closure import ClosureRow, closure
 from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
 from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
-from tauloop.equations.formulations.platform_matrices import euler_axes, euler_axes_rate, virtual_platforms
+from tauloop.equations.formulations.platform_matrices import euler_axes, virtual_platforms
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.tree import TreeMotion, quaternion_rotation, tree_motion
@@ -313,8 +313,8 @@ def platform_matrices_program(
         in_euler: on the rates of x, y, z, psi, theta, phi of a free platform; else on the entry's velocities.
 
     Returns:
-        The program of M, V (k m^2 numbers, matrix after matrix by columns) and gravity (k m), and the k labels (name,
-        kind, part).
+        The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and cos(theta) of the Euler
+        angles (else one), and the k labels (name, kind, part).
     """
     state = _State(machine, entry, f"{entry.name}_platform_matrices", 1)
     G = _embedding(state, entry)
@@ -328,13 +328,12 @@ def platform_matrices_program(
         _embedding_rate(state, entry, G),
         by_momentum=by_momentum,
     )
+    cos_theta = ca.SX(1)
     if in_euler:
         ((iq, iv),) = [pair for pair in state.shape.quaternions if pair[1] in entry.v]
-        J_A = euler_axes(quaternion_rotation(state.configuration.q[iq : iq + 4]))
-        w = state.v[iv : iv + 3]
-        rates = state.builder.solve(J_A, w, "Euler angles")
-        T = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A)
-        T_rate = ca.diagcat(ca.SX(3, 3), euler_axes_rate(J_A, rates, w))
+        R = quaternion_rotation(state.configuration.q[iq : iq + 4])
+        J_A, J_A_rate, cos_theta = euler_axes(R, state.v[iv : iv + 3])
+        T, T_rate = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A), ca.diagcat(ca.SX(3, 3), J_A_rate)
         found = tuple(platform.mapped(T, T_rate) for platform in found)
     program = state.builder.finish(
         {
@@ -342,6 +341,7 @@ def platform_matrices_program(
             "M": _column(ca.vec(ca.densify(platform.M)) for platform in found),
             "V": _column(ca.vec(ca.densify(platform.V)) for platform in found),
             "gravity": _column(ca.densify(platform.gravity) for platform in found),
+            "cos_theta": cos_theta,
         }
     )
     return program, tuple((platform.name, platform.kind, platform.part) for platform in found)

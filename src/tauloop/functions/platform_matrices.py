@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions.model import Model
 from tauloop.functions.motion_programs import platform_matrices_program
 
 #: The independent velocities of a platform on which Euler angles can be put.
 SIX_FREEDOMS = ("x", "y", "z", "wx", "wy", "wz")
+#: Below this cosine of theta, velocity terms in Euler coordinates have lost more than half of their digits.
+SMALLEST_COSINE = 1e-4
 EULER_RATES = ("x", "y", "z", "psi", "theta", "phi")
 
 
@@ -89,10 +91,22 @@ class VirtualPlatforms:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular; with Euler angles also where theta is +-90 degrees.
         """
-        outputs, _, single = self._functions.run(self._program, {"position": position, "velocity": velocity}, start=start)
+        outputs, _, single = self._functions.run(
+            self._program, {"position": position, "velocity": velocity}, start=start
+        )
+        bad = np.flatnonzero(outputs["cos_theta"][:, 0] < SMALLEST_COSINE)
+        if len(bad):
+            raise PoseError(
+                Problem(
+                    where="platform motion",
+                    what="theta is +-90 degrees, where Euler angles are singular, in "
+                    f"{len(bad)} of {len(outputs['q'])} samples (the first is sample {bad[0]})",
+                    remedy="use the base frame (in_euler=False) there",
+                )
+            )
         m = len(self._names)
-        shape = () if single else (len(outputs["q"]),)
-        shape += (len(self._labels), m)
+        samples = () if single else (len(outputs["q"]),)
+        shape = (*samples, len(self._labels), m)
         M, V = (outputs[name].reshape(*shape, m).swapaxes(-1, -2) for name in ("M", "V"))
         return PlatformMatrices(
             velocity_names=self._names,

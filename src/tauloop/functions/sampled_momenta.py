@@ -13,7 +13,12 @@ FEWEST_SAMPLES = 3
 
 
 def forces_from_momenta(
-    functions: MotionFunctions, time: np.ndarray, position: np.ndarray, velocity: np.ndarray, *, start: object | None = None
+    functions: MotionFunctions,
+    time: np.ndarray,
+    position: np.ndarray,
+    velocity: np.ndarray,
+    *,
+    start: object | None = None,
 ) -> Forces:
     """Actuator forces along a sampled motion, from its momenta.
 

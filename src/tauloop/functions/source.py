@@ -14,13 +14,18 @@ from dataclasses import dataclass
 import casadi as ca
 
 from tauloop.errors import InputError, Problem
-from tauloop.functions.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, NEWTON_STEP, Evaluate, Newton, Program
+from tauloop.functions.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
 
 #: Samples per block of a batch kernel: two to four vector registers' worth.
 LANES = 16
-#: Numbers that every function reports: least discriminant, least pivot over its typical size, Newton's largest
-#: residual (m or pure number) and its iterations.
+#: Threads start to pay for themselves at this many samples of a batch.
+SAMPLES_FOR_THREADS = 2048
+#: Numbers that every function reports: least discriminant (at most 1), least pivot over its typical size (1e300 without
+#: pivots), sum of what Newton's loops leave of their equations (m or pure numbers), and most iterations of a loop.
 HEALTH = 4
+#: Newton's loop ends after a step this short (m, rad or pure numbers). Tighter than the interpreter's, because the
+#: residual that is reported is the one before this step.
+LAST_STEP = 1e-11
 #: Words that C keeps for itself.
 _RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long register "
@@ -90,7 +95,7 @@ static inline double tl_atan2(double y, double x)
 {
     const double ax = fabs(x), ay = fabs(y);
     const double big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
-    const double t = big > 0.0 ? small / big : 0.0;
+    const double t = big == 0.0 ? 0.0 : small / big;
     const double is_far = t > 0.66 ? 1.0 : 0.0;
     const double u = is_far > 0.0 ? (t - 1.0) / (t + 1.0) : t;
     const double z = u * u;
@@ -102,19 +107,20 @@ static inline double tl_atan2(double y, double x)
     const double first = is_far > 0.0 ? 0.78539816339744830962 + (near_zero + 3.061616997868383018e-17) : near_zero;
     const double octant = ay > ax ? (1.57079632679489661923 - first) + 6.123233995736765886e-17 : first;
     const double half = x < 0.0 ? (3.14159265358979323846 - octant) + 1.2246467991473531772e-16 : octant;
-    return y < 0.0 ? -half : half;
+    return copysign(half, y);
 }
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CPort:
-    """An array argument: its name in C, numbers per sample, and what they are (for comments and manifests)."""
+    """An array argument: its name in C, numbers per sample, and what they are (for headers and manifests)."""
 
     name: str
     size: int
     columns: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +168,7 @@ def c_source(functions: Sequence[CFunction], note: str, *, with_batch: bool = Tr
         with_batch: whether to print the batch kernels too.
     """
     head = [
-        f"/* {_comment(note)} */",
+        f"/* {comment(note)} */",
         "#include <math.h>",
         "#include <stddef.h>",
         "",
@@ -189,8 +195,11 @@ def declarations(function: CFunction, *, with_batch: bool = True) -> list[str]:
     return lines
 
 
-def _comment(text: str) -> str:
-    return " ".join(text.replace("*/", "* /").replace("/*", "/ *").split())
+def comment(text: str) -> str:
+    """Text that cannot end a comment, nor hold anything but printable ASCII (other signs become escapes)."""
+    plain = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
+    plain = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
 
 
 def _argument(port: CPort, is_input: bool) -> str:
@@ -208,7 +217,9 @@ class _Body:
         self._access = access
         self._indent = indent
 
-    def straight(self, function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], wanted: Sequence[str]) -> None:
+    def straight(
+        self, function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], wanted: Sequence[str]
+    ) -> None:
         """Straight-line code; every intermediate value has its own name."""
         values: dict[int, str] = {}
         keep = _needed_instructions(function, [name in wanted for name in outputs])
@@ -310,7 +321,9 @@ def _wanted(function: CFunction) -> set[str]:
     return wanted
 
 
-def _steps(function: CFunction, access: Access, indent: str, open_loop: str, close_loop: str, any_lane: str) -> list[str]:
+def _steps(
+    function: CFunction, access: Access, indent: str, open_loop: str, close_loop: str, any_lane: str
+) -> list[str]:
     """All steps as C lines; a stretch of straight-line code stands inside a loop over lanes."""
     wanted = _wanted(function)
     lines: list[str] = []
@@ -326,25 +339,24 @@ def _steps(function: CFunction, access: Access, indent: str, open_loop: str, clo
     return lines
 
 
-def _newton(
-    step: Newton, access: Access, indent: str, open_loop: str, close_loop: str, any_lane: str
-) -> list[str]:
-    """Newton's loop on one block; it ends when every lane has converged."""
+def _newton(step: Newton, access: Access, indent: str, open_loop: str, close_loop: str, any_lane: str) -> list[str]:
+    """Newton's loop on one block; it ends when every lane has converged. What is left is computed apart from it."""
     inner = indent + "        "
 
     def inside(name: str, i: int) -> str:
         return f"{name}_{i}" if name in ("phi", "dx") else access(step.solution if name == "x" else name, i)
 
     local = _Body(inside, inner)
-    declared = [f"{inner}double phi_{i}, dx_{i};" for i in range(step.size)]
-    local.straight(step.function.function, ("x", *step.inputs), ("phi", "dx", "piv"), ("phi", "dx"))
-    update = [f"{inner}double longest = 0.0, worst = 0.0, limit;"]
+    final = _Body(inside, indent + "    ")
+    final.straight(step.function.function, ("x", *step.inputs), ("phi", "dx", "piv"), ("phi",))
+    declared = [f"{inner}double dx_{i};" for i in range(step.size)]
+    local.straight(step.function.function, ("x", *step.inputs), ("phi", "dx", "piv"), ("dx",))
+    update = [f"{inner}double longest = 0.0, limit;"]
     for i in range(step.size):
         update.append(f"{inner}longest = fabs(dx_{i}) > longest ? fabs(dx_{i}) : longest;")
-        update.append(f"{inner}worst += fabs(phi_{i});")  # a sum, so that not-a-number stays visible
     update.append(f"{inner}limit = longest > {NEWTON_LONGEST_STEP} ? {NEWTON_LONGEST_STEP} / longest : 1.0;")
     update += [f"{inner}{access(step.solution, i)} += limit * dx_{i};" for i in range(step.size)]
-    update += [f"{inner}{access('step_length', 0)} = longest;", f"{inner}{access('block_residual', 0)} = worst;"]
+    update += [f"{inner}{access('step_length', 0)} = longest;"]
     begin = [f"{indent}    {open_loop or '{'}"]
     end = [f"{indent}    {close_loop or '}'}"]
     copy = [f"{indent}    {access(step.solution, i)} = {access(step.start, i)};" for i in range(step.size)]
@@ -362,20 +374,26 @@ def _newton(
         f"{indent}    if ({any_lane}) break;",
         f"{indent}}}",
         f"{indent}{open_loop or '{'}",
-        f"{indent}    {access('residual', 0)} += {access('block_residual', 0)};",
+        *(f"{indent}    double phi_{i};" for i in range(step.size)),
+        *final.lines,
+        # a sum, so that not-a-number stays visible
+        *(f"{indent}    {access('residual', 0)} += fabs(phi_{i});" for i in range(step.size)),
         f"{indent}{close_loop or '}'}",
     ]
 
 
 def _health(function: CFunction, access: Access, indent: str) -> list[str]:
-    """Reduce the evidence to four numbers."""
+    """Reduce the evidence to four numbers; not-a-number counts as the worst value."""
     program = function.program
     lines = [f"{indent}double least = 1.0, pivot = 1e300, size;", f"{indent}(void)size;"]
     for i in range(len(program.closed_forms)):
-        lines.append(f"{indent}least = {access('discriminants', i)} < least ? {access('discriminants', i)} : least;")
+        lines.append(f"{indent}size = {access('discriminants', i)};")
+        lines.append(f"{indent}size = size >= -1e300 ? size : -1e300;")
+        lines.append(f"{indent}least = size < least ? size : least;")
     for i, record in enumerate(program.pivots):
         factor = _number(1.0 / max(record.typical, 1e-300))
         lines.append(f"{indent}size = fabs({access('pivots', i)}) * {factor};")
+        lines.append(f"{indent}size = size >= 0.0 ? size : 0.0;")
         lines.append(f"{indent}pivot = size < pivot ? size : pivot;")
     residual = access("residual", 0) if _has_newton(program) else "0.0"
     count = "(double)iterations" if _has_newton(program) else "0.0"
@@ -389,7 +407,7 @@ def _has_newton(program: Program) -> bool:
 
 
 def _newton_state(program: Program) -> tuple[str, ...]:
-    return ("step_length", "block_residual", "residual") if _has_newton(program) else ()
+    return ("step_length", "residual") if _has_newton(program) else ()
 
 
 def _scalar(function: CFunction) -> str:
@@ -404,7 +422,7 @@ def _scalar(function: CFunction) -> str:
         lines.append("    int iterations = 0;")
     lines += [f"    (void){port.name};" for port in function.inputs]
     access = _pointer
-    lines += _steps(function, access, "    ", "", "", f"!(step_length[0] > {NEWTON_STEP!r})")
+    lines += _steps(function, access, "    ", "", "", f"!(step_length[0] > {LAST_STEP!r})")
     lines += ["    {", *_health(function, access, "        "), "    }", "}", ""]
     return "\n".join(lines)
 
@@ -427,7 +445,7 @@ def _block(function: CFunction) -> str:
     lines = [f"static void {function.name}_block({arguments})", "{"]
     lines += [f"    double {name}[{max(size, 1)}][TL_LANES];" for name, size in _stored(function).items()]
     if _has_newton(function.program):
-        lines += ["    double step_length[1][TL_LANES], block_residual[1][TL_LANES], residual[1][TL_LANES];"]
+        lines += ["    double step_length[1][TL_LANES], residual[1][TL_LANES];"]
         lines += ["    int iterations = 0;", f"    {loop}", "        residual[0][l] = 0.0;", "    }"]
     lines += [f"    (void){port.name};" for port in function.inputs]
     lines += _steps(function, _lane, "    ", loop, "}", _ALL_LANES)
@@ -441,7 +459,7 @@ ALL_BELOW = f"""\
 static inline int tl_all_below(const double *length)
 {{
     int above = 0;
-    for (int l = 0; l < TL_LANES; ++l) above += length[l] > {NEWTON_STEP!r};
+    for (int l = 0; l < TL_LANES; ++l) above += length[l] > {LAST_STEP!r};
     return above == 0;
 }}
 """
@@ -456,7 +474,7 @@ def _batch(function: CFunction) -> str:
     lines += [
         "    const ptrdiff_t blocks = (ptrdiff_t)((n + TL_LANES - 1) / TL_LANES);",
         "#ifdef _OPENMP",
-        "#pragma omp parallel for schedule(static)",
+        f"#pragma omp parallel for schedule(static) if (blocks >= {SAMPLES_FOR_THREADS // LANES})",
         "#endif",
         "    for (ptrdiff_t b = 0; b < blocks; ++b) {",
         "        const size_t first = (size_t)b * TL_LANES;",

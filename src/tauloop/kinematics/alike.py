@@ -26,7 +26,9 @@ def motion(model: Model, states: np.ndarray) -> Motion:
         model: the machine.
         states: assembled coordinates (N, n_q).
     """
-    names, R, p = _poses(model, np.vstack([model.assembly.q[None, :], states]))
+    # the loops of the reference pose are closed to 1e-10 m only; this closes them to rounding
+    reference = model.platform.kinematics(model.platform_position(model.assembly.q), start=model.assembly.q).q
+    names, R, p = _poses(model, np.vstack([reference[None, :], states]))
     since = np.einsum("nbij,bkj->bnik", R, R[0])
     groups: list[list[int]] = []
     for i in range(len(names)):
@@ -39,14 +41,14 @@ def motion(model: Model, states: np.ndarray) -> Motion:
         groups=tuple(frozenset(names[i] for i in group) for group in groups),
         orientation={name: R[0, i] for i, name in enumerate(names)},
         position={name: p[0, i] for i, name in enumerate(names)},
-        steady={name: R[0, i].T @ _steady(since[:, i]) for i, name in enumerate(names)},
+        steady={name: R[0, i].T @ _steady(since[i]) for i, name in enumerate(names)},
     )
 
 
 def _steady(turns: np.ndarray) -> np.ndarray:
     """Directions (3, k) that rotations (N, 3, 3) leave as they are: null space of all R - 1."""
     _, s, Vt = np.linalg.svd((turns - np.eye(3)).reshape(-1, 3), full_matrices=False)
-    return np.asarray(Vt[s < ALIKE * np.sqrt(len(turns))].T)
+    return np.asarray(Vt[s < 2.0 * ALIKE * np.sqrt(len(turns))].T)
 
 
 def parallel_rods(model: Model, states: np.ndarray) -> tuple[tuple[str, ...], ...]:

@@ -27,6 +27,7 @@ from tauloop.mechanism.reduction import (
     merge_rods,
     parallel_joints,
     planar_inertia,
+    point_masses,
     share_parameters,
     total_mass,
     without_unused_parameters,
@@ -168,10 +169,10 @@ class Reduction(Result):
 def reduce(mechanism: Mechanism, rng: np.random.Generator, options: ReductionOptions | None = None) -> Reduction:
     """The smallest machine with the same motion that the steps here lead to, and its error against the full one.
 
-    Exact steps, each where it applies: planar inertia; a platform that does not turn is held; parallel rods and
+    Exact steps, each where it applies: parallel rods become one; a platform that does not turn loses its rotations;
     parallel links become one; coupling elements that never turn become point masses at a joint; joints on the platform
-    meet in one point; links between two revolute joints become rods; equal legs share parameters. Then the
-    approximations that the options ask for.
+    meet in one point; bodies that never turn keep their mass alone; planar inertia; links between two revolute joints
+    become rods. Then the approximations that the options ask for.
 
     Args:
         mechanism: the machine.
@@ -245,10 +246,6 @@ def _steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> 
     if platform in alike.translating and any(name.startswith("platform.") for name in held):
         mechanism, step = hold_platform(mechanism, [n for n in held if n.startswith("platform.")], alike)
         yield mechanism, step
-    # the platform's joint of a planar machine is free in the file of many a machine: so only now
-    if is_planar(mechanism):
-        mechanism, step = planar_inertia(mechanism)
-        yield mechanism, step
     for outcome in _one_of_each(mechanism, alike):
         mechanism, step = outcome
         yield outcome
@@ -264,7 +261,11 @@ def _steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> 
             yield mechanism, step
         except InputError:
             pass
+    mechanism, step = point_masses(mechanism, alike)
+    yield mechanism, step
     if is_planar(mechanism):
+        mechanism, step = planar_inertia(mechanism)
+        yield mechanism, step
         mechanism, step = links_as_rods(mechanism)
         yield mechanism, step
     if options.massless_rods:

@@ -18,7 +18,7 @@ UNEVEN_PERIODS = 1.0
 #: Half length of the decimation filter in samples, per unit of the factor (as in `scipy.signal.decimate`).
 _HALF_LENGTH = 10
 _LEAST_FOR_DIFFERENCES = 3
-#: Motion from one sample to the next that is rounding of filter and differences, as a share of the largest position.
+#: A channel that nowhere moves more than this share of its largest position from one sample to the next is at rest.
 _ROUNDING = 1e-13
 
 
@@ -97,9 +97,9 @@ def prepare(log: xr.Dataset, preparation: Preparation) -> xr.Dataset:
     velocity = central_differences(position, period)
     acceleration = central_differences(velocity, period)
     speed = np.abs(velocity)
-    rounding = _ROUNDING * np.abs(position).max(axis=0) / period
-    velocity[speed <= np.maximum(preparation.standstill * speed.max(axis=0), rounding)] = 0.0
-    acceleration[:, speed.max(axis=0) <= rounding] = 0.0  # it never moves
+    velocity[speed < preparation.standstill * speed.max(axis=0)] = 0.0
+    rests = speed.max(axis=0) <= _ROUNDING * np.abs(position).max(axis=0) / period
+    velocity[:, rests] = acceleration[:, rests] = 0.0
     keep = slice(preparation.trim, len(time) - preparation.trim)
     position_units = units(log, "position")
     signals = [

@@ -94,9 +94,7 @@ def virtual_platforms(
         for part, what in zip(parts, ("translation", "rotation") if len(parts) > 1 else ("whole",), strict=True):
             M, V = (_by_momentum if by_momentum else _by_energy)(state, part, motion, G, G_rate)
             (gravity,) = state.at([state.gradient(gravity_energy(mechanism, values, (part,)))], motion)
-            found.append(
-                VirtualPlatform(name=part.name, kind=part.kind, part=what, M=M, V=V, gravity=G.T @ gravity)
-            )
+            found.append(VirtualPlatform(name=part.name, kind=part.kind, part=what, M=M, V=V, gravity=G.T @ gravity))
     return tuple(found)
 
 
@@ -118,24 +116,22 @@ def _by_energy(
     return G.T @ (M @ G), G.T @ (V @ G + M @ G_rate)
 
 
-def euler_axes(R: ca.SX) -> ca.SX:
-    """Matrix J_A (3, 3) with w = J_A (psi', theta', phi') for R = R_z(psi) R_y(theta) R_x(phi) (eq. 9).
+def euler_axes(R: ca.SX, w: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Matrix J_A with w = J_A (psi', theta', phi') for R = R_z(psi) R_y(theta) R_x(phi) (eq. 9), and its rate.
 
-    Its columns are the base's z axis, the turned y axis and the platform's own x axis; singular where that x axis is
-    vertical (theta = +-90 degrees).
-    """
-    x = R[:, 0]
-    across = ca.sqrt(x[0] * x[0] + x[1] * x[1])
-    return ca.horzcat(ca.DM([0, 0, 1]), ca.vertcat(-x[1] / across, x[0] / across, 0), x)
-
-
-def euler_axes_rate(J_A: ca.SX, rates: ca.SX, w: ca.SX) -> ca.SX:
-    """Rate (3, 3) of J_A: the y axis turns with psi' about z, the x axis with the platform.
+    Its columns are the base's z axis, the turned y axis, which turns with psi' about z, and the platform's own x axis.
 
     Args:
-        J_A: the matrix of `euler_axes`.
-        rates: (psi', theta', phi').
-        w: angular velocity of the platform (3,).
+        R: orientation of the platform (3, 3).
+        w: its angular velocity (3,).
+
+    Returns:
+        J_A (3, 3), its rate (3, 3), and cos(theta), not negative: where it vanishes, so do the Euler angles.
     """
-    y_rate = rates[0] * ca.cross(J_A[:, 0], J_A[:, 1])
-    return ca.horzcat(ca.SX(3, 1), y_rate, ca.cross(w, J_A[:, 2]))
+    x, z = R[:, 0], ca.SX([0, 0, 1])
+    cos_theta = ca.sqrt(x[0] * x[0] + x[1] * x[1])
+    ahead = ca.vertcat(x[0], x[1], 0) / cos_theta
+    y = ca.cross(z, ahead)
+    psi_rate = w[2] - ca.dot(w, ahead) / cos_theta * x[2]
+    J_A = ca.horzcat(z, y, x)
+    return J_A, ca.horzcat(ca.SX(3, 1), -psi_rate * ahead, ca.cross(w, x)), cos_theta

@@ -33,9 +33,7 @@ class StateSymbols:
         q = ca.SX.sym("q", n_q)
         self._angles = [i for i in range(n_q) if topology.is_angle[i]]
         cosines, sines = ca.SX.sym("c", len(self._angles)), ca.SX.sym("s", len(self._angles))
-        self._configuration = Configuration(
-            q, {i: (cosines[k], sines[k]) for k, i in enumerate(self._angles)}
-        )
+        self._configuration = Configuration(q, {i: (cosines[k], sines[k]) for k, i in enumerate(self._angles)})
         self._x = ca.vertcat(q, cosines, sines)
         self.v, self.a = ca.SX.sym("v", n_v), ca.SX.sym("a", n_v)
         N = ca.SX(self._x.numel(), n_v)

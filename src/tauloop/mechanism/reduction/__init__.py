@@ -6,7 +6,7 @@ it approximates; `tauloop.kinematics.reduction` finds the motion, runs the steps
 
 from __future__ import annotations
 
-from tauloop.mechanism.reduction.couplings import gather_joints, lump_translating_body
+from tauloop.mechanism.reduction.couplings import gather_joints, lump_translating_body, point_masses
 from tauloop.mechanism.reduction.graph import displaced, numbers, without_unused_parameters
 from tauloop.mechanism.reduction.links import group_parallel_links, merge_rods, parallel_joints
 from tauloop.mechanism.reduction.lumping import Equivalence, drop_rod_inertia, equivalence, lump_rods, total_mass
@@ -33,6 +33,7 @@ __all__ = [
     "numbers",
     "parallel_joints",
     "planar_inertia",
+    "point_masses",
     "share_parameters",
     "total_mass",
     "without_unused_parameters",

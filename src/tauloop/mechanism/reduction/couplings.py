@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.errors import Problem
-from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement, Rod, Vector
+from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, Vector
 from tauloop.mechanism.reduction.graph import (
     cluster,
     displaced,
@@ -161,6 +161,23 @@ def _require_still(mechanism: Mechanism, body: str, motion: Motion) -> None:
             )
         )
     require(mechanism, problems)
+
+
+def point_masses(mechanism: Mechanism, motion: Motion) -> tuple[Mechanism, Step]:
+    """Keep of every body that never turns only its mass, at its origin."""
+    reduced = tuple(
+        replace(body, inertia=Inertia(mass=body.inertia.mass))
+        if body.inertia is not None and body.name in motion.translating
+        else body
+        for body in mechanism.bodies
+    )
+    changed = tuple(new.name for new, old in zip(reduced, mechanism.bodies, strict=True) if new != old)
+    step = Step(
+        name="point masses",
+        kept=changed,
+        preserved=("mass", "mass centre up to a constant", "inertia (a body that never turns has none but its mass)"),
+    )
+    return replace(mechanism, bodies=reduced), step
 
 
 def lump_translating_body(

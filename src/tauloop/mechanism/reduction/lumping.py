@@ -13,7 +13,7 @@ import numpy as np
 
 from tauloop.errors import Problem
 from tauloop.mechanism.expression import Constant, Expression, add, divide, subtract
-from tauloop.mechanism.model import Inertia, Mechanism, Rod, SlenderPart
+from tauloop.mechanism.model import BASE, Inertia, Mechanism, Rod, SlenderPart
 from tauloop.mechanism.reduction.graph import with_added
 from tauloop.mechanism.reduction.inertia import point_mass
 from tauloop.mechanism.reduction.steps import Step, require
@@ -74,7 +74,8 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
     """Replace the mass of slender rods by point masses at their two ends.
 
     Mass is preserved, and so is the mass centre (of a telescopic rod: at its reference length). Not preserved is the
-    moment of inertia. m_B = h/L for a fixed rod; h_1/l + m_2 - h_2/l for a telescopic one.
+    moment of inertia. m_B = h/L for a fixed rod; h_1/l + m_2 - h_2/l for a telescopic one. What falls to an end on the
+    base rests there and is left out.
 
     Raises:
         InputError: there is no rod of that name, or it has a full inertia.
@@ -88,7 +89,7 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
             if rod.is_full
         ],
     )
-    approximated = []
+    approximated, lost = [], []
     for rod in rods:
         if rod.lower is None and rod.upper is None:
             continue
@@ -96,6 +97,8 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
         mechanism = with_added(mechanism, rod.start.body, point_mass(m_A, rod.start.position))
         mechanism = with_added(mechanism, rod.end.body, point_mass(m_B, rod.end.position))
         approximated.append(f"moment of inertia of {rod.name}")
+        ends = ((rod.start, m_A), (rod.end, m_B))
+        lost += [f"{mechanism.value(m):.6g} kg of {rod.name} on the base" for end, m in ends if end.body == BASE]
         if rod.telescope is not None:
             approximated.append(f"mass centre of {rod.name} away from its reference length")
     chosen = {rod.name for rod in rods}
@@ -105,6 +108,7 @@ def lump_rods(mechanism: Mechanism, names: Iterable[str]) -> tuple[Mechanism, St
         kept=tuple(rod.name for rod in rods),
         preserved=("kinematics", "mass", "mass centre"),
         approximated=tuple(approximated),
+        lost=tuple(lost),
     )
     return replace(mechanism, rods=changed), step
 

@@ -1,0 +1,274 @@
+"""One machine, all contenders: agreement first, then times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from peers import mujoco_peer, pinocchio_cpp, pinocchio_python
+from peers.bodies import peer_tree
+from peers.own import FORWARD, INVERSE, REPEATS, Contender, Ready
+from peers.states import NotComparable, TreeStates, shared_out, tree_states
+from peers.timing import seconds_per_call
+from tauloop.engines import Engine, Motion, frictionless, mujoco_engine, pinocchio_engine
+from tauloop.engines.poses import Array
+from tauloop.errors import EngineError
+from tauloop.functions import Model
+from tauloop.kinematics import random_states
+from tauloop.mechanism.model import Mechanism
+
+#: Largest difference, as a share of the largest number of a sample: rounding through the loops' conditioning.
+TOLERANCE = 1e-9
+#: Samples of a batch for machine code, and for CasADi's virtual machine.
+BATCH, SMALL_BATCH = 8192, 1024
+
+
+class Disagreement(Exception):
+    """Contenders disagree, so that there is nothing to time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How it is measured.
+
+    Attributes:
+        states: how many random states.
+        seconds: for each measurement.
+        seed: of the random states.
+        cpp: the built C++ program of the Pinocchio peer, or why there is none.
+    """
+
+    states: int = 256
+    seconds: float = 0.2
+    seed: int = 0
+    cpp: Path | str = "not asked for"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Times of one contender for one work, s for a state; None where there is no such thing.
+
+    Attributes:
+        name, version: who.
+        call: one call in machine code.
+        batch: a sample of a batch.
+        python: one call from Python: set a state, call, take the result.
+        part: of `call`, the tree's forces alone (Pinocchio's `rnea`).
+        difference: largest difference from the reference.
+        note: what the reader should know.
+    """
+
+    name: str
+    version: str = ""
+    call: float | None = None
+    batch: float | None = None
+    python: float | None = None
+    part: float | None = None
+    difference: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One row of the comparison: what is computed, Tauloop's ways of doing it, and the peers'."""
+
+    name: str
+    tauloop: tuple[Times, ...]
+    peers: tuple[Times, ...]
+
+    @property
+    def fastest_call(self) -> float | None:
+        """Of the peers' calls in machine code."""
+        return min((peer.call for peer in self.peers if peer.call is not None), default=None)
+
+    @property
+    def fastest_python(self) -> float | None:
+        """Of the peers' Python loops."""
+        return min((peer.python for peer in self.peers if peer.python is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Everything measured on one machine."""
+
+    machine: str
+    inverse: Work
+    forward: Work
+
+
+def compared(mechanism: Mechanism, settings: Settings, say: Callable[[str], None] = lambda text: None) -> Comparison:
+    """Check and time all contenders on one machine, without friction.
+
+    The peers are given all coordinates of their trees; Tauloop starts from the platform's motion and works out the
+    kinematics as well.
+
+    Args:
+        mechanism: the machine.
+        settings: how it is measured.
+        say: told what is being done.
+
+    Raises:
+        EngineError: neither engine is installed.
+        Disagreement: a contender's forces or accelerations differ from the reference by more than `TOLERANCE`.
+    """
+    say("states")
+    mechanism = frictionless(mechanism)
+    model = Model(mechanism)
+    chosen = random_states(model, settings.states, np.random.default_rng(settings.seed))
+    shape = model.topology
+    motion = Motion(
+        q={name: chosen.q[:, i] for i, name in enumerate(shape.coordinate_names)},
+        v={name: chosen.v[:, i] for i, name in enumerate(shape.velocity_names)},
+        a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},
+    )
+    engine = _engine(mechanism)
+    reference = engine.inverse_dynamics(motion).forces
+    peers_inverse, peers_forward = _peers(engine, motion, reference, settings, say)
+
+    arrays = (chosen.position, chosen.velocity, chosen.acceleration)
+    inverse = [_own(c, mechanism, arrays, reference, settings, say, "inverse") for c in INVERSE]
+    arrays = (chosen.position, chosen.velocity, reference)
+    forward = [_own(c, mechanism, arrays, chosen.acceleration, settings, say, "forward") for c in FORWARD]
+    return Comparison(
+        machine=mechanism.name,
+        inverse=Work(name="inverse dynamics", tauloop=tuple(inverse), peers=peers_inverse),
+        forward=Work(name="forward dynamics", tauloop=tuple(forward), peers=peers_forward),
+    )
+
+
+def difference(found: Array, wanted: Array) -> float:
+    """Largest difference (N, n) as a share of the largest number of its sample; infinite where one is not finite."""
+    scale = np.maximum(np.max(np.abs(wanted), axis=1), 1e-3 * np.max(np.abs(wanted)))
+    worst = float(np.max(np.abs(found - wanted) / scale[:, None]))
+    return worst if np.isfinite(worst) else np.inf
+
+
+def _agreeing(name: str, worst: float) -> float:
+    if not worst <= TOLERANCE:
+        raise Disagreement(f"{name} differs from the reference by {worst:.1e} (limit {TOLERANCE:.0e})")
+    return worst
+
+
+def _engine(mechanism: Mechanism) -> Engine:
+    """The engine that closes the loops: whichever is installed."""
+    try:
+        return pinocchio_engine(mechanism)
+    except EngineError:
+        return mujoco_engine(mechanism)
+
+
+def _peers(
+    engine: Engine, motion: Motion, reference: Array, settings: Settings, say: Callable[[str], None]
+) -> tuple[tuple[Times, ...], tuple[Times, ...]]:
+    """Inverse and forward dynamics of the peers."""
+    try:
+        states = tree_states(engine, motion)
+    except NotComparable as error:
+        return (Times(name="Pinocchio", note=str(error)), Times(name="MuJoCo", note=str(error))), ()
+    parts = []
+    for name, measure in (("Pinocchio", _pinocchio), ("MuJoCo", _mujoco)):
+        say(name)
+        try:
+            parts.append(measure(engine, states, reference, settings))
+        except (EngineError, NotComparable) as error:
+            parts.append((Times(name=name, note=str(error)), Times(name=name, note=str(error))))
+    return tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+
+
+def _pinocchio(engine: Engine, states: TreeStates, reference: Array, settings: Settings) -> tuple[Times, Times]:
+    peer = peer_tree(engine.tree)
+    loop = pinocchio_python.run(peer, states, settings.seconds)
+    worst = _agreeing("Pinocchio in Python", difference(loop.forces, reference))
+    if isinstance(settings.cpp, str):
+        note = f"Python loop only: no C++ program ({settings.cpp})"
+        return (
+            Times(name="Pinocchio", version=loop.version, python=loop.inverse, difference=worst, note=note),
+            Times(name="Pinocchio", version=loop.version, note=note),
+        )
+    native = pinocchio_cpp.run(settings.cpp, peer, states, settings.seconds)
+    worst = max(worst, _agreeing("Pinocchio in C++", difference(native.forces, reference)))
+    inverse = Times(
+        name="Pinocchio",
+        version=native.version,
+        call=native.inverse,
+        python=loop.inverse,
+        part=native.rnea,
+        difference=worst,
+        note=f"Eigen {native.eigen}",
+    )
+    if native.forward is None:
+        note = "the tree's mass matrix cannot be inverted (massless links), which its forward dynamics needs"
+        return inverse, Times(name="Pinocchio", version=native.version, note=note)
+    error = _agreeing("Pinocchio's forward dynamics", native.forward_error or 0.0)
+    return inverse, Times(name="Pinocchio", version=native.version, call=native.forward, difference=error)
+
+
+def _mujoco(engine: Engine, states: TreeStates, reference: Array, settings: Settings) -> tuple[Times, Times]:
+    found = mujoco_peer.run(peer_tree(engine.tree), states, settings.seconds)
+    forces = shared_out(states, engine, mujoco_peer.file_forces(engine, states, found.tree_forces))
+    inverse = Times(
+        name="MuJoCo",
+        version=found.version,
+        call=found.inverse,
+        python=found.loop,
+        difference=_agreeing("MuJoCo", difference(forces, reference)),
+        note=f"soft forces of the tree, not yet shared out; {found.overhead * 1e9:.0f} ns a call from Python left out",
+    )
+    note = "soft constraints: accelerations are no reference"
+    if found.forward is None:
+        note = "the tree's mass matrix cannot be inverted (massless links)"
+    return inverse, Times(name="MuJoCo", version=found.version, call=found.forward, note=note)
+
+
+def _own(
+    contender: Contender,
+    mechanism: Mechanism,
+    arrays: tuple[Array, Array, Array],
+    wanted: Array,
+    settings: Settings,
+    say: Callable[[str], None],
+    what: str,
+) -> Times:
+    say(f"Tauloop {contender.name}, {what}")
+    try:
+        ready = contender.make(mechanism)
+    except NotComparable as error:
+        return Times(name=contender.name, note=str(error))
+    worst = _agreeing(f"Tauloop {contender.name}, {what} dynamics", difference(ready.work(*arrays), wanted))
+    call = None
+    if ready.single is not None:
+        singles = np.array([ready.single(*sample) for sample in zip(*arrays, strict=True)])
+        worst = max(worst, _agreeing(f"Tauloop {contender.name}, single calls", difference(singles, wanted)))
+    if ready.call is not None and ready.empty is not None:
+        spent = [seconds_per_call(work, settings.seconds, REPEATS) for work in (ready.call, ready.empty)]
+        call = spent[0] - spent[1]
+    return Times(
+        name=contender.name,
+        call=call,
+        batch=_batch(ready, arrays, settings),
+        python=_loop(ready, arrays, settings),
+        difference=worst,
+    )
+
+
+def _batch(ready: Ready, arrays: tuple[Array, Array, Array], settings: Settings) -> float:
+    n = SMALL_BATCH if ready.call is None else BATCH
+    large = [np.resize(array, (n, array.shape[1])) for array in arrays]
+    return seconds_per_call(lambda: ready.work(*large), settings.seconds, n)
+
+
+def _loop(ready: Ready, arrays: tuple[Array, Array, Array], settings: Settings) -> float:
+    """A Python loop over states; where there is no faster way, arrays of one sample."""
+    samples = list(zip(*arrays, strict=True))
+    work = ready.single
+    if work is None:
+        work, samples = ready.work, [tuple(x[None] for x in sample) for sample in samples[:16]]
+
+    def loop() -> None:
+        for p, v, x in samples:
+            work(p, v, x)
+
+    return seconds_per_call(loop, settings.seconds, len(samples))

@@ -1,0 +1,135 @@
+"""Tauloop's own side of the comparison: one small entry for each way of running it.
+
+A contender is a name and a function that makes, for one model, what is timed. To add one, write such a function and
+put it into `INVERSE` or `FORWARD`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import repeat
+
+import numpy as np
+
+from peers.states import NotComparable
+from tauloop.engines.poses import Array
+from tauloop.functions import Compiled, Interpreted, Model
+from tauloop.mechanism.model import Mechanism
+
+#: Single calls between two looks at the clock.
+REPEATS = 1000
+
+#: (position, velocity, acceleration or force) of the platform's entry, (N, n) each, to forces or accelerations.
+Work = Callable[[Array, Array, Array], Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """What is timed of a contender.
+
+    Attributes:
+        work: arrays in, arrays out: for a batch, and for one call from Python where there is no `single`.
+        single: sets one state (three vectors), calls, and gives the result: the fastest way from Python.
+        call: `REPEATS` calls of the machine code in one state; None where there is no machine code.
+        empty: as many calls of a C function that does nothing, with as many arguments.
+    """
+
+    work: Work
+    single: Work | None = None
+    call: Callable[[], None] | None = None
+    empty: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A way of running Tauloop: `make` gives what is timed, or raises `NotComparable`."""
+
+    name: str
+    make: Callable[[Mechanism], Ready]
+
+
+def _interpreted_inverse(mechanism: Mechanism) -> Ready:
+    functions = Model(mechanism, evaluator=Interpreted()).platform
+    return Ready(work=lambda p, v, a: functions.inverse_dynamics(p, v, a).force)
+
+
+def _interpreted_forward(mechanism: Mechanism) -> Ready:
+    functions = Model(mechanism, evaluator=Interpreted()).platform
+    columns = list(functions.entry.v)
+    return Ready(work=lambda p, v, u: np.asarray(functions.forward_dynamics(p, v, u).a)[:, columns])
+
+
+def _compiled_inverse(mechanism: Mechanism) -> Ready:
+    functions = Model(mechanism, evaluator=Compiled(at_least=0)).platform
+    return _bound(
+        mechanism,
+        ("inverse_dynamics", "acceleration", "force"),
+        lambda p, v, a: functions.inverse_dynamics(p, v, a).force,
+    )
+
+
+def _compiled_forward(mechanism: Mechanism) -> Ready:
+    functions = Model(mechanism, evaluator=Compiled(at_least=0)).platform
+    columns = list(functions.entry.v)
+    return _bound(
+        mechanism,
+        ("forward_dynamics", "force", "a"),
+        lambda p, v, u: np.asarray(functions.forward_dynamics(p, v, u).a)[:, columns],
+        columns,
+    )
+
+
+def _bound(mechanism: Mechanism, names: tuple[str, str, str], work: Work, columns: list[int] | None = None) -> Ready:
+    """Machine code bound to fixed arrays beside the checked call on batches."""
+    program, given, result = names
+    model = Model(mechanism)
+    functions, entry = model.platform, model.platform.entry
+    widths = {
+        "position": len(entry.q),
+        "velocity": len(entry.v),
+        given: len(entry.v) if given == "acceleration" else len(mechanism.actuators),
+        "start": model.topology.n_q,
+        "theta": 0,
+    }
+    inputs = {name: np.zeros((1, width)) for name, width in widths.items()}
+    kernel = Compiled(at_least=0).kernel(functions.program(program), inputs, 1)
+    if kernel is None:
+        raise NotComparable("no C compiler, or it failed")
+    arrays, call = kernel.bind()
+    if "start" in arrays:
+        arrays["start"][:] = model.assembly.q
+    position, velocity, last = arrays["position"], arrays["velocity"], arrays[given]
+    found = arrays[result]
+    nothing = ctypes.CDLL(None).labs
+    nothing.argtypes, nothing.restype = [ctypes.c_void_p] * len(arrays), None
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays.values()]
+
+    def single(p: Array, v: Array, x: Array) -> Array:
+        position[:], velocity[:], last[:] = p, v, x
+        call()
+        return found.copy() if columns is None else found[columns]
+
+    def calls() -> None:
+        for _ in repeat(None, REPEATS):
+            call()
+
+    def empty() -> None:
+        def one() -> None:
+            nothing(*pointers)
+
+        for _ in repeat(None, REPEATS):
+            one()
+
+    return Ready(work=work, single=single, call=calls, empty=empty)
+
+
+INVERSE = (
+    Contender(name="compiled", make=_compiled_inverse),
+    Contender(name="interpreted", make=_interpreted_inverse),
+)
+FORWARD = (
+    Contender(name="compiled", make=_compiled_forward),
+    Contender(name="interpreted", make=_interpreted_forward),
+)
