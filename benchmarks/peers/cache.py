@@ -49,7 +49,9 @@ def built(name: str, command: Sequence[str], source: Path, salt: str, *, only_ca
         program.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=program.parent) as folder:
             fresh = Path(folder) / name
-            done = subprocess.run([*command, str(source), "-o", str(fresh)], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [*command, str(source), "-o", str(fresh)], capture_output=True, text=True, check=False
+            )
             if done.returncode:
                 raise NotBuilt(_first_error(done.stderr))
             fresh.replace(program)

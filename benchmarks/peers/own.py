@@ -19,7 +19,7 @@ from tauloop.functions import Compiled, Interpreted, Model
 from tauloop.mechanism.model import Mechanism
 
 #: Single calls between two looks at the clock.
-REPEATS = 1000
+REPEATS = 500
 
 #: (position, velocity, acceleration or force) of the platform's entry, (N, n) each, to forces or accelerations.
 Work = Callable[[Array, Array, Array], Array]

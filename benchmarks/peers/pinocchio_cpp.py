@@ -69,9 +69,7 @@ def program(*, only_cached: bool = False) -> Path:
     includes = [part for folder in dict.fromkeys(folders) for part in ("-isystem", str(folder))]
     versions = [f"{name} {metadata.version(name)}" for name in ("libpinocchio", "cmeel-boost", "cmeel-eigen")]
     salt = "; ".join([compiler_version(compiler), processor().name, *processor().features, *versions])
-    return built(
-        "pinocchio_peer", [compiler, *FLAGS, *DEFINITIONS, *includes], SOURCE, salt, only_cached=only_cached
-    )
+    return built("pinocchio_peer", [compiler, *FLAGS, *DEFINITIONS, *includes], SOURCE, salt, only_cached=only_cached)
 
 
 def _headers(distribution: str, header: str) -> Path:
@@ -120,16 +118,12 @@ def run(program: Path, peer: PeerTree, states: TreeStates, seconds: float) -> Cp
     )
 
 
-def problem_text(
-    peer: PeerTree, joints: PinJoints, states: TreeStates, motion: tuple[Array, Array, Array]
-) -> str:
+def problem_text(peer: PeerTree, joints: PinJoints, states: TreeStates, motion: tuple[Array, Array, Array]) -> str:
     """All numbers that the program reads, in its order, with the 17 digits that give a double back exactly."""
     return "\n".join(_lines(peer, joints, states, motion)) + "\n"
 
 
-def _lines(
-    peer: PeerTree, joints: PinJoints, states: TreeStates, motion: tuple[Array, Array, Array]
-) -> Iterator[str]:
+def _lines(peer: PeerTree, joints: PinJoints, states: TreeStates, motion: tuple[Array, Array, Array]) -> Iterator[str]:
     tree, loads = peer.tree, pin_loads(joints, peer.tree, states.driven)
     yield _numbers(tree.gravity)
     yield str(len(joints.joints))

@@ -10,7 +10,7 @@ import numpy as np
 from peers.bodies import PeerTree
 from peers.pinocchio_joints import PinJoint, pin_joints, pin_loads, pin_states
 from peers.states import NotComparable, TreeStates
-from peers.timing import seconds_per_call
+from peers.timing import LOOP, seconds_per_call
 from tauloop.engines.optional import engine_module
 from tauloop.engines.poses import Array, Pose
 
@@ -65,9 +65,10 @@ def run(peer: PeerTree, states: TreeStates, seconds: float) -> PythonResult:
     driven = list(loads.driven)
     passive = [i for i in range(model.nv) if i not in loads.driven]
     forces = np.empty((len(states.q), len(driven)))
+    samples = list(zip(*motion, strict=True))
 
-    def inverse() -> None:
-        for i, (q, v, a) in enumerate(zip(*motion, strict=True)):
+    def inverse(n: int = LOOP) -> None:
+        for i, (q, v, a) in enumerate(samples[:n]):
             tau = pin.rnea(model, data, q, v, a)
             for spring_v, spring_q, stiffness, preload in loads.springs:
                 tau[spring_v] += stiffness * q[spring_q] - preload
@@ -79,13 +80,15 @@ def run(peer: PeerTree, states: TreeStates, seconds: float) -> PythonResult:
             forces[i] = S @ (tau[driven] - K[:, driven].T @ multipliers)
 
     def rnea() -> None:
-        for q, v, a in zip(*motion, strict=True):
+        for q, v, a in samples[:LOOP]:
             pin.rnea(model, data, q, v, a)
 
+    inverse(len(samples))
+    count = min(LOOP, len(samples))
     return PythonResult(
         version=pin.__version__,
-        rnea=seconds_per_call(rnea, seconds, len(forces)),
-        inverse=seconds_per_call(inverse, seconds, len(forces)),
+        rnea=seconds_per_call(rnea, seconds, count),
+        inverse=seconds_per_call(inverse, seconds, count),
         forces=forces,
     )
 

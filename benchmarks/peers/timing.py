@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+#: States that a Python loop goes through: few, so that a sweep is short and seldom disturbed.
+LOOP = 32
+
 
 def seconds_per_call(work: Callable[[], object], budget: float, calls: int = 1) -> float:
     """Least time of `work` over as many runs as fit into the budget (s), divided by the calls that it makes.

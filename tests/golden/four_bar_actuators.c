@@ -47,25 +47,6 @@ static inline double tl_cos(double x)
     return (k == 1.0 || k == 2.0) ? -y : y;
 }
 
-static inline double tl_atan2(double y, double x)
-{
-    const double ax = fabs(x), ay = fabs(y);
-    const double big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
-    const double t = big == 0.0 ? 0.0 : small / big;
-    const double is_far = t > 0.66 ? 1.0 : 0.0;
-    const double u = is_far > 0.0 ? (t - 1.0) / (t + 1.0) : t;
-    const double z = u * u;
-    const double p = (((-8.750608600031904122785e-01 * z - 1.615753718733365076637e+01) * z
-        - 7.500855792314704667340e+01) * z - 1.228866684490136173410e+02) * z - 6.485021904942025371773e+01;
-    const double q = ((((z + 2.485846490142306297962e+01) * z + 1.650270098316988542046e+02) * z
-        + 4.328810604912902668951e+02) * z + 4.853903996359136964868e+02) * z + 1.945506571482613964425e+02;
-    const double near_zero = u + u * z * (p / q);
-    const double first = is_far > 0.0 ? 0.78539816339744830962 + (near_zero + 3.061616997868383018e-17) : near_zero;
-    const double octant = ay > ax ? (1.57079632679489661923 - first) + 6.123233995736765886e-17 : first;
-    const double half = x < 0.0 ? (3.14159265358979323846 - octant) + 1.2246467991473531772e-16 : octant;
-    return copysign(half, y);
-}
-
 static inline int tl_all_below(const double *length)
 {
     int above = 0;

@@ -19,6 +19,7 @@ COMMANDS = {
     "check": "describe",
     "verify": "verify",
     "dynamics": "dynamics",
+    "export": "export",
     "identify": "identify",
     "schema": "describe",
 }

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 import xarray as xr
+from threadpoolctl import threadpool_limits
 
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors
@@ -82,9 +83,9 @@ def identify(
     if validation is not None:
         held_out = _regression(model, validation, data, options, output, parameters)
     elif hold_out > 0:
-        everything = fit(training, None, ESTIMATORS[estimator])
+        everything = _fit(training, None, estimator)
         training, held_out = split(training, 1.0 - hold_out)
-    result = fit(training, held_out, ESTIMATORS[estimator])
+    result = _fit(training, held_out, estimator)
     document = result.as_dict() | ({"whole_log": everything.as_dict()} if everything is not None else {})
     if json_file is not None:
         write_json(json_file, document)
@@ -116,6 +117,12 @@ def _check_options(**chosen: str) -> None:
     ]
     if problems:
         raise InputError(problems)
+
+
+def _fit(training: RegressionData, held_out: RegressionData | None, estimator: str) -> Identification:
+    """Fit with one thread: the triangles are small, and threads that wait for each other double the time."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        return fit(training, held_out, ESTIMATORS[estimator])
 
 
 def _regression(

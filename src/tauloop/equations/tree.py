@@ -223,8 +223,20 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
         a: accelerations (n_v,).
     """
     zero = ca.SX(3, 1)
-    at_rest = dict.fromkeys(("p", "w", "v", "alpha", "a", "w_W", "v_W", "alpha_W", "a_W"), zero)
-    bodies = {BASE: BodyMotion(R=ca.SX(ca.DM.eye(3)), **at_rest, is_native_in_base=True)}
+    base = BodyMotion(
+        R=ca.SX(ca.DM.eye(3)),
+        p=zero,
+        w=zero,
+        v=zero,
+        alpha=zero,
+        a=zero,
+        w_W=zero,
+        v_W=zero,
+        alpha_W=zero,
+        a_W=zero,
+        is_native_in_base=True,
+    )
+    bodies = {BASE: base}
     links = []
     for edge in topology.tree:
         P = bodies[edge.inner.body]
@@ -233,13 +245,19 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
         links.append(link)
         E = link.R_PB.T
         r_W = P.R @ link.p_PB
-        in_body = _carried(link.in_body, v_joint, a_joint, link.p_PB, E, P.w, P.v, P.alpha, P.a)
-        in_base = _carried(link.in_base, v_joint, a_joint, r_W, None, P.w_W, P.v_W, P.alpha_W, P.a_W)
+        w_B, v_B, alpha_B, a_B = _carried(link.in_body, v_joint, a_joint, link.p_PB, E, P.w, P.v, P.alpha, P.a)
+        w_W, v_W, alpha_W, a_W = _carried(link.in_base, v_joint, a_joint, r_W, None, P.w_W, P.v_W, P.alpha_W, P.a_W)
         bodies[edge.outer.body] = BodyMotion(
             R=P.R @ link.R_PB,
             p=P.p + r_W,
-            **dict(zip(("w", "v", "alpha", "a"), in_body, strict=True)),
-            **dict(zip(("w_W", "v_W", "alpha_W", "a_W"), in_base, strict=True)),
+            w=w_B,
+            v=v_B,
+            alpha=alpha_B,
+            a=a_B,
+            w_W=w_W,
+            v_W=v_W,
+            alpha_W=alpha_W,
+            a_W=a_W,
             is_native_in_base=P.is_native_in_base and edge.joint.kind in _NATIVE_IN_INNER,
             hinge=_hinge(edge, values, configuration, v_joint, a_joint),
         )

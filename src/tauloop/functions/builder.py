@@ -62,9 +62,7 @@ class ProgramBuilder:
         needed = self._needed(*columns)
         shared = ca.cse([ca.SX(column) for column in columns])
         function = ca.Function(self._fresh(self._name), [self._symbols[name] for name in needed], shared)
-        self._steps.append(
-            Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names))
-        )
+        self._steps.append(Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names)))
 
     def at_samples(self, expression: ca.SX) -> np.ndarray:
         """Values (M, numel) of an expression at the sampled states."""
@@ -121,9 +119,7 @@ class ProgramBuilder:
         step, pivots = eliminate(jacobian, -residual, order)
         needed = self._needed(residual)
         outputs = ca.cse([ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))])
-        function = ca.Function(
-            self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs
-        )
+        function = ca.Function(self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs)
         self._steps.append(
             Newton(
                 function=BatchFunction(function),

@@ -71,6 +71,11 @@ def unreached(found: Health, gap: np.ndarray, what: str) -> list[Problem]:
                 remedy=f"move the {what} back into the workspace",
             )
         )
+    open_anywhere = np.flatnonzero((gap != 0.0).any(axis=1))
+    if len(open_anywhere) and not problems:
+        loops = ", ".join(form.element for form, column in zip(found.closed_forms, gap.T, strict=True) if column.any())
+        what_for = f"these loops do not close in {_samples(open_anywhere, len(gap))}"
+        problems.append(Problem(where=loops, what=what_for, remedy=f"move the {what} back into the workspace"))
     for name, residual in found.residuals.items():
         bad = np.flatnonzero(~(np.abs(residual) < CONVERGED))
         if len(bad):

@@ -87,8 +87,8 @@ def eliminate(A: ca.SX, b: ca.SX, order: tuple[tuple[int, int], ...]) -> tuple[c
         for _, c in order[step + 1 :]:
             if not A[i, c].is_zero():
                 value = value - A[i, c] * x[c, :]
-        reciprocal = reciprocals[step]
-        x[j, :] = value / A[i, j] if reciprocal is None else value * reciprocal
+        inverse = reciprocals[step]
+        x[j, :] = value / A[i, j] if inverse is None else value * inverse
     return x, ca.vertcat(ca.SX(0, 1), *pivots)
 
 

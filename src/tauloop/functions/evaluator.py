@@ -122,4 +122,3 @@ def _health(numbers: np.ndarray) -> Health:
         residuals={"loops": np.where(np.isfinite(residual), residual, np.inf)},
         iterations=iterations.astype(int),
     )
-

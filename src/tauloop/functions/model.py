@@ -84,12 +84,7 @@ class Model:
         self.mechanism = mechanism
         self.evaluator: Evaluator = Compiled() if evaluator is None else evaluator
         names = tuple(free)
-        unknown = [name for name in names if name not in mechanism.parameters.names]
-        if unknown:
-            raise InputError(
-                Problem(where=name, what="is not a leaf parameter", remedy="see `tauloop show NAME --parameters`")
-                for name in unknown
-            )
+        _require_leaves(mechanism, names)
         chosen = formulation_named(formulation)
         self.assembly: Assembly = assemble(loops(mechanism))
         self.topology: Topology = self.assembly.loops.topology
@@ -123,6 +118,7 @@ class Model:
             InputError: pi is not linear in these parameters (such as a mass times a length, both free).
         """
         names = tuple(names)
+        _require_leaves(self.mechanism, names)
         touched = [i for i, p in enumerate(self.parameters) if leaves(p.expression) & set(names)]
 
         def pi(values: np.ndarray) -> np.ndarray:
@@ -202,6 +198,15 @@ class Model:
             PoseError: a loop does not close, or a pose is singular; which and by how much.
         """
         return self.actuators.follow(position, start)
+
+
+def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
+    unknown = [name for name in names if name not in mechanism.parameters.names]
+    if unknown:
+        raise InputError(
+            Problem(where=name, what="is not a leaf parameter", remedy="see `tauloop show NAME --parameters`")
+            for name in unknown
+        )
 
 
 class MotionFunctions:
@@ -291,10 +296,11 @@ class MotionFunctions:
 
     def follow(self, position: object, start: object | None = None) -> State:
         """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
-        ports = {"position": self.entry.position}
-        arrays, single = checked(ports, {"position": position})
+        arrays, single = checked({"position": self.entry.position}, {"position": position})
         target = arrays["position"]
-        q = np.asarray(self._model.assembly.q if start is None else start, dtype=float)
+        names = self._model.topology.coordinate_names
+        full = Port(name="start", columns=names, units=("",) * len(names))
+        q = checked({"start": full}, {"start": self._model.assembly.q if start is None else start})[0]["start"][0]
         origin = self._given_position(q)
         current = np.broadcast_to(q, (len(target), len(q)))
         for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:

@@ -291,9 +291,7 @@ def momentum_forces_program(machine: Machine, entry: Entry) -> Program:
 
 
 def _canonical(state: _State) -> CanonicalTerms:
-    return canonical_terms(
-        state.mechanism, state.shape, state.values, state.motion(state.v, state.a), _entries(state)
-    )
+    return canonical_terms(state.mechanism, state.shape, state.values, state.motion(state.v, state.a), _entries(state))
 
 
 def _entries(state: _State) -> Entries:

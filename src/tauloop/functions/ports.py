@@ -65,7 +65,13 @@ def checked(ports: Mapping[str, Port], arguments: Mapping[str, object]) -> tuple
     counts = {array.shape[0] for array in arrays.values()} - {1}
     if len(counts) > 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        problems.append(Problem(where="samples", what=f"inputs differ in their number of samples: {shapes}"))
+        problems.append(
+            Problem(
+                where="samples",
+                what=f"inputs differ in their number of samples: {shapes}",
+                remedy="give every input one row per sample, or a single row for all",
+            )
+        )
     if problems:
         raise InputError(problems)
     n = max((array.shape[0] for array in arrays.values()), default=1)
@@ -98,7 +104,8 @@ def _as_array(port: Port, argument: object, problems: list[Problem]) -> np.ndarr
     try:
         array = np.asarray(argument, dtype=float)
     except (TypeError, ValueError) as error:
-        problems.append(Problem(where=port.name, what=f"is not an array of numbers: {error}"))
+        remedy = f"give numbers in the order {', '.join(port.columns)}"
+        problems.append(Problem(where=port.name, what=f"is not an array of numbers: {error}", remedy=remedy))
         return None
     if array.ndim not in (1, 2) or array.shape[-1] != port.size:
         problems.append(
@@ -113,6 +120,7 @@ def _as_array(port: Port, argument: object, problems: list[Problem]) -> np.ndarr
     if len(bad):
         places = ", ".join(f"sample {i} column {port.columns[j]}" for i, j in bad[:LISTED])
         more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
-        problems.append(Problem(where=port.name, what=f"is not finite at {places}{more}"))
+        remedy = "repair or leave out these samples"
+        problems.append(Problem(where=port.name, what=f"is not finite at {places}{more}", remedy=remedy))
         return None
     return array

@@ -103,7 +103,8 @@ def _share_scales(figure: Figure, identification: Identification, columns: int) 
             lower.set_yticks([-_round_down(0.9 * largest), 0.0, _round_down(0.9 * largest)])
         for cell in panels[1:, row].ravel():
             cell.tick_params(labelleft=False)
-        panels[0, row, 0].set_ylabel(f"{'torque' if fit.unit == 'N m' else 'force'} [{fit.unit}]", fontsize=SMALL, color=TEXT)
+        quantity = "torque" if fit.unit == "N m" else "force"
+        panels[0, row, 0].set_ylabel(f"{quantity} [{fit.unit}]", fontsize=SMALL, color=TEXT)
         panels[0, row, 1].set_ylabel("residual", fontsize=SMALL, color=TEXT)
     figure.align_ylabels(list(panels[0].ravel()))
 

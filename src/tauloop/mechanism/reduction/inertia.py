@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.mechanism.expression import ZERO, Constant, Expression, add, divide, multiply, negate, subtract
 from tauloop.mechanism.model import ZERO_VECTOR, Inertia, Vector
+from tauloop.mechanism.reduction.collect import collected
 
 Moments = tuple[Expression, Expression, Expression, Expression, Expression, Expression]
 
@@ -17,25 +18,21 @@ _MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
 def plus(*vectors: Vector) -> Vector:
-    """Sum of vectors."""
-    x, y, z = (add(*components) for components in zip(*vectors, strict=True))
+    """Sum of vectors; what cancels is gone."""
+    x, y, z = (collected(*components) for components in zip(*vectors, strict=True))
     return x, y, z
 
 
 def minus(a: Vector, b: Vector) -> Vector:
-    """Difference a - b; equal components vanish."""
-    x, y, z = (ZERO if p == q else subtract(p, q) for p, q in zip(a, b, strict=True))
+    """Difference a - b; what cancels is gone."""
+    x, y, z = (collected(p, negate(q)) for p, q in zip(a, b, strict=True))
     return x, y, z
 
 
 def mean(vectors: Sequence[Vector]) -> Vector:
-    """Mean of vectors; components that are all equal stay as they are."""
-    x, y, z = (
-        components[0]
-        if all(c == components[0] for c in components)
-        else divide(add(*components), Constant(float(len(components))))
-        for components in zip(*vectors, strict=True)
-    )
+    """Mean of vectors; what cancels is gone."""
+    count = Constant(float(len(vectors)))
+    x, y, z = (divide(collected(*components), count) for components in zip(*vectors, strict=True))
     return x, y, z
 
 
@@ -53,10 +50,11 @@ def clean(R: np.ndarray) -> np.ndarray:
 
 def total(*inertias: Inertia) -> Inertia:
     """Inertia of several parts in the same frame."""
+    hx, hy, hz = (add(*terms) for terms in zip(*(i.first_moment for i in inertias), strict=True))
     xx, xy, yy, xz, yz, zz = (add(*terms) for terms in zip(*(i.second_moment for i in inertias), strict=True))
     return Inertia(
         mass=add(*(i.mass for i in inertias)),
-        first_moment=plus(*(i.first_moment for i in inertias)),
+        first_moment=(hx, hy, hz),
         second_moment=(xx, xy, yy, xz, yz, zz),
     )
 

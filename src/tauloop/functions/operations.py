@@ -1,0 +1,50 @@
+"""Operations of generated functions: what is left to compute after shared expressions and unread values are gone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import casadi as ca
+
+from tauloop.functions.program import Evaluate
+from tauloop.functions.source import CFunction, needed_instructions, wanted_values
+
+#: Kinds of operations, in the order of tables.
+KINDS = ("additions", "multiplications", "divisions", "roots", "trigonometric", "others")
+_KIND = {
+    ca.OP_ADD: "additions",
+    ca.OP_SUB: "additions",
+    ca.OP_NEG: "additions",
+    ca.OP_TWICE: "additions",
+    ca.OP_MUL: "multiplications",
+    ca.OP_SQ: "multiplications",
+    ca.OP_DIV: "divisions",
+    ca.OP_INV: "divisions",
+    ca.OP_SQRT: "roots",
+    ca.OP_SIN: "trigonometric",
+    ca.OP_COS: "trigonometric",
+    ca.OP_ATAN2: "trigonometric",
+}
+_FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN)
+
+
+def operations(function: CFunction) -> dict[str, dict[str, int]]:
+    """Operations of one sample by kind: `once`, and those of `each_iteration` of all Newton loops together."""
+    wanted = wanted_values(function)
+    once: Counter[str] = Counter()
+    iterated: Counter[str] = Counter()
+    for step in function.program.steps:
+        if isinstance(step, Evaluate):
+            once += _count(step.function.function, [name in wanted for name in step.outputs])
+        else:
+            iterated += _count(step.function.function, [False, True, False])
+            once += _count(step.function.function, [True, False, False])
+    return {
+        key: {kind: counts[kind] for kind in KINDS} for key, counts in (("once", once), ("each_iteration", iterated))
+    }
+
+
+def _count(function: ca.Function, wanted: Sequence[bool]) -> Counter[str]:
+    codes = (function.instruction_id(k) for k in needed_instructions(function, wanted))
+    return Counter(_KIND.get(code, "others") for code in codes if code not in _FREE)
