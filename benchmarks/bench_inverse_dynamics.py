@@ -47,7 +47,7 @@ LEGEND = (
     "call: one call in machine code. batch: a sample of a large batch, one core, all checks included. "
     "Python: set a state, call, take the result.",
     "ratios: the fastest peer's call by Tauloop's call and by its batch; the fastest peer's Python loop by Tauloop's.",
-    "worst: largest difference of forces (accelerations) from an independent reference. rnea: forces of the tree alone.",
+    "worst: largest difference of forces (accelerations) from an independent reference. rnea: the tree's forces alone.",
 )
 
 
@@ -156,8 +156,8 @@ def _notes(found: list[Comparison]) -> list[str]:
                 if times.overhead is not None:
                     left_out.setdefault(name, []).append(times.overhead)
     lines = [
-        f"{name}: calls are timed from Python, less {_microseconds(min(x))} to {_microseconds(max(x))} µs of a call that "
-        "does nothing"
+        f"{name}: calls are made from Python, and {_microseconds(min(x))} to {_microseconds(max(x))} µs, what a call "
+        "that does nothing takes, are left out"
         for name, x in left_out.items()
     ]
     return lines + [

@@ -18,7 +18,7 @@ from tauloop.kinematics import random_states
 from tauloop.kinematics.alike import mass_center, motion, parallel_rods
 from tauloop.kinematics.reduction import Reduction, ReductionOptions, compare, reduce
 from tauloop.mechanism import Mechanism, load, loads, shipped_machines
-from tauloop.mechanism.expression import Constant, multiply
+from tauloop.mechanism.expression import Constant, evaluate, multiply
 from tauloop.mechanism.model import Actuator, Body, Inertia, Joint, Placement, SlenderPart, Vector
 from tauloop.mechanism.reduction import (
     Motion,
@@ -72,8 +72,7 @@ def of_points(masses: np.ndarray, x: np.ndarray) -> Inertia:
 
 
 def values(inertia: Inertia) -> np.ndarray:
-    mechanism = load("delta")
-    return np.array([mechanism.value(p) for p in inertia.parameters])
+    return np.array([evaluate(p, {}) for p in inertia.parameters])
 
 
 @given(cloud=points, at=points, turn=st.tuples(angles, angles, angles))

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tauloop.functions.compiler import cache_folder
+
 
 class NotBuilt(Exception):
     """A program could not be built; the reason is the text."""
-
-
-def cache_folder() -> Path:
-    """Where built programs are kept between runs."""
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "tauloop" / "benchmarks"
 
 
 def built(name: str, command: Sequence[str], source: Path, salt: str, *, only_cached: bool = False) -> Path:
@@ -40,7 +31,7 @@ def built(name: str, command: Sequence[str], source: Path, salt: str, *, only_ca
         NotBuilt: with the compiler's first error.
     """
     text = "\0".join([*command, source.read_text(encoding="utf-8"), salt])
-    program = cache_folder() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    program = cache_folder() / "benchmarks" / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
     if program.is_file():
         return program
     if only_cached:

@@ -10,14 +10,14 @@ import numpy as np
 
 from peers import mujoco_peer, pinocchio_cpp, pinocchio_python
 from peers.bodies import peer_tree
-from peers.own import FORWARD, INVERSE, REPEATS, Contender, Ready
+from peers.own import FORWARD, INVERSE, Contender, Ready
 from peers.states import NotComparable, TreeStates, shared_out, tree_states
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines import Engine, Motion, frictionless, mujoco_engine, pinocchio_engine
 from tauloop.engines.poses import Array
 from tauloop.errors import EngineError
 from tauloop.functions import Model
-from tauloop.kinematics import random_states
+from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.model import Mechanism
 
 #: Largest difference, as a share of the largest number of a sample: rounding through the loops' conditioning.
@@ -118,15 +118,7 @@ def compared(mechanism: Mechanism, settings: Settings, say: Callable[[str], None
     """
     say("states")
     mechanism = frictionless(mechanism)
-    model = Model(mechanism)
-    chosen = random_states(model, settings.states, np.random.default_rng(settings.seed))
-    shape = model.topology
-    motion = Motion(
-        q={name: chosen.q[:, i] for i, name in enumerate(shape.coordinate_names)},
-        v={name: chosen.v[:, i] for i, name in enumerate(shape.velocity_names)},
-        a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},
-    )
-    engine = _engine(mechanism)
+    engine, motion, chosen = consistent(mechanism, settings.states, np.random.default_rng(settings.seed))
     reference = engine.inverse_dynamics(motion).forces
     peers_inverse, peers_forward = _peers(engine, motion, reference, settings, say)
 
@@ -139,6 +131,19 @@ def compared(mechanism: Mechanism, settings: Settings, say: Callable[[str], None
         inverse=Work(name="inverse dynamics", tauloop=tuple(inverse), peers=peers_inverse),
         forward=Work(name="forward dynamics", tauloop=tuple(forward), peers=peers_forward),
     )
+
+
+def consistent(mechanism: Mechanism, n: int, rng: np.random.Generator) -> tuple[Engine, Motion, RandomStates]:
+    """An engine for the machine, and the same n random states as engines and as Tauloop take them."""
+    model = Model(mechanism)
+    chosen = random_states(model, n, rng)
+    shape = model.topology
+    motion = Motion(
+        q={name: chosen.q[:, i] for i, name in enumerate(shape.coordinate_names)},
+        v={name: chosen.v[:, i] for i, name in enumerate(shape.velocity_names)},
+        a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},
+    )
+    return _engine(mechanism), motion, chosen
 
 
 def difference(found: Array, wanted: Array) -> float:
@@ -239,28 +244,26 @@ def _own(
     say(f"Tauloop {contender.name}, {what}")
     try:
         ready = contender.make(mechanism)
+        calls = None if ready.calls is None else ready.calls(*arrays)
     except NotComparable as error:
         return Times(name=contender.name, note=str(error))
     worst = _agreeing(f"Tauloop {contender.name}, {what} dynamics", difference(ready.work(*arrays), wanted))
-    call = overhead = None
-    if ready.single is not None:
-        singles = np.array([ready.single(*sample) for sample in zip(*arrays, strict=True)])
-        worst = max(worst, _agreeing(f"Tauloop {contender.name}, single calls", difference(singles, wanted)))
-    if ready.call is not None and ready.empty is not None:
-        overhead = seconds_per_call(ready.empty, settings.seconds, REPEATS)
-        call = seconds_per_call(ready.call, settings.seconds, REPEATS) - overhead
+    call = None
+    if calls is not None:
+        loop, found = calls
+        worst = max(worst, _agreeing(f"Tauloop {contender.name}, calls in C", difference(found, wanted)))
+        call = seconds_per_call(loop, settings.seconds, len(wanted))
     return Times(
         name=contender.name,
         call=call,
         batch=_batch(ready, arrays, settings),
         python=_loop(ready, arrays, settings),
-        overhead=overhead,
         difference=worst,
     )
 
 
 def _batch(ready: Ready, arrays: tuple[Array, Array, Array], settings: Settings) -> float:
-    n = SMALL_BATCH if ready.call is None else BATCH
+    n = SMALL_BATCH if ready.calls is None else BATCH
     large = [np.resize(array, (n, array.shape[1])) for array in arrays]
     return seconds_per_call(lambda: ready.work(*large), settings.seconds, n)
 

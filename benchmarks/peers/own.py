@@ -9,17 +9,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import repeat
 
 import numpy as np
 
+from peers.c_loop import c_loop
 from peers.states import NotComparable
 from tauloop.engines.poses import Array
 from tauloop.functions import Compiled, Interpreted, Model
 from tauloop.mechanism.model import Mechanism
-
-#: Single calls between two looks at the clock.
-REPEATS = 500
 
 #: (position, velocity, acceleration or force) of the platform's entry, (N, n) each, to forces or accelerations.
 Work = Callable[[Array, Array, Array], Array]
@@ -32,14 +29,12 @@ class Ready:
     Attributes:
         work: arrays in, arrays out: for a batch, and for one call from Python where there is no `single`.
         single: sets one state (three vectors), calls, and gives the result: the fastest way from Python.
-        call: `REPEATS` calls of the machine code in one state; None where there is no machine code.
-        empty: as many calls of a C function that does nothing, with as many arguments.
+        calls: runs the machine code from a loop in C over all samples, one call each; None where there is none.
     """
 
     work: Work
     single: Work | None = None
-    call: Callable[[], None] | None = None
-    empty: Callable[[], None] | None = None
+    calls: Callable[[Array, Array, Array], tuple[Callable[[], None], Array]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,28 +96,21 @@ def _bound(mechanism: Mechanism, names: tuple[str, str, str], work: Work, column
     if "start" in arrays:
         arrays["start"][:] = model.assembly.q
     position, velocity, last = arrays["position"], arrays["velocity"], arrays[given]
-    found = arrays[result]
-    nothing = ctypes.CDLL(None).labs
-    nothing.argtypes, nothing.restype = [ctypes.c_void_p] * len(arrays), None
-    pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays.values()]
+    found, wanted = arrays[result], slice(None) if columns is None else columns
 
     def single(p: Array, v: Array, x: Array) -> Array:
         position[:], velocity[:], last[:] = p, v, x
         call()
-        return found.copy() if columns is None else found[columns]
+        return found[wanted].copy()
 
-    def calls() -> None:
-        for _ in repeat(None, REPEATS):
-            call()
+    def calls(p: Array, v: Array, x: Array) -> tuple[Callable[[], None], Array]:
+        many = {name: np.repeat(array[None], len(p), axis=0) for name, array in arrays.items()}
+        many["position"][:], many["velocity"][:], many[given][:] = p, v, x
+        work = c_loop(getattr(ctypes.CDLL(str(kernel.library)), kernel.function.name), list(many.values()))
+        work()
+        return work, many[result][:, wanted]
 
-    def empty() -> None:
-        def one() -> None:
-            nothing(*pointers)
-
-        for _ in repeat(None, REPEATS):
-            one()
-
-    return Ready(work=work, single=single, call=calls, empty=empty)
+    return Ready(work=work, single=single, calls=calls)
 
 
 INVERSE = (

@@ -1,4 +1,4 @@
-"""States of the tree that both peers are given: everything worked out beforehand, so that they have no loop to close."""
+"""States of the tree that both peers are given: worked out beforehand, so that they have no loop to close."""
 
 from __future__ import annotations
 

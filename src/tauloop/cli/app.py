@@ -19,6 +19,7 @@ COMMANDS = {
     "check": "describe",
     "verify": "verify",
     "dynamics": "dynamics",
+    "cost": "cost",
     "export": "export",
     "identify": "identify",
     "schema": "describe",

@@ -286,13 +286,13 @@ def _case(
 ) -> Case:
     """One function, with inputs and the numbers that the interpreter finds for them."""
     program = given.program(item.program)
-    inputs = [port for port in item.inputs]
+    inputs = list(item.inputs)
     inputs += ["start"] * _has_newton(program) + ["theta"] * bool(model.machine.free)
     function = CFunction(
         name=name,
         program=program,
         inputs=tuple(ports[port] for port in inputs),
-        outputs=tuple(ports[port] for port in item.outputs),
+        outputs=tuple(ports[port] for port in item.outputs if ports[port].size),
     )
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
     outputs, evidence = program.run(arrays, SAMPLES)
@@ -304,7 +304,7 @@ def _case(
         function=function,
         meaning=item.meaning,
         inputs={port: arrays[port] for port in inputs},
-        expected={port: outputs[port] for port in item.outputs},
+        expected={port.name: outputs[port.name] for port in function.outputs},
     )
 
 
@@ -317,9 +317,6 @@ def _manifest(
 ) -> dict[str, object]:
     """What was made, as plain data without time or place."""
     mechanism, free = model.mechanism, model.machine.free
-    ports = lambda found: [  # noqa: E731
-        {"name": p.name, "size": p.size, "columns": p.columns, "units": p.units, "meaning": p.meaning} for p in found
-    ]
     data = {
         "tauloop": provenance(packages=(), options={}).versions["tauloop"],
         "name": stem,
@@ -331,8 +328,8 @@ def _manifest(
                 "name": case.function.name,
                 "batch": f"{case.function.name}_batch",
                 "meaning": case.meaning,
-                "inputs": ports(case.function.inputs),
-                "outputs": ports(case.function.outputs),
+                "inputs": case.function.inputs,
+                "outputs": case.function.outputs,
                 "operations": operations(case.function),
             }
             for case in cases

@@ -144,9 +144,9 @@ static int unhealthy(const char *what, const double *health, size_t samples)
 def _check(case: Case) -> Iterator[str]:
     """Numbers and the check of one function."""
     name, inputs, outputs = case.function.name, case.function.inputs, case.function.outputs
-    for port, values in (*case.inputs.items(), *case.expected.items()):
-        array = f"{name}_{'in' if port in case.inputs else 'out'}_{port}"
-        numbers = [number(value) for value in values.ravel().tolist()] or ["0.0"]
+    for key, values in (*case.inputs.items(), *case.expected.items()):
+        array = f"{name}_{'in' if key in case.inputs else 'out'}_{key}"
+        numbers = [number(value) for value in values.ravel().tolist()]
         yield f"static const double {array}[{len(numbers)}] = {{"
         yield from (f"    {', '.join(numbers[i : i + 4])}," for i in range(0, len(numbers), 4))
         yield "};"
@@ -154,11 +154,11 @@ def _check(case: Case) -> Iterator[str]:
     yield "{"
     yield "    int failed = 0;"
     for port in (*inputs, *outputs):
-        yield f"    static double {port.name}[BATCH * {max(port.size, 1)}];"
+        yield f"    static double {port.name}[BATCH * {port.size}];"
     yield "    static double health[BATCH * 4];"
     for port in inputs:
         yield f"    for (size_t i = 0; i < BATCH * {port.size}; ++i)"
-        yield f"        {port.name}[i] = {name}_in_{port.name}[i % (SAMPLES * {max(port.size, 1)})];"
+        yield f"        {port.name}[i] = {name}_in_{port.name}[i % (SAMPLES * {port.size})];"
     arguments = ", ".join(f"{port.name} + s * {port.size}" for port in (*inputs, *outputs))
     yield f"    for (size_t s = 0; s < SAMPLES; ++s) {name}({arguments}, health + 4 * s);"
     yield from _comparison(case, "calls", "SAMPLES")

@@ -15,7 +15,6 @@ KINDS = ("additions", "multiplications", "divisions", "roots", "trigonometric", 
 _KIND = {
     ca.OP_ADD: "additions",
     ca.OP_SUB: "additions",
-    ca.OP_NEG: "additions",
     ca.OP_TWICE: "additions",
     ca.OP_MUL: "multiplications",
     ca.OP_SQ: "multiplications",
@@ -26,7 +25,8 @@ _KIND = {
     ca.OP_COS: "trigonometric",
     ca.OP_ATAN2: "trigonometric",
 }
-_FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN)
+#: A change of sign is absorbed by the addition that follows, so it counts as nothing.
+_FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG)
 
 
 def operations(function: CFunction) -> dict[str, dict[str, int]]:

@@ -284,6 +284,7 @@ def needed_instructions(function: ca.Function, wanted: Sequence[bool]) -> set[in
 
 
 def number(value: float) -> str:
+    """A number as C reads it back exactly."""
     text = repr(float(value))
     if text in ("inf", "-inf", "nan"):
         raise ValueError(f"a constant of the program is {text}")

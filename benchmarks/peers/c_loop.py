@@ -1,0 +1,56 @@
+"""A loop in C around a function of the generated code: what a call costs where no Python is."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from peers.cache import NotBuilt, built
+from peers.computer import compiler_version
+from peers.states import NotComparable
+from tauloop.engines.poses import Array
+
+
+def c_loop(function: Any, arrays: Sequence[Array]) -> Callable[[], None]:
+    """A call that runs a C function on every row of its arrays (N, n), one after the other.
+
+    The rows are all different, as in the peers' loops, so that nothing is foreseen that would not be in use.
+
+    Raises:
+        NotComparable: there is no C compiler, or it failed.
+    """
+    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    if compiler is None:
+        raise NotComparable("there is no C compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "loop.c"
+        source.write_text(_source(len(arrays)), encoding="ascii")
+        try:
+            library = built("loop", [compiler, "-O2", "-fPIC", "-shared"], source, compiler_version(compiler))
+        except NotBuilt as error:
+            raise NotComparable(str(error)) from error
+    loop = ctypes.CDLL(str(library)).loop
+    loop.argtypes, loop.restype = [ctypes.c_size_t, *[ctypes.c_void_p] * 3], None
+    rows = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+    widths = (ctypes.c_size_t * len(arrays))(*(array.shape[1] for array in arrays))
+    address, n = ctypes.cast(function, ctypes.c_void_p), len(arrays[0])
+
+    def work(arrays: Sequence[Array] = arrays) -> None:
+        # the arrays live as long as this function: `rows` points into them
+        loop(n, address, rows, widths)
+
+    return work
+
+
+def _source(arguments: int) -> str:
+    kinds = ", ".join(["double *"] * arguments)
+    values = ", ".join(f"a[{i}] + k * n[{i}]" for i in range(arguments))
+    return (
+        "#include <stddef.h>\n"
+        f"void loop(size_t samples, void (*f)({kinds}), double **a, const size_t *n)\n"
+        f"{{\n    for (size_t k = 0; k < samples; ++k)\n        f({values});\n}}\n"
+    )

@@ -1,0 +1,271 @@
+"""The compiler and its cache: names by content, several processes at once, and everything that can fail."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiled_machines import compiled, compiler, compilers, function, motion
+
+from tauloop.errors import EngineError
+from tauloop.functions import compiler as compiler_module
+from tauloop.functions.compiled import CompiledFunction
+from tauloop.functions.compiler import Compiler, build, find_compiler
+
+needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+FULL = Path("/dev/full")
+SOURCE = "double twice(double x);\ndouble twice(double x) { return 2.0 * x; }\n"
+#: Longer than any wait of these tests, s: a fake compiler that sleeps so long must be killed.
+FOREVER = 600
+
+
+def script(folder: Path, body: str) -> Compiler:
+    """A fake compiler."""
+    path = folder / "fake-cc"
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="ascii")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return Compiler(path=str(path), identity=body)
+
+
+def left_behind(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@needs_compiler
+def test_a_library_is_made_once_and_named_by_its_content(tmp_path):
+    first = build(SOURCE, compiler(), folder=tmp_path)
+    made = first.stat().st_mtime_ns
+    assert build(SOURCE, compiler(), folder=tmp_path) == first
+    assert first.stat().st_mtime_ns == made
+    assert left_behind(tmp_path) == [first.name]
+    twice = ctypes.CDLL(str(first)).twice
+    twice.argtypes, twice.restype = [ctypes.c_double], ctypes.c_double
+    assert twice(2.5) == 5.0
+
+
+@needs_compiler
+def test_another_source_compiler_or_flag_gives_another_name(tmp_path, monkeypatch):
+    found = compiler()
+    names = [
+        build(SOURCE, found, folder=tmp_path),
+        build(SOURCE + "\n", found, folder=tmp_path),
+        build(SOURCE, Compiler(path=found.path, identity=found.identity + "another processor"), folder=tmp_path),
+        build(SOURCE, found, folder=tmp_path, threads=True),
+    ]
+    monkeypatch.setattr(compiler_module, "FLAGS", (*compiler_module.FLAGS, "-fno-strict-aliasing"))
+    names.append(build(SOURCE, found, folder=tmp_path))
+    assert len({path.name for path in names}) == len(names)
+
+
+@needs_compiler
+def test_the_identity_resolves_the_processor():
+    """The compiler's version, and the macros that -march=native stands for here."""
+    assert "#define __SIZEOF_POINTER__" in compiler().identity
+    assert compiler().identity.splitlines()[0].strip()
+
+
+def test_without_a_compiler_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_compiler() is None
+
+
+BUILD = """\
+import sys
+from pathlib import Path
+from tauloop.functions.compiler import build, find_compiler
+print(build(Path(sys.argv[1]).read_text(), find_compiler(), folder=Path(sys.argv[2])))
+"""
+
+
+@needs_compiler
+def test_two_processes_may_build_the_same_at_once(tmp_path):
+    source, folder = tmp_path / "source.c", tmp_path / "cache"
+    source.write_text(SOURCE, encoding="ascii")
+    command = [sys.executable, "-c", BUILD, str(source), str(folder)]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [process.communicate() for process in started]
+    assert [process.returncode for process in started] == [0] * 3, said
+    paths = {out.strip() for out, _ in said}
+    assert len(paths) == 1
+    assert left_behind(folder) == [Path(paths.pop()).name]
+
+
+def test_two_builds_that_overlap_both_succeed(tmp_path):
+    """The second one finishes while the first one's compiler still runs: the slow one renames over the quick one's."""
+    folder, quick = tmp_path / "cache", tmp_path / "quick"
+    # both fakes print the file that -o names; they differ in speed alone and so share one identity
+    slow = script(tmp_path, f'for a; do test "$p" = -o && out=$a; p=$a; done; test -e {quick} || sleep 1; echo x > "$out"')
+    command = [sys.executable, "-c", OVERLAP, slow.path, slow.identity, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+        while not folder.exists():
+            time.sleep(0.01)
+        quick.touch()
+        library = build(SOURCE, slow, folder=folder)
+        out, _ = first.communicate()
+    assert first.returncode == 0
+    assert out.strip() == str(library)
+    assert left_behind(folder) == [library.name]
+
+
+OVERLAP = f"""\
+import sys
+from pathlib import Path
+from tauloop.functions.compiler import Compiler, build
+print(build({SOURCE!r}, Compiler(path=sys.argv[1], identity=sys.argv[2]), folder=Path(sys.argv[3])))
+"""
+
+
+def test_a_compiler_that_takes_too_long_is_stopped_with_all_it_started(tmp_path):
+    """The driver waits for a child, as gcc does for cc1: both must go, or the call would wait for the child's output."""
+    mark = tmp_path / "child"
+    fake = script(tmp_path, f"sleep {FOREVER} &\necho $! > {mark}\nwait")
+    with pytest.raises(EngineError, match=r"took more than 0\.5 s"):
+        build(SOURCE, fake, folder=tmp_path / "cache", timeout=0.5)
+    child = int(mark.read_text())
+    assert not _runs(child)
+    assert left_behind(tmp_path / "cache") == []
+
+
+def _runs(process: int) -> bool:
+    """Whether a process still runs (a zombie that nobody has collected does not)."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            return False
+        if state in "ZX":
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("kill -KILL $$", f"signal {int(signal.SIGKILL)}"),
+        ("echo 'cc: no space left' >&2; exit 4", "cc: no space left"),
+        ("exit 3", "status 3"),
+        ("printf 'fatal: \\377\\376' >&2; exit 1", "fatal: "),
+    ],
+    ids=["killed", "says why", "says nothing", "says no text"],
+)
+def test_a_compiler_that_fails_is_quoted_and_leaves_nothing(body, what, tmp_path):
+    with pytest.raises(EngineError, match="the compiler failed") as error:
+        build(SOURCE, script(tmp_path, body), folder=tmp_path / "cache")
+    (problem,) = error.value.problems
+    assert what in problem.what
+    assert problem.remedy
+    assert left_behind(tmp_path / "cache") == []
+
+
+@needs_compiler
+def test_what_the_compiler_says_of_a_wrong_source_is_in_the_message(tmp_path):
+    with pytest.raises(EngineError, match=r"the compiler failed: .*undeclared_thing"):
+        build("int f(void) { return undeclared_thing; }", compiler(), folder=tmp_path)
+    assert left_behind(tmp_path) == []
+
+
+def test_a_compiler_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(EngineError, match="cannot be started") as error:
+        build(SOURCE, Compiler(path=str(tmp_path / "gone"), identity=""), folder=tmp_path / "cache")
+    assert error.value.problems[0].where.endswith("gone")
+
+
+def test_an_interrupted_build_stops_its_compiler_and_leaves_nothing(tmp_path):
+    folder, mark = tmp_path / "cache", tmp_path / "child"
+    fake = script(tmp_path, f"echo $$ > {mark}.new && mv {mark}.new {mark}\nexec sleep {FOREVER}")
+    command = [sys.executable, "-c", OVERLAP, fake.path, fake.identity, str(folder)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        while not mark.exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert b"KeyboardInterrupt" in said
+    assert not _runs(int(mark.read_text()))
+    assert left_behind(folder) == []
+
+
+# Folders that cannot be used
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    place = tmp_path / "cache"
+    place.touch()
+    for folder in (place, place / "below"):
+        with pytest.raises(EngineError, match="cannot be written") as error:
+            build(SOURCE, script(tmp_path, "true"), folder=folder)
+        assert "interpreted" in error.value.problems[0].remedy
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="needs a user whom permissions bind; this one may write everywhere")
+def test_a_folder_without_permission_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(EngineError, match="Permission denied"):
+        build(SOURCE, Compiler(path="cc", identity=""), folder=tmp_path)
+    tmp_path.chmod(0o700)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason=f"needs {FULL}, a file on a disk that is always full")
+def test_a_full_disk_is_reported(tmp_path):
+    """A compiler whose output goes to a full disk: what it says is passed on, and nothing is left."""
+    fake = script(tmp_path, f"echo code > {FULL}")
+    with pytest.raises(EngineError, match="the compiler failed") as error:
+        build(SOURCE, fake, folder=tmp_path / "cache")
+    assert "write error" in error.value.problems[0].what or "No space left" in error.value.problems[0].what
+    assert left_behind(tmp_path / "cache") == []
+
+
+def test_a_full_disk_while_the_source_is_written_is_reported(tmp_path, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(EngineError, match="No space left on device"):
+        build(SOURCE, Compiler(path="cc", identity=""), folder=tmp_path)
+    assert left_behind(tmp_path) == []
+
+
+def test_a_compiler_that_writes_nothing_is_reported(tmp_path):
+    with pytest.raises(EngineError):
+        build(SOURCE, script(tmp_path, "true"), folder=tmp_path / "cache")
+    assert left_behind(tmp_path / "cache") == []
+
+
+@needs_compiler
+def test_a_finished_library_needs_neither_compiler_nor_permission_to_write(tmp_path):
+    found = compiler()
+    library = build(SOURCE, found, folder=tmp_path)
+    gone = Compiler(path=str(tmp_path / "gone"), identity=found.identity)
+    assert build(SOURCE, gone, folder=tmp_path) == library
+
+
+# Loading
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", [b"", b"not a library"], ids=["empty", "wrong"])
+def test_a_damaged_library_is_made_anew(damage, tmp_path):
+    """Made of another cache's name, so that this process has not loaded it yet."""
+    function_ = function("linear_delta", "platform", "kinematics_0")
+    elsewhere = CompiledFunction(function_, compiler(), folder=tmp_path / "elsewhere")
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / elsewhere.library.name).write_bytes(damage)
+    repaired = compiled("linear_delta", "platform", "kinematics_0", cache)
+    inputs = motion("linear_delta", "platform", 3)
+    np.testing.assert_array_equal(repaired(inputs, 3)["q"], elsewhere(inputs, 3)["q"])
+
+
+def test_a_library_that_cannot_be_loaded_is_refused(tmp_path):
+    fake = script(tmp_path, 'for a; do test "$p" = -o && out=$a; p=$a; done; echo nonsense > "$out"')
+    with pytest.raises(EngineError, match="cannot be loaded") as error:
+        CompiledFunction(function("linear_delta", "platform", "kinematics_0"), fake, folder=tmp_path / "cache")
+    assert "interpreted" in error.value.problems[0].remedy
