@@ -14,7 +14,8 @@ import numpy as np
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions.entry import coordinate_units, velocity_units
 from tauloop.functions.export_texts import Case, check_text, header_text
-from tauloop.functions.model import Model, MotionFunctions
+from tauloop.functions.model import Model
+from tauloop.functions.motion_functions import MotionFunctions
 from tauloop.functions.operations import operations
 from tauloop.functions.program import Newton, Program
 from tauloop.functions.source import CFunction, CPort, c_name, c_source

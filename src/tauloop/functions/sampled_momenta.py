@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.functions.model import MotionFunctions
+from tauloop.functions.motion_functions import MotionFunctions
 from tauloop.functions.state import Forces
 
 #: Differences of second order need three samples.
