@@ -18,6 +18,7 @@ BIN := .venv/bin
 CORE := .venv/.installed-core
 ALL := .venv/.installed-all
 DOCS := .venv/.installed-docs
+BENCH := .venv/.installed-bench
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -46,7 +47,7 @@ fix: $(ALL)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(ALL)
+bench: $(BENCH)
 	@for file in benchmarks/bench_*.py; do \
 	    test -e "$$file" || { echo "benchmarks/ holds no bench_*.py: nothing was measured"; exit 1; }; \
 	    echo "== $$file"; $(BIN)/python "$$file" $(ARGS) || exit 1; \
@@ -67,6 +68,10 @@ $(CORE): pyproject.toml $(BIN)/python
 $(ALL): pyproject.toml $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
 	@touch $@ $(CORE)
+
+$(BENCH): pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev,bench]'
+	@touch $@ $(CORE) $(ALL)
 
 $(DOCS): pyproject.toml $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'

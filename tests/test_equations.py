@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_machines import hexapod, planar_loop, serial_chain
 
@@ -160,6 +160,7 @@ def test_regressor_of_shipped_machines(machine: tuple[Model, RandomStates]) -> N
     check_regressor_and_entries(*machine)
 
 
+@settings(max_examples=12)  # each builds a machine and four of its programs
 @given(kind=kinds, seed=seeds)
 def test_random_machines(kind: object, seed: int) -> None:
     model, states = random_model(kind, seed)

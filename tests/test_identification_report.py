@@ -225,7 +225,7 @@ def test_figure_draws_measured_predicted_and_residual(data, result):
             title = upper.get_title(loc="left")
             assert f"RMSE {fits.rmse:.3g} N m ({fits.rmse_percent:.1f} %)" in title
             assert ("held out" in title) == (column == 1)
-    assert figure.axes[0].get_ylabel() == "force [N m]"
+    assert figure.axes[0].get_ylabel() == "torque [N m]"
     assert figure.axes[3].get_xlabel() == "time [s]"
     assert figure.axes[0].get_ylim() == figure.axes[4].get_ylim()
 

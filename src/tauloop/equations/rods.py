@@ -199,6 +199,4 @@ def inertial_moment(w: ca.SX, alpha: ca.SX, pi: ca.SX) -> ca.SX:
 def inertia_matrix(pi: ca.SX) -> ca.SX:
     """Moments of inertia (3, 3) about the origin from the ten parameters."""
     I_xx, I_xy, I_yy, I_xz, I_yz, I_zz = ca.vertsplit(pi[4:10])
-    return ca.SX(
-        ca.vertcat(ca.horzcat(I_xx, I_xy, I_xz), ca.horzcat(I_xy, I_yy, I_yz), ca.horzcat(I_xz, I_yz, I_zz))
-    )
+    return ca.SX(ca.vertcat(ca.horzcat(I_xx, I_xy, I_xz), ca.horzcat(I_xy, I_yy, I_yz), ca.horzcat(I_xz, I_yz, I_zz)))

@@ -197,7 +197,7 @@ def _ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
             name="theta",
             size=len(free),
             columns=free,
-            units=tuple(table[leaf].unit for leaf in free),
+            units=tuple(f"SI unit for {table[leaf].unit or '1'}" for leaf in free),
             meaning="parameters that were left free",
         ),
         CPort(name="force", size=len(actuators), columns=actuators, units=force_units, meaning="actuator forces u"),
@@ -323,7 +323,7 @@ def _manifest(
         "name": stem,
         "machine": {"name": mechanism.name, "sha256": _hash(repr(replace(mechanism, file="")))},
         "entry": entry,
-        "baked_in": {p.name: {"value": p.value, "unit": p.unit} for p in mechanism.parameters if p.name not in free},
+        "baked_in": {p.name: p.value for p in mechanism.parameters if p.name not in free},
         "functions": [
             {
                 "name": case.function.name,

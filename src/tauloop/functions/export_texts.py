@@ -54,10 +54,10 @@ def header_text(
         " * may be called from several threads at once. Arrays do not overlap.",
         " * NAME computes one sample; NAME_batch computes n, every array with n rows, one sample after the other.",
         " *",
-        " * Baked in:",
+        " * Baked in (SI; in brackets as the description has it):",
     ]
     lines += [
-        f" *   {comment(p.name)} = {p.value!r} {comment(p.unit)}".rstrip()
+        f" *   {comment(p.name)} = {p.value!r}" + (f" ({p.value / p.scale:.12g} {comment(p.unit)})" if p.unit else "")
         for p in mechanism.parameters
         if p.name not in free
     ]

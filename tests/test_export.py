@@ -1,0 +1,388 @@
+"""Exported C: it compiles strictly, checks itself, says what it is, and nothing hostile gets into it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compiled_machines import ENTRIES, STRICT, compilers, model
+from typer.testing import CliRunner
+
+from tauloop import Model, load, loads
+from tauloop.cli.app import app
+from tauloop.errors import AssemblyError, InputError
+from tauloop.functions.evaluator import Interpreted
+from tauloop.functions.export import EXPORTABLE, Export, export_c, write_export
+from tauloop.functions.program import Newton
+from tauloop.mechanism import shipped_machines
+from tauloop.mechanism.library import machine_path
+
+needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+ALL = tuple(item.name for item in EXPORTABLE)
+
+
+def exported(
+    machine: str, functions: Sequence[str] = ALL, *, entry: str = "platform", name: str | None = None
+) -> Export:
+    return export_c(model(machine), functions, np.random.default_rng(0), entry=entry, name=name)
+
+
+def compile_check(folder: Path, name: str, compiler: str, *flags: str) -> Path:
+    """The self-checking program, compiled strictly."""
+    program = folder / "check"
+    command = [compiler, *STRICT, *flags, f"{name}.c", f"{name}_check.c", "-o", str(program), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def run_check(program: Path) -> tuple[int, str]:
+    done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def run(*arguments: object, code: int = 0) -> Any:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def described(*changes: tuple[str, str]) -> str:
+    """Text of the shipped five-bar with some of it replaced."""
+    text = machine_path("five_bar").read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+# The test program
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", shipped_machines())
+def test_every_machine_checks_itself_against_the_interpreter(name, tmp_path):
+    """All functions; the entry that is not tried here is tried by the next test and by those of the source."""
+    write_export(exported(name), tmp_path)
+    status, said = run_check(compile_check(tmp_path, name, compilers()[0]))
+    assert status == 0, said
+    assert said.splitlines()[-1] == "all agree"
+    for function in ALL:
+        assert f"{name}_{function} (calls)" in said
+        assert f"{name}_{function} (batch)" in said
+
+
+@needs_compiler
+@pytest.mark.parametrize("flags", [(), ("-O2",), ("-O1", "-fopenmp")], ids=["O0", "O2", "openmp"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_other_compilers_and_flags_give_the_same_numbers(compiler, flags, tmp_path):
+    if compiler not in compilers():
+        pytest.skip(f"needs {compiler}, which is not here")
+    write_export(exported("five_bar", ["inverse_dynamics", "kinematics"], entry="actuators"), tmp_path)
+    if compiler == "clang" and "-fopenmp" in flags:
+        flags = (*flags, "-c")
+        for file in ("five_bar.c", "five_bar_check.c"):  # its library for threads is a package apart
+            command = [compiler, *STRICT, *flags, file, "-o", "object.o"]
+            assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+        return
+    status, said = run_check(compile_check(tmp_path, "five_bar", compiler, *flags))
+    assert status == 0, said
+
+
+@needs_compiler
+@pytest.mark.parametrize("function", ALL)
+def test_one_altered_number_is_found(function, tmp_path):
+    """The last digit that counts: a part in a million of the largest number of a port."""
+    write_export(exported("linear_delta", [function]), tmp_path)
+    check = tmp_path / "linear_delta_check.c"
+    text = check.read_text()
+    start = re.search(rf"linear_delta_{function}_out_\w+\[\d+\] = {{\n", text)
+    assert start
+    stop = text.index("};", start.end())
+    numbers = re.findall(r"[^\s,()]+", text[start.end() : stop])
+    largest = max(numbers, key=lambda number: abs(float(number)))
+    altered = repr(float(largest) * (1 + 1e-6))
+    check.write_text(text[: start.end()] + text[start.end() :].replace(largest, altered, 1))
+    status, said = run_check(compile_check(tmp_path, "linear_delta", compilers()[0]))
+    assert status == 1, said
+    assert [line for line in said.splitlines() if f"{function} (calls)" in line and "FAILED" in line]
+    assert said.splitlines()[-1] == "FAILED"
+
+
+@needs_compiler
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_numbers_of_a_broken_function_are_found(entry, tmp_path):
+    """Not the test program's numbers are wrong, but the code: its answer is not-a-number."""
+    write_export(exported("linear_delta", ["inverse_dynamics"], entry=entry), tmp_path)
+    source = tmp_path / "linear_delta.c"
+    text = source.read_text()
+    broken = re.sub(r"( +)force\[0\] = (\w+);", r"\1force[0] = \2 * (HUGE_VAL - HUGE_VAL);", text, count=1)
+    assert broken != text
+    source.write_text(broken)
+    status, said = run_check(compile_check(tmp_path, "linear_delta", compilers()[0]))
+    assert status == 1
+    assert "inf of" in said
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++, which is not here")
+def test_the_header_is_read_by_cxx_twice(tmp_path):
+    write_export(exported("five_bar"), tmp_path)
+    (tmp_path / "main.cpp").write_text(
+        '#include "five_bar.h"\n#include "five_bar.h"\n'
+        "int main() { double x[16] = {0.0}; five_bar_kinematics_batch(0, x, x, x, x, x, x, x, x); return 0; }\n"
+    )
+    commands = (["gcc", *STRICT, "-c", "five_bar.c"], ["g++", "-Wall", "-Werror", "main.cpp", "five_bar.o", "-lm"])
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
+# Header and manifest
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_the_header_names_every_port_with_columns_units_and_sizes(entry):
+    export = exported("five_bar", entry=entry)
+    text, machine = export.files["five_bar.h"], model("five_bar")
+    ports = getattr(machine, entry).ports
+    for name in ("position", "velocity", "acceleration"):
+        assert f" * in {name}[{ports[name].size}]: {name}s of the {entry}" in text
+        for i, (column, unit) in enumerate(zip(ports[name].columns, ports[name].units, strict=True)):
+            assert f" *   [{i}] {column} [{unit}]" in text
+    n_pi, n_u = len(machine.parameters), len(machine.mechanism.actuators)
+    assert f" * out regressor[{n_pi * n_u}]: " in text
+    last = f"{machine.mechanism.actuators[-1].name} / {machine.parameters[-1].name}"
+    assert f" *   [{n_pi * n_u - 1}] {last} [" in text
+    assert text.count(" * out health[4]: ") == len(ALL)
+    for parameter in machine.mechanism.parameters:
+        assert f" *   {parameter.name} = {parameter.value!r}" in text
+    assert text.startswith("/* five_bar: made by Tauloop")
+    assert text.isascii()
+
+
+def test_start_values_are_asked_for_only_where_newton_is_at_work():
+    for name in ("five_bar", "delta"):
+        for item in exported(name, ["inverse_dynamics"]).manifest["functions"]:
+            program = model(name).platform.program("inverse_dynamics")
+            iterates = any(isinstance(step, Newton) for step in program.steps)
+            assert ("start" in [port["name"] for port in item["inputs"]]) == iterates
+            assert (sum(item["operations"]["each_iteration"].values()) > 0) == iterates
+            assert item["operations"]["once"]["multiplications"] > 50
+
+
+def test_free_parameters_stay_an_input(tmp_path):
+    machine = Model(load("delta"), free=["arm_length"], evaluator=Interpreted())
+    export = export_c(machine, ["inverse_dynamics"], np.random.default_rng(0))
+    (theta,) = (p for p in export.manifest["functions"][0]["inputs"] if p["name"] == "theta")
+    assert theta["columns"] == ["arm_length"]
+    assert "arm_length" not in export.manifest["baked_in"]
+    assert " *   arm_length = " not in export.files["delta.h"]
+    if compilers():
+        write_export(export, tmp_path)
+        status, said = run_check(compile_check(tmp_path, "delta", compilers()[0]))
+        assert status == 0, said
+
+
+def test_the_manifest_has_hashes_of_all_files_and_no_time_or_place(tmp_path):
+    export = exported("five_bar")
+    paths = write_export(export, tmp_path / "new" / "folder")
+    assert sorted(path.name for path in paths) == sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())
+    manifest = json.loads((tmp_path / "new" / "folder" / "manifest.json").read_text())
+    assert set(manifest["files"]) == {path.name for path in paths} - {"manifest.json"}
+    for path in paths:
+        if path.name != "manifest.json":
+            assert manifest["files"][path.name] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert set(manifest) == {"tauloop", "name", "machine", "entry", "baked_in", "functions", "files"}
+    assert [item["name"] for item in manifest["functions"]] == [f"five_bar_{name}" for name in ALL]
+    for text in export.files.values():
+        assert str(tmp_path) not in text
+        assert not re.search(r"\b20\d\d-\d\d-\d\d\b|/src/|\.yaml", text)
+
+
+def test_the_hash_of_the_machine_follows_its_content_and_not_its_file():
+    def found(text: str, file: str) -> Any:
+        machine = Model(loads(text, file), evaluator=Interpreted())
+        return export_c(machine, ["kinematics"], np.random.default_rng(0)).manifest["machine"]
+
+    text = described()
+    again = found("# a comment\n" + text, "elsewhere.yaml")
+    assert found(text, "here.yaml") == again
+    name = model("five_bar").mechanism.parameters.names[0]
+    changed = Model(
+        replace(model("five_bar").mechanism).with_values(
+            {name: model("five_bar").mechanism.parameters[name].value * 1.01}
+        )
+    )
+    assert export_c(changed, ["kinematics"], np.random.default_rng(0)).manifest["machine"] != again
+
+
+EXPORT = """\
+import sys
+import numpy as np
+from tauloop import Model, load
+from tauloop.functions.export import export_c
+made = export_c(Model(load("five_bar")), ["inverse_dynamics"], np.random.default_rng(0))
+sys.stdout.write("".join(made.files.values()))
+"""
+
+
+def test_files_are_the_same_in_every_process():
+    texts = set()
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", EXPORT]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        texts.add(done.stdout)
+    assert len(texts) == 1
+
+
+# Hostile and faulty input
+
+HOSTILE = [
+    "*/ int main(void) { return 7; } /*",
+    "quote \" and ' and `touch harm` $(touch harm) ; touch harm",
+    "two\\nlines #include <harm.h>",
+    "ends with a backslash \\\\",
+    "??/ trigraph größe Ω \\u202e",
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_descriptions_stay_comments(text, tmp_path):
+    quoted = json.dumps(text).replace("\\\\", "\\")
+    source = re.sub(r"(?ms)^description:.*?(?=^\S)", lambda _: f"description: {quoted}\n", described())
+    mechanism = loads(source)
+    assert mechanism.description
+    export = export_c(Model(mechanism, evaluator=Interpreted()), ["kinematics"], np.random.default_rng(0))
+    assert all(file.isascii() for file in export.files.values())
+    write_export(export, tmp_path)
+    status, said = run_check(compile_check(tmp_path, "five_bar", compilers()[0]))
+    assert status == 0, said
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*export.files, "check"])
+
+
+@needs_compiler
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_of_parts_stay_comments(text, tmp_path):
+    """The file's grammar has no such names; a mechanism made in Python, or read from elsewhere, may."""
+    machine = model("five_bar").mechanism
+    first, *others = machine.actuators
+    mechanism = replace(machine, name=f"robot {text}", actuators=(replace(first, name=text), *others))
+    export = export_c(
+        Model(mechanism, evaluator=Interpreted()), ["inverse_dynamics"], np.random.default_rng(0), entry="actuators"
+    )
+    write_export(export, tmp_path)
+    assert re.fullmatch(r"robot_\w+", export.name, re.ASCII)
+    status, said = run_check(compile_check(tmp_path, export.name, compilers()[0]))
+    assert status == 0, said
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*export.files, "check"])
+    assert json.loads(export.files["manifest.json"])["machine"]["name"] == mechanism.name
+
+
+@pytest.mark.parametrize("name", ["*/ int main", "../../etc/harm", "", "9lives", "register"])
+def test_names_that_give_no_identifier_are_refused(name):
+    with pytest.raises(InputError, match="C identifier"):
+        exported("five_bar", name=name)
+
+
+def test_a_name_of_the_users_own_is_taken():
+    assert set(exported("five_bar", name="axis group 2").files) == {
+        "axis_group_2.c",
+        "axis_group_2.h",
+        "axis_group_2_check.c",
+        "manifest.json",
+    }
+
+
+def test_everything_wrong_with_a_request_is_said_at_once():
+    with pytest.raises(InputError) as error:
+        exported("five_bar", ["dynamics", "kinematics", "speed"], entry="tool")
+    assert len(error.value.problems) == 3
+    with pytest.raises(InputError, match="none is named"):
+        exported("five_bar", [])
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    export = exported("five_bar", ["kinematics"])
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be written"):
+        write_export(export, tmp_path / "file")
+    (tmp_path / "folder" / "five_bar.c").mkdir(parents=True)
+    with pytest.raises(InputError, match="cannot be written"):
+        write_export(export, tmp_path / "folder")
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["five_bar.c"]
+
+
+def test_other_files_in_the_folder_are_left_alone(tmp_path):
+    other = tmp_path / "five_bar_mine.c"
+    other.write_text("mine")
+    outside = tmp_path / "outside.h"
+    outside.write_text("not to be written through a link")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "Makefile").write_text("mine")
+    (folder / "five_bar.h").symlink_to(outside)
+    for _ in range(2):
+        write_export(exported("five_bar", ["kinematics"]), folder)
+    assert (folder / "Makefile").read_text() == "mine"
+    assert outside.read_text() == "not to be written through a link"
+    assert other.read_text() == "mine"
+    assert len(list(folder.iterdir())) == 5
+
+
+# The command
+
+
+def test_the_command_writes_what_the_library_does(tmp_path):
+    done = run(
+        "export", "c", "five_bar", "--functions", "kinematics, regressor", "--entry", "actuators", "--out", tmp_path
+    )
+    assert "five_bar_regressor" in done.stdout
+    expected = exported("five_bar", ["kinematics", "regressor"], entry="actuators")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict(expected.files)
+
+
+def test_the_commands_json_is_the_manifest(tmp_path):
+    answer = json.loads(run("export", "c", "delta", "--out", tmp_path, "--name", "d", "--json").stdout)
+    assert answer["manifest"] == json.loads((tmp_path / "manifest.json").read_text())
+    assert answer["files"] == [str(tmp_path / name) for name in ("d.c", "d.h", "d_check.c", "manifest.json")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["rust", "delta"], "rust"),
+        (["c", "delta", "--functions", "fly"], "fly"),
+        (["c", "delta", "--functions", ","], "none is named"),
+        (["c", "delta", "--entry", "tool"], "tool"),
+        (["c", "delta", "--name", "int"], "C identifier"),
+        (["c", "no_such_machine"], "no_such_machine"),
+    ],
+)
+def test_the_command_refuses_bad_requests_and_writes_nothing(arguments, what, tmp_path):
+    done = run("export", *arguments, "--out", tmp_path / "out", code=2)
+    assert what in done.stderr
+    assert not (tmp_path / "out").exists()
+    answer = json.loads(run("export", *arguments, "--out", tmp_path / "out", "--json", code=2).stdout)
+    assert answer["status"] == "error"
+
+
+def test_a_machine_that_does_not_assemble_is_refused():
+    apart = model("five_bar").mechanism.with_values({"motor_distance": 20.0})
+    with pytest.raises(AssemblyError):
+        export_c(Model(apart), ["kinematics"], np.random.default_rng(0))
