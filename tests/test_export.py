@@ -159,7 +159,7 @@ def test_the_header_names_every_port_with_columns_units_and_sizes(entry):
     text, machine = export.files["five_bar.h"], model("five_bar")
     ports = getattr(machine, entry).ports
     for name in ("position", "velocity", "acceleration"):
-        assert f" * in {name}[{ports[name].size}]: {name}s of the {entry}" in text
+        assert f" * in {name}[{ports[name].size}]: {name} of the {entry}" in text
         for i, (column, unit) in enumerate(zip(ports[name].columns, ports[name].units, strict=True)):
             assert f" *   [{i}] {column} [{unit}]" in text
     n_pi, n_u = len(machine.parameters), len(machine.mechanism.actuators)

@@ -234,7 +234,7 @@ def _ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
     for name in _MOTION:
         port = given.ports[name]
         found.append(
-            CPort(name=name, size=port.size, columns=port.columns, units=port.units, meaning=f"{name}s of {what}")
+            CPort(name=name, size=port.size, columns=port.columns, units=port.units, meaning=f"{name} of {what}")
         )
     return {port.name: port for port in found}
 

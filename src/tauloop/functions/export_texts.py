@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from tauloop.mechanism.model import Mechanism
 #: Largest deviation that the test program lets pass, over the largest number of a port: rounding through the
 #: conditioning of its states, on any compiler and processor.
 TOLERANCE = 1e-9
+#: Characters of a line of the description.
+WIDTH = 110
 #: Deviations of ports whose numbers are all smaller than this are taken as they are.
 NOTHING = 1e-9
 
@@ -48,7 +51,7 @@ def header_text(
     guard = f"{stem.upper()}_H"
     lines = [f"/* {comment(note)}", " *"]
     if mechanism.description:
-        lines += [f" * {comment(mechanism.description)}", " *"]
+        lines += [f" * {line}" for line in textwrap.wrap(comment(mechanism.description), WIDTH)] + [" *"]
     lines += [
         f" * Given is the motion of the {entry}. SI units, angles in radians. Functions keep nothing between calls and",
         " * may be called from several threads at once. Arrays do not overlap.",
