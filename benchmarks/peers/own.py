@@ -15,6 +15,7 @@ import numpy as np
 from peers.c_loop import c_loop
 from peers.states import NotComparable
 from tauloop.engines.poses import Array
+from tauloop.errors import EngineError
 from tauloop.functions import Compiled, Interpreted, Model
 from tauloop.mechanism.model import Mechanism
 
@@ -56,65 +57,58 @@ def _interpreted_forward(mechanism: Mechanism) -> Ready:
     return Ready(work=lambda p, v, u: np.asarray(functions.forward_dynamics(p, v, u).a)[:, columns])
 
 
-def _compiled_inverse(mechanism: Mechanism) -> Ready:
+def _checked_inverse(mechanism: Mechanism) -> Ready:
     functions = Model(mechanism, evaluator=Compiled(at_least=0)).platform
-    return _bound(
-        mechanism,
-        ("inverse_dynamics", "acceleration", "force"),
-        lambda p, v, a: functions.inverse_dynamics(p, v, a).force,
-    )
+    return Ready(work=lambda p, v, a: functions.inverse_dynamics(p, v, a).force)
+
+
+def _compiled_inverse(mechanism: Mechanism) -> Ready:
+    return _bound(mechanism, "inverse_dynamics", "acceleration", "force")
 
 
 def _compiled_forward(mechanism: Mechanism) -> Ready:
-    functions = Model(mechanism, evaluator=Compiled(at_least=0)).platform
-    columns = list(functions.entry.v)
-    return _bound(
-        mechanism,
-        ("forward_dynamics", "force", "a"),
-        lambda p, v, u: np.asarray(functions.forward_dynamics(p, v, u).a)[:, columns],
-        columns,
-    )
+    return _bound(mechanism, "forward_dynamics", "force", "acceleration")
 
 
-def _bound(mechanism: Mechanism, names: tuple[str, str, str], work: Work, columns: list[int] | None = None) -> Ready:
-    """Machine code bound to fixed arrays beside the checked call on batches."""
-    program, given, result = names
+def _bound(mechanism: Mechanism, program: str, given: str, result: str) -> Ready:
+    """Machine code with only the wanted output: on batches, and bound to fixed arrays."""
     model = Model(mechanism)
-    functions, entry = model.platform, model.platform.entry
-    widths = {
-        "position": len(entry.q),
-        "velocity": len(entry.v),
-        given: len(entry.v) if given == "acceleration" else len(mechanism.actuators),
-        "start": model.topology.n_q,
-        "theta": 0,
-    }
-    inputs = {name: np.zeros((1, width)) for name, width in widths.items()}
-    kernel = Compiled(at_least=0).kernel(functions.program(program), inputs, 1)
-    if kernel is None:
-        raise NotComparable("no C compiler, or it failed")
+    try:
+        kernel = model.platform.compiled(program, (result,))
+    except EngineError as error:
+        raise NotComparable(str(error)) from error
     arrays, call = kernel.bind()
     if "start" in arrays:
         arrays["start"][:] = model.assembly.q
-    position, velocity, last = arrays["position"], arrays["velocity"], arrays[given]
-    found, wanted = arrays[result], slice(None) if columns is None else columns
+    position, velocity, last, found = (arrays[name] for name in ("position", "velocity", given, result))
+
+    def work(p: Array, v: Array, x: Array) -> Array:
+        inputs = {
+            "position": p,
+            "velocity": v,
+            given: x,
+            "start": np.broadcast_to(model.assembly.q, (len(p), model.topology.n_q)),
+        }
+        return kernel(inputs, len(p))[result]
 
     def single(p: Array, v: Array, x: Array) -> Array:
         position[:], velocity[:], last[:] = p, v, x
         call()
-        return found[wanted].copy()
+        return found.copy()
 
     def calls(p: Array, v: Array, x: Array) -> tuple[Callable[[], None], Array]:
         many = {name: np.repeat(array[None], len(p), axis=0) for name, array in arrays.items()}
         many["position"][:], many["velocity"][:], many[given][:] = p, v, x
-        work = c_loop(getattr(ctypes.CDLL(str(kernel.library)), kernel.function.name), list(many.values()))
-        work()
-        return work, many[result][:, wanted]
+        loop = c_loop(getattr(ctypes.CDLL(str(kernel.library)), kernel.function.name), list(many.values()))
+        loop()
+        return loop, many[result]
 
     return Ready(work=work, single=single, calls=calls)
 
 
 INVERSE = (
     Contender(name="compiled", make=_compiled_inverse),
+    Contender(name="compiled, checked", make=_checked_inverse),
     Contender(name="interpreted", make=_interpreted_inverse),
 )
 FORWARD = (

@@ -19,8 +19,10 @@ from tauloop.functions.source import CFunction, CPort, c_name
 from tauloop.functions.state import Health
 
 _LOGGER = logging.getLogger("tauloop")
-#: Samples from which on compiling (a fraction of a second to some seconds) is sooner done than interpreting.
-WORTH_COMPILING = 50_000
+#: Samples from which on compiling is sooner done than interpreting: about 1 ms against 10 ns for an operation.
+WORTH_COMPILING = 100_000
+#: Operations above which compilers take minutes.
+LARGEST_PROGRAM = 20_000
 
 
 class Evaluator(ABC):
@@ -56,25 +58,32 @@ class Compiled(Evaluator):
 
     Attributes:
         at_least: samples below which a run is interpreted all the same; zero compiles always.
+        largest: programs of more operations are interpreted all the same.
         threads: whether batches are shared out over the processor's cores.
         folder: the cache; the user's own without it.
     """
 
     at_least: int = WORTH_COMPILING
+    largest: int = LARGEST_PROGRAM
     threads: bool = False
     folder: Path | None = None
 
     def kernel(self, program: Program, inputs: Mapping[str, np.ndarray], samples: int) -> CompiledFunction | None:
-        """Machine code from `at_least` samples on."""
-        if samples < self.at_least:
+        """Machine code from `at_least` samples on, unless the program is too large."""
+        if samples < self.at_least or program.operations > self.largest:
             return None
         try:
-            return self._build(c_function(program, inputs))
+            return self.build(c_function(program, inputs))
         except EngineError as error:
             _LOGGER.warning("running interpreted, which is some tens of times slower: %s", error)
             return None
 
-    def _build(self, function: CFunction) -> CompiledFunction:
+    def build(self, function: CFunction) -> CompiledFunction:
+        """Compile a function, or find it in the cache.
+
+        Raises:
+            EngineError: there is no compiler, it fails, or the cache cannot be written.
+        """
         compiler = find_compiler()
         if compiler is None:
             what = "none was found (cc, gcc, clang)"
@@ -90,8 +99,10 @@ def run_kernel(
     return outputs, _health(outputs.pop("health"))
 
 
-def c_function(program: Program, inputs: Mapping[str, np.ndarray]) -> CFunction:
-    """The C function of a program with all its outputs; `inputs` tell the sizes of the ports."""
+def c_function(
+    program: Program, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...] | None = None
+) -> CFunction:
+    """The C function of a program with all its outputs, or some; `inputs` tell the sizes of the ports."""
     produced = {"health"}
     needed: list[str] = []
     sizes: dict[str, int] = {}
@@ -108,7 +119,7 @@ def c_function(program: Program, inputs: Mapping[str, np.ndarray]) -> CFunction:
         name=c_name(program.name),
         program=program,
         inputs=tuple(CPort(name=name, size=inputs[name].shape[1]) for name in needed),
-        outputs=tuple(CPort(name=name, size=sizes[name]) for name in program.outputs),
+        outputs=tuple(CPort(name=name, size=sizes[name]) for name in outputs or program.outputs),
     )
 
 

@@ -10,7 +10,7 @@ from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.diagnosis import condition_numbers, gaps, singular, unreached
 from tauloop.functions.entry import Entry
-from tauloop.functions.evaluator import WORTH_COMPILING, run_kernel
+from tauloop.functions.evaluator import WORTH_COMPILING, Compiled, c_function, run_kernel
 from tauloop.functions.motion_programs import (
     diagnosis_program,
     embedding_program,
@@ -354,6 +354,38 @@ class MotionFunctions:
             for key, array in results.items():
                 outputs.setdefault(key, np.empty((n, array.shape[1])))[first : first + size] = array
         return outputs, joined(parts)
+
+    def compiled(self, program: str, outputs: tuple[str, ...]) -> CompiledFunction:
+        """Machine code of a program with only the outputs that are wanted: for control loops and long streams.
+
+        It checks nothing: inputs are contiguous arrays in the order of the ports, and the health that it reports (least
+        discriminant, least relative pivot, Newton's residual and iterations) is the caller's to read.
+
+        Args:
+            program: name of a program, such as "inverse_dynamics".
+            outputs: names among its outputs, such as ("force",).
+
+        Raises:
+            InputError: no such output.
+            EngineError: there is no compiler, or it fails.
+        """
+        found = self.program(program)
+        unknown = [name for name in outputs if name not in found.outputs]
+        if unknown:
+            remedy = f"outputs are: {', '.join(found.outputs)}"
+            raise InputError(Problem(where=name, what=f"is no output of {program}", remedy=remedy) for name in unknown)
+        model, size = self._model, self.entry.velocity.size
+        sizes = {
+            "theta": len(model.machine.free),
+            "position": self.entry.position.size,
+            "velocity": size,
+            "acceleration": size,
+            "force": len(model.mechanism.actuators),
+            "start": model.topology.n_q,
+        }
+        ports = {name: np.empty((0, count)) for name, count in sizes.items()}
+        evaluator = model.evaluator if isinstance(model.evaluator, Compiled) else Compiled()
+        return evaluator.build(c_function(found, ports, outputs))
 
     def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> CompiledFunction | None:
         """Machine code of a program, made once and kept; None where it is interpreted."""
