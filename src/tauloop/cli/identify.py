@@ -75,6 +75,8 @@ def identify(
     Exit code 1 when the result is doubtful; it says why.
     """
     _check_options(estimator=estimator, parameters=parameters, output=output)
+    # the matrices are small: threads of linear algebra would wait for each other longer than they work
+    threadpool_limits(limits=1, user_api="blas")
     model = Model(load_machine(machine, side))
     options = {"cutoff": cutoff, "order": order, "trim": trim, "decimation": decimation}
     training = _regression(model, log, data, options, output, parameters)
@@ -83,9 +85,9 @@ def identify(
     if validation is not None:
         held_out = _regression(model, validation, data, options, output, parameters)
     elif hold_out > 0:
-        everything = _fit(training, None, estimator)
+        everything = fit(training, None, ESTIMATORS[estimator])
         training, held_out = split(training, 1.0 - hold_out)
-    result = _fit(training, held_out, estimator)
+    result = fit(training, held_out, ESTIMATORS[estimator])
     document = result.as_dict() | ({"whole_log": everything.as_dict()} if everything is not None else {})
     if json_file is not None:
         write_json(json_file, document)
@@ -117,12 +119,6 @@ def _check_options(**chosen: str) -> None:
     ]
     if problems:
         raise InputError(problems)
-
-
-def _fit(training: RegressionData, held_out: RegressionData | None, estimator: str) -> Identification:
-    """Fit with one thread: the triangles are small, and threads that wait for each other double the time."""
-    with threadpool_limits(limits=1, user_api="blas"):
-        return fit(training, held_out, ESTIMATORS[estimator])
 
 
 def _regression(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import casadi as ca
@@ -9,6 +10,9 @@ import numpy as np
 
 #: Samples that one call of a mapped function takes; maps of these widths are made once and put together to any N.
 WIDTHS = (512, 64, 8, 1)
+#: Instructions of one call above which starting threads (some tens of microseconds) is worth it; and how many at most.
+WORTH_THREADS = 400_000
+MOST_THREADS = 8
 
 
 class BatchFunction:
@@ -44,7 +48,11 @@ class BatchFunction:
 
     def _map(self, width: int) -> ca.Function:
         if width not in self._maps:
-            self._maps[width] = self.function.map(width)
+            cores = os.cpu_count() or 1
+            if cores > 1 and width * self.instructions > WORTH_THREADS:
+                self._maps[width] = self.function.map(width, "thread", min(cores, MOST_THREADS))
+            else:
+                self._maps[width] = self.function.map(width)
         return self._maps[width]
 
     @property

@@ -99,9 +99,7 @@ def run_kernel(
     return outputs, _health(outputs.pop("health"))
 
 
-def c_function(
-    program: Program, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...] | None = None
-) -> CFunction:
+def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...] | None = None) -> CFunction:
     """The C function of a program with all its outputs, or some; `inputs` tell the sizes of the ports."""
     produced = {"health"}
     needed: list[str] = []

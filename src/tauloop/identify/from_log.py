@@ -11,7 +11,7 @@ import xarray as xr
 from tauloop.errors import InputError, LogError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.identify.data import RegressionData, Ties
-from tauloop.logs import Preparation, channels, decimate, prepare, samples
+from tauloop.logs import Preparation, channels, decimate, decimate_in_parts, prepare, samples
 from tauloop.logs.channels import TIME
 from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.suggestions import suggestion
@@ -79,7 +79,9 @@ def regression_data(
     )
     try:
         start = model.forward_kinematics(position).q if model.assembly.rows else None
-        regressor = model.actuators.regressor(position, velocity, acceleration, output=output, start=start)
+        regressor = _decimated_regressor(
+            model, (position, velocity, acceleration), start, output, preparation.decimation
+        )
     except PoseError as error:
         counted = f" (counted from 0, which is {prepared[TIME].to_numpy()[0]:g} s in the log)"
         raise PoseError(replace(problem, what=problem.what + counted) for problem in error.problems) from error
@@ -95,8 +97,6 @@ def regression_data(
     time = prepared[TIME].to_numpy()
     factor = preparation.decimation
     if factor > 1:
-        shape = regressor.shape
-        regressor = decimate(regressor.reshape(shape[0], -1), factor).reshape(-1, *shape[1:])
         forces = decimate(forces, factor)
         time = time[::factor][: len(forces)]
     return RegressionData(
@@ -110,6 +110,28 @@ def regression_data(
         measured=measured,
         ties=ties,
     )
+
+
+def _decimated_regressor(
+    model: Model,
+    motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+    start: np.ndarray | None,
+    output: str,
+    factor: int,
+) -> np.ndarray:
+    """Regressor (N', n_out, n_pi) at the decimated rate; at the full rate it is never in memory as a whole."""
+
+    def regressor(part: slice) -> np.ndarray:
+        given = (signal[part] for signal in motion)
+        return model.actuators.regressor(*given, output=output, start=None if start is None else start[part])
+
+    everything = slice(0, len(motion[0]))
+    if factor == 1:
+        return regressor(everything)
+    try:
+        return decimate_in_parts(regressor, len(motion[0]), factor)
+    except PoseError:
+        return regressor(everything)  # raises again, with samples counted from the beginning of the log
 
 
 def _require_channels(model: Model, log: xr.Dataset, output: str) -> None:

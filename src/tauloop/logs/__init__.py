@@ -4,7 +4,15 @@ from tauloop.logs.channels import channels, samples, units
 from tauloop.logs.measuring import Sensors, measure
 from tauloop.logs.reading import LogFile, read_log
 from tauloop.logs.recording import Recording, load_recording
-from tauloop.logs.signals import Preparation, butterworth, central_differences, decimate, prepare, sample_period
+from tauloop.logs.signals import (
+    Preparation,
+    butterworth,
+    central_differences,
+    decimate,
+    decimate_in_parts,
+    prepare,
+    sample_period,
+)
 from tauloop.logs.writing import write_log
 
 __all__ = [
@@ -16,6 +24,7 @@ __all__ = [
     "central_differences",
     "channels",
     "decimate",
+    "decimate_in_parts",
     "load_recording",
     "measure",
     "prepare",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ from tauloop.logs.channels import TIME, Channel, build_log, samples, units
 UNEVEN_PERIODS = 1.0
 #: Half length of the decimation filter in samples, per unit of the factor (as in `scipy.signal.decimate`).
 _HALF_LENGTH = 10
+#: Decimated samples that are made at a time.
+_OUTPUTS_AT_ONCE = 512
 _LEAST_FOR_DIFFERENCES = 3
 #: A channel that nowhere moves more than this share of its largest position from one sample to the next is at rest.
 _ROUNDING = 1e-13
@@ -242,24 +245,50 @@ def decimate(x: np.ndarray, factor: int) -> np.ndarray:
     Raises:
         InputError: the factor is below one, or there are fewer samples than taps.
     """
+    _require_taps(len(x), factor)
+    if factor == 1:
+        return x
+    return decimate_in_parts(lambda part: x[part], len(x), factor)
+
+
+def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: int) -> np.ndarray:
+    """As `decimate`, for samples that are made part by part and need not be in memory all at once.
+
+    Args:
+        evaluate: gives the samples (size, ...) of a slice; slices overlap by the length of the filter.
+        n: number of samples in all.
+        factor: at least 2.
+
+    Raises:
+        InputError: the factor is below one, or there are fewer samples than taps.
+    """
+    _require_taps(n, factor)
+    taps = _taps(factor)
+    impulse_response = scipy.signal.firwin(taps, 1.0 / factor, window="hamming")
+    count = -(-n // factor)
+    parts = []
+    for first in range(0, count, _OUTPUTS_AT_ONCE):
+        outputs = np.arange(first, min(first + _OUTPUTS_AT_ONCE, count))
+        inputs = slice(max(0, outputs[0] * factor - taps // 2), min(n, outputs[-1] * factor + taps // 2 + 1))
+        x = evaluate(inputs)
+        columns = factor * outputs[:, np.newaxis] + np.arange(taps) - taps // 2
+        inside = (columns >= 0) & (columns < n)
+        starts = np.concatenate(([0], np.cumsum(inside.sum(axis=1))))
+        band = scipy.sparse.csr_array(
+            (np.broadcast_to(impulse_response, columns.shape)[inside], columns[inside] - inputs.start, starts),
+            shape=(len(outputs), len(x)),
+        )
+        parts.append(np.asarray(band @ x.reshape(len(x), -1)).reshape(len(outputs), *x.shape[1:]))
+    return np.concatenate(parts)
+
+
+def _require_taps(n: int, factor: int) -> None:
     if not isinstance(factor, int) or factor < 1:
         what = f"must be a whole number of at least 1, got {factor}"
         raise InputError(Problem(where="factor", what=what, remedy="1 means no decimation"))
-    if factor == 1:
-        return x
-    taps = _taps(factor)
-    if len(x) < taps:
-        what = f"{len(x)} samples are too few to decimate by {factor}: the filter has {taps} taps"
+    if factor > 1 and n < _taps(factor):
+        what = f"{n} samples are too few to decimate by {factor}: the filter has {_taps(factor)} taps"
         raise InputError(Problem(where="x", what=what, remedy="record longer or decimate less"))
-    impulse_response = scipy.signal.firwin(taps, 1.0 / factor, window="hamming")
-    count = -(-len(x) // factor)
-    columns = factor * np.arange(count)[:, np.newaxis] + np.arange(taps) - taps // 2
-    inside = (columns >= 0) & (columns < len(x))
-    starts = np.concatenate(([0], np.cumsum(inside.sum(axis=1))))
-    band = scipy.sparse.csr_array(
-        (np.broadcast_to(impulse_response, columns.shape)[inside], columns[inside], starts), shape=(count, len(x))
-    )
-    return np.asarray(band @ x.reshape(len(x), -1)).reshape(count, *x.shape[1:])
 
 
 def _taps(factor: int) -> int:
