@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -10,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tauloop.functions.motion_functions
-from tauloop import Model, load
+from tauloop import Model, load, loads
 from tauloop.errors import InputError, PoseError
 from tauloop.kinematics import RandomStates, conditioning, random_states
-from tauloop.mechanism import shipped_machines
+from tauloop.mechanism import machine_path, shipped_machines
 
 #: Two routes to the same numbers, of a well conditioned machine: rounding only.
 SAME = 1e-10
@@ -350,3 +351,21 @@ def test_random_states_are_reproducible_and_refuse_a_machine_without_regular_one
     assert np.array_equal(again.q, states("delta").q)
     with pytest.raises(PoseError, match="is regular"):
         random_states(model("delta"), 24, np.random.default_rng(2), condition=1.0)
+
+
+def test_a_turning_motor_on_a_slide_has_its_own_units():
+    """A rack drive with a ratio in rad/m: position, torque, inertia and friction are those of a rotation."""
+    text = machine_path("linear_delta").read_text(encoding="utf-8")
+    assert "motor: {on: slide" in text
+    text = re.sub(
+        r"motor: \{on: slide[^}]*\}",
+        "motor: {on: slide, ratio: 100 rad/m, inertia: 1e-4 kg m^2, friction: {viscous: 0.01 N m s/rad}}",
+        text,
+    )
+    found = Model(loads(text))
+    assert found.actuators.ports["position"].units == ("rad",) * 3
+    assert found.output_ports("actuators")[1] == ("N m",) * 3
+    units = {p.role: p.unit for p in found.parameters if p.element.endswith("motor")}
+    assert units == {"inertia": "kg m^2", "viscous": "N m s/rad"}
+    q = found.assembly.q
+    assert np.allclose(found.actuator_position(q), 100.0 * q[3:6])

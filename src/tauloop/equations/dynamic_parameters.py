@@ -69,9 +69,8 @@ def _entries(mechanism: Mechanism, topology: Topology) -> Iterator[DynamicParame
             force, angle = ("N m", "rad") if is_angle else ("N", "m")
             yield _entry(name, "stiffness", f"{force}/{angle}", "spring", freedom.spring.stiffness)
             yield _entry(name, "preload", force, "spring", multiply(freedom.spring.stiffness, freedom.spring.rest))
-    by_name = dict(zip(topology.velocity_names, topology.angular, strict=True))
     for actuator in mechanism.actuators:
-        is_angle = all(by_name.get(name, True) for name, _ in actuator.drives)
+        is_angle = topology.motor_turns(actuator)
         if actuator.inertia is not None:
             yield _entry(actuator.name, "inertia", "kg m^2" if is_angle else "kg", "drive", actuator.inertia)
         if actuator.friction is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import DescriptionError, Problem
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism, Placement, Rod
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Joint, Mechanism, Placement, Rod
 
 #: Name of the joint by which a platform with its own coordinates hangs on the base.
 PLATFORM_JOINT = "platform"
@@ -72,14 +72,11 @@ class Topology:
         """Number of velocities."""
         return len(self.velocity_names)
 
-    def path(self, body: str) -> tuple[TreeJoint, ...]:
-        """Tree joints from the base to a body."""
-        by_outer = {edge.outer.body: edge for edge in self.tree}
-        edges: list[TreeJoint] = []
-        while body != BASE:
-            edges.append(by_outer[body])
-            body = edges[-1].inner.body
-        return tuple(reversed(edges))
+    def motor_turns(self, actuator: Actuator) -> bool:
+        """Whether an actuator's motor turns, so that its position is in rad and its force in N m."""
+        if actuator.turns is not None:
+            return actuator.turns
+        return all(self.angular[self.velocity_names.index(name)] for name, _ in actuator.drives)
 
 
 def topology(mechanism: Mechanism) -> Topology:

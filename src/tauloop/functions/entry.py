@@ -94,7 +94,7 @@ def actuator_entry(assembly: Assembly) -> Entry:
             )
         )
     names = tuple(actuator.name for actuator in mechanism.actuators)
-    rotary = [all(shape.angular[shape.velocity_names.index(n)] for n, _ in a.drives) for a in mechanism.actuators]
+    rotary = [shape.motor_turns(actuator) for actuator in mechanism.actuators]
     inverse = np.linalg.inv(A)
     inverse[np.abs(inverse) < 1e-15 * np.abs(inverse).max()] = 0.0
     return Entry(

@@ -128,6 +128,7 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
     return Actuator(
         name=name,
         drives=tuple(drives),
+        turns=is_angular,
         inertia=values.expression(cursor.get("inertia"), is_angular),
         friction=read_friction(cursor.get("friction"), values, is_angular),
         force=math.inf if force is None else force,

@@ -326,12 +326,14 @@ class Actuator:
         drives: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a telescopic rod.
         inertia: inertia on the motor side, kg m^2 (or kg for a linear motor).
         friction: losses on the motor side.
+        turns: whether the motor turns (rad, N m) or slides (m, N); None: as the coordinates that it drives.
         force: largest force or torque of the motor, N or N m.
         speed: largest motor speed.
     """
 
     name: str
     drives: tuple[tuple[str, Expression], ...]
+    turns: bool | None = None
     inertia: Expression | None = None
     friction: Friction | None = None
     force: float = np.inf
