@@ -52,7 +52,7 @@ def excitation(
 def write_measurement(model: Model, path: Path, rng: np.random.Generator, duration: float) -> Path:
     """Move the machine, measure it, write the log."""
     motion = excitation(model, rng, duration=duration)
-    start = model.forward_kinematics(motion.position).q
+    start = model.actuators.track(motion.position).q
     forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
     units = model.actuators.ports["position"].units
     log = measure(

@@ -27,12 +27,12 @@ class CompiledFunction:
         """
         self.function = function
         self.source = c_source([function], f"{function.name}: made by Tauloop, do not edit")
-        self.library, loaded = _loaded(self.source, compiler, threads, folder)
+        self.library, library = loaded(self.source, compiler, threads, folder)
         count = len(function.arguments)
-        self._scalar = getattr(loaded, function.name)
+        self._scalar = getattr(library, function.name)
         self._scalar.argtypes = [ctypes.c_void_p] * count
         self._scalar.restype = None
-        self._batch = getattr(loaded, f"{function.name}_batch")
+        self._batch = getattr(library, f"{function.name}_batch")
         self._batch.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * count]
         self._batch.restype = None
 
@@ -59,7 +59,7 @@ class CompiledFunction:
         return MappingProxyType(arrays), call
 
 
-def _loaded(source: str, compiler: Compiler, threads: bool, folder: Path | None) -> tuple[Path, ctypes.CDLL]:
+def loaded(source: str, compiler: Compiler, threads: bool, folder: Path | None) -> tuple[Path, ctypes.CDLL]:
     """A library and its code; a damaged file in the cache is made anew.
 
     Raises:

@@ -17,6 +17,7 @@ from tauloop.functions.compiler import find_compiler
 from tauloop.functions.program import Newton, Program
 from tauloop.functions.source import CFunction, CPort, c_name
 from tauloop.functions.state import Health
+from tauloop.functions.tracking import Tracker
 
 _LOGGER = logging.getLogger("tauloop")
 #: Samples from which on compiling is sooner done than interpreting: about 1 ms against 10 ns for an operation.
@@ -78,6 +79,15 @@ class Compiled(Evaluator):
             _LOGGER.warning("running interpreted, which is some tens of times slower: %s", error)
             return None
 
+    def tracker(self, function: CFunction) -> Tracker | None:
+        """Machine code that follows motions, or None where it cannot be made (one warning in the log)."""
+        compiler = find_compiler()
+        try:
+            return None if compiler is None else Tracker(function, compiler)
+        except EngineError as error:
+            _LOGGER.warning("motions are not tracked, but reached one by one: %s", error)
+            return None
+
     def build(self, function: CFunction) -> CompiledFunction:
         """Compile a function, or find it in the cache.
 
@@ -96,7 +106,7 @@ def run_kernel(
 ) -> tuple[dict[str, np.ndarray], Health]:
     """Outputs by name and the evidence; memory stays within inputs and outputs."""
     outputs = kernel(inputs, n)
-    return outputs, _health(outputs.pop("health"))
+    return outputs, compiled_health(outputs.pop("health"))
 
 
 def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...] | None = None) -> CFunction:
@@ -121,7 +131,7 @@ def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tupl
     )
 
 
-def _health(numbers: np.ndarray) -> Health:
+def compiled_health(numbers: np.ndarray) -> Health:
     """Evidence from the four numbers that compiled code reports."""
     least, pivot, residual, iterations = numbers.T
     return Health(

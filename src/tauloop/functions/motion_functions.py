@@ -10,7 +10,7 @@ from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.diagnosis import condition_numbers, gaps, singular, unreached
 from tauloop.functions.entry import Entry
-from tauloop.functions.evaluator import WORTH_COMPILING, Compiled, c_function, run_kernel
+from tauloop.functions.evaluator import WORTH_COMPILING, Compiled, c_function, compiled_health, run_kernel
 from tauloop.functions.motion_programs import (
     diagnosis_program,
     embedding_program,
@@ -23,8 +23,9 @@ from tauloop.functions.motion_programs import (
 )
 from tauloop.functions.ports import Port, checked
 from tauloop.functions.position import SolvedBlock
-from tauloop.functions.program import NEWTON_STEP, Program
+from tauloop.functions.program import NEWTON_STEP, Newton, Program
 from tauloop.functions.state import Forces, Health, State, health, joined
+from tauloop.functions.tracking import Tracker, require_continuity
 
 if TYPE_CHECKING:
     from tauloop.functions.model import Model
@@ -57,6 +58,7 @@ class MotionFunctions:
         self.entry = entry
         self._programs: dict[str, Program] = {}
         self._kernels: dict[str, CompiledFunction | None] = {}
+        self._made_tracker: Tracker | None = None
         self._blocks: tuple[SolvedBlock, ...] = ()
 
     @property
@@ -148,6 +150,47 @@ class MotionFunctions:
             current = on_the_way.q
         state = self.kinematics(target, start=current)
         return _single(state) if single else state
+
+    def track(self, position: object, start: object | None = None) -> State:
+        """Positions of consecutive samples of one motion, each followed from the samples before it.
+
+        The first sample is reached by `follow`. Machine code runs through the others; without a compiler all samples
+        are reached by `follow`.
+
+        Args:
+            position: given positions (N, n) in the order of time.
+            start: assembled coordinates (n_q,) to start from; the reference pose without it.
+
+        Raises:
+            PoseError: out of reach: which loop, by how much.
+            AssemblyError: the motion jumps, for it has left its assembly mode.
+        """
+        program = self.program("kinematics_0")
+        target = np.atleast_2d(checked({"position": self.entry.position}, {"position": position})[0]["position"])
+        if not any(isinstance(step, Newton) for step in program.steps):
+            return self.kinematics(target)
+        tracker = self._tracker(program)
+        if tracker is None:
+            return self.follow(target, start)
+        first = self.follow(target[:1], start).q[0]
+        theta = np.array([self._model.mechanism.parameters[leaf].value for leaf in self._model.machine.free])
+        q, numbers = tracker(np.ascontiguousarray(target), np.ascontiguousarray(first), theta)
+        found = compiled_health(numbers)
+        if not found.is_reached.all():
+            lost = ~np.isfinite(q).all(axis=1)
+            return self.kinematics(target, start=np.where(lost[:, None], first, q))
+        shape = self._model.topology
+        is_angle = np.array(shape.is_angle)
+        scale = np.where(is_angle, 1.0, self._model.assembly.loops.length)
+        require_continuity(q, shape.coordinate_names, scale, is_angle)
+        return self._state({"q": q}, found)
+
+    def _tracker(self, program: Program) -> Tracker | None:
+        """Machine code that follows motions, made once; None without a compiler."""
+        evaluator = self._model.evaluator
+        if self._made_tracker is None and isinstance(evaluator, Compiled):
+            self._made_tracker = evaluator.tracker(c_function(program, self._empty_inputs(), ("q",)))
+        return self._made_tracker
 
     def _given_position(self, q: np.ndarray) -> np.ndarray:
         if self.entry.name == "actuators":
@@ -374,6 +417,12 @@ class MotionFunctions:
         if unknown:
             remedy = f"outputs are: {', '.join(found.outputs)}"
             raise InputError(Problem(where=name, what=f"is no output of {program}", remedy=remedy) for name in unknown)
+        evaluator = self._model.evaluator
+        chosen = evaluator if isinstance(evaluator, Compiled) else Compiled()
+        return chosen.build(c_function(found, self._empty_inputs(), outputs))
+
+    def _empty_inputs(self) -> dict[str, np.ndarray]:
+        """Arrays (0, n) of all inputs that programs of this entry may have: their widths."""
         model, size = self._model, self.entry.velocity.size
         sizes = {
             "theta": len(model.machine.free),
@@ -383,9 +432,7 @@ class MotionFunctions:
             "force": len(model.mechanism.actuators),
             "start": model.topology.n_q,
         }
-        ports = {name: np.empty((0, count)) for name, count in sizes.items()}
-        evaluator = model.evaluator if isinstance(model.evaluator, Compiled) else Compiled()
-        return evaluator.build(c_function(found, ports, outputs))
+        return {name: np.empty((0, count)) for name, count in sizes.items()}
 
     def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> CompiledFunction | None:
         """Machine code of a program, made once and kept; None where it is interpreted."""

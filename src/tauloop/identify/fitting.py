@@ -15,6 +15,8 @@ from tauloop.result import Evidence, plain, provenance
 
 #: Held-out samples that are exact copies of training samples, at most this share: more is the same record twice.
 LARGEST_COPIED_SHARE = 0.05
+#: A column whose values differ by less than this share of the largest is the same in all samples.
+ROUNDING = 1e-10
 #: Base parameters with a larger standard deviation, as a share of the value, are counted as uncertain.
 UNCERTAIN_SHARE = 0.3
 
@@ -113,9 +115,12 @@ def _judge(where: str, data: RegressionData, parameters: np.ndarray, scale: np.n
 
 
 def _constant(data: RegressionData) -> list[Problem]:
-    """A problem where every sample is the same."""
-    if len(data) > 1 and any(np.ptp(data.regressor[:, k], axis=0).any() for k in data.kept):
-        return []
+    """A problem where every sample is the same, up to rounding."""
+    if len(data) > 1:
+        for k in data.kept:
+            spread = np.ptp(data.regressor[:, k], axis=0)
+            if (spread > ROUNDING * np.abs(data.regressor[:, k]).max(axis=0, initial=0.0)).any():
+                return []
     return [
         Problem(
             where="training",

@@ -53,7 +53,7 @@ def regression_data(
 ) -> RegressionData:
     """Regressor and forces of a log whose channels are named after the machine's actuators.
 
-    Positions are filtered and differentiated; loops are closed by forward kinematics along the log; the regressor and
+    Positions are filtered and differentiated; loops are closed by forward kinematics tracked along the log; the regressor and
     the forces are decimated alike.
 
     Args:
@@ -78,7 +78,7 @@ def regression_data(
         samples(prepared, kind, names) for kind in ("position", "velocity", "acceleration")
     )
     try:
-        start = model.forward_kinematics(position).q if model.assembly.rows else None
+        start = model.actuators.track(position).q if model.assembly.rows else None
         regressor = _decimated_regressor(
             model, (position, velocity, acceleration), start, output, preparation.decimation
         )

@@ -1,0 +1,60 @@
+"""Kinematics tracked along a motion: the same as reached one by one, and a lost track is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tauloop import AssemblyError, Model, PoseError, load
+from tauloop.functions import Interpreted
+from tauloop.functions.tracking import require_continuity
+from tauloop.motion import random_multisine
+
+#: Newton's method ends at steps below 1e-11; both routes end there.
+SAME = 1e-10
+RATE = 500.0  # Hz
+
+
+def motion(model: Model, seconds: float = 2.0, stroke: float = 0.02) -> np.ndarray:
+    center = model.actuator_position(model.assembly.q)
+    strokes = np.full(len(center), stroke)
+    return random_multisine(center, strokes, np.random.default_rng(4)).sample(np.arange(0, seconds, 1 / RATE)).position
+
+
+@pytest.mark.parametrize("name", ["delta", "rcid", "gantry_tau_5dof", "spidermill", "five_bar", "pendulum_arm"])
+def test_tracked_is_what_is_reached_one_by_one(name: str) -> None:
+    model = Model(load(name))
+    position = motion(model)
+    tracked, reached = model.actuators.track(position), model.forward_kinematics(position)
+    assert np.abs(tracked.q - reached.q).max() < SAME
+    assert tracked.q.shape == (len(position), model.topology.n_q)
+
+
+def test_without_machine_code_it_is_reached_one_by_one() -> None:
+    model = Model(load("five_bar"), evaluator=Interpreted())
+    position = motion(model, seconds=0.1)
+    assert np.abs(model.actuators.track(position).q - model.forward_kinematics(position).q).max() < SAME
+
+
+def test_free_parameters_keep_their_nominal_values() -> None:
+    plain, free = Model(load("delta")), Model(load("delta"), free=["forearm_length"])
+    position = motion(plain, seconds=0.1)
+    assert np.abs(plain.actuators.track(position).q - free.actuators.track(position).q).max() < SAME
+
+
+def test_a_motion_that_leaves_the_workspace() -> None:
+    model = Model(load("rcid"))
+    position = motion(model)
+    position[700:, 0] -= np.linspace(0.0, 1.0, len(position) - 700)  # carriages of one platform, a metre apart
+    with pytest.raises(PoseError, match="does not close"):
+        model.actuators.track(position)
+
+
+def test_a_jump_is_named() -> None:
+    t = np.linspace(0, 1, 1000)[:, None]
+    q = np.hstack([0.1 * np.sin(t), np.mod(0.02 * t + np.pi, 2 * np.pi) - np.pi])
+    scale, is_angle = np.ones(2), np.array([False, True])
+    require_continuity(q, ("x", "turn"), scale, is_angle)  # a full turn of an angle is no jump
+    q[600:, 0] += 0.5
+    with pytest.raises(AssemblyError, match=r"x: track is lost: it jumps by 0\.5\d* .* from sample 599 to 600"):
+        require_continuity(q, ("x", "turn"), scale, is_angle)
