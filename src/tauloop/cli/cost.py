@@ -10,9 +10,10 @@ import typer
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
-from tauloop.errors import InputError
+from tauloop.errors import TauloopError
 from tauloop.functions import Model
 from tauloop.functions.operations import KINDS, operations
+from tauloop.functions.platform_matrices import SIX_FREEDOMS, VirtualPlatforms
 from tauloop.functions.source import CFunction, CPort
 from tauloop.mechanism.model import Mechanism
 
@@ -23,6 +24,11 @@ QUANTITIES = (
     ("forward dynamics", "forward_dynamics", "acceleration", True),
     ("regressor", "regressor_actuators", "regressor", True),
 )
+
+
+#: Velocity terms V x' of the platform as a matrix (Coriolis and centripetal), summed over all virtual platforms.
+MATRIX = "matrix V(x, x')"
+MATRIX_EULER = "matrix V(x, x'), Euler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +64,7 @@ def cost(
         return
     screen = console()
     screen.print(f"Operations of {mechanism.name}, from {entry} motion", style="bold")
-    for quantity, _, _, _ in QUANTITIES:
+    for quantity in dict.fromkeys(row.quantity for row in rows):
         headings = (quantity, "+ -", "x", "/", "root", "trig", "other", "total", "per iteration")
         listing = table("", *headings, numeric=tuple(range(1, 9)))
         for row in rows:
@@ -87,7 +93,26 @@ def _costs(mechanism: Mechanism, entry: str) -> tuple[list[Cost], dict[str, str]
                         outputs=(CPort(name=output, size=0),),
                     )
                     rows.append(Cost(quantity=quantity, formulation=formulation.name, **operations(counted)))
-        except InputError as error:
+        except TauloopError as error:
             left_out[formulation.name] = "; ".join(problem.what for problem in error.problems)
-    order = [quantity for quantity, _, _, _ in QUANTITIES]
+    if entry == "platform":
+        rows += _matrix_costs(Model(mechanism), left_out)
+    order = [*(quantity for quantity, _, _, _ in QUANTITIES), MATRIX, MATRIX_EULER]
     return sorted(rows, key=lambda row: order.index(row.quantity)), left_out
+
+
+def _matrix_costs(model: Model, left_out: dict[str, str]) -> list[Cost]:
+    """The velocity terms as a matrix on the platform, the way in which papers count them."""
+    rows: list[Cost] = []
+    names = tuple(name.rpartition(".")[2] for name in model.platform.entry.velocity.columns)
+    for quantity, in_euler in ((MATRIX, False), *([(MATRIX_EULER, True)] if names == SIX_FREEDOMS else [])):
+        for formulation, by_momentum in (("generalized-momentum", True), ("lagrange", False)):
+            try:
+                program = VirtualPlatforms(model, by_momentum=by_momentum, in_euler=in_euler).program
+            except TauloopError as error:
+                left_out[f"{quantity} by {formulation}"] = "; ".join(problem.what for problem in error.problems)
+                continue
+            outputs = (CPort(name="V", size=0),)
+            counted = CFunction(name="counted", program=program, inputs=(), outputs=outputs)
+            rows.append(Cost(quantity=quantity, formulation=formulation, **operations(counted)))
+    return rows

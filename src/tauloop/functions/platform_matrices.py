@@ -9,6 +9,7 @@ import numpy as np
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions.model import Model
 from tauloop.functions.motion_programs import platform_matrices_program
+from tauloop.functions.program import Program
 
 #: The independent velocities of a platform on which Euler angles can be put.
 SIX_FREEDOMS = ("x", "y", "z", "wx", "wy", "wz")
@@ -78,6 +79,11 @@ class VirtualPlatforms:
         self._program, self._labels = platform_matrices_program(
             model.machine, model.platform.entry, by_momentum, in_euler
         )
+
+    @property
+    def program(self) -> Program:
+        """The program, for counting its operations."""
+        return self._program
 
     def __call__(self, position: object, velocity: object, *, start: object | None = None) -> PlatformMatrices:
         """Matrices along a motion of the platform.

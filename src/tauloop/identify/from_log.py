@@ -53,8 +53,8 @@ def regression_data(
 ) -> RegressionData:
     """Regressor and forces of a log whose channels are named after the machine's actuators.
 
-    Positions are filtered and differentiated; loops are closed by forward kinematics tracked along the log; the regressor and
-    the forces are decimated alike.
+    Positions are filtered and differentiated; loops are closed by forward kinematics tracked along the log; the
+    regressor and the forces are decimated alike.
 
     Args:
         model: the machine.
