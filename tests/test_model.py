@@ -369,3 +369,9 @@ def test_a_turning_motor_on_a_slide_has_its_own_units():
     assert units == {"inertia": "kg m^2", "viscous": "N m s/rad"}
     q = found.assembly.q
     assert np.allclose(found.actuator_position(q), 100.0 * q[3:6])
+
+
+def test_accelerations_need_velocities():
+    position, _, acceleration = motion("delta")
+    with pytest.raises(InputError, match="velocity: is missing"):
+        model("delta").platform.kinematics(position, acceleration=acceleration)

@@ -113,6 +113,9 @@ class MotionFunctions:
             PoseError: out of reach or singular: which loop, by how much.
         """
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        if acceleration is not None and velocity is None:
+            remedy = "give the velocity too; zeros for a motion that starts from rest"
+            raise InputError(Problem(where="velocity", what="is missing beside the acceleration", remedy=remedy))
         given = {name: value for name, value in arguments.items() if value is not None}
         inputs, single, n = self._inputs(given, start, theta)
         outputs, found = self._run(f"kinematics_{len(given) - 1}", inputs, n)
