@@ -309,7 +309,7 @@ def test_time_comes_from_a_column_or_from_a_rate(tmp_path, time, sample_rate, wh
         ("log.csv", b"\x7fELF\x00\x01", "not text: a zero byte at offset 4"),
         ("log.csv", b"q [\xb0],F\n1,2\n", "not UTF-8 text: byte 0xb0"),
         ("log.csv.gz", b"q [rad],F [N m]\n1,2\n", "cannot be read: Not a gzipped file"),
-        ("log.csv.gz", gzip.compress(b"q [rad],F [N m]\n1,2\n")[:-9], "cannot be read"),
+        ("log.csv.gz", gzip.compress(b"q [rad],F [N m]\n1,2\n", mtime=0)[:-9], "cannot be read"),
         ("log.xlsx", b"PK", "'.xlsx' is not"),
         ("log.mat", b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + b" " * 200, "HDF5"),
         ("log.mat", b"\x89HDF\r\n\x1a\n" + b"\0" * 200, "HDF5"),
