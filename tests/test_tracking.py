@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tauloop import AssemblyError, Model, PoseError, load
-from tauloop.functions import Interpreted
+from tauloop.functions import Compiled, Interpreted
+from tauloop.functions.platform_matrices import VirtualPlatforms
 from tauloop.functions.tracking import require_continuity
+from tauloop.kinematics import random_states
 from tauloop.motion import random_multisine
 
 #: Newton's method ends at steps below 1e-11; both routes end there.
@@ -58,3 +62,31 @@ def test_a_jump_is_named() -> None:
     q[600:, 0] += 0.5
     with pytest.raises(AssemblyError, match=r"x: track is lost: it jumps by 0\.5\d* .* from sample 599 to 600"):
         require_continuity(q, ("x", "turn"), scale, is_angle)
+
+
+def test_programs_of_one_name_do_not_share_machine_code(tmp_path: Path) -> None:
+    """The matrices of virtual platforms have one name, but differ by formulation."""
+    compiled = Model(load("four_bar"), evaluator=Compiled(at_least=0, folder=tmp_path))
+    plain = Model(load("four_bar"), evaluator=Interpreted())
+    states = random_states(plain, 3, np.random.default_rng(5))
+    for by_momentum in (True, False):
+        found, expected = (
+            VirtualPlatforms(model, by_momentum=by_momentum)(states.position, states.velocity)
+            for model in (compiled, plain)
+        )
+        assert np.abs(found.V - expected.V).max() < SAME * np.abs(expected.V).max()
+
+
+def test_what_cannot_be_compiled_is_tried_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A cache folder that is a file: one warning for each program, and the interpreter's numbers."""
+    blocked = tmp_path / "cache"
+    blocked.write_text("a file, not a folder")
+    model = Model(load("five_bar"), evaluator=Compiled(at_least=0, folder=blocked))
+    plain = Model(load("five_bar"), evaluator=Interpreted())
+    position = motion(plain, seconds=0.02)
+    for _ in range(3):
+        tracked = model.actuators.track(position)
+    assert np.abs(tracked.q - plain.actuators.track(position).q).max() < SAME
+    messages = [record.getMessage() for record in caplog.records]
+    assert len([text for text in messages if text.startswith("the samples of a motion")]) == 1
+    assert len([text for text in messages if text.startswith("running interpreted")]) == 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from tauloop.errors import EngineError, Problem
 from tauloop.functions.compiled import CompiledFunction
-from tauloop.functions.compiler import find_compiler
+from tauloop.functions.compiler import Compiler, find_compiler
 from tauloop.functions.program import Newton, Program
 from tauloop.functions.source import CFunction, CPort, c_name
 from tauloop.functions.state import Health
@@ -22,22 +22,24 @@ from tauloop.functions.tracking import Tracker
 _LOGGER = logging.getLogger("tauloop")
 #: Samples from which on compiling is sooner done than interpreting: about 1 ms against 10 ns for an operation.
 WORTH_COMPILING = 100_000
-#: Operations above which compilers take minutes.
-LARGEST_PROGRAM = 20_000
+#: Operations above which compilers take from tens of seconds to minutes: their time grows faster than the code.
+LARGEST_PROGRAM = 5_000
 
 
 class Evaluator(ABC):
     """Decides how programs are run."""
 
     @abstractmethod
-    def kernel(self, program: Program, inputs: Mapping[str, np.ndarray], samples: int) -> CompiledFunction | None:
-        """Machine code for a run of so many samples, or None where it shall be interpreted.
+    def wants_code(self, program: Program, samples: int) -> bool:
+        """Whether a run of so many samples is worth machine code."""
 
-        Args:
-            program: what is to be run.
-            inputs: arrays (N, n), for the sizes of the ports.
-            samples: how many samples the caller means to run.
-        """
+    @abstractmethod
+    def kernel(self, function: CFunction) -> CompiledFunction | None:
+        """Machine code for batches, or None where there is none to be had."""
+
+    @abstractmethod
+    def tracker(self, function: CFunction) -> Tracker | None:
+        """Machine code that follows motions, or None where there is none to be had."""
 
 
 @final
@@ -45,8 +47,16 @@ class Evaluator(ABC):
 class Interpreted(Evaluator):
     """CasADi's virtual machine: no compiler needed, microseconds a sample."""
 
-    def kernel(self, program: Program, inputs: Mapping[str, np.ndarray], samples: int) -> CompiledFunction | None:
-        """Never any machine code."""
+    def wants_code(self, program: Program, samples: int) -> bool:
+        """Never."""
+        return False
+
+    def kernel(self, function: CFunction) -> CompiledFunction | None:
+        """No machine code."""
+        return None
+
+    def tracker(self, function: CFunction) -> Tracker | None:
+        """No machine code."""
         return None
 
 
@@ -55,7 +65,7 @@ class Interpreted(Evaluator):
 class Compiled(Evaluator):
     """Machine code from the system's C compiler, kept in a cache: tens of nanoseconds a sample.
 
-    Without a compiler (or where it fails) everything is interpreted, after one warning in the log.
+    What cannot be compiled (no compiler, or it fails) is interpreted, with a warning in the log.
 
     Attributes:
         at_least: samples below which a run is interpreted all the same; zero compiles always.
@@ -69,23 +79,24 @@ class Compiled(Evaluator):
     threads: bool = False
     folder: Path | None = None
 
-    def kernel(self, program: Program, inputs: Mapping[str, np.ndarray], samples: int) -> CompiledFunction | None:
-        """Machine code from `at_least` samples on, unless the program is too large."""
-        if samples < self.at_least or program.operations > self.largest:
-            return None
+    def wants_code(self, program: Program, samples: int) -> bool:
+        """From `at_least` samples on, unless the program is too large."""
+        return samples >= self.at_least and program.operations <= self.largest
+
+    def kernel(self, function: CFunction) -> CompiledFunction | None:
+        """Machine code for batches; None, and a warning in the log, where it cannot be made."""
         try:
-            return self.build(c_function(program, inputs))
+            return self.build(function)
         except EngineError as error:
             _LOGGER.warning("running interpreted, which is some tens of times slower: %s", error)
             return None
 
     def tracker(self, function: CFunction) -> Tracker | None:
-        """Machine code that follows motions, or None where it cannot be made (one warning in the log)."""
-        compiler = find_compiler()
+        """Machine code that follows motions; None, and a warning in the log, where it cannot be made."""
         try:
-            return None if compiler is None else Tracker(function, compiler)
+            return Tracker(function, _compiler(), self.folder)
         except EngineError as error:
-            _LOGGER.warning("motions are not tracked, but reached one by one: %s", error)
+            _LOGGER.warning("the samples of a motion are reached one by one, not followed: %s", error)
             return None
 
     def build(self, function: CFunction) -> CompiledFunction:
@@ -94,11 +105,15 @@ class Compiled(Evaluator):
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.
         """
-        compiler = find_compiler()
-        if compiler is None:
-            what = "none was found (cc, gcc, clang)"
-            raise EngineError(Problem(where="C compiler", what=what, remedy="install one"))
-        return CompiledFunction(function, compiler, threads=self.threads, folder=self.folder)
+        return CompiledFunction(function, _compiler(), threads=self.threads, folder=self.folder)
+
+
+def _compiler() -> Compiler:
+    compiler = find_compiler()
+    if compiler is None:
+        what = "none was found (cc, gcc, clang)"
+        raise EngineError(Problem(where="C compiler", what=what, remedy="install one"))
+    return compiler
 
 
 def run_kernel(

@@ -10,7 +10,7 @@ from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.diagnosis import condition_numbers, gaps, singular, unreached
 from tauloop.functions.entry import Entry
-from tauloop.functions.evaluator import WORTH_COMPILING, Compiled, c_function, compiled_health, run_kernel
+from tauloop.functions.evaluator import Compiled, c_function, compiled_health, run_kernel
 from tauloop.functions.motion_programs import (
     diagnosis_program,
     embedding_program,
@@ -57,8 +57,8 @@ class MotionFunctions:
         self._model = model
         self.entry = entry
         self._programs: dict[str, Program] = {}
-        self._kernels: dict[str, CompiledFunction | None] = {}
-        self._made_tracker: Tracker | None = None
+        self._kernels: dict[Program, CompiledFunction | None] = {}
+        self._trackers: dict[Program, Tracker | None] = {}
         self._blocks: tuple[SolvedBlock, ...] = ()
 
     @property
@@ -189,11 +189,11 @@ class MotionFunctions:
         return self._state({"q": q}, found)
 
     def _tracker(self, program: Program) -> Tracker | None:
-        """Machine code that follows motions, made once; None without a compiler."""
-        evaluator = self._model.evaluator
-        if self._made_tracker is None and isinstance(evaluator, Compiled):
-            self._made_tracker = evaluator.tracker(c_function(program, self._empty_inputs(), ("q",)))
-        return self._made_tracker
+        """Machine code that follows motions, made once (a failure too); None where there is none to be had."""
+        if program not in self._trackers:
+            function = c_function(program, self._empty_inputs(), ("q",))
+            self._trackers[program] = self._model.evaluator.tracker(function)
+        return self._trackers[program]
 
     def _given_position(self, q: np.ndarray) -> np.ndarray:
         if self.entry.name == "actuators":
@@ -438,13 +438,12 @@ class MotionFunctions:
         return {name: np.empty((0, count)) for name, count in sizes.items()}
 
     def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> CompiledFunction | None:
-        """Machine code of a program, made once and kept; None where it is interpreted."""
-        if program.name not in self._kernels:
-            kernel = self._model.evaluator.kernel(program, inputs, n)
-            if kernel is None and n < WORTH_COMPILING:
+        """Machine code of a program, made once and kept (a failure too); None where it is interpreted."""
+        if program not in self._kernels:
+            if not self._model.evaluator.wants_code(program, n):
                 return None
-            self._kernels[program.name] = kernel
-        return self._kernels[program.name]
+            self._kernels[program] = self._model.evaluator.kernel(c_function(program, inputs))
+        return self._kernels[program]
 
     def _require(self, found: Health, inputs: dict[str, np.ndarray], q: np.ndarray | None = None) -> None:
         """Raise unless every sample is in reach and regular.

@@ -7,6 +7,7 @@ two or three steps, and stays on the assembly mode on which the motion began.
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def track_source(function: CFunction) -> str:
 class Tracker:
     """Machine code that follows a motion."""
 
-    def __init__(self, function: CFunction, compiler: Compiler) -> None:
+    def __init__(self, function: CFunction, compiler: Compiler, folder: Path | None = None) -> None:
         """Compile, or find in the cache.
 
         Raises:
@@ -53,7 +54,7 @@ class Tracker:
         """
         note = f"{function.name}: made by Tauloop, do not edit"
         source = c_source([function], note, with_batch=False) + track_source(function)
-        _, library = loaded(source, compiler, False, None)
+        _, library = loaded(source, compiler, False, folder)
         self._n = next(port for port in function.outputs if port.name == "q").size
         self._track = getattr(library, f"{function.name}_track")
         self._track.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * 5]
