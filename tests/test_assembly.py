@@ -189,22 +189,29 @@ def test_a_freedom_that_no_actuator_moves_is_named():
         ("platform:\n", "actuators: {one: {on: leg1.shoulder}, two: {on: leg2.shoulder}}\nplatform:\n"),
     )
     machine = Model(loads(text))
-    (finding,) = machine.assembly.findings
-    assert (finding.where, machine.assembly.actuator_rank) == ("actuators", 2)
-    assert "no actuator moves 1 of the 3 freedoms" in finding.what
-    assert "leg3.shoulder" in finding.what  # while the two driven shoulders rest, the third turns
-    assert not re.search(r"leg[12]\.shoulder", finding.what)
-    for entry in ("platform", "actuators"):
+    assert machine.assembly.findings == ()  # a machine may have passive freedoms: hybrid inverse dynamics moves it
+    (note,) = machine.assembly.notes
+    assert (note.where, machine.assembly.actuator_rank) == ("actuators", 2)
+    assert "no actuator moves 1 of the 3 freedoms" in note.what
+    assert "leg3.shoulder" in note.what  # while the two driven shoulders rest, the third turns
+    assert not re.search(r"leg[12]\.shoulder", note.what)
+    for entry in (machine.platform, machine.actuators):  # but no forces bring about whatever motion
+        position, still = entry.entry.at(machine.assembly.q), np.zeros(3)
         with pytest.raises(AssemblyError, match="no actuator moves"):
-            getattr(machine, entry)
+            entry.inverse_dynamics(position, still, still)
+        with pytest.raises(AssemblyError, match="no actuator moves"):
+            entry.regressor(position, still, still)
 
 
 def test_two_actuators_on_one_freedom_through_a_loop():
     """Crank and rocker of a four-bar always move together."""
     text = changed("four_bar", ("  motor: {on", "  second: {on: rocker_pin}\n  motor: {on"))
-    (finding,) = Model(loads(text)).assembly.findings
-    assert "2 actuators (second, motor) act on only 1 freedoms" in finding.what
-    assert finding.remedy
+    assembly = Model(loads(text)).assembly
+    (note,) = assembly.notes
+    assert "2 actuators (second, motor) act on only 1 freedoms" in note.what
+    assert note.remedy
+    assert assembly.is_redundant
+    assert assembly.findings == ()
 
 
 def test_two_actuators_on_one_side_of_the_spidermill():
@@ -217,17 +224,19 @@ def test_two_actuators_on_one_side_of_the_spidermill():
             "actuators: {one: {on: side1.spindle}, two: {on: side1.base_inner_pin}}\nplatform:\n  body",
         ),
     )
-    findings = Model(loads(text)).assembly.findings
-    assert any("2 actuators (one, two) act on only 1 freedoms" in finding.what for finding in findings)
-    (unmoved,) = [finding.what for finding in findings if "no actuator moves 1 of the 2" in finding.what]
+    notes = Model(loads(text)).assembly.notes
+    assert any("2 actuators (one, two) act on only 1 freedoms" in note.what for note in notes)
+    (unmoved,) = [note.what for note in notes if "no actuator moves 1 of the 2" in note.what]
     assert "side2" in unmoved
     assert "side1" not in unmoved
 
 
 def test_independent_coordinates_that_are_too_few_or_not_there():
     few = Model(loads(changed("delta", ("independent: [x, y, z]", "independent: [x, y]"))))
-    (finding,) = few.assembly.findings
-    assert "names 2 coordinates (platform.x, platform.y) but the mobility is 3" in finding.what
+    (note,) = few.assembly.notes
+    assert "names 2 coordinates (platform.x, platform.y) but the mobility is 3" in note.what
+    assert "platform.z" in note.what  # which completes them
+    assert few.platform.entry.velocity.columns == ("platform.x", "platform.y", "platform.z")
 
 
 # Singular poses

@@ -103,6 +103,23 @@ def test_schema_is_the_published_one():
 
 
 def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
+    path = tmp_path / "locked.yaml"
+    moved = "at: [side * base_outer + (i - 1) * 0.1 mm, 0, 0]"
+    path.write_text(described("spidermill", ("at: [side * base_outer, 0, 0]", moved)), encoding="utf-8")
+    answer = run_json("check", path, code=1)
+    assert answer["status"] == "failed"
+    (finding,) = answer["assembly"]["findings"]
+    assert finding["where"] == "platform.independent"
+    assert "the mobility is 1" in finding["what"]
+    text = run("check", path, code=1).stdout
+    assert "the mobility is 1" in text
+    assert text.rstrip().endswith("not usable as described")
+    assert run_json("show", path)["blocks"] == []
+    # what cannot be computed is an error, not a finding
+    assert problems("dynamics", path)[0]["what"] == finding["what"]
+
+
+def test_passive_freedoms_and_redundant_actuators_are_named(tmp_path):
     path = tmp_path / "two_motors.yaml"
     path.write_text(
         described(
@@ -112,18 +129,28 @@ def test_a_machine_with_findings_is_shown_but_fails_its_check(tmp_path):
         ),
         encoding="utf-8",
     )
-    answer = run_json("check", path, code=1)
-    assert answer["status"] == "failed"
-    (finding,) = answer["assembly"]["findings"]
-    assert finding["where"] == "actuators"
-    assert "1 of the 3 freedoms" in finding["what"]
-    assert "leg3.shoulder" in finding["what"]
-    text = run("check", path, code=1).stdout
-    assert "leg3.shoulder" in text
-    assert text.rstrip().endswith("not usable as described")
-    assert run_json("show", path)["blocks"] == []
-    # what cannot be computed is an error, not a finding
-    assert problems("dynamics", path)[0]["what"] == finding["what"]
+    assembly = run_json("check", path)["assembly"]
+    assert (assembly["passive"], assembly["mobility"], assembly["actuator_rank"]) == (["leg3.shoulder"], 3, 2)
+    assert len(assembly["notes"]) == 1
+    for command in ("check", "show"):
+        assert "passive leg3.shoulder" in " ".join(run(command, path).stdout.split())
+    assert "no actuator moves 1 of the 3 freedoms" in problems("dynamics", path)[0]["what"]
+    answer = run_json("dynamics", path, "--entry", "actuators", "--acceleration", "one=2")
+    assert (answer["passive"], answer["shared"]) == (["leg3.shoulder"], False)
+    assert (np.shape(answer["force"]), np.shape(answer["passive_acceleration"])) == ((1, 2), (1, 1))
+    out = tmp_path / "forces.csv"
+    printed = run("dynamics", path, "--entry", "actuators", "--acceleration", "one=2", "--out", out).stdout
+    assert "Passive accelerations" in printed
+    again = run_json("dynamics", path, "--entry", "actuators", "--motion", out)
+    assert np.allclose(again["force"], answer["force"], rtol=1e-9)
+    path.write_text(
+        described("four_bar", ("  motor: {on", "  second: {on: rocker_pin}\n  motor: {on")), encoding="utf-8"
+    )
+    assembly = run_json("check", path)["assembly"]
+    assert (assembly["redundant_actuators"], assembly["actuator_rank"]) == (["second"], 1)
+    assert "redundant actuators second" in " ".join(run("check", path).stdout.split())
+    assert run_json("dynamics", path)["shared"]
+    assert "the least sum of squares" in run("dynamics", path, "--out", out).stdout
 
 
 def test_all_problems_of_a_broken_file_come_at_once(tmp_path):

@@ -120,7 +120,7 @@ def test_schema_is_one() -> None:
         {"joints": {"pin": {"type": "hinge", "parent": "base", "child": "arm"}}},
         {"joints": {"pin": {"type": "revolute", "axis": "w", "parent": "base", "child": "arm"}}},
         {"platform": {"independent": ["pin"]}},
-        {"platform": {"body": "arm", "independent": []}},
+        {"platform": {"body": "arm", "independent": "pin"}},
         {"parameters": {"a": {"value": "1 m", "sauce": "x"}}},
         {"parameters": {"a": ["1 m"]}},
         {"legs": [{"name": "leg", "repeat": 65}]},

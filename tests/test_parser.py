@@ -140,7 +140,7 @@ def test_any_text_is_an_expression_or_refused(text: str) -> None:
         ("2 Nm", "unknown unit 'Nm'", "did you mean N m?"),
         ("L = 2", "'=' (character 3) has no meaning", "an expression has"),
         ("'L'", "has no meaning", "an expression has"),
-        ("L[0]", "'[' (character 2) has no meaning", "an expression has"),
+        ("L[x]", "'[' (character 2) has no meaning", "an expression has"),
         ("exp(1)", "unknown function exp", "did you mean|functions are sin"),
         ("sine(phi)", "unknown function sine", "did you mean sin"),
         ("sin(phi, phi)", "sin takes 1 argument, not 2", "commas"),

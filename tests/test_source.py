@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import gc
 import os
 import re
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 import pytest
 from compiled_machines import (
@@ -24,10 +27,12 @@ from compiled_machines import (
 )
 
 from tauloop.errors import InputError
+from tauloop.functions import source as source_module
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.compiler import build
 from tauloop.functions.source import LANES, MATHEMATICS, c_name, c_source, comment
 from tauloop.functions.state import CONVERGED
+from tauloop.functions.straight import instructions, pieces
 from tauloop.mechanism import shipped_machines
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
@@ -43,6 +48,9 @@ SINE_ULP, SINE_FAR_ULP, ARCTANGENT_ULP = 1.6, 2.5, 2.0
 NEAR = 100.0
 #: The library's own functions, where nothing more exact than double precision is at hand, err by one unit themselves.
 REFERENCE_ULP = 0.0 if np.finfo(np.longdouble).eps < 1e-18 else 1.0
+
+#: Instructions that are read again in every piece.
+SOURCES = (ca.OP_INPUT, ca.OP_CONST)
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -142,6 +150,53 @@ def test_arrays_of_a_bound_call_live_as_long_as_the_call(folder):
         arrays["position"] = np.zeros(3)  # type: ignore[index]
     del arrays
     call()
+
+
+@needs_compiler
+def test_bound_arrays_are_freed_with_the_call(folder):
+    kernel = compiled("delta", "platform", "inverse_dynamics", folder)
+    arrays, call = kernel.bind()
+    watched = [weakref.ref(array) for array in arrays.values() if array.size]
+    del arrays
+    gc.collect()
+    assert all(array() is not None for array in watched)
+    del call
+    gc.collect()
+    assert all(array() is None for array in watched)
+
+
+# Pieces of straight-line code
+
+
+def test_pieces_keep_what_later_ones_need():
+    """Run piece by piece as a reader would: nothing is read that is not there, nothing overwritten too early."""
+    whole = program("delta", "platform", "inverse_dynamics").steps[-1].function.function
+    code = instructions(whole, [True] * whole.n_out())
+    for longest in (1, 7, 50):
+        parts = pieces(code, longest)
+        assert max(len([o for o in part.instructions if o.operation not in SOURCES]) for part in parts) <= longest
+        kept: dict[int, int] = {}
+        for part in parts:
+            known = {number for number, place in part.fetched.items() if kept[place] == number}
+            assert known == set(part.fetched)
+            for one in part.instructions:
+                assert set(one.operands) <= known
+                known.add(one.number)
+            assert set(part.stored) <= known
+            kept |= {place: number for number, place in part.stored.items()}
+        done = [one.number for part in parts for one in part.instructions if one.operation not in SOURCES]
+        assert done == [one.number for one in code if one.operation not in SOURCES]
+    assert len(pieces(code, len(code))) == 1
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "entry"), [("delta", "platform"), ("five_bar", "actuators")])
+def test_code_in_pieces_gives_the_same_numbers(name, entry, folder, monkeypatch):
+    whole = compiled(name, entry, "inverse_dynamics", folder)
+    monkeypatch.setattr(source_module, "LONGEST_PIECE", 40)
+    parts = compiled(name, entry, "inverse_dynamics", folder)
+    assert parts.source != whole.source
+    check_same_numbers(parts, name, entry, "inverse_dynamics")
 
 
 # Elementary functions

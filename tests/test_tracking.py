@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,19 @@ import pytest
 
 from tauloop import AssemblyError, Model, PoseError, load
 from tauloop.functions import Compiled, Interpreted
+from tauloop.functions.compiler import find_compiler
 from tauloop.functions.platform_matrices import VirtualPlatforms
-from tauloop.functions.tracking import require_continuity
+from tauloop.functions.source import LANES
+from tauloop.functions.state import CONVERGED
+from tauloop.functions.tracking import LONG_MOTION, SEAM, Tracker, require_continuity
 from tauloop.kinematics import random_states
 from tauloop.motion import random_multisine
 
 #: Newton's method ends at steps below 1e-11; both routes end there.
 SAME = 1e-10
 RATE = 500.0  # Hz
+
+needs_compiler = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler, and there is none here")
 
 
 def motion(model: Model, seconds: float = 2.0, stroke: float = 0.02) -> np.ndarray:
@@ -32,6 +38,86 @@ def test_tracked_is_what_is_reached_one_by_one(name: str) -> None:
     tracked, reached = model.actuators.track(position), model.forward_kinematics(position)
     assert np.abs(tracked.q - reached.q).max() < SAME
     assert tracked.q.shape == (len(position), model.topology.n_q)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("trackers")
+
+
+@functools.cache
+def both_trackers(name: str, folder: Path) -> tuple[Model, Tracker, Tracker]:
+    """A machine, and its forward kinematics followed sample by sample and in lanes."""
+    model = Model(load(name))
+    function = model.actuators.source_function("kinematics_0", ("q",))
+    found = find_compiler()
+    assert found is not None
+    return model, Tracker(function, found, folder), Tracker(function, found, folder, in_lanes=True)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["delta", "rcid", "five_bar"])
+def test_lanes_find_what_one_lane_finds(name: str, folder: Path) -> None:
+    """Also where the parts have unequal lengths, and where there are fewer samples than lanes."""
+    model, one, lanes = both_trackers(name, folder)
+    theta = np.zeros(0)
+    for n in (LANES * 40, LANES * 40 + 3, LANES * 3 - 1, 5, 1):
+        position = np.ascontiguousarray(motion(model)[:n])
+        q, health, _ = one(position, model.actuators.follow(position[one.starts(n)]).q, theta)
+        q_lanes, health_lanes, gap = lanes(position, model.actuators.follow(position[lanes.starts(n)]).q, theta)
+        assert q.shape == (n, model.topology.n_q)
+        assert np.abs(q - q_lanes).max() < SAME
+        assert gap < SAME
+        for found in (health, health_lanes):
+            assert (found[:, 2] < CONVERGED).all()  # what is left of the equations
+            assert (found[:, 3] >= 1).all()  # iterations
+
+
+@needs_compiler
+def test_after_the_first_samples_one_step_is_enough(folder: Path) -> None:
+    """A smooth motion is extrapolated so well that only the first samples need more than one step of Newton's."""
+    model, one, _ = both_trackers("delta", folder)
+    position = np.ascontiguousarray(motion(model))
+    _, health, _ = one(position, model.actuators.follow(position[:1]).q, np.zeros(0))
+    assert np.quantile(health[:, 3], 0.99) == 1
+
+
+@needs_compiler
+def test_parts_on_different_modes_do_not_meet(folder: Path) -> None:
+    """A start on the five-bar's other mode: every sample closes its loops, and only the seam tells."""
+    model, _, lanes = both_trackers("five_bar", folder)
+    position = np.ascontiguousarray(motion(model))
+    starts = model.actuators.follow(position[lanes.starts(len(position))]).q
+    other = mirrored(model, starts[LANES // 2])
+    assert np.abs(other - starts[LANES // 2]).max() > 0.1
+    starts[LANES // 2] = other
+    _, health, gap = lanes(position, starts, np.zeros(0))
+    assert (health[:, 2] < CONVERGED).all()
+    assert gap > SEAM
+
+
+def mirrored(model: Model, q: np.ndarray) -> np.ndarray:
+    """Coordinates on another assembly mode at the same actuator positions, by random starts."""
+    rng = np.random.default_rng(2)
+    given = model.actuator_position(q)
+    for _ in range(200):
+        state = model.actuators.evaluate(given, 0 * given, 0 * given, start=q + rng.normal(size=q.shape))
+        is_other = np.abs(np.sin((state.q - q) / 2)).max() > 0.1
+        if state.health.is_reached.all() and np.isfinite(state.q).all() and is_other:
+            return np.asarray(state.q)
+    raise AssertionError("no other assembly mode was found")
+
+
+@needs_compiler
+def test_a_long_motion_is_followed_in_lanes(folder: Path) -> None:
+    """The same as sample by sample, and through the public function."""
+    model, one, _ = both_trackers("five_bar", folder)
+    t = np.arange(LONG_MOTION) / RATE
+    center = model.actuator_position(model.assembly.q)
+    position = center + 0.02 * np.stack([np.sin(3 * t), np.cos(2 * t) - 1], axis=1)
+    q, _, _ = one(position, model.actuators.follow(position[:1]).q, np.zeros(0))
+    assert np.abs(model.actuators.track(position).q - q).max() < SAME
+    assert (model.actuators.program("kinematics_0"), True) in model.actuators._trackers
 
 
 def test_without_machine_code_it_is_reached_one_by_one() -> None:

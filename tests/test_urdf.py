@@ -460,7 +460,7 @@ def test_unknown_names_get_a_suggestion(tmp_path):
         ("<sdf/>", "the root element is <sdf>, not <robot>", 1),
         ('\n<!DOCTYPE robot SYSTEM "file:///etc/passwd">\n<robot/>', "declaration is refused", 2),
         ('<!DOCTYPE r [<!ENTITY a "x"><!ENTITY b "&a;&a;">]>\n<robot name="&b;"/>', "declaration is refused", 1),
-        ("<robot>" + "<a>" * 100 + "</a>" * 100 + "</robot>", "nested more than", 1),
+        ("<robot>" + "<a>" * 300 + "</a>" * 300 + "</robot>", "nested more than", 1),
     ],
 )
 def test_files_that_are_no_urdf(tmp_path, text, what, line):

@@ -11,7 +11,7 @@ import numpy as np
 from peers import mujoco_peer, pinocchio_cpp, pinocchio_python
 from peers.bodies import peer_tree
 from peers.own import FORWARD, INVERSE, Contender, Ready
-from peers.states import NotComparable, TreeStates, shared_out, tree_states
+from peers.states import NotComparable, PeerStates, shared_out, tree_states
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines import Engine, Motion, frictionless, mujoco_engine, pinocchio_engine
 from tauloop.engines.poses import Array
@@ -195,7 +195,7 @@ def _peers(
     return tuple(part[0] for part in parts), tuple(part[1] for part in parts)
 
 
-def _pinocchio(engine: Engine, states: TreeStates, reference: Array, settings: Settings) -> tuple[Times, Times]:
+def _pinocchio(engine: Engine, states: PeerStates, reference: Array, settings: Settings) -> tuple[Times, Times]:
     peer = peer_tree(engine.tree)
     loop = pinocchio_python.run(peer, states, settings.seconds)
     worst = _agreeing("Pinocchio in Python", difference(loop.forces, reference))
@@ -223,7 +223,7 @@ def _pinocchio(engine: Engine, states: TreeStates, reference: Array, settings: S
     return inverse, Times(name="Pinocchio", version=native.version, call=native.forward, difference=error)
 
 
-def _mujoco(engine: Engine, states: TreeStates, reference: Array, settings: Settings) -> tuple[Times, Times]:
+def _mujoco(engine: Engine, states: PeerStates, reference: Array, settings: Settings) -> tuple[Times, Times]:
     found = mujoco_peer.run(peer_tree(engine.tree), states, settings.seconds)
     forces = shared_out(states, engine, mujoco_peer.file_forces(engine, states, found.tree_forces))
     inverse = Times(

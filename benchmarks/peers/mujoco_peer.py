@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from peers.bodies import PeerBody, PeerEnd, PeerTree
-from peers.states import NotComparable, TreeStates
+from peers.states import NotComparable, PeerStates
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines import Engine
 from tauloop.engines.optional import engine_module
@@ -47,7 +47,7 @@ class MujocoResult:
     tree_forces: Array
 
 
-def run(peer: PeerTree, states: TreeStates, seconds: float) -> MujocoResult:
+def run(peer: PeerTree, states: PeerStates, seconds: float) -> MujocoResult:
     """Measure, each of four measurements for so many seconds.
 
     Raises:
@@ -64,17 +64,16 @@ def run(peer: PeerTree, states: TreeStates, seconds: float) -> MujocoResult:
         mj.set_mju_user_warning(before)
 
 
-def file_forces(engine: Engine, states: TreeStates, tau: Array) -> Array:
+def file_forces(engine: Engine, states: PeerStates, tau: Array) -> Array:
     """Forces (N, n_v) on the engine's velocities as forces on the machine file's."""
-    # quaternions of reversed balls come out of `_engine_q` as they went in
-    return engine._from_engine(engine._engine_q(states.q), tau[:, None, None, :])[:, 0, 0]
+    return engine.file_forces(states.in_file, tau)
 
 
 def _ignored(message: str) -> None:
     """Leave a warning of MuJoCo out."""
 
 
-def _run(mj: Any, peer: PeerTree, states: TreeStates, seconds: float) -> MujocoResult:
+def _run(mj: Any, peer: PeerTree, states: PeerStates, seconds: float) -> MujocoResult:
     model, q_order, v_order = _model(mj, peer)
     q = np.zeros((len(states.q), model.nq))
     v, a = np.zeros((len(q), model.nv)), np.zeros((len(q), model.nv))

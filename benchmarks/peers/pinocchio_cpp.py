@@ -17,7 +17,7 @@ from peers.bodies import PeerTree
 from peers.cache import NotBuilt, built
 from peers.computer import compiler_version, processor
 from peers.pinocchio_joints import PinJoints, pin_joints, pin_loads, pin_states
-from peers.states import TreeStates
+from peers.states import PeerStates
 from tauloop.engines.poses import Array, Pose
 
 SOURCE = Path(__file__).with_name("pinocchio_peer.cpp")
@@ -87,7 +87,7 @@ def _headers(distribution: str, header: str) -> Path:
     raise NotBuilt(f"{distribution} has no {header}")
 
 
-def run(program: Path, peer: PeerTree, states: TreeStates, seconds: float) -> CppResult:
+def run(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> CppResult:
     """Run the program on all states, each of its two or three measurements for so many seconds.
 
     Raises:
@@ -118,12 +118,12 @@ def run(program: Path, peer: PeerTree, states: TreeStates, seconds: float) -> Cp
     )
 
 
-def problem_text(peer: PeerTree, joints: PinJoints, states: TreeStates, motion: tuple[Array, Array, Array]) -> str:
+def problem_text(peer: PeerTree, joints: PinJoints, states: PeerStates, motion: tuple[Array, Array, Array]) -> str:
     """All numbers that the program reads, in its order, with the 17 digits that give a double back exactly."""
     return "\n".join(_lines(peer, joints, states, motion)) + "\n"
 
 
-def _lines(peer: PeerTree, joints: PinJoints, states: TreeStates, motion: tuple[Array, Array, Array]) -> Iterator[str]:
+def _lines(peer: PeerTree, joints: PinJoints, states: PeerStates, motion: tuple[Array, Array, Array]) -> Iterator[str]:
     tree, loads = peer.tree, pin_loads(joints, peer.tree, states.driven)
     yield _numbers(tree.gravity)
     yield str(len(joints.joints))
@@ -154,7 +154,7 @@ def _lines(peer: PeerTree, joints: PinJoints, states: TreeStates, motion: tuple[
         yield " ".join(_numbers(part) for part in state)
 
 
-def _rows(peer: PeerTree, states: TreeStates) -> list[list[tuple[bool, Array, Array]]]:
+def _rows(peer: PeerTree, states: PeerStates) -> list[list[tuple[bool, Array, Array]]]:
     """The chosen constraint rows of each constraint, numbered as `tauloop.engines` does: points, then directions."""
     constraints = peer.tree.constraints
     every = [(k, True, e, np.zeros(3)) for k, c in enumerate(constraints) for e in c.points]

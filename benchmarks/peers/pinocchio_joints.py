@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from peers.bodies import PeerBody, PeerTree
-from peers.states import NotComparable, TreeStates
+from peers.states import NotComparable, PeerStates
 from tauloop.engines.poses import IDENTITY, Array, Pose, quaternion_rotation, turned
 from tauloop.engines.rigid_tree import GROUND, LinkInertia, RigidTree
 
@@ -142,7 +142,7 @@ def pin_loads(joints: PinJoints, tree: RigidTree, driven: tuple[int, ...]) -> Pi
     )
 
 
-def pin_states(joints: PinJoints, states: TreeStates) -> tuple[Array, Array, Array]:
+def pin_states(joints: PinJoints, states: PeerStates) -> tuple[Array, Array, Array]:
     """Coordinates (N, n_q), velocities and accelerations (N, n_v) as Pinocchio takes them."""
     q, v, a = [], [], []
     for joint in joints.joints:
@@ -153,7 +153,7 @@ def pin_states(joints: PinJoints, states: TreeStates) -> tuple[Array, Array, Arr
     return np.concatenate(q, axis=1), np.concatenate(v, axis=1), np.concatenate(a, axis=1)
 
 
-def _state(joint: PinJoint, states: TreeStates) -> tuple[Array, Array, Array]:
+def _state(joint: PinJoint, states: PeerStates) -> tuple[Array, Array, Array]:
     q, v, a = states.q[:, joint.q :], states.v[:, joint.v :], states.a[:, joint.v :]
     if joint.kind == "free":
         R = quaternion_rotation(q[:, 3:7])

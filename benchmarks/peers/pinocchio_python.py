@@ -9,7 +9,7 @@ import numpy as np
 
 from peers.bodies import PeerTree
 from peers.pinocchio_joints import PinJoint, pin_joints, pin_loads, pin_states
-from peers.states import NotComparable, TreeStates
+from peers.states import NotComparable, PeerStates
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines.optional import engine_module
 from tauloop.engines.poses import Array, Pose
@@ -32,7 +32,7 @@ class PythonResult:
     forces: Array
 
 
-def run(peer: PeerTree, states: TreeStates, seconds: float) -> PythonResult:
+def run(peer: PeerTree, states: PeerStates, seconds: float) -> PythonResult:
     """Measure, each of two measurements for so many seconds.
 
     Raises:
@@ -93,7 +93,7 @@ def run(peer: PeerTree, states: TreeStates, seconds: float) -> PythonResult:
     )
 
 
-def _selection(peer: PeerTree, states: TreeStates) -> Array:
+def _selection(peer: PeerTree, states: PeerStates) -> Array:
     """The chosen rows (n, 3 n_constraints) from the three that Pinocchio gives for each point."""
     constraints = peer.tree.constraints
     every = np.zeros((sum(len(c.points) for c in constraints), 3 * len(constraints)))

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from tauloop.engines import Engine, Motion
-from tauloop.engines.least_squares import LeastSquares, times
-from tauloop.engines.motion import checked
+from tauloop.engines import Engine, Motion, TreeStates
 from tauloop.engines.poses import Array
-from tauloop.engines.start import start_coordinates
 
 #: A choice of constraint rows whose matrix is worse than this somewhere is no choice: on the machines it is below 1e4.
 WORST_CONDITION = 1e8
@@ -22,7 +19,7 @@ class NotComparable(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TreeStates:
+class PeerStates:
     """States (N) of an engine's tree with closed loops.
 
     Attributes:
@@ -32,6 +29,7 @@ class TreeStates:
         rows: constraint rows, as many as there are passive velocities, that leave the multipliers unique.
         driven: velocities that the actuators drive.
         forward_mu: Pinocchio's regularisation of constraints of points alone; None where these do not close the loops.
+        in_file: the same as machine files have them.
         is_regular: whether the tree's mass matrix can be inverted: not with massless links that are free to move.
     """
 
@@ -42,41 +40,35 @@ class TreeStates:
     rows: tuple[int, ...]
     driven: tuple[int, ...]
     forward_mu: float | None
+    in_file: TreeStates
     is_regular: bool
 
 
-def tree_states(engine: Engine, motion: Motion) -> TreeStates:
+def tree_states(engine: Engine, motion: Motion) -> PeerStates:
     """Coordinates of the engine's tree for a motion of the machine; those that the motion lacks follow from the loops.
 
     Raises:
         NotComparable: actuators and constraints together do not determine the forces.
     """
-    # The engine does these steps inside `inverse_dynamics`, which gives forces only.
-    given = checked(engine.tree, motion)
-    names = engine.tree.velocity_names
-    unknown = [i for i, name in enumerate(names) if name not in given.v]
-    q = engine._close(start_coordinates(engine.tree, given.q), unknown)
-    v, a = (np.stack([x.get(name, np.zeros(len(q))) for name in names], axis=1) for x in (given.v, given.a))
-    K = engine._closure(q, v)
-    solver = LeastSquares.of(K.jacobian[:, :, unknown])
-    v[:, unknown] = -solver.solve(times(K.jacobian, v))
-    K = engine._closure(q, v)
-    a[:, unknown] = -solver.solve(times(K.jacobian, a) + K.bias)
+    found = engine.states(motion)
+    q, v, a = engine.own(found)
+    K = found.jacobian
 
     driven = _driven(engine)
-    passive = [i for i in range(len(names)) if i not in driven]
+    passive = [i for i in range(len(found.names)) if i not in driven]
     points = sum(len(c.points) for c in engine.tree.constraints)
-    mu = _regularisation(K.jacobian, points)
-    usable = K.jacobian if mu is None else K.jacobian[:, :points]
-    return TreeStates(
-        q=engine._engine_q(q),
-        v=engine._engine_v(q, v),
-        a=engine._engine_v(q, a),
-        jacobian=K.jacobian,
+    mu = _regularisation(K, points)
+    usable = K if mu is None else K[:, :points]
+    return PeerStates(
+        q=q,
+        v=v,
+        a=a,
+        jacobian=K,
         rows=_independent_rows(usable[:, :, passive]),
         driven=driven,
         forward_mu=mu,
-        is_regular=_mass_condition(engine, q[:1]) < WORST_CONDITION,
+        in_file=found,
+        is_regular=_mass_condition(engine.whole_mass_matrix(found)[0]) < WORST_CONDITION,
     )
 
 
@@ -114,19 +106,14 @@ def _regularisation(K: Array, points: int) -> float | None:
     return 0.0 if rank == points else 1e-8
 
 
-def _mass_condition(engine: Engine, q: Array) -> float:
-    """Condition number of the tree's mass matrix with rotors at one state (1, n_q), free of units."""
-    n = len(engine.tree.velocity_names)
-    at = engine._engine_q(np.repeat(q, n + 1, axis=0))
-    a = np.concatenate([np.zeros((1, n)), np.eye(n)])
-    tau = engine.tree_forces(at, np.zeros_like(a), a)
-    M = tau[1:] - tau[0] + engine.tree.loads.inertia
+def _mass_condition(M: Array) -> float:
+    """Condition number of a mass matrix (n_v, n_v), free of units."""
     scale = np.sqrt(np.abs(np.diag(M)))
     scale[scale == 0.0] = 1.0
     return float(np.linalg.cond(M / np.outer(scale, scale)))
 
 
-def shared_out(states: TreeStates, engine: Engine, tau: Array) -> Array:
+def shared_out(states: PeerStates, engine: Engine, tau: Array) -> Array:
     """Actuator forces (N, n_u) that, with the multipliers of the chosen rows, give tree forces (N, n_v)."""
     S = np.broadcast_to(engine.tree.loads.transmission.T, (len(tau), *engine.tree.loads.transmission.T.shape))
     A = np.concatenate([S, np.swapaxes(states.jacobian[:, states.rows, :], 1, 2)], axis=2)

@@ -47,23 +47,24 @@ static inline double tl_cos(double x)
     return (k == 1.0 || k == 2.0) ? -y : y;
 }
 
-static inline int tl_all_below(const double *length)
+static inline int tl_all_below(const double *length, double last)
 {
     int above = 0;
-    for (int l = 0; l < TL_LANES; ++l) above += length[l] > 1e-11;
+    for (int l = 0; l < TL_LANES; ++l) above += length[l] > last;
     return above == 0;
 }
 
-void actuators_inverse_dynamics(const double *restrict start, const double *restrict position, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
+void actuators_inverse_dynamics(const double *restrict position, const double *restrict start, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
 {
     double start_1[2];
-    double solution_2[2];
+    double fixed_2[4];
+    double solution_3[2];
     double pivots[6];
     double step_length[1] = {0.0};
     double residual[1] = {0.0};
     int iterations = 0;
-    (void)start;
     (void)position;
+    (void)start;
     (void)velocity;
     (void)acceleration;
     {
@@ -71,62 +72,70 @@ void actuators_inverse_dynamics(const double *restrict start, const double *rest
         start_1[0] = t0;
         const double t2 = start[2];
         start_1[1] = t2;
+        const double t4 = position[0];
+        const double t5 = tl_cos(t4);
+        fixed_2[0] = t5;
+        const double t7 = tl_sin(t4);
+        fixed_2[1] = t7;
+        const double t10 = 0.1 * t5;
+        fixed_2[2] = t10;
+        const double t12 = 0.1 * t7;
+        fixed_2[3] = t12;
     }
     {
-        solution_2[0] = start_1[0];
-        solution_2[1] = start_1[1];
+        solution_3[0] = start_1[0];
+        solution_3[1] = start_1[1];
     }
     for (int iteration = 1; iteration <= 60; ++iteration) {
         {
             double dx_0;
             double dx_1;
-            const double t2 = solution_2[0];
+            const double t2 = solution_3[0];
             const double t3 = tl_cos(t2);
             const double t4 = 0.22 * t3;
             const double t5 = 0.3 + t4;
-            const double t7 = position[0];
-            const double t8 = tl_cos(t7);
-            const double t9 = 0.1 * t8;
-            const double t11 = solution_2[1];
-            const double t12 = tl_cos(t11);
-            const double t13 = t8 * t12;
-            const double t14 = tl_sin(t7);
-            const double t15 = tl_sin(t11);
-            const double t16 = t14 * t15;
-            const double t17 = t13 - t16;
-            const double t18 = 0.28 * t17;
-            const double t19 = t9 + t18;
-            const double t20 = t5 - t19;
-            const double t22 = tl_sin(t2);
-            const double t23 = 0.22 * t22;
-            const double t24 = 0.1 * t14;
-            const double t25 = t14 * t12;
-            const double t26 = t8 * t15;
-            const double t27 = t25 + t26;
-            const double t28 = 0.28 * t27;
-            const double t29 = t24 + t28;
-            const double t30 = t23 - t29;
-            const double t32 = t26 + t25;
-            const double t33 = 0.28 * t32;
-            const double t34 = t4 / t23;
-            const double t35 = t34 * t20;
-            const double t36 = t30 + t35;
-            const double t37 = t34 * t33;
-            const double t38 = t37 - t18;
-            const double t39 = t36 / t38;
-            const double t40 = t33 * t39;
-            const double t41 = t40 - t20;
-            const double t42 = t41 / t23;
-            const double t43 = -t42;
-            dx_0 = t43;
-            const double t45 = -t39;
-            dx_1 = t45;
+            const double t6 = fixed_2[2];
+            const double t8 = fixed_2[0];
+            const double t9 = solution_3[1];
+            const double t10 = tl_cos(t9);
+            const double t11 = t8 * t10;
+            const double t12 = fixed_2[1];
+            const double t13 = tl_sin(t9);
+            const double t14 = t12 * t13;
+            const double t15 = t11 - t14;
+            const double t16 = 0.28 * t15;
+            const double t17 = t6 + t16;
+            const double t18 = t5 - t17;
+            const double t20 = tl_sin(t2);
+            const double t21 = 0.22 * t20;
+            const double t22 = fixed_2[3];
+            const double t23 = t12 * t10;
+            const double t24 = t8 * t13;
+            const double t25 = t23 + t24;
+            const double t26 = 0.28 * t25;
+            const double t27 = t22 + t26;
+            const double t28 = t21 - t27;
+            const double t30 = t24 + t23;
+            const double t31 = 0.28 * t30;
+            const double t32 = t4 / t21;
+            const double t33 = t32 * t18;
+            const double t34 = t28 + t33;
+            const double t35 = t32 * t31;
+            const double t36 = t35 - t16;
+            const double t37 = t34 / t36;
+            const double t38 = t31 * t37;
+            const double t39 = t38 - t18;
+            const double t40 = t39 / t21;
+            const double t41 = -t40;
+            dx_0 = t41;
+            const double t43 = -t37;
+            dx_1 = t43;
             double longest = 0.0, limit;
             longest = fabs(dx_0) > longest ? fabs(dx_0) : longest;
             longest = fabs(dx_1) > longest ? fabs(dx_1) : longest;
             limit = longest > 0.5 ? 0.5 / longest : 1.0;
-            solution_2[0] += limit * dx_0;
-            solution_2[1] += limit * dx_1;
+            solution_3[0] += limit * dx_0;
+            solution_3[1] += limit * dx_1;
             step_length[0] = longest;
         }
         iterations = iteration > iterations ? iteration : iterations;
@@ -135,43 +144,42 @@ void actuators_inverse_dynamics(const double *restrict start, const double *rest
     {
         double phi_0;
         double phi_1;
-        const double t2 = solution_2[0];
+        const double t2 = solution_3[0];
         const double t3 = tl_cos(t2);
         const double t4 = 0.22 * t3;
         const double t5 = 0.3 + t4;
-        const double t7 = position[0];
-        const double t8 = tl_cos(t7);
-        const double t9 = 0.1 * t8;
-        const double t11 = solution_2[1];
-        const double t12 = tl_cos(t11);
-        const double t13 = t8 * t12;
-        const double t14 = tl_sin(t7);
-        const double t15 = tl_sin(t11);
-        const double t16 = t14 * t15;
-        const double t17 = t13 - t16;
-        const double t18 = 0.28 * t17;
-        const double t19 = t9 + t18;
-        const double t20 = t5 - t19;
-        phi_0 = t20;
-        const double t22 = tl_sin(t2);
-        const double t23 = 0.22 * t22;
-        const double t24 = 0.1 * t14;
-        const double t25 = t14 * t12;
-        const double t26 = t8 * t15;
-        const double t27 = t25 + t26;
-        const double t28 = 0.28 * t27;
-        const double t29 = t24 + t28;
-        const double t30 = t23 - t29;
-        phi_1 = t30;
+        const double t6 = fixed_2[2];
+        const double t8 = fixed_2[0];
+        const double t9 = solution_3[1];
+        const double t10 = tl_cos(t9);
+        const double t11 = t8 * t10;
+        const double t12 = fixed_2[1];
+        const double t13 = tl_sin(t9);
+        const double t14 = t12 * t13;
+        const double t15 = t11 - t14;
+        const double t16 = 0.28 * t15;
+        const double t17 = t6 + t16;
+        const double t18 = t5 - t17;
+        phi_0 = t18;
+        const double t20 = tl_sin(t2);
+        const double t21 = 0.22 * t20;
+        const double t22 = fixed_2[3];
+        const double t23 = t12 * t10;
+        const double t24 = t8 * t13;
+        const double t25 = t23 + t24;
+        const double t26 = 0.28 * t25;
+        const double t27 = t22 + t26;
+        const double t28 = t21 - t27;
+        phi_1 = t28;
         residual[0] += fabs(phi_0);
         residual[0] += fabs(phi_1);
     }
     {
         const double t0 = position[0];
         q[0] = t0;
-        const double t2 = solution_2[0];
+        const double t2 = solution_3[0];
         q[1] = t2;
-        const double t4 = solution_2[1];
+        const double t4 = solution_3[1];
         q[2] = t4;
         const double t6 = velocity[0];
         v[0] = t6;
@@ -343,18 +351,19 @@ void actuators_inverse_dynamics(const double *restrict start, const double *rest
     }
 }
 
-static void actuators_inverse_dynamics_block(const double start[restrict][TL_LANES], const double position[restrict][TL_LANES], const double velocity[restrict][TL_LANES], const double acceleration[restrict][TL_LANES], double q[restrict][TL_LANES], double v[restrict][TL_LANES], double a[restrict][TL_LANES], double tree_force[restrict][TL_LANES], double force[restrict][TL_LANES], double closure_force[restrict][TL_LANES], double health[restrict][TL_LANES])
+static void actuators_inverse_dynamics_block(const double position[restrict][TL_LANES], const double start[restrict][TL_LANES], const double velocity[restrict][TL_LANES], const double acceleration[restrict][TL_LANES], double q[restrict][TL_LANES], double v[restrict][TL_LANES], double a[restrict][TL_LANES], double tree_force[restrict][TL_LANES], double force[restrict][TL_LANES], double closure_force[restrict][TL_LANES], double health[restrict][TL_LANES])
 {
     double start_1[2][TL_LANES];
-    double solution_2[2][TL_LANES];
+    double fixed_2[4][TL_LANES];
+    double solution_3[2][TL_LANES];
     double pivots[6][TL_LANES];
     double step_length[1][TL_LANES], residual[1][TL_LANES];
     int iterations = 0;
     for (int l = 0; l < TL_LANES; ++l) {
         residual[0][l] = 0.0;
     }
-    (void)start;
     (void)position;
+    (void)start;
     (void)velocity;
     (void)acceleration;
     for (int l = 0; l < TL_LANES; ++l) {
@@ -362,107 +371,114 @@ static void actuators_inverse_dynamics_block(const double start[restrict][TL_LAN
         start_1[0][l] = t0;
         const double t2 = start[2][l];
         start_1[1][l] = t2;
+        const double t4 = position[0][l];
+        const double t5 = tl_cos(t4);
+        fixed_2[0][l] = t5;
+        const double t7 = tl_sin(t4);
+        fixed_2[1][l] = t7;
+        const double t10 = 0.1 * t5;
+        fixed_2[2][l] = t10;
+        const double t12 = 0.1 * t7;
+        fixed_2[3][l] = t12;
     }
     for (int l = 0; l < TL_LANES; ++l) {
-        solution_2[0][l] = start_1[0][l];
-        solution_2[1][l] = start_1[1][l];
+        solution_3[0][l] = start_1[0][l];
+        solution_3[1][l] = start_1[1][l];
     }
     for (int iteration = 1; iteration <= 60; ++iteration) {
         for (int l = 0; l < TL_LANES; ++l) {
             double dx_0;
             double dx_1;
-            const double t2 = solution_2[0][l];
+            const double t2 = solution_3[0][l];
             const double t3 = tl_cos(t2);
             const double t4 = 0.22 * t3;
             const double t5 = 0.3 + t4;
-            const double t7 = position[0][l];
-            const double t8 = tl_cos(t7);
-            const double t9 = 0.1 * t8;
-            const double t11 = solution_2[1][l];
-            const double t12 = tl_cos(t11);
-            const double t13 = t8 * t12;
-            const double t14 = tl_sin(t7);
-            const double t15 = tl_sin(t11);
-            const double t16 = t14 * t15;
-            const double t17 = t13 - t16;
-            const double t18 = 0.28 * t17;
-            const double t19 = t9 + t18;
-            const double t20 = t5 - t19;
-            const double t22 = tl_sin(t2);
-            const double t23 = 0.22 * t22;
-            const double t24 = 0.1 * t14;
-            const double t25 = t14 * t12;
-            const double t26 = t8 * t15;
-            const double t27 = t25 + t26;
-            const double t28 = 0.28 * t27;
-            const double t29 = t24 + t28;
-            const double t30 = t23 - t29;
-            const double t32 = t26 + t25;
-            const double t33 = 0.28 * t32;
-            const double t34 = t4 / t23;
-            const double t35 = t34 * t20;
-            const double t36 = t30 + t35;
-            const double t37 = t34 * t33;
-            const double t38 = t37 - t18;
-            const double t39 = t36 / t38;
-            const double t40 = t33 * t39;
-            const double t41 = t40 - t20;
-            const double t42 = t41 / t23;
-            const double t43 = -t42;
-            dx_0 = t43;
-            const double t45 = -t39;
-            dx_1 = t45;
+            const double t6 = fixed_2[2][l];
+            const double t8 = fixed_2[0][l];
+            const double t9 = solution_3[1][l];
+            const double t10 = tl_cos(t9);
+            const double t11 = t8 * t10;
+            const double t12 = fixed_2[1][l];
+            const double t13 = tl_sin(t9);
+            const double t14 = t12 * t13;
+            const double t15 = t11 - t14;
+            const double t16 = 0.28 * t15;
+            const double t17 = t6 + t16;
+            const double t18 = t5 - t17;
+            const double t20 = tl_sin(t2);
+            const double t21 = 0.22 * t20;
+            const double t22 = fixed_2[3][l];
+            const double t23 = t12 * t10;
+            const double t24 = t8 * t13;
+            const double t25 = t23 + t24;
+            const double t26 = 0.28 * t25;
+            const double t27 = t22 + t26;
+            const double t28 = t21 - t27;
+            const double t30 = t24 + t23;
+            const double t31 = 0.28 * t30;
+            const double t32 = t4 / t21;
+            const double t33 = t32 * t18;
+            const double t34 = t28 + t33;
+            const double t35 = t32 * t31;
+            const double t36 = t35 - t16;
+            const double t37 = t34 / t36;
+            const double t38 = t31 * t37;
+            const double t39 = t38 - t18;
+            const double t40 = t39 / t21;
+            const double t41 = -t40;
+            dx_0 = t41;
+            const double t43 = -t37;
+            dx_1 = t43;
             double longest = 0.0, limit;
             longest = fabs(dx_0) > longest ? fabs(dx_0) : longest;
             longest = fabs(dx_1) > longest ? fabs(dx_1) : longest;
             limit = longest > 0.5 ? 0.5 / longest : 1.0;
-            solution_2[0][l] += limit * dx_0;
-            solution_2[1][l] += limit * dx_1;
+            solution_3[0][l] += limit * dx_0;
+            solution_3[1][l] += limit * dx_1;
             step_length[0][l] = longest;
         }
         iterations = iteration > iterations ? iteration : iterations;
-        if (tl_all_below(step_length[0])) break;
+        if (tl_all_below(step_length[0], 1e-11)) break;
     }
     for (int l = 0; l < TL_LANES; ++l) {
         double phi_0;
         double phi_1;
-        const double t2 = solution_2[0][l];
+        const double t2 = solution_3[0][l];
         const double t3 = tl_cos(t2);
         const double t4 = 0.22 * t3;
         const double t5 = 0.3 + t4;
-        const double t7 = position[0][l];
-        const double t8 = tl_cos(t7);
-        const double t9 = 0.1 * t8;
-        const double t11 = solution_2[1][l];
-        const double t12 = tl_cos(t11);
-        const double t13 = t8 * t12;
-        const double t14 = tl_sin(t7);
-        const double t15 = tl_sin(t11);
-        const double t16 = t14 * t15;
-        const double t17 = t13 - t16;
-        const double t18 = 0.28 * t17;
-        const double t19 = t9 + t18;
-        const double t20 = t5 - t19;
-        phi_0 = t20;
-        const double t22 = tl_sin(t2);
-        const double t23 = 0.22 * t22;
-        const double t24 = 0.1 * t14;
-        const double t25 = t14 * t12;
-        const double t26 = t8 * t15;
-        const double t27 = t25 + t26;
-        const double t28 = 0.28 * t27;
-        const double t29 = t24 + t28;
-        const double t30 = t23 - t29;
-        phi_1 = t30;
+        const double t6 = fixed_2[2][l];
+        const double t8 = fixed_2[0][l];
+        const double t9 = solution_3[1][l];
+        const double t10 = tl_cos(t9);
+        const double t11 = t8 * t10;
+        const double t12 = fixed_2[1][l];
+        const double t13 = tl_sin(t9);
+        const double t14 = t12 * t13;
+        const double t15 = t11 - t14;
+        const double t16 = 0.28 * t15;
+        const double t17 = t6 + t16;
+        const double t18 = t5 - t17;
+        phi_0 = t18;
+        const double t20 = tl_sin(t2);
+        const double t21 = 0.22 * t20;
+        const double t22 = fixed_2[3][l];
+        const double t23 = t12 * t10;
+        const double t24 = t8 * t13;
+        const double t25 = t23 + t24;
+        const double t26 = 0.28 * t25;
+        const double t27 = t22 + t26;
+        const double t28 = t21 - t27;
+        phi_1 = t28;
         residual[0][l] += fabs(phi_0);
         residual[0][l] += fabs(phi_1);
     }
     for (int l = 0; l < TL_LANES; ++l) {
         const double t0 = position[0][l];
         q[0][l] = t0;
-        const double t2 = solution_2[0][l];
+        const double t2 = solution_3[0][l];
         q[1][l] = t2;
-        const double t4 = solution_2[1][l];
+        const double t4 = solution_3[1][l];
         q[2][l] = t4;
         const double t6 = velocity[0][l];
         v[0][l] = t6;
@@ -634,7 +650,7 @@ static void actuators_inverse_dynamics_block(const double start[restrict][TL_LAN
     }
 }
 
-void actuators_inverse_dynamics_batch(size_t n, const double *restrict start, const double *restrict position, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
+void actuators_inverse_dynamics_batch(size_t n, const double *restrict position, const double *restrict start, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
 {
     const ptrdiff_t blocks = (ptrdiff_t)((n + TL_LANES - 1) / TL_LANES);
 #ifdef _OPENMP
@@ -643,8 +659,8 @@ void actuators_inverse_dynamics_batch(size_t n, const double *restrict start, co
     for (ptrdiff_t b = 0; b < blocks; ++b) {
         const size_t first = (size_t)b * TL_LANES;
         const size_t count = n - first < TL_LANES ? n - first : TL_LANES;
-        double lanes_start[3][TL_LANES];
         double lanes_position[1][TL_LANES];
+        double lanes_start[3][TL_LANES];
         double lanes_velocity[1][TL_LANES];
         double lanes_acceleration[1][TL_LANES];
         double lanes_q[3][TL_LANES];
@@ -656,15 +672,15 @@ void actuators_inverse_dynamics_batch(size_t n, const double *restrict start, co
         double lanes_health[4][TL_LANES];
         for (size_t l = 0; l < TL_LANES; ++l) {
             const size_t s = first + (l < count ? l : count - 1);
+            lanes_position[0][l] = position[s * 1 + 0];
             lanes_start[0][l] = start[s * 3 + 0];
             lanes_start[1][l] = start[s * 3 + 1];
             lanes_start[2][l] = start[s * 3 + 2];
-            lanes_position[0][l] = position[s * 1 + 0];
             lanes_velocity[0][l] = velocity[s * 1 + 0];
             lanes_acceleration[0][l] = acceleration[s * 1 + 0];
             (void)s;
         }
-        actuators_inverse_dynamics_block((const double (*)[TL_LANES])lanes_start, (const double (*)[TL_LANES])lanes_position, (const double (*)[TL_LANES])lanes_velocity, (const double (*)[TL_LANES])lanes_acceleration, lanes_q, lanes_v, lanes_a, lanes_tree_force, lanes_force, lanes_closure_force, lanes_health);
+        actuators_inverse_dynamics_block((const double (*)[TL_LANES])lanes_position, (const double (*)[TL_LANES])lanes_start, (const double (*)[TL_LANES])lanes_velocity, (const double (*)[TL_LANES])lanes_acceleration, lanes_q, lanes_v, lanes_a, lanes_tree_force, lanes_force, lanes_closure_force, lanes_health);
         for (size_t l = 0; l < count; ++l) {
             q[(first + l) * 3 + 0] = lanes_q[0][l];
             q[(first + l) * 3 + 1] = lanes_q[1][l];

@@ -1,49 +1,45 @@
-"""``tauloop cost``: how many operations the functions of a machine take, by formulation."""
+"""``tauloop cost``: how many operations the functions of a machine take, by formulation, beside the papers' figures."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
-from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
-from tauloop.errors import TauloopError
-from tauloop.functions import Model
-from tauloop.functions.operations import KINDS, operations
-from tauloop.functions.platform_matrices import SIX_FREEDOMS, VirtualPlatforms
-from tauloop.functions.source import CFunction, CPort
-from tauloop.mechanism.model import Mechanism
+from tauloop.functions.costs import ALL, VELOCITY_MATRIX, Cost, costs
+from tauloop.functions.operations import KINDS
+from tauloop.mechanism.published import Published, published_operations
 
-#: What is counted: name, program, the output that is wanted, and whether it depends on the formulation.
-QUANTITIES = (
-    ("positions", "kinematics_0", "q", False),
-    ("inverse dynamics", "inverse_dynamics", "force", True),
-    ("forward dynamics", "forward_dynamics", "acceleration", True),
-    ("regressor", "regressor_actuators", "regressor", True),
-)
-
-
-#: Velocity terms V x' of the platform as a matrix (Coriolis and centripetal), summed over all virtual platforms.
-MATRIX = "matrix V(x, x')"
-MATRIX_EULER = "matrix V(x, x'), Euler"
+HEADINGS = ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration")
+#: Ratios that are shown: quantity, formulation, and the one that it is held against.
+RATIOS = ((VELOCITY_MATRIX, "generalized-momentum", "lagrange"), ("inverse dynamics", "hamilton", "lagrange"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """Operations of one quantity by one formulation."""
+class Ratio:
+    """Operations of one formulation over those of another.
+
+    Attributes:
+        quantity, frame, part: what is computed.
+        formulation, against: the two formulations.
+        ours: the ratio of our totals.
+        published: a paper's for its own machine, where it prints one.
+        source: that paper.
+    """
 
     quantity: str
+    frame: str
+    part: str
     formulation: str
-    once: dict[str, int]
-    each_iteration: dict[str, int]
-
-    @property
-    def total(self) -> int:
-        """All operations outside Newton loops."""
-        return sum(self.once.values())
+    against: str
+    ours: float
+    published: float | None
+    source: str
 
 
 @reports_errors
@@ -55,64 +51,104 @@ def cost(
 ) -> None:
     """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.
 
-    Kinematics are included; a Newton block is counted apart, per iteration.
+    Kinematics are included in every row, so the parts of a velocity matrix do not add up to the whole; a Newton
+    block is counted apart, per iteration. What a paper prints of its own machine stands below ours.
     """
     mechanism = load_machine(machine, side)
-    rows, left_out = _costs(mechanism, entry)
+    rows, left_out = costs(mechanism, entry)
+    paper = published_operations(mechanism.name)
+    ratios = list(_ratios(rows, paper))
     if as_json:
-        print_json({"machine": mechanism.name, "entry": entry, "costs": rows, "left_out": left_out})
+        found = {"costs": rows, "ratios": ratios, "published": paper, "left_out": left_out}
+        print_json({"machine": mechanism.name, "entry": entry, **found})
         return
     screen = console()
     screen.print(f"Operations of {mechanism.name}, from {entry} motion", style="bold")
     for quantity in dict.fromkeys(row.quantity for row in rows):
-        headings = (quantity, "+ -", "x", "/", "root", "trig", "other", "total", "per iteration")
-        listing = table("", *headings, numeric=tuple(range(1, 9)))
-        for row in rows:
-            if row.quantity == quantity:
-                iteration = sum(row.each_iteration.values())
-                counts = (str(row.once[kind]) for kind in KINDS)
-                listing.add_row(row.formulation, *counts, str(row.total), f"+ {iteration}" if iteration else "")
-        screen.print(listing)
+        if quantity != VELOCITY_MATRIX:
+            screen.print(_listing(quantity, [row for row in rows if row.quantity == quantity]))
+    for frame in dict.fromkeys(row.frame for row in rows if row.quantity == VELOCITY_MATRIX):
+        screen.print(_matrix_listing([row for row in rows if row.quantity == VELOCITY_MATRIX and row.frame == frame]))
+    if paper.counts:
+        screen.print(_published_listing(paper))
+    if ratios:
+        screen.print(_ratio_listing(ratios))
     for name, reason in left_out.items():
         screen.print(f"left out: {name}: {reason}", markup=False)
 
 
-def _costs(mechanism: Mechanism, entry: str) -> tuple[list[Cost], dict[str, str]]:
-    rows: list[Cost] = []
-    left_out: dict[str, str] = {}
-    for formulation in FORMULATIONS:
-        try:
-            model = Model(mechanism, formulation=formulation.name)
-            functions = model.platform if entry == "platform" else model.actuators
-            for quantity, program, output, depends in QUANTITIES:
-                if depends or formulation is NEWTON_EULER:
-                    counted = CFunction(
-                        name="counted",
-                        program=functions.program(program),
-                        inputs=(),
-                        outputs=(CPort(name=output, size=0),),
-                    )
-                    rows.append(Cost(quantity=quantity, formulation=formulation.name, **operations(counted)))
-        except TauloopError as error:
-            left_out[formulation.name] = "; ".join(problem.what for problem in error.problems)
-    if entry == "platform":
-        rows += _matrix_costs(Model(mechanism), left_out)
-    order = [*(quantity for quantity, _, _, _ in QUANTITIES), MATRIX, MATRIX_EULER]
-    return sorted(rows, key=lambda row: order.index(row.quantity)), left_out
+def _ratios(rows: tuple[Cost, ...], paper: Published) -> Iterator[Ratio]:
+    totals = {(row.quantity, row.frame, row.part, row.formulation): row.total for row in rows}
+    for wanted, formulation, against in RATIOS:
+        for (quantity, frame, part, name), total in totals.items():
+            other = totals.get((quantity, frame, part, against), 0)
+            if (quantity, name) == (wanted, formulation) and other:
+                published, source = _published_ratio(paper, quantity, part, formulation, against)
+                yield Ratio(
+                    quantity=quantity,
+                    frame=frame,
+                    part=part,
+                    formulation=formulation,
+                    against=against,
+                    ours=total / other,
+                    published=published,
+                    source=source,
+                )
 
 
-def _matrix_costs(model: Model, left_out: dict[str, str]) -> list[Cost]:
-    """The velocity terms as a matrix on the platform, the way in which papers count them."""
-    rows: list[Cost] = []
-    names = tuple(name.rpartition(".")[2] for name in model.platform.entry.velocity.columns)
-    for quantity, in_euler in ((MATRIX, False), *([(MATRIX_EULER, True)] if names == SIX_FREEDOMS else [])):
-        for formulation, by_momentum in (("generalized-momentum", True), ("lagrange", False)):
-            try:
-                program = VirtualPlatforms(model, by_momentum=by_momentum, in_euler=in_euler).program
-            except TauloopError as error:
-                left_out[f"{quantity} by {formulation}"] = "; ".join(problem.what for problem in error.problems)
-                continue
-            outputs = (CPort(name="V", size=0),)
-            counted = CFunction(name="counted", program=program, inputs=(), outputs=outputs)
-            rows.append(Cost(quantity=quantity, formulation=formulation, **operations(counted)))
-    return rows
+def _published_ratio(
+    paper: Published, quantity: str, part: str, formulation: str, against: str
+) -> tuple[float | None, str]:
+    """A ratio as printed, or of two printed totals, and where it stands."""
+    rows = {row.formulation: row for row in paper.counts if (row.quantity, row.part) == (quantity, part)}
+    if formulation in rows and against in rows:
+        return rows[formulation].total / rows[against].total, rows[formulation].source
+    for row in paper.ratios:
+        if (row.quantity, row.formulation, row.against) == (quantity, formulation, against) and part == ALL:
+            return row.ratio, row.source
+    return None, ""
+
+
+def _listing(quantity: str, rows: list[Cost]) -> Table:
+    listing = table("", quantity, *HEADINGS, numeric=tuple(range(1, 9)))
+    for row in rows:
+        listing.add_row(row.formulation, *_counts(row))
+    return listing
+
+
+def _matrix_listing(rows: list[Cost]) -> Table:
+    """Parts by formulation, the formulations of one part under each other."""
+    title = f"Coriolis and centripetal terms V(x, x') as a matrix on the platform, {rows[0].frame}"
+    listing = table(title, "part", "formulation", *HEADINGS, numeric=tuple(range(2, 10)))
+    for part in dict.fromkeys(row.part for row in rows):
+        for row in rows:
+            if row.part == part:
+                listing.add_row(part, row.formulation, *_counts(row))
+    return listing
+
+
+def _counts(row: Cost) -> tuple[str, ...]:
+    iteration = sum(row.each_iteration.values())
+    counts = (str(row.once[kind]) for kind in KINDS)
+    return (*counts, str(row.total), f"+ {iteration}" if iteration else "")
+
+
+def _published_listing(paper: Published) -> Table:
+    sources = ", ".join(dict.fromkeys(row.source for row in paper.counts))
+    title = f"As printed, for the paper's machine and program: {sources}"
+    listing = table(title, "part", "formulation", "+ -", "x", "/", "total", numeric=(2, 3, 4, 5))
+    for row in paper.counts:
+        counts = (str(row.counts[kind]) for kind in ("additions", "multiplications", "divisions"))
+        listing.add_row(row.called, row.formulation, *counts, str(row.total))
+    return listing
+
+
+def _ratio_listing(ratios: list[Ratio]) -> Table:
+    sources = "; ".join(dict.fromkeys(row.source for row in ratios if row.source))
+    title = f"Ratios of totals (paper's machine and program: {sources})" if sources else "Ratios of totals"
+    listing = table(title, "quantity", "part", "formulations", "ours", "paper's", numeric=(3, 4))
+    for row in ratios:
+        quantity = f"{row.quantity}, {row.frame}" if row.frame else row.quantity
+        published = "" if row.published is None else f"{row.published:.2f}"
+        listing.add_row(quantity, row.part, f"{row.formulation} / {row.against}", f"{row.ours:.2f}", published)
+    return listing

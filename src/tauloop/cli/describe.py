@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.functions import Model
 from tauloop.functions.entry import coordinate_units
@@ -52,6 +52,7 @@ def first_sentence(text: str) -> str:
 def show(
     machine: MachineArgument,
     side: SideOption = None,
+    rods: RodsOption = False,
     parameters: Annotated[
         bool, typer.Option("--parameters", help="List all leaf parameters with their sources.")
     ] = False,
@@ -61,7 +62,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a machine: coordinates, mobility, loops, actuators, parameters."""
-    mechanism = load_machine(machine, side)
+    mechanism = load_machine(machine, side, rods)
     model = Model(mechanism)
     if as_json:
         print_json(_as_dict(mechanism, model))
@@ -127,6 +128,10 @@ def _summary(model: Model) -> object:
     rows.add_row("mobility", str(assembly.mobility))
     rows.add_row("independent", ", ".join(names[i] for i in assembly.independent))
     rows.add_row("actuators", ", ".join(a.name for a in model.mechanism.actuators))
+    if assembly.passive:
+        rows.add_row("passive", ", ".join(assembly.passive_names))
+    if assembly.is_redundant:
+        rows.add_row("redundant actuators", ", ".join(assembly.spare_actuators))
     rows.add_row("loop equations", f"{len(loop_names)}, rank {assembly.rank}")
     if assembly.dropped:
         rows.add_row("redundant", "\n".join(_by_element([loop_names[i] for i in assembly.dropped])))
@@ -138,6 +143,8 @@ def _summary(model: Model) -> object:
         rows.add_row("actuator condition", f"{condition:.3g} (median over {len(assembly.states)} poses)")
     for finding in assembly.findings:
         rows.add_row("problem", str(finding))
+    for note in assembly.notes:
+        rows.add_row("note", str(note))
     return rows
 
 
@@ -176,18 +183,30 @@ def _blocks(model: Model) -> object:
     return rows
 
 
+def import_notes(mechanism: Mechanism) -> list[str]:
+    """What an importer noted: what is not carried over, renamed, or assumed; nothing for a machine file."""
+    if not mechanism.description.startswith("Imported from "):
+        return []
+    return [line.removeprefix("- ") for line in mechanism.description.splitlines()[1:]]
+
+
 @reports_errors
-def check(machine: MachineArgument, side: SideOption = None, as_json: JsonOption = False) -> None:
+def check(
+    machine: MachineArgument, side: SideOption = None, rods: RodsOption = False, as_json: JsonOption = False
+) -> None:
     """Check a machine file: does it read, do its loops close, is it driven?
 
     Exit code 1 when it assembles but does not work as described, 2 when it cannot be read or its loops do not close.
     """
-    model = Model(load_machine(machine, side))
-    assembly = model.assembly
+    model = Model(load_machine(machine, side, rods))
+    assembly, imported = model.assembly, import_notes(model.mechanism)
     if as_json:
-        print_json({"status": "failed" if assembly.findings else "ok", "assembly": assembly.as_dict()})
+        status = "failed" if assembly.findings else "ok"
+        print_json({"status": status, "import": imported, "assembly": assembly.as_dict()})
     else:
         out = console()
+        if imported:
+            out.print(reflowed(model.mechanism.description), markup=False, highlight=False)
         out.print(_summary(model))
         out.print(
             "ok" if not assembly.findings else "not usable as described",

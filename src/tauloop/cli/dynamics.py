@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +12,9 @@ import xarray as xr
 
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
+from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Forces, Model, MotionFunctions
+from tauloop.functions import Forces, HybridForces, Model
 from tauloop.functions.ports import Port
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
@@ -40,6 +42,9 @@ def dynamics(
         ),
     ] = None,
     entry: Annotated[str, typer.Option(help="What moves as given: platform or actuators.")] = "platform",
+    formulation: Annotated[
+        str, typer.Option(help=f"How the forces are found: {', '.join(f.name for f in FORMULATIONS)}.")
+    ] = NEWTON_EULER.name,
     out: Annotated[
         Path | None,
         typer.Option(help="Write time, motion of platform and actuators, and forces to this CSV or Parquet file."),
@@ -48,19 +53,26 @@ def dynamics(
 ) -> None:
     """Actuator forces that a motion needs (inverse dynamics).
 
-    For one pose name the coordinates that differ from the reference pose; for many give a table.
+    A machine with passive freedoms is moved by its actuators (--entry actuators): accelerations are given for these
+    alone, and those of the passive freedoms come out beside the forces. For one pose name the coordinates that differ
+    from the reference pose; for many give a table.
     """
     _check_options(entry, motion, {"position": position, "velocity": velocity, "acceleration": acceleration})
-    model = Model(load_machine(machine, side))
+    model = Model(load_machine(machine, side), formulation=formulation)
     functions = model.platform if entry == "platform" else model.actuators
+    is_hybrid = entry == "actuators" and bool(model.assembly.passive)
+    ports = model.hybrid.ports if is_hybrid else functions.ports
     if motion is not None:
-        time, values = _table_motion(functions, motion)
+        time, values = _table_motion(ports, motion)
     else:
-        time, values = np.zeros(1), _one_pose(model, functions, position, velocity, acceleration)
+        reference = functions.entry.at(model.assembly.q)
+        time, values = np.zeros(1), _one_pose(ports, reference, position, velocity, acceleration)
     start = None
     if entry == "actuators" and model.assembly.rows:
         start = model.forward_kinematics(values["position"]).q
-    forces = functions.inverse_dynamics(values["position"], values["velocity"], values["acceleration"], start=start)
+    given = (values["position"], values["velocity"], values["acceleration"])
+    hybrid = model.hybrid.inverse_dynamics(*given, start=start) if is_hybrid else None
+    forces = functions.inverse_dynamics(*given, start=start) if hybrid is None else hybrid.forces
     units = model.output_ports("actuators")[1]
     if out is not None:
         write_log(out, _as_log(model, time, forces, units))
@@ -70,6 +82,7 @@ def dynamics(
             {
                 "machine": model.mechanism.name,
                 "entry": entry,
+                "formulation": formulation,
                 "time_s": time,
                 "actuators": forces.actuator_names,
                 "units": units,
@@ -78,11 +91,16 @@ def dynamics(
                 "closure_force": forces.closure_force,
                 "coordinates": forces.state.coordinate_names,
                 "q": forces.state.q,
+                "shared": forces.is_shared,
+                "passive": () if hybrid is None else hybrid.passive_names,
+                "passive_acceleration": () if hybrid is None else hybrid.passive_acceleration,
                 "condition": [float(value) if np.isfinite(value) else None for value in condition],
             }
         )
         return
     _print(time, forces, units, float(condition.max()), out)
+    if hybrid is not None:
+        _print_passive(hybrid, functions.entry.acceleration)
 
 
 def _check_options(entry: str, motion: Path | None, pose: dict[str, str | None]) -> None:
@@ -103,23 +121,21 @@ def _check_options(entry: str, motion: Path | None, pose: dict[str, str | None])
 
 
 def _one_pose(
-    model: Model, functions: MotionFunctions, position: str | None, velocity: str | None, acceleration: str | None
+    ports: Mapping[str, Port],
+    reference: np.ndarray,
+    position: str | None,
+    velocity: str | None,
+    acceleration: str | None,
 ) -> dict[str, np.ndarray]:
-    ports = functions.ports
-    reference = (
-        model.platform_position(model.assembly.q)
-        if functions is model.platform
-        else model.actuator_position(model.assembly.q)
-    )
-    zero = np.zeros(ports["velocity"].size)
+    still, constant = np.zeros(ports["velocity"].size), np.zeros(ports["acceleration"].size)
     return {
-        "position": _assigned(ports["position"], "--position", position, reference)[None, :],
-        "velocity": _assigned(ports["velocity"], "--velocity", velocity, zero)[None, :],
-        "acceleration": _assigned(ports["acceleration"], "--acceleration", acceleration, zero)[None, :],
+        "position": assigned(ports["position"], "--position", position, reference)[None, :],
+        "velocity": assigned(ports["velocity"], "--velocity", velocity, still)[None, :],
+        "acceleration": assigned(ports["acceleration"], "--acceleration", acceleration, constant)[None, :],
     }
 
 
-def _assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> np.ndarray:
+def assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> np.ndarray:
     """Numbers of a port from NAME=VALUE pairs; a name may leave out the prefix where one column alone ends so."""
     result = np.array(default, dtype=float)
     problems = []
@@ -155,9 +171,9 @@ def _assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> 
     return result
 
 
-def _table_motion(functions: MotionFunctions, path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _table_motion(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     log = read_log(path)
-    wanted = {kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in functions.ports.items()}
+    wanted = {kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()}
     problems = channel_problems(log, wanted, str(path))
     if problems:
         raise InputError(problems)
@@ -167,22 +183,34 @@ def _table_motion(functions: MotionFunctions, path: Path) -> tuple[np.ndarray, d
 def _as_log(model: Model, time: np.ndarray, forces: Forces, units: tuple[str, ...]) -> xr.Dataset:
     """The motion of platform and actuators and the forces: input of this command by either entry, and a log."""
     q, v, a = forces.state.q, np.asarray(forces.state.v), np.asarray(forces.state.a)
-    platform, A = list(model.platform.entry.v), model.assembly.loops.transmission
-    motions = (
-        (model.platform, (model.platform_position(q), v[:, platform], a[:, platform])),
-        (model.actuators, (model.actuator_position(q), v @ A.T, a @ A.T)),
-    )
-    signals = [
-        Channel(quantity=kind, channel=column, values=values[:, i], unit=unit)
-        for functions, motion in motions
-        for (kind, port), values in zip(functions.ports.items(), motion, strict=True)
+    columns = {
+        (kind, column): (values[:, i], unit)
+        for functions in (model.platform, model.actuators)
+        for (kind, port), values in zip(
+            functions.ports.items(),
+            (functions.entry.at(q), functions.entry.rates(v), functions.entry.rates(a)),
+            strict=True,
+        )
         for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True))
+    }
+    signals = [
+        Channel(quantity=kind, channel=column, values=values, unit=unit)
+        for (kind, column), (values, unit) in columns.items()
     ]
     signals += [
         Channel(quantity="force", channel=name, values=forces.force[:, i], unit=unit)
         for i, (name, unit) in enumerate(zip(forces.actuator_names, units, strict=True))
     ]
     return build_log(time, signals)
+
+
+def _print_passive(hybrid: HybridForces, accelerations: Port) -> None:
+    rows = table("Passive accelerations", "freedom", "acceleration", "unit", numeric=(1,))
+    values = np.atleast_2d(hybrid.passive_acceleration)
+    for i, name in enumerate(hybrid.passive_names):
+        text = f"{values[0, i]:.6g}" if len(values) == 1 else f"{values[:, i].min():.5g} to {values[:, i].max():.5g}"
+        rows.add_row(name, text, accelerations.units[accelerations.columns.index(name)])
+    console().print(rows)
 
 
 def _print(time: np.ndarray, forces: Forces, units: tuple[str, ...], condition: float, out: Path | None) -> None:
@@ -206,5 +234,7 @@ def _print(time: np.ndarray, forces: Forces, units: tuple[str, ...], condition: 
         rows.add_row("largest", *(f"{value:.5g}" for value in np.abs(force).max(axis=0)))
         screen.print(rows)
     screen.print(f"worst condition number {condition:.3g}")
+    if forces.is_shared:
+        screen.print("actuation is redundant: these forces have the least sum of squares")
     if out is not None:
         screen.print(f"written: {out}")

@@ -1,4 +1,4 @@
-"""``tauloop verify``: Tauloop's inverse dynamics beside those of independent engines."""
+"""``tauloop verify``: Tauloop's dynamics and Jacobians beside those of independent engines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
-from tauloop.engines.check import check_inverse_dynamics
+from tauloop.engines import Verification, check
 
 #: Largest relative difference that passes; rounding through the loops' conditioning stays well below.
 TOLERANCE = 1e-9
@@ -23,11 +23,13 @@ def verify(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random states.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare inverse dynamics with Pinocchio and MuJoCo on random consistent states.
+    """Compare inverse and forward dynamics and Jacobians with Pinocchio and MuJoCo on random consistent states.
 
-    Exit code 1 when an engine disagrees by more than 1e-9 of the largest force of a state.
+    The engines give tree forces, mass matrices and Jacobians, from which loops are solved without regularisation;
+    Pinocchio's own constraint solver is one more row. Exit code 1 when one disagrees by more than 1e-9 of the largest
+    number of a state; what could not be compared is listed and does not count.
     """
-    verification = check_inverse_dynamics(load_machine(machine, side), states, np.random.default_rng(seed))
+    verification = check(load_machine(machine, side), states, np.random.default_rng(seed))
     agrees = verification.worst <= TOLERANCE
     if as_json:
         print_json(
@@ -42,24 +44,26 @@ def verify(
             }
         )
     else:
-        rows = table(
-            f"Inverse dynamics of {verification.mechanism} over {states} random states (seed {seed})",
-            *("engine", "version", "largest\ndifference", "force not\nbalanced", "loop\nresidual", ""),
-            numeric=(2, 3, 4),
-        )
-        for row in verification.comparisons:
-            rows.add_row(
-                row.engine,
-                row.version,
-                f"{row.largest_difference:.1e}",
-                f"{row.balance:.1e}",
-                f"{row.closure:.1e} m",
-                "agrees" if row.worst <= TOLERANCE else f"DISAGREES at state {row.sample}, {row.actuator}",
-            )
-        screen = console()
-        screen.print(rows)
-        for where, reason in verification.not_run:
-            screen.print(f"not run: {where}: {reason}")
-        screen.print(f"Limit {TOLERANCE:.0e} of the largest force of a state; friction is left out on both sides.")
+        _print(verification, seed)
     if not agrees:
         raise typer.Exit(FAILED)
+
+
+def _print(verification: Verification, seed: int) -> None:
+    rows = table(
+        f"{verification.mechanism} over {verification.samples} random states (seed {seed})",
+        *("quantity", "engine", "largest\ndifference", "engine's\nresidual", ""),
+        numeric=(2, 3),
+    )
+    for row in verification.comparisons:
+        verdict = "agrees" if row.worst <= TOLERANCE else f"DISAGREES at state {row.sample}, {row.column}"
+        rows.add_row(row.quantity, row.engine, f"{row.largest_difference:.1e}", f"{row.residual:.1e}", verdict)
+    screen = console()
+    screen.print(rows)
+    for where, reason in verification.not_run:
+        screen.print(f"not compared: {where}: {reason}")
+    versions = ", ".join(dict.fromkeys(f"{row.engine} {row.version}" for row in verification.comparisons))
+    screen.print(
+        f"{versions}. Limit {TOLERANCE:.0e} of the largest number of a state; friction is left out on both sides."
+    )
+    screen.print("Residual: of the engine's loops and their rates (m, rad, s), and of forces that nothing balances.")

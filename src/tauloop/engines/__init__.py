@@ -1,19 +1,25 @@
 """The same machine in Pinocchio and MuJoCo, made independently of Tauloop's equations, to check results against."""
 
-from tauloop.engines.engine import Engine, EngineForces
+from tauloop.engines.check import check
+from tauloop.engines.engine import Engine
 from tauloop.engines.in_mujoco import MujocoEngine, mujoco_engine
 from tauloop.engines.in_pinocchio import PinocchioEngine, pinocchio_engine
 from tauloop.engines.motion import Motion
+from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, TreeStates
 from tauloop.engines.verify import EngineComparison, Verification, compare, frictionless
 
 __all__ = [
     "Engine",
+    "EngineAccelerations",
     "EngineComparison",
     "EngineForces",
+    "EngineVelocities",
     "Motion",
     "MujocoEngine",
     "PinocchioEngine",
+    "TreeStates",
     "Verification",
+    "check",
     "compare",
     "frictionless",
     "mujoco_engine",

@@ -84,13 +84,14 @@ def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
     driven or loaded coordinates, then those with few freedoms; among equals the last in the file.
     """
     wanted = set(mechanism.platform.independent) | {name for x in mechanism.actuators for name, _ in x.drives}
+    wanted |= {name for coupling in mechanism.couplings for name, _ in coupling.terms}
 
     def cost(joint: Joint) -> tuple[bool, bool, bool, int]:
         is_wanted = not wanted.isdisjoint(joint.velocity_names) or any(map(_is_loaded, joint.freedoms))
         freedoms = len(JOINT_KINDS[joint.kind].velocities)
         return joint.name != PLATFORM_JOINT, freedoms > 0, not is_wanted, freedoms
 
-    queue = sorted(reversed(mechanism.joints), key=cost)
+    queue = sorted((joint for joint in reversed(mechanism.joints) if not joint.is_cut), key=cost)
     reached, edges = {BASE}, []
     while True:
         joint = next((j for j in queue if (j.parent.body in reached) != (j.child.body in reached)), None)
@@ -254,6 +255,13 @@ def _loads(mechanism: Mechanism, links: list[Link]) -> Loads:
             row[index[name]] += mechanism.value(ratio)
         if actuator.inertia is not None:
             inertia += mechanism.value(actuator.inertia) * np.outer(row, row)
+    gears = np.zeros((len(mechanism.couplings), len(names)))
+    for row, coupling in zip(gears, mechanism.couplings, strict=True):
+        for name, ratio in coupling.terms:
+            if name not in index:
+                missing(f"couplings.{coupling.name}", name)
+                continue
+            row[index[name]] += mechanism.value(ratio)
     if problems:
         raise EngineError(problems)
     return Loads(
@@ -263,4 +271,6 @@ def _loads(mechanism: Mechanism, links: list[Link]) -> Loads:
         q_index=tuple(q_names.index(name) if name in scalars else -1 for name in names),
         transmission=transmission,
         actuators=tuple(actuator.name for actuator in mechanism.actuators),
+        gears=gears,
+        gear_offsets=np.array([mechanism.value(coupling.offset) for coupling in mechanism.couplings]),
     )

@@ -1,41 +1,193 @@
-"""Tauloop beside the engines: inverse dynamics of one machine over random consistent states."""
+"""Tauloop beside the engines: dynamics both ways and Jacobians of one machine over random consistent states."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
 import numpy as np
 
+from tauloop.engines.engine import Engine
+from tauloop.engines.in_pinocchio import PinocchioEngine
 from tauloop.engines.motion import Motion
-from tauloop.engines.verify import Verification, compare, frictionless
+from tauloop.engines.pinocchio_constraints import constrained_dynamics
+from tauloop.engines.results import EngineAccelerations
+from tauloop.engines.verify import (
+    ACTUATOR_JACOBIAN,
+    EMBEDDING,
+    ENGINES,
+    FORWARD_DYNAMICS,
+    INVERSE_DYNAMICS,
+    OWN_CONSTRAINTS,
+    EngineComparison,
+    Verification,
+    acceleration_comparison,
+    force_comparison,
+    frictionless,
+    velocity_comparisons,
+)
+from tauloop.errors import EngineError, Problem, TauloopError
 from tauloop.functions import Model
-from tauloop.kinematics import random_states
+from tauloop.functions.hybrid_inertia import tree_inertias
+from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.model import Mechanism
 
+#: Forces for forward dynamics: those of inverse dynamics times random factors, lest it only undoes the other.
+FACTORS = (0.5, 1.5)
 
-def check_inverse_dynamics(mechanism: Mechanism, states: int, rng: np.random.Generator) -> Verification:
-    """Compare Tauloop's actuator forces with those of every engine that is installed.
+#: Share of the largest inertia (kg m^2) that the lightest freedom counts with when accelerations are compared.
+LIGHTEST = 1e-6
 
-    The engines get positions, velocities and accelerations of the coordinates, close all loops by themselves, and know
-    nothing of Tauloop's equations. Friction is left out on both sides.
+Comparer = Callable[[Engine], tuple[EngineComparison, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Subject:
+    """What is put beside the engines: the model, its random states, their forces, and others for forward dynamics."""
+
+    model: Model
+    states: RandomStates
+    motion: Motion
+    forces: np.ndarray
+    driving: np.ndarray
+
+    def inverse_dynamics(self) -> Comparer:
+        return lambda engine: (force_comparison(engine.inverse_dynamics(self.motion), self.forces),)
+
+    def forward_dynamics(self) -> Comparer:
+        return self._accelerations(FORWARD_DYNAMICS, lambda engine: engine.forward_dynamics(self.motion, self.driving))
+
+    def own_constraints(self) -> Comparer:
+        return self._accelerations(OWN_CONSTRAINTS, self._by_own_solver)
+
+    def _by_own_solver(self, engine: Engine) -> EngineAccelerations:
+        if isinstance(engine, PinocchioEngine):
+            return constrained_dynamics(engine, engine.states(self.motion), self.driving)
+        what = "its constraints are soft, so that its own accelerations are no reference"
+        raise EngineError(Problem(where="constraints", what=what, remedy="see forward dynamics by its mass matrix"))
+
+    def _accelerations(self, quantity: str, solve: Callable[[Engine], EngineAccelerations]) -> Comparer:
+        states, model = self.states, self.model
+        found = model.platform.forward_dynamics(states.position, states.velocity, self.driving, start=states.q)
+        names, scale = model.topology.velocity_names, _unit_accelerations(model)
+        a = np.asarray(found.a)
+        return lambda engine: (acceleration_comparison(quantity, engine, solve(engine), names, a, scale),)
+
+    def jacobians(self) -> Comparer:
+        states, model = self.states, self.model
+        names, scale = model.topology.velocity_names, model.assembly.loops.velocity_scale
+        independent = tuple(names[i] for i in model.platform.entry.v)
+        G = model.platform.embedding(states.position, start=states.q)
+        J = model.platform.actuator_jacobian(states.position, start=states.q)
+        return lambda engine: velocity_comparisons(
+            engine, engine.velocities(self.motion, independent), names, independent, G, J, scale
+        )
+
+
+def _unit_accelerations(model: Model) -> np.ndarray:
+    """What counts as one unit of each acceleration (n_v,): the lighter what it moves, the more.
+
+    Joint spheres of 1e-11 kg m^2 beside links of 1e-5 show rounding of the links' forces a million times larger.
+    """
+    unit = model.assembly.loops.velocity_scale
+    inertia = tree_inertias(model.machine, model.assembly.q) * unit**2
+    return np.asarray(unit / np.sqrt(np.maximum(inertia / inertia.max(), LIGHTEST)))
+
+
+def check(
+    mechanism: Mechanism,
+    states: int,
+    rng: np.random.Generator,
+    *,
+    engines: Mapping[str, Callable[[Mechanism], Engine]] = ENGINES,
+) -> Verification:
+    """Compare Tauloop's inverse and forward dynamics and Jacobians with those of every engine that is installed.
+
+    The engines get positions, velocities and accelerations (or forces) of the machine, close all loops by themselves,
+    and know nothing of Tauloop's equations. Friction is left out on both sides.
 
     Args:
         mechanism: the machine.
         states: number of random states.
         rng: their source.
+        engines: makers of engines by name.
 
     Raises:
         AssemblyError: the machine does not work as described.
-        EngineError: no engine could be run.
+        EngineError: nothing could be compared; all reasons.
     """
     smooth = frictionless(mechanism)
-    model = Model(smooth)
-    chosen = random_states(model, states, rng)
-    forces = model.platform.inverse_dynamics(
-        chosen.position, chosen.velocity, chosen.acceleration, start=chosen.q
-    ).force
-    shape = model.topology
-    motion = Motion(
-        q={name: chosen.q[:, i] for i, name in enumerate(shape.coordinate_names)},
-        v={name: chosen.v[:, i] for i, name in enumerate(shape.velocity_names)},
-        a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},
+    subject = _subject(Model(smooth), states, rng)
+    comparisons: list[EngineComparison] = []
+    problems: list[Problem] = []
+    wanted: dict[str, Callable[[], Comparer]] = {
+        INVERSE_DYNAMICS: subject.inverse_dynamics,
+        FORWARD_DYNAMICS: subject.forward_dynamics,
+        OWN_CONSTRAINTS: subject.own_constraints,
+        f"{EMBEDDING}, {ACTUATOR_JACOBIAN}": subject.jacobians,
+    }
+    ready = dict(_ready(engines, smooth, problems))
+    for quantity, prepare in wanted.items():
+        try:
+            compared = prepare()
+        except TauloopError as error:
+            problems += _placed(f"all engines, {quantity}", error)
+            continue
+        for name, engine in ready.items():
+            try:
+                comparisons += compared(engine)
+            except EngineError as error:
+                problems += _placed(f"{name}, {quantity}", error)
+    if not comparisons:
+        raise EngineError(problems or Problem(where="engines", what="none was named", remedy="name an engine"))
+    return Verification(
+        mechanism=mechanism.name,
+        samples=states,
+        comparisons=tuple(comparisons),
+        not_run=tuple((problem.where, f"{problem.what}; {problem.remedy}") for problem in problems),
     )
-    return compare(smooth, motion, forces)
+
+
+def _subject(model: Model, states: int, rng: np.random.Generator) -> _Subject:
+    chosen = random_states(model, states, rng)
+    shape = model.topology
+    if model.assembly.passive:
+        chosen, forces = _moved_by_actuators(model, chosen)
+    else:
+        motion = (chosen.position, chosen.velocity, chosen.acceleration)
+        forces = model.platform.inverse_dynamics(*motion, start=chosen.q).force
+    return _Subject(
+        model=model,
+        states=chosen,
+        motion=Motion(
+            q={name: chosen.q[:, i] for i, name in enumerate(shape.coordinate_names)},
+            v={name: chosen.v[:, i] for i, name in enumerate(shape.velocity_names)},
+            a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},
+        ),
+        forces=forces,
+        driving=forces * rng.uniform(*FACTORS, forces.shape),
+    )
+
+
+def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomStates, np.ndarray]:
+    """The states with the accelerations that passive freedoms take by themselves, and the actuator forces (N, n_u)."""
+    entry = model.actuators.entry
+    acceleration = entry.rates(states.a)[:, : len(model.assembly.leading)]
+    found = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), acceleration, start=states.q)
+    a = np.asarray(found.forces.state.a)
+    return replace(states, a=a, acceleration=model.platform.entry.rates(a)), found.forces.force
+
+
+def _ready(
+    engines: Mapping[str, Callable[[Mechanism], Engine]], mechanism: Mechanism, problems: list[Problem]
+) -> Iterator[tuple[str, Engine]]:
+    """The engines that hold the machine; why others do not goes to the problems."""
+    for name, make in engines.items():
+        try:
+            yield name, make(mechanism)
+        except EngineError as error:
+            problems += _placed(name, error)
+
+
+def _placed(where: str, error: TauloopError) -> list[Problem]:
+    return [replace(problem, where=f"{where}: {problem.where}") for problem in error.problems]

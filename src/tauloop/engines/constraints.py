@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.engines.poses import Array, skew
-from tauloop.engines.rigid_tree import GROUND, Anchor, RigidTree
+from tauloop.engines.rigid_tree import GROUND, Anchor, Loads, RigidTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,11 +67,26 @@ def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> Closure:
         direction_rows += [(index, pair) for pair in constraint.directions]
     frames = _frames(tree, motion, anchors, v)
     twist = np.einsum("nkij,nj->nki", frames.jacobian, v)
-    parts = [_points(frames, twist, point_rows), _directions(frames, twist, direction_rows)]
+    return joined(_points(frames, twist, point_rows), _directions(frames, twist, direction_rows))
+
+
+def joined(*parts: Closure) -> Closure:
+    """Rows of several kinds, one after the other."""
     return Closure(
         residual=np.concatenate([part.residual for part in parts], axis=1),
         jacobian=np.concatenate([part.jacobian for part in parts], axis=1),
         bias=np.concatenate([part.bias for part in parts], axis=1),
+    )
+
+
+def gear_rows(loads: Loads, q: Array) -> Closure:
+    """Couplings between coordinates at (N, n_q): linear, so without bias."""
+    samples = len(q)
+    residual = q[:, list(loads.q_index)] @ loads.gears.T - loads.gear_offsets
+    return Closure(
+        residual=residual,
+        jacobian=np.broadcast_to(loads.gears, (samples, *loads.gears.shape)),
+        bias=np.zeros_like(residual),
     )
 
 

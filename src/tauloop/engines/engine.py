@@ -1,24 +1,26 @@
 """What all engines share: a motion comes in, loops are closed, forces are shared out among the actuators.
 
-An engine proper supplies two things for its tree: how links move, and tree forces by its own recursive Newton-Euler.
+An engine proper supplies three things for its tree: how links move, tree forces by its own recursive Newton-Euler, and
+mass matrices by its own composite rigid bodies.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar, final
 
 import numpy as np
 
-from tauloop.engines.constraints import Closure, LinkMotion, closure
+from tauloop.engines.constraints import Closure, LinkMotion, closure, gear_rows, joined
 from tauloop.engines.least_squares import LeastSquares, times
 from tauloop.engines.motion import Motion, checked
 from tauloop.engines.poses import Array, quaternion_rotation, turned_quaternion
+from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, Residuals, TreeStates
 from tauloop.engines.rigid_tree import RigidTree
 from tauloop.engines.start import start_coordinates
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError, InputError, Problem
 
 #: Newton stops at the first step below this (rad, m): convergence is quadratic, so what is left is rounding.
 LAST_STEP = 1e-10
@@ -27,32 +29,14 @@ MOST_STEPS = 30
 #: An unknown that lies in the null space by more than this is not determined.
 UNDETERMINED = 1e-6
 
+#: Of the projected mass matrix: beyond it a freedom has no inertia. Links of very different size stay below 1e8.
+MOST_CONDITION = 1e13
+
 #: Samples worked on at once: bounds the memory for Jacobians.
 CHUNK = 256
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EngineForces:
-    """Actuator forces by an engine, with what shows how far they can be trusted.
-
-    Attributes:
-        engine, version: name and version of the engine.
-        actuators: names.
-        forces: (N, n_u), N or N m; friction is left out.
-        closure: largest residual of the loops per sample (N,), m or rad.
-        closure_rate, closure_acceleration: of their first and second derivatives (N,).
-        balance: largest force that neither actuators nor constraints can supply, divided by the largest tree force
-            of that sample (N,). Not small when the motion needs an actuator that is not there.
-    """
-
-    engine: str
-    version: str
-    actuators: tuple[str, ...]
-    forces: Array
-    closure: Array
-    closure_rate: Array
-    closure_acceleration: Array
-    balance: Array
+#: A result of a piece of a motion.
+Part = TypeVar("Part", bound=Any)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,54 +63,175 @@ class Engine(ABC):
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
         """Forces (N, n_v) that move the links of the tree alone, gravity included."""
 
+    @abstractmethod
+    def mass_matrix(self, q: Array) -> Array:
+        """Mass matrices (N, n_v, n_v) of the links of the tree at coordinates (N, n_q), by composite rigid bodies."""
+
     @final
-    def inverse_dynamics(self, motion: Motion) -> EngineForces:
-        """Actuator forces for a motion.
+    def states(self, motion: Motion) -> TreeStates:
+        """The tree's states for a motion of the machine.
 
         Coordinates that the motion gives are taken as they are; all others (rods' angles, joints that are missing in
-        it) follow from the engine's own closure by Newton, then their velocities and accelerations. Forces are the
-        least squares solution of S u + Kᵀ λ = M a + h, where constraints may be redundant.
+        it) follow from the engine's own closure by Newton, then their velocities and accelerations.
 
         Raises:
             InputError: the motion has unknown names, a joint in part, wrong shapes or numbers that are not finite.
-            EngineError: the motion leaves coordinates undetermined, or actuators can work against each other.
+            EngineError: the motion leaves coordinates undetermined.
         """
-        given = checked(self.tree, motion)
-        samples = len(next(iter(given.q.values())))
-        chunks = [self._chunk(_cut_out(given, slice(i, i + CHUNK))) for i in range(0, samples, CHUNK)]
-        return replace(
-            chunks[0],
-            forces=np.concatenate([chunk.forces for chunk in chunks]),
-            closure=np.concatenate([chunk.closure for chunk in chunks]),
-            closure_rate=np.concatenate([chunk.closure_rate for chunk in chunks]),
-            closure_acceleration=np.concatenate([chunk.closure_acceleration for chunk in chunks]),
-            balance=np.concatenate([chunk.balance for chunk in chunks]),
-        )
+        return _joined([self._states(part) for part in _parts(checked(self.tree, motion))])
 
-    def _chunk(self, given: Motion) -> EngineForces:
+    @final
+    def inverse_dynamics(self, motion: Motion) -> EngineForces:
+        """Actuator forces for a motion: the least squares solution of S u + Kᵀ λ = M a + h.
+
+        Constraints may be redundant. What the motion lacks follows from the loops, as in `states`.
+
+        Raises:
+            InputError: as `states`.
+            EngineError: as `states`, or actuators can work against each other.
+        """
+        return _joined([self._inverse(self._states(part)) for part in _parts(checked(self.tree, motion))])
+
+    @final
+    def forward_dynamics(self, motion: Motion, forces: Array) -> EngineAccelerations:
+        """Accelerations of the tree that actuator forces give: M a + h = S u + Kᵀ λ with K a + bias = 0.
+
+        With P the projector on the null space of K and a = a_0 + P y, a_0 of least length: P M P y = P (S u - h -
+        M a_0). So constraints may be redundant and links massless, and nothing is regularised.
+
+        Args:
+            motion: its positions and velocities; its accelerations have no effect.
+            forces: (N, n_u) in the order of the actuators, N or N m.
+
+        Raises:
+            InputError: as `states`, or forces of another shape.
+            EngineError: as `states`, or the tree can move without any inertia.
+        """
+        parts = list(_parts(checked(self.tree, motion)))
+        pieces = np.split(self._checked_forces(parts, forces), np.cumsum([_samples(part) for part in parts])[:-1])
+        return _joined([self._forward(self._states(part), u) for part, u in zip(parts, pieces, strict=True)])
+
+    @final
+    def velocities(self, motion: Motion, independent: tuple[str, ...]) -> EngineVelocities:
+        """Velocities of the tree and of the actuators per unit of the independent ones, from K G = 0.
+
+        Args:
+            motion: its positions alone have an effect.
+            independent: names of velocities, as many as the machine has freedoms.
+
+        Raises:
+            InputError: as `states`.
+            EngineError: as `states`, an independent velocity is not in the tree, or they leave others undetermined.
+        """
+        missing = [name for name in independent if name not in self.tree.velocity_names]
+        if missing:
+            raise EngineError(
+                Problem(
+                    where=", ".join(missing),
+                    what=f"not among the velocities of the tree, where {self.name} cuts these joints",
+                    remedy="choose independent coordinates of joints that are in the tree",
+                )
+            )
+        parts = _parts(checked(self.tree, motion))
+        return _joined([self._velocities(self._states(part), independent) for part in parts])
+
+    @final
+    def own(self, states: TreeStates) -> tuple[Array, Array, Array]:
+        """Coordinates, velocities and accelerations as `link_motion` and `tree_forces` take them."""
+        q = states.q
+        return self._engine_q(q), self._engine_v(q, states.v), self._engine_v(q, states.a)
+
+    @final
+    def file_forces(self, states: TreeStates, tau: Array) -> Array:
+        """Forces (N, n_v) on the engine's velocities as forces on the machine file's."""
+        return self._from_engine(states.q, tau[:, None, None, :])[:, 0, 0]
+
+    @final
+    def whole_mass_matrix(self, states: TreeStates) -> Array:
+        """Mass matrices (N, n_v, n_v) with rotors, on the machine file's velocities: Tᵀ M T of `mass_matrix`."""
+        half = self._from_engine(states.q, self.mass_matrix(self._engine_q(states.q))[:, :, None, :])
+        M = self._from_engine(states.q, np.swapaxes(half, 1, 3))[:, :, 0]
+        return M + self.tree.loads.inertia
+
+    def _states(self, given: Motion) -> TreeStates:
         names = self.tree.velocity_names
         unknown = [i for i, name in enumerate(names) if name not in given.v]
         q = self._close(start_coordinates(self.tree, given.q), unknown)
         v, a = _columns(names, given.v, len(q)), _columns(names, given.a, len(q))
         K = self._closure(q, v)
         rows = LeastSquares.of(K.jacobian[:, :, unknown])
-        self._require_determined(rows, unknown)
+        self._require_determined(rows, [names[i] for i in unknown])
         v[:, unknown] = -rows.solve(times(K.jacobian, v))
         K = self._closure(q, v)
         a[:, unknown] = -rows.solve(times(K.jacobian, a) + K.bias)
+        residuals = Residuals(
+            closure=_largest(K.residual),
+            closure_rate=_largest(times(K.jacobian, v)),
+            closure_acceleration=_largest(times(K.jacobian, a) + K.bias),
+        )
+        return TreeStates(names=names, q=q, v=v, a=a, jacobian=K.jacobian, bias=K.bias, residuals=residuals)
 
-        tau = self._forces(q, v, a)
-        u, missing = self._share_out(K, tau)
+    def _inverse(self, states: TreeStates) -> EngineForces:
+        tau = self._forces(states.q, states.v, states.a)
+        u, missing = self._share_out(states.jacobian, tau)
         return EngineForces(
             engine=self.name,
             version=self.version,
             actuators=self.tree.loads.actuators,
             forces=u,
-            closure=_largest(K.residual),
-            closure_rate=_largest(times(K.jacobian, v)),
-            closure_acceleration=_largest(times(K.jacobian, a) + K.bias),
+            closure=states.residuals.closure,
+            closure_rate=states.residuals.closure_rate,
+            closure_acceleration=states.residuals.closure_acceleration,
             balance=_largest(missing) / np.maximum(_largest(tau), np.finfo(float).tiny),
         )
+
+    def _forward(self, states: TreeStates, u: Array) -> EngineAccelerations:
+        M, K = self.whole_mass_matrix(states), LeastSquares.of(states.jacobian)
+        P = K.null
+        forced = u @ self.tree.loads.transmission - self._forces(states.q, states.v, np.zeros_like(states.v))
+        a_0 = K.solve(-states.bias)
+        right = times(P, forced - times(M, a_0))
+        weight = np.trace(M, axis1=1, axis2=2)[:, None, None] / M.shape[1]
+        A = P @ M @ P + weight * (np.eye(M.shape[1]) - P)
+        if np.max(np.linalg.cond(A)) > MOST_CONDITION:
+            raise EngineError(
+                Problem(
+                    where=self.tree.name,
+                    what="can move without any inertia, so that its accelerations are not unique",
+                    remedy="give every part that can move by itself a mass",
+                )
+            )
+        a = a_0 + times(P, np.linalg.solve(A, right[:, :, None])[:, :, 0])
+        open_rate = _largest(times(states.jacobian, a) + states.bias)
+        residuals = replace(states.residuals, closure_acceleration=open_rate)
+        return EngineAccelerations(names=states.names, accelerations=a, residuals=residuals)
+
+    def _velocities(self, states: TreeStates, independent: tuple[str, ...]) -> EngineVelocities:
+        names, K = states.names, states.jacobian
+        known = [names.index(name) for name in independent]
+        others = [i for i in range(len(names)) if i not in known]
+        rows = LeastSquares.of(K[:, :, others])
+        self._require_determined(rows, [names[i] for i in others])
+        G = np.zeros((len(K), len(names), len(known)))
+        G[:, known] = np.eye(len(known))
+        G[:, others] = -rows.inverse @ K[:, :, known]
+        residuals = replace(states.residuals, closure_rate=_largest((K @ G).reshape(len(K), -1)))
+        jacobian = self.tree.loads.transmission @ G
+        return EngineVelocities(names=names, embedding=G, actuator_jacobian=jacobian, residuals=residuals)
+
+    def _checked_forces(self, parts: list[Motion], forces: Array) -> Array:
+        wanted = (sum(_samples(part) for part in parts), len(self.tree.loads.actuators))
+        forces = np.asarray(forces, dtype=float)
+        if forces.shape != wanted or not np.all(np.isfinite(forces)):
+            count = np.sum(~np.isfinite(forces))
+            raise InputError(
+                Problem(
+                    where="forces",
+                    what=f"shape {forces.shape}, {count} numbers are not finite",
+                    remedy=f"give finite numbers (samples, actuators) = {wanted}",
+                )
+            )
+        return forces
 
     def _close(self, q: Array, unknown: list[int]) -> Array:
         """Newton on the unknown coordinates; least squares, for there may be more rows than unknowns."""
@@ -152,7 +257,8 @@ class Engine(ABC):
 
     def _closure(self, q: Array, v: Array) -> Closure:
         moving = self.link_motion(self._engine_q(q), self._engine_v(q, v))
-        return closure(self.tree, replace(moving, jacobian=self._from_engine(q, moving.jacobian)), v)
+        loops = closure(self.tree, replace(moving, jacobian=self._from_engine(q, moving.jacobian)), v)
+        return loops if len(self.tree.loads.gears) == 0 else joined(loops, gear_rows(self.tree.loads, q))
 
     def _forces(self, q: Array, v: Array, a: Array) -> Array:
         """M a + h with rotors and springs (N, n_v).
@@ -168,14 +274,14 @@ class Engine(ABC):
                 tau[:, i] += loads.stiffness[i] * q[:, j] - loads.preload[i]
         return tau
 
-    def _share_out(self, K: Closure, tau: Array) -> tuple[Array, Array]:
+    def _share_out(self, K: Array, tau: Array) -> tuple[Array, Array]:
         """Actuator forces (N, n_u), and what is missing of the tree forces (N, n_v)."""
         S = self.tree.loads.transmission.T
         actuators = S.shape[1]
         size = np.linalg.norm(S, axis=0)
         size[size == 0.0] = 1.0
         drives = np.broadcast_to(S / size, (len(tau), *S.shape))
-        supply = LeastSquares.of(np.concatenate([drives, np.swapaxes(K.jacobian, 1, 2)], axis=2))
+        supply = LeastSquares.of(np.concatenate([drives, np.swapaxes(K, 1, 2)], axis=2))
         free = supply.undetermined()[:actuators]
         if np.any(free > UNDETERMINED):
             names = [name for name, x in zip(self.tree.loads.actuators, free, strict=True) if x > UNDETERMINED]
@@ -189,8 +295,7 @@ class Engine(ABC):
         x = supply.solve(tau)
         return x[:, :actuators] / size, tau - times(supply.matrix, x)
 
-    def _require_determined(self, rows: LeastSquares, unknown: list[int]) -> None:
-        names = [self.tree.velocity_names[i] for i in unknown]
+    def _require_determined(self, rows: LeastSquares, names: list[str]) -> None:
         free = [name for name, x in zip(names, rows.undetermined(), strict=True) if x > UNDETERMINED]
         if free:
             raise EngineError(
@@ -228,12 +333,33 @@ class Engine(ABC):
         return rows
 
 
-def _cut_out(motion: Motion, samples: slice) -> Motion:
-    return Motion(
-        q={name: x[samples] for name, x in motion.q.items()},
-        v={name: x[samples] for name, x in motion.v.items()},
-        a={name: x[samples] for name, x in motion.a.items()},
-    )
+def _parts(motion: Motion) -> Iterator[Motion]:
+    """The motion in pieces of at most `CHUNK` samples."""
+    for first in range(0, _samples(motion), CHUNK):
+        piece = slice(first, first + CHUNK)
+        yield Motion(
+            q={name: x[piece] for name, x in motion.q.items()},
+            v={name: x[piece] for name, x in motion.v.items()},
+            a={name: x[piece] for name, x in motion.a.items()},
+        )
+
+
+def _samples(motion: Motion) -> int:
+    return len(next(iter(motion.q.values())))
+
+
+def _joined(parts: list[Part]) -> Part:
+    """One result from those of pieces: arrays put together, all else as in the first."""
+    if len(parts) == 1:
+        return parts[0]
+    values = {field.name: [getattr(part, field.name) for part in parts] for field in fields(parts[0])}
+    return type(parts[0])(**{name: _put_together(pieces) for name, pieces in values.items()})
+
+
+def _put_together(pieces: list[Any]) -> Any:
+    if isinstance(pieces[0], np.ndarray):
+        return np.concatenate(pieces)
+    return _joined(pieces) if is_dataclass(pieces[0]) else pieces[0]
 
 
 def _columns(names: tuple[str, ...], given: Mapping[str, Array], samples: int) -> Array:

@@ -63,6 +63,16 @@ class MujocoEngine(Engine):
             self.library.mj_rne(self.model, data, 1, tau[i])
         return tau[:, self.v_order]
 
+    def mass_matrix(self, q: Array) -> Array:
+        """Mass matrices by `mj_makeM`, in the tree's order."""
+        mj, model, data = self.library, self.model, self.library.MjData(self.model)
+        M = np.empty((len(q), model.nv, model.nv))
+        for i, q_i in enumerate(q):
+            self._set(data, q_i, np.zeros(model.nv))
+            mj.mj_makeM(model, data)
+            mj.mj_fullM(model, data, M[i])
+        return M[:, self.v_order[:, None], self.v_order]
+
     def _set(self, data: Any, q: Array, v: Array) -> None:
         data.qpos[self.q_order], data.qvel[self.v_order] = q, v
         self.library.mj_kinematics(self.model, data)

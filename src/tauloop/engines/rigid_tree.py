@@ -114,6 +114,8 @@ class Loads:
         q_index: coordinate behind each velocity (n_v,), -1 for the angular velocities of balls.
         transmission: actuator velocities from velocities (n_u, n_v).
         actuators: their names.
+        gears: ratios of couplings between coordinates (n_g, n_v).
+        gear_offsets: what each sum of ratio times coordinate is (n_g,), rad or m.
     """
 
     inertia: Array
@@ -122,6 +124,8 @@ class Loads:
     q_index: tuple[int, ...]
     transmission: Array
     actuators: tuple[str, ...]
+    gears: Array
+    gear_offsets: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,17 +1,18 @@
-"""Comparison of given actuator forces with those of every engine that is installed."""
+"""Comparison of given forces, accelerations and Jacobians with those of every engine that is installed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.engines.engine import Engine, EngineForces
+from tauloop.engines.engine import Engine
 from tauloop.engines.in_mujoco import mujoco_engine
 from tauloop.engines.in_pinocchio import pinocchio_engine
 from tauloop.engines.motion import Motion
 from tauloop.engines.poses import Array
+from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, Residuals
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.mechanism.model import Freedom, Joint, Mechanism
 
@@ -23,38 +24,55 @@ ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {"Pinocchio": pinocchio_e
 LEAST_SCALE = 1e-3
 
 
+#: What is compared.
+INVERSE_DYNAMICS, FORWARD_DYNAMICS = "inverse dynamics", "forward dynamics"
+OWN_CONSTRAINTS = "forward dynamics, own solver"
+EMBEDDING, ACTUATOR_JACOBIAN = "embedding", "actuator Jacobian"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineComparison:
-    """How far given forces are from one engine's.
+    """How far given numbers are from one engine's.
 
     Attributes:
+        quantity: what was compared.
         engine, version: of the engine.
-        largest_difference: largest difference of a force, divided by the largest force of its sample.
+        largest_difference: largest difference of a number, divided by the largest of its sample (both free of units
+            where they have different ones).
         sample: where that is, counted from zero.
-        actuator: on which actuator.
+        column: of which number: an actuator, a velocity, or a velocity per unit of another.
+        compared: how many numbers of each sample were compared.
         closure: largest loop residual of the engine, m or rad.
         closure_rate, closure_acceleration: of the first and second derivatives of the residuals.
-        balance: largest share of the forces that no actuator or constraint of the engine can supply.
+        balance: largest share of the forces that no actuator or constraint of the engine can supply; None where no
+            forces are worked out.
     """
 
+    quantity: str
     engine: str
     version: str
     largest_difference: float
     sample: int
-    actuator: str
+    column: str
+    compared: int
     closure: float
     closure_rate: float
     closure_acceleration: float
-    balance: float
+    balance: float | None
+
+    @property
+    def residual(self) -> float:
+        """Largest of the engine's own imbalance and residuals (m, rad, s)."""
+        own = (self.balance or 0.0, self.closure, self.closure_rate, self.closure_acceleration)
+        return float(np.max(own))
 
     @property
     def worst(self) -> float:
-        """Largest of difference, imbalance and residuals (m, rad, s): all must be small for the forces to be right.
+        """Largest of difference and residual: both must be small for the numbers to be right.
 
-        Equal forces say nothing of states that are off the loops' manifold, hence the residuals.
+        Equal numbers say nothing of states that are off the loops' manifold, hence the residuals.
         """
-        residuals = (self.closure, self.closure_rate, self.closure_acceleration)
-        return max(self.largest_difference, self.balance, *residuals)
+        return float(np.max([self.largest_difference, self.residual]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +82,8 @@ class Verification:
     Attributes:
         mechanism: name of the machine.
         samples: how many states were compared.
-        comparisons: one for each engine that ran.
-        not_run: engines that did not run, with the reason.
+        comparisons: one for each engine and quantity that could be compared.
+        not_run: what could not be compared, with the reason.
     """
 
     mechanism: str
@@ -76,7 +94,7 @@ class Verification:
     @property
     def worst(self) -> float:
         """The largest `worst` of the engines that ran."""
-        return max(comparison.worst for comparison in self.comparisons)
+        return float(np.max([comparison.worst for comparison in self.comparisons]))
 
 
 def compare(
@@ -110,7 +128,7 @@ def compare(
         except EngineError as error:
             problems += [replace(problem, where=f"{name}: {problem.where}") for problem in error.problems]
             continue
-        comparisons.append(_comparison(found, forces))
+        comparisons.append(force_comparison(found, forces))
     if not comparisons:
         raise EngineError(problems or Problem(where="engines", what="none was named", remedy="name an engine"))
     return Verification(
@@ -156,19 +174,114 @@ def _checked(mechanism: Mechanism, motion: Motion, forces: Array) -> Array:
     return forces
 
 
-def _comparison(found: EngineForces, forces: Array) -> EngineComparison:
-    size = np.maximum(np.max(np.abs(found.forces), axis=1), np.max(np.abs(forces), axis=1))
+def force_comparison(found: EngineForces, forces: Array) -> EngineComparison:
+    """Inverse dynamics: actuator forces (N, n_u) beside an engine's."""
+    residuals = Residuals(
+        closure=found.closure, closure_rate=found.closure_rate, closure_acceleration=found.closure_acceleration
+    )
+    who = (INVERSE_DYNAMICS, found.engine, found.version)
+    balance = float(np.max(found.balance))
+    return _comparison(who, found.forces, forces, found.actuators, residuals, balance)
+
+
+def acceleration_comparison(
+    quantity: str,
+    engine: Engine,
+    found: EngineAccelerations,
+    names: tuple[str, ...],
+    accelerations: Array,
+    scale: Array,
+) -> EngineComparison:
+    """Forward dynamics: accelerations of the velocities that both sides have.
+
+    Args:
+        quantity: by which solver.
+        engine: the engine.
+        found: its accelerations.
+        names: of the given velocities.
+        accelerations: (N, n_v).
+        scale: of the velocities (n_v,), m or 1, so that metres and radians can be held against each other.
+    """
+    ours, theirs = _common(names, found.names)
+    who = (quantity, engine.name, engine.version)
+    sides = (found.accelerations[:, theirs] / scale[ours], accelerations[:, ours] / scale[ours])
+    return _comparison(who, *sides, tuple(names[i] for i in ours), found.residuals)
+
+
+def velocity_comparisons(
+    engine: Engine,
+    found: EngineVelocities,
+    names: tuple[str, ...],
+    independent: tuple[str, ...],
+    embedding: Array,
+    actuator_jacobian: Array,
+    scale: Array,
+) -> tuple[EngineComparison, EngineComparison]:
+    """Jacobians: all velocities that both sides have, and those of the actuators, per unit of the independent ones.
+
+    Args:
+        engine: the engine.
+        found: its velocities.
+        names: of the given velocities.
+        independent: those per unit of which all are.
+        embedding: G (N, n_v, m).
+        actuator_jacobian: A G (N, n_u, m).
+        scale: of the velocities (n_v,), m or 1.
+    """
+    ours, theirs = _common(names, found.names)
+    unit = scale[[names.index(name) for name in independent]]
+    loads = engine.tree.loads
+    whole = dict(zip(names, scale, strict=True))
+    reach = np.abs(loads.transmission) @ np.array([whole.get(name, 1.0) for name in found.names])
+    sides: dict[str, tuple[Array, Array, Array, Sequence[str]]] = {
+        EMBEDDING: (found.embedding[:, theirs], embedding[:, ours], scale[ours], [names[i] for i in ours]),
+        ACTUATOR_JACOBIAN: (found.actuator_jacobian, actuator_jacobian, reach, loads.actuators),
+    }
+
+    def comparison(quantity: str) -> EngineComparison:
+        engines_side, own_side, size, rows = sides[quantity]
+        factor, samples = unit / size[:, None], len(own_side)
+        columns = tuple(f"{row} per {column}" for row in rows for column in independent)
+        return _comparison(
+            (quantity, engine.name, engine.version),
+            (engines_side * factor).reshape(samples, -1),
+            (own_side * factor).reshape(samples, -1),
+            columns,
+            found.residuals,
+        )
+
+    return comparison(EMBEDDING), comparison(ACTUATOR_JACOBIAN)
+
+
+def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[list[int], list[int]]:
+    """Places of the names that both have."""
+    both = [name for name in ours if name in theirs]
+    return [ours.index(name) for name in both], [theirs.index(name) for name in both]
+
+
+def _comparison(
+    who: tuple[str, str, str],
+    found: Array,
+    claimed: Array,
+    columns: tuple[str, ...],
+    residuals: Residuals,
+    balance: float | None = None,
+) -> EngineComparison:
+    size = np.maximum(np.max(np.abs(found), axis=1), np.max(np.abs(claimed), axis=1))
     scale = np.maximum(size, LEAST_SCALE * np.max(size))
-    difference = np.abs(forces - found.forces) / np.where(scale > 0.0, scale, 1.0)[:, None]
-    sample, actuator = np.unravel_index(np.argmax(difference), difference.shape)
+    difference = np.abs(claimed - found) / np.where(scale > 0.0, scale, 1.0)[:, None]
+    sample, column = np.unravel_index(np.argmax(difference), difference.shape)
+    quantity, engine, version = who
     return EngineComparison(
-        engine=found.engine,
-        version=found.version,
-        largest_difference=float(difference[sample, actuator]),
+        quantity=quantity,
+        engine=engine,
+        version=version,
+        largest_difference=float(difference[sample, column]),
         sample=int(sample),
-        actuator=found.actuators[int(actuator)],
-        closure=float(np.max(found.closure)),
-        closure_rate=float(np.max(found.closure_rate)),
-        closure_acceleration=float(np.max(found.closure_acceleration)),
-        balance=float(np.max(found.balance)),
+        column=columns[int(column)],
+        compared=len(columns),
+        closure=float(np.max(residuals.closure)),
+        closure_rate=float(np.max(residuals.closure_rate)),
+        closure_acceleration=float(np.max(residuals.closure_acceleration)),
+        balance=balance,
     )

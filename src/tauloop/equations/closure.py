@@ -15,7 +15,7 @@ import casadi as ca
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
 from tauloop.equations.values import Values, unit_vector
-from tauloop.mechanism.model import Joint, Mechanism, Rod
+from tauloop.mechanism.model import Coupling, Joint, Mechanism, Rod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +66,34 @@ class ClosureRow:
 
 
 def closure(mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion) -> tuple[ClosureRow, ...]:
-    """All loop equations of a mechanism, rods first, then cut joints.
+    """All loop equations of a mechanism, rods first, then cut joints, then couplings.
 
-    A rod's is phi = (d.d - L^2) / (2 L) with d from A to B (design, "Coordinates and terms").
+    A rod's is phi = (d.d - L^2) / (2 L) with d from A to B (design, "Coordinates and terms"); a coupling's is
+    phi = sum of ratio_j q_j - offset.
     """
     lengths = {rod.name: motion.length(iq, iv) for rod, iq, iv in topology.telescopes}
     rows = [_rod_row(rod, values, motion, lengths) for rod in mechanism.rods]
     for joint in topology.cuts:
         rows += _cut_rows(joint, values, motion)
+    rows += [_coupling_row(coupling, topology, values, motion) for coupling in mechanism.couplings]
     return tuple(rows)
+
+
+def _coupling_row(coupling: Coupling, topology: Topology, values: Values, motion: TreeMotion) -> ClosureRow:
+    total, rate, acceleration = -ca.SX(values.scalar(coupling.offset)), ca.SX(0), ca.SX(0)
+    for name, expression in coupling.terms:
+        ratio, iv = values.scalar(expression), topology.velocity_names.index(name)
+        q, v, a = motion.length(topology.q_of_v[iv], iv)
+        total, rate, acceleration = total + ratio * q, rate + ratio * v, acceleration + ratio * a
+    return ClosureRow(
+        element=coupling.name,
+        what="gear",
+        psi=total,
+        scale=ca.SX(1),
+        psi_rate=rate,
+        psi_acceleration=acceleration,
+        is_length=not coupling.turns,
+    )
 
 
 def _rod_row(

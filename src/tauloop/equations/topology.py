@@ -84,7 +84,8 @@ def topology(mechanism: Mechanism) -> Topology:
 
     The tree grows from the base by the cheapest joint: the platform's own, then fixed joints, then joints that
     something acts on (actuators, friction, springs: these need a coordinate), then those with few freedoms; among
-    equals the shallowest, then the first in the file. What is left over closes loops.
+    equals the shallowest, then the first in the file. What is left over closes loops, as do the joints that the file
+    cuts itself.
 
     Raises:
         DescriptionError: something acts on a joint that could only be cut, or a joint that cannot be turned around
@@ -184,14 +185,15 @@ def _loads(joint: Joint) -> list[str]:
 
 def _needs_coordinate(mechanism: Mechanism, joint: Joint) -> bool:
     driven = {name for actuator in mechanism.actuators for name, _ in actuator.drives}
-    wanted = driven | set(mechanism.platform.independent)
+    coupled = {name for coupling in mechanism.couplings for name, _ in coupling.terms}
+    wanted = driven | coupled | set(mechanism.platform.independent)
     return bool(_loads(joint)) or any(name in wanted for name in joint.velocity_names)
 
 
 def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
     depth = {BASE: 0}
     edges: list[tuple[Joint, bool]] = []
-    remaining = list(enumerate(mechanism.joints))
+    remaining = [(index, joint) for index, joint in enumerate(mechanism.joints) if not joint.is_cut]
     while True:
         candidates = []
         for index, joint in remaining:

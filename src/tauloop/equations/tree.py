@@ -200,7 +200,7 @@ class TreeMotion:
         return self.bodies[placement.body].point(values.vector(placement.position))
 
     def length(self, q_index: int, v_index: int) -> tuple[ca.SX, ca.SX, ca.SX]:
-        """Length of a telescopic rod with its rate and its acceleration."""
+        """A scalar coordinate, such as the length of a telescopic rod, with its rate and its acceleration."""
         return self.configuration.q[q_index], self.v[v_index], self.a[v_index]
 
 

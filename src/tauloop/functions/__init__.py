@@ -2,6 +2,9 @@
 
 from tauloop.functions.assembly import Assembly, assemble
 from tauloop.functions.evaluator import Compiled, Evaluator, Interpreted
+from tauloop.functions.hybrid import HybridForces, HybridFunctions
+from tauloop.functions.hybrid_locks import Locks, Spin, find_spins
+from tauloop.functions.hybrid_sharing import ForceSharing
 from tauloop.functions.loops import Loops, loops
 from tauloop.functions.model import Model
 from tauloop.functions.motion_functions import MotionFunctions
@@ -12,14 +15,20 @@ __all__ = [
     "Assembly",
     "Compiled",
     "Evaluator",
+    "ForceSharing",
     "Forces",
     "Health",
+    "HybridForces",
+    "HybridFunctions",
     "Interpreted",
+    "Locks",
     "Loops",
     "Model",
     "MotionFunctions",
     "Port",
+    "Spin",
     "State",
     "assemble",
+    "find_spins",
     "loops",
 ]

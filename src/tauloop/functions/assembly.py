@@ -10,24 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from tauloop.equations.topology import integrate
 from tauloop.errors import AssemblyError, Problem
+from tauloop.functions.closing import CLOSED, RANK_FLOOR, close_from_reference, close_loops, open_loops, random_walk
+from tauloop.functions.hybrid_freedoms import DRIVEN, ROTATION, Actuation, actuation, independent_rows
 from tauloop.functions.loops import Loops
 
-#: Loops count as closed below this residual, m (or pure number).
-CLOSED = 1e-10
-#: Singular values of the unit-free Jacobian below this fraction of the largest do not steer the projection.
-PROJECTION_CUTOFF = 1e-6
-#: Singular values below this fraction of the largest belong to loops that are nearly redundant.
-WEAK = 1e-3
 #: Gap between kept and dropped singular values that a rank decision needs (design, "How the general machine works").
 RANK_GAP = 1e3
-#: Singular values below this fraction of the largest are zero whatever the gap.
-RANK_FLOOR = 1e-9
 #: A coordinate is constant when no motion of unit size moves it by more than this.
 FROZEN = 1e-9
-#: Walks and steps per walk of the states over which rank is decided, and the step length (rad, or lengths).
-WALKS, WALK_STEPS, STEP = 6, 6, 0.08
 #: Jacobians above this condition number count as singular.
 SINGULAR = 1e8
 
@@ -48,12 +39,16 @@ class Assembly:
         frozen: indices of velocities that are zero in every motion.
         rows: indices of the loop equations kept.
         dropped: indices of the redundant ones.
-        independent: indices of the independent velocities (the platform's).
+        independent: indices of the independent velocities: those that the file names, completed where it names fewer.
         driven: indices of the velocities that actuators drive.
         platform_condition: condition of the kept loops in the dependent velocities, platform motion given (N,).
         actuator_condition: condition of the map from independent to actuator velocities (N,).
         actuator_rank: rank of the map from all motions to actuator velocities.
+        leading: indices of the actuators whose motion is given; with redundant actuation the others follow them.
+        passive: indices of the passive velocities: they move while all actuators rest.
+        locked: indices of the velocities that are held on request; they are among the frozen.
         findings: what keeps the machine from working as described.
+        notes: what whoever uses it has to know: passive freedoms, redundant actuation, coordinates chosen for him.
     """
 
     loops: Loops
@@ -72,7 +67,27 @@ class Assembly:
     platform_condition: np.ndarray
     actuator_condition: np.ndarray
     actuator_rank: int
+    leading: tuple[int, ...]
+    passive: tuple[int, ...]
+    locked: tuple[int, ...]
     findings: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
+
+    @property
+    def is_redundant(self) -> bool:
+        """Whether there are more actuators than freedoms that they move, so that forces are not determined."""
+        return len(self.leading) < len(self.loops.mechanism.actuators)
+
+    @property
+    def passive_names(self) -> tuple[str, ...]:
+        """Names of the passive freedoms."""
+        return tuple(self.loops.topology.velocity_names[i] for i in self.passive)
+
+    @property
+    def spare_actuators(self) -> tuple[str, ...]:
+        """Names of the actuators that follow the leading ones."""
+        actuators = self.loops.mechanism.actuators
+        return tuple(actuator.name for i, actuator in enumerate(actuators) if i not in self.leading)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -89,12 +104,16 @@ class Assembly:
             "mobility": self.mobility,
             "actuators": len(self.loops.mechanism.actuators),
             "actuator_rank": self.actuator_rank,
+            "passive": list(self.passive_names),
+            "redundant_actuators": list(self.spare_actuators),
+            "locked": [shape.velocity_names[i] for i in self.locked],
             "frozen": [shape.velocity_names[i] for i in self.frozen],
             "redundant_equations": [names[i] for i in self.dropped],
             "independent": [shape.velocity_names[i] for i in self.independent],
             "actuator_condition": _finite(self.actuator_condition),
             "platform_condition": _finite(self.platform_condition),
             "findings": [finding.as_dict() for finding in self.findings],
+            "notes": [note.as_dict() for note in self.notes],
         }
 
 
@@ -102,28 +121,35 @@ def _finite(values: np.ndarray) -> float | None:
     return float(np.median(values)) if len(values) and np.isfinite(np.median(values)) else None
 
 
-def assemble(loops: Loops) -> Assembly:
+def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
     """Close the loops from the reference pose and decide rank, mobility and redundancy.
+
+    Args:
+        loops: the loop equations.
+        locked: velocities that are held at the assembled reference pose.
 
     Raises:
         AssemblyError: the loops cannot be closed at the given geometry; says which and by how much.
     """
-    independent = _independent(loops)
-    q, residual = _close_from_reference(loops, independent)
+    wanted = tuple(i for i in _independent(loops) if i not in locked)
+    q, residual = close_from_reference(loops, wanted)
     if residual[0] > CLOSED:
-        raise AssemblyError(_open_loops(loops, q))
-    states = random_walk(loops, q, np.random.default_rng(0))
-    _, K = loops.residuals(states)
-    K_scaled = loops.scaled(K)
-    sigma = np.linalg.svd(K_scaled, compute_uv=False) if K.shape[1] else np.zeros((len(states), 0))
+        raise AssemblyError(open_loops(loops, q))
+    notes: list[Problem] = []
+    states, K_scaled, sigma = _sampled(loops, q, locked)
+    regular = _most_regular(sigma)
+    if regular:
+        notes.append(_left_singular(loops, sigma))
+        q, residual = close_loops(loops, states[regular : regular + 1], held=locked)
+        states, K_scaled, sigma = _sampled(loops, q, locked)
     findings: list[Problem] = []
     rank, gap = _rank(sigma, findings)
-    motions = _null_space(K_scaled, rank)
     n_v = loops.topology.n_v
+    motions = _null_space(K_scaled, rank, [i for i in range(n_v) if i not in locked])
     extent = np.abs(motions).max(axis=(0, 2)) if motions.shape[2] else np.zeros(n_v)
     frozen = tuple(int(i) for i in np.flatnonzero(extent < FROZEN))
     moving = [i for i in range(n_v) if i not in frozen]
-    mobility = n_v - rank
+    mobility = n_v - rank - len(locked)
     rows = _kept_rows(K_scaled[:, :, moving], len(moving) - mobility)
     driven = tuple(int(i) for i in np.flatnonzero(np.abs(loops.transmission).max(axis=0, initial=0.0) > 0))
     if not mobility:
@@ -135,8 +161,10 @@ def assemble(loops: Loops) -> Assembly:
                 "singular values of the nominal machine",
             )
         )
+    found = _actuation(loops, motions, notes)
+    independent = _completed(loops, motions, wanted, found.passive, notes)
     platform_condition = _platform_condition(loops, K_scaled, rows, independent, frozen, mobility, findings)
-    actuator_condition, actuator_rank = _actuation(loops, motions, independent, mobility, findings)
+    actuator_condition = _actuator_condition(loops, motions, independent, found)
     return Assembly(
         loops=loops,
         q=q[0],
@@ -153,191 +181,44 @@ def assemble(loops: Loops) -> Assembly:
         driven=driven,
         platform_condition=platform_condition,
         actuator_condition=actuator_condition,
-        actuator_rank=actuator_rank,
+        actuator_rank=found.rank,
+        leading=found.leading,
+        passive=found.passive,
+        locked=locked,
         findings=tuple(findings),
+        notes=tuple(notes),
     )
 
 
-def _close_from_reference(loops: Loops, independent: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The reference pose of the file with its platform left where it is; moved too only where that cannot close."""
-    start = np.array([loops.topology.reference])
-    q, residual = close_loops(loops, start, held=independent)
-    if residual[0] > CLOSED:
-        q, residual = close_loops(loops, start)
-    if residual[0] > CLOSED:
-        nearer, smaller = _close_weakly(loops, q)
-        if smaller[0] < residual[0]:
-            q, residual = nearer, smaller
-    return q, residual
+def _sampled(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States (N, n_q) around an assembled one, unit-free Jacobians without the locked columns, singular values."""
+    states = random_walk(loops, q, np.random.default_rng(0), locked=locked)
+    _, K = loops.residuals(states)
+    K_scaled = loops.scaled(K)
+    K_scaled[:, :, list(locked)] = 0.0
+    sigma = np.linalg.svd(K_scaled, compute_uv=False) if K.shape[1] else np.zeros((len(states), 0))
+    return states, K_scaled, sigma
 
 
-def _close_weakly(loops: Loops, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Close nearly redundant loops: steps along weak directions, each followed by closing the others again.
-
-    A small error of parts that are meant to be parallel leaves a residual that only a large motion along a curved
-    valley removes; ordinary steps cannot follow the valley.
-    """
-    phi, K = loops.residuals(q)
-    for _ in range(60):
-        if np.abs(phi).max() < CLOSED:
-            break
-        U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
-        weak = (s < WEAK * s[:, :1]) & (s > RANK_FLOOR * s[:, :1])
-        inverse = np.where(weak, 1.0 / np.where(weak, s, 1.0), 0.0)
-        step = -np.einsum("nji,nj,nkj,nk->ni", Vt, inverse, U, loops.row_scale * phi)
-        step *= np.minimum(1.0, STEP / np.maximum(np.abs(step).max(axis=1), 1e-300))[:, None]
-        for halving in range(8):
-            trial = integrate(loops.topology, q, 0.5**halving * step * loops.velocity_scale)
-            trial = _close_strongly(loops, trial)
-            trial_phi, trial_K = loops.residuals(trial)
-            if np.abs(trial_phi).max() < np.abs(phi).max():
-                q, phi, K = trial, trial_phi, trial_K
-                break
-        else:
-            break
-    return q, np.abs(phi).max(axis=1)
+def _most_regular(sigma: np.ndarray) -> int:
+    """The state farthest from a loss of rank, where the first state has lost some; else 0."""
+    if sigma.shape[1] == 0 or not (sigma[:, 0] > 0).all():
+        return 0
+    relative = sigma / sigma[:, :1]
+    ranks = (relative > RANK_FLOOR).sum(axis=1)
+    rank = int(ranks.max())
+    return 0 if ranks[0] == rank else int(np.argmax(relative[:, rank - 1]))
 
 
-def _close_strongly(loops: Loops, q: np.ndarray) -> np.ndarray:
-    """Gauss-Newton on what the strong directions can remove."""
-    for _ in range(8):
-        phi, K = loops.residuals(q)
-        U, s, Vt = np.linalg.svd(loops.scaled(K), full_matrices=False)
-        strong = s >= WEAK * s[:, :1]
-        inverse = np.where(strong, 1.0 / np.where(strong, s, 1.0), 0.0)
-        step = -np.einsum("nji,nj,nkj,nk->ni", Vt, inverse, U, loops.row_scale * phi)
-        q = integrate(loops.topology, q, step * loops.velocity_scale)
-    return q
-
-
-def close_loops(
-    loops: Loops, q: np.ndarray, iterations: int = 80, held: tuple[int, ...] = ()
-) -> tuple[np.ndarray, np.ndarray]:
-    """Nearest assembled states by damped Gauss-Newton.
-
-    Args:
-        loops: the loop equations.
-        q: start values (N, n_q).
-        iterations: most steps taken.
-        held: indices of velocities whose coordinates are not moved.
-
-    Returns:
-        Coordinates (N, n_q) and largest residuals (N,).
-    """
-    if not loops.names:
-        return q, np.zeros(len(q))
-    weight = loops.row_scale
-    movable = np.ones(loops.topology.n_v)
-    movable[list(held)] = 0.0
-    damping = np.full(len(q), 1e-3)
-    phi, K = loops.residuals(q)
-    cost = np.sum((weight * phi) ** 2, axis=1)
-    for _ in range(iterations):
-        if np.abs(phi).max() < 1e-14:
-            break
-        J = loops.scaled(K) * movable
-        U, s, Vt = np.linalg.svd(J, full_matrices=False)
-        s = np.where(s > PROJECTION_CUTOFF * s[:, :1], s, 0.0)
-        filtered = s / (s**2 + (damping * s[:, 0] ** 2)[:, None] + 1e-300)
-        step = -np.einsum("nji,nj,nkj,nk->ni", Vt, filtered, U, weight * phi) * loops.velocity_scale
-        longest = np.abs(step / loops.velocity_scale).max(axis=1)
-        step *= np.minimum(1.0, 0.3 / np.maximum(longest, 1e-300))[:, None]
-        trial = integrate(loops.topology, q, step)
-        trial_phi, trial_K = loops.residuals(trial)
-        trial_cost = np.sum((weight * trial_phi) ** 2, axis=1)
-        better = trial_cost < cost
-        q = np.where(better[:, None], trial, q)
-        phi = np.where(better[:, None], trial_phi, phi)
-        K = np.where(better[:, None, None], trial_K, K)
-        cost = np.where(better, trial_cost, cost)
-        damping = np.where(better, np.where(damping < 1e-12, 0.0, damping * 0.1), np.maximum(damping, 1e-12) * 10)
-        if not better.any() and damping.min() > 1e3:
-            break
-    return q, np.abs(phi).max(axis=1)
-
-
-def random_walk(
-    loops: Loops,
-    q: np.ndarray,
-    rng: np.random.Generator,
-    walks: int = WALKS,
-    steps: int = WALK_STEPS,
-    step: float = STEP,
-) -> np.ndarray:
-    """Assembled states along random walks on the loops' manifold, within the limits of the file.
-
-    Args:
-        loops: the loop equations.
-        q: assembled start (1, n_q).
-        rng: source of randomness.
-        walks: how many walks.
-        steps: steps of each.
-        step: size of a step, rad or characteristic lengths.
-
-    Returns:
-        States (walks * steps + 1, n_q), the start first.
-    """
-    lower, upper = coordinate_limits(loops)
-    current = np.repeat(q, walks, axis=0)
-    states = [q]
-    for _ in range(steps):
-        _, K = loops.residuals(current)
-        direction = rng.normal(size=(walks, loops.topology.n_v))
-        if K.shape[1]:
-            J = loops.scaled(K)
-            _, s, Vt = np.linalg.svd(J, full_matrices=False)
-            kept = np.where(s > PROJECTION_CUTOFF * s[:, :1], 1.0, 0.0)
-            direction -= np.einsum("nji,nj,njk,nk->ni", Vt, kept, Vt, direction)
-        size = np.abs(direction).max(axis=1, keepdims=True)
-        direction *= step / np.maximum(size, 1e-12) * loops.velocity_scale
-        trial, residual = close_loops(loops, integrate(loops.topology, current, direction), iterations=25)
-        inside = ((trial >= lower) & (trial <= upper)).all(axis=1)
-        moved = np.abs(trial - current).max(axis=1) < 10 * step * max(loops.length, 1.0)
-        good = (residual < CLOSED) & inside & moved
-        current = np.where(good[:, None], trial, current)
-        states.append(current.copy())
-    return np.concatenate(states)
-
-
-def coordinate_limits(loops: Loops) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper limits (n_q,) of the coordinates, SI; infinite where the file gives none."""
-    shape = loops.topology
-    lower, upper = np.full(shape.n_q, -np.inf), np.full(shape.n_q, np.inf)
-    for i, freedom in zip(shape.q_of_v, shape.freedoms, strict=True):
-        if i >= 0:
-            lower[i], upper[i] = freedom.lower, freedom.upper
-    return lower, upper
-
-
-def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
-    """By how much each loop misses (c,): for rods the difference of distance and length, m."""
-    phi, _ = loops.residuals(q)
-    misses = np.abs(phi[0])
-    coordinate = dict(zip(loops.topology.coordinate_names, q[0], strict=True))
-    for rod in loops.mechanism.rods:
-        i = loops.elements.index(rod.name)
-        length = coordinate[rod.name] if rod.length is None else loops.mechanism.value(rod.length)
-        misses[i] = abs(np.sqrt(max(length**2 + 2 * length * phi[0, i], 0.0)) - length)
-    return misses
-
-
-def _open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:
-    phi = _misses(loops, q)
-    worst: dict[str, tuple[float, bool]] = {}
-    for element, value, is_length in zip(loops.elements, phi, loops.is_length, strict=True):
-        if value > CLOSED and value > worst.get(element, (0.0, True))[0]:
-            worst[element] = (float(value), bool(is_length))
-    return [
-        Problem(
-            where=element,
-            what=f"the loop cannot be closed at this geometry: it misses by {1e3 * value:.4g} mm"
-            if is_length
-            else f"the loop cannot be closed at this geometry: directions miss by {value:.4g} rad",
-            remedy="check lengths and joint positions, or give a reference pose nearer to an assembled one",
-            file=loops.mechanism.file,
-        )
-        for element, (value, is_length) in sorted(worst.items(), key=lambda item: -item[1][0])
-    ]
+def _left_singular(loops: Loops, sigma: np.ndarray) -> Problem:
+    ranks = (sigma > RANK_FLOOR * sigma[:, :1]).sum(axis=1)
+    return Problem(
+        where="reference pose",
+        what=f"is singular: the loops have rank {ranks[0]} there and {ranks.max()} around it, so that ways to move "
+        "branch off; a regular pose nearby, on one of them, is the reference instead",
+        remedy="give a reference pose on the branch that you want",
+        file=loops.mechanism.file,
+    )
 
 
 def _rank(sigma: np.ndarray, findings: list[Problem]) -> tuple[int, float]:
@@ -362,13 +243,16 @@ def _rank(sigma: np.ndarray, findings: list[Problem]) -> tuple[int, float]:
     return rank, gap
 
 
-def _null_space(K_scaled: np.ndarray, rank: int) -> np.ndarray:
-    """Orthonormal motions (N, n_v, mobility), unit-free."""
+def _null_space(K_scaled: np.ndarray, rank: int, free: list[int]) -> np.ndarray:
+    """Orthonormal motions (N, n_v, mobility), unit-free; velocities that are not free rest."""
     n, c, n_v = K_scaled.shape
+    motions = np.zeros((n, n_v, len(free) - rank))
     if c == 0:
-        return np.broadcast_to(np.eye(n_v), (n, n_v, n_v))
-    _, _, Vt = np.linalg.svd(K_scaled, full_matrices=True)
-    return Vt[:, rank:, :].transpose(0, 2, 1)
+        motions[:, free] = np.eye(len(free))
+        return motions
+    _, _, Vt = np.linalg.svd(K_scaled[:, :, free], full_matrices=True)
+    motions[:, free] = Vt[:, rank:, :].transpose(0, 2, 1)
+    return motions
 
 
 def _kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
@@ -453,53 +337,93 @@ def _platform_condition(
     return condition
 
 
-def _actuation(
-    loops: Loops, motions: np.ndarray, independent: tuple[int, ...], mobility: int, findings: list[Problem]
-) -> tuple[np.ndarray, int]:
-    """Condition of the map from platform to actuator velocities, and the rank of the actuation."""
-    A = loops.transmission
-    unit = np.abs(A * loops.velocity_scale).max(axis=1, initial=0.0)
-    scaled = (A * loops.velocity_scale) / np.where(unit > 0, unit, 1.0)[:, None]
-    driven = scaled @ motions
-    sigma = np.linalg.svd(driven, compute_uv=False) if driven.size else np.zeros((len(motions), 0))
+def _completed(
+    loops: Loops, motions: np.ndarray, wanted: tuple[int, ...], passive: tuple[int, ...], notes: list[Problem]
+) -> tuple[int, ...]:
+    """The independent velocities that the file names, and more where they are fewer than the mobility.
+
+    Further ones of a joint that the file names come first, then those of actuators and passive freedoms, so that the
+    state is what is driven and what is free.
+    """
+    mobility = motions.shape[2]
+    if len(wanted) >= mobility:
+        return wanted
+    weight = np.where(_scalar(loops), 1.0, ROTATION)
+    weight[np.abs(loops.transmission).max(axis=0, initial=0.0) > 0] *= DRIVEN
+    weight[list(passive)] *= DRIVEN
+    joints = [name.rpartition(".")[0] for name in loops.topology.velocity_names]
+    named = {joints[i] for i in wanted} - {""}
+    weight *= np.array([DRIVEN**2 if joint in named else 1.0 for joint in joints])
+    chosen = tuple(sorted(independent_rows(motions, mobility, wanted, weight)))
+    names = loops.topology.velocity_names
+    given = f"names {len(wanted)} coordinates ({', '.join(names[i] for i in wanted)})" if wanted else "names none"
+    added = ", ".join(names[i] for i in chosen if i not in wanted)
+    notes.append(
+        Problem(
+            where="platform.independent",
+            what=f"{given} but the mobility is {mobility}; chosen by their conditioning: {added}",
+            remedy=f"name {mobility} coordinates where others suit you better",
+            file=loops.mechanism.file,
+        )
+    )
+    return chosen
+
+
+def _scalar(loops: Loops) -> np.ndarray:
+    return np.array([i >= 0 for i in loops.topology.q_of_v], dtype=bool)
+
+
+def _unit_free(loops: Loops) -> np.ndarray:
+    """Actuator velocities per unit-free velocity (n_u, n_v), the largest entry of each row one."""
+    A = loops.transmission * loops.velocity_scale
+    unit = np.abs(A).max(axis=1, initial=0.0)
+    return np.asarray(A / np.where(unit > 0, unit, 1.0)[:, None])
+
+
+def _actuation(loops: Loops, motions: np.ndarray, notes: list[Problem]) -> Actuation:
+    """What the actuators move, which of them lead, and which freedoms are passive."""
+    mobility = motions.shape[2]
+    scaled = _unit_free(loops)
+    sigma = np.linalg.svd(scaled @ motions, compute_uv=False) if scaled.size and mobility else np.zeros((1, 0))
     rank = int((sigma > 1.0 / SINGULAR * np.maximum(sigma[:, :1], 1e-300)).sum(axis=1).max(initial=0))
-    names = [actuator.name for actuator in loops.mechanism.actuators]
+    found = actuation(motions, scaled, loops.transmission, rank, _scalar(loops))
+    actuators = [actuator.name for actuator in loops.mechanism.actuators]
     if rank < mobility:
-        findings.append(
+        names = ", ".join(loops.topology.velocity_names[i] for i in found.passive)
+        notes.append(
             Problem(
                 where="actuators",
-                what=f"no actuator moves {mobility - rank} of the {mobility} freedoms of the machine"
-                + (f": {_unmoved(loops, motions, scaled)}" if mobility else ""),
-                remedy="add actuators, or lock the passive freedoms",
+                what=f"no actuator moves {mobility - rank} of the {mobility} freedoms of the machine; passive: {names}",
+                remedy="hybrid inverse dynamics gives their accelerations; add actuators, or lock the passive freedoms "
+                "that are not meant to move freely",
                 file=loops.mechanism.file,
             )
         )
-    if rank < len(names):
-        findings.append(
+    if rank < len(actuators):
+        spare = ", ".join(name for i, name in enumerate(actuators) if i not in found.leading)
+        notes.append(
             Problem(
                 where="actuators",
-                what=f"{len(names)} actuators ({', '.join(names)}) act on only {rank} freedoms",
-                remedy="two of them work on the same freedom: remove one, or use redundant actuation knowingly",
+                what=f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} freedoms: actuation is "
+                f"redundant; inverse dynamics shares forces by the least norm, and motion is given without {spare}",
+                remedy="weigh the actuators (`ForceSharing`) if the least sum of squares is not the share you want",
                 file=loops.mechanism.file,
             )
         )
-    if len(independent) != mobility or rank < mobility or len(names) != mobility:
-        return np.full(len(motions), np.inf), rank
-    ind = motions[:, list(independent), :]
+    return found
+
+
+def _actuator_condition(
+    loops: Loops, motions: np.ndarray, independent: tuple[int, ...], found: Actuation
+) -> np.ndarray:
+    """Condition (N,) of the map from independent to actuator (and passive) velocities."""
+    mobility = motions.shape[2]
+    if not mobility or len(independent) != mobility or len(found.leading) + len(found.passive) != mobility:
+        return np.full(len(motions), np.inf)
+    rows = np.concatenate([_unit_free(loops), np.eye(loops.topology.n_v)[list(found.passive)]])
     with np.errstate(all="ignore"):
         try:
-            J = driven @ np.linalg.inv(ind)
+            J = rows @ motions @ np.linalg.inv(motions[:, list(independent), :])
         except np.linalg.LinAlgError:
-            return np.full(len(motions), np.inf), rank
-    return conditions(J), rank
-
-
-def _unmoved(loops: Loops, motions: np.ndarray, scaled: np.ndarray) -> str:
-    """Names of the velocities that move most while all actuators rest."""
-    first = motions[0]
-    _, s, Vt = np.linalg.svd(scaled @ first, full_matrices=True)
-    rank = int((s > 1.0 / SINGULAR).sum())
-    free = np.abs(first @ Vt[rank:].T).max(axis=1)
-    names = loops.topology.velocity_names
-    order = np.argsort(-free)
-    return ", ".join(names[i] for i in order[:4] if free[i] > 1e-6)
+            return np.full(len(motions), np.inf)
+    return conditions(J)

@@ -109,16 +109,23 @@ class ProgramBuilder:
             unknowns: names of the unknowns.
             samples: the solution (M, n) at the sampled states.
         """
-        start_name, solution = self._fresh("start"), self._fresh("solution")
-        self.evaluate({start_name: start})
+        start_name, fixed_name, solution = self._fresh("start"), self._fresh("fixed"), self._fresh("solution")
+        known = ca.vertcat(ca.SX(0, 1), *(self._symbols[name] for name in self._needed(residual)))
         result = self._symbol(solution, unknown.numel())
         self._samples[solution] = samples
         jacobian = ca.jacobian(residual, unknown)
         at_solution = ca.substitute([jacobian], [unknown], [result])[0]
         order = pivot_order(_matrices(self.at_samples(at_solution), unknown.numel()))
         step, pivots = eliminate(jacobian, -residual, order)
-        needed = self._needed(residual)
         outputs = ca.cse([ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))])
+        # what no iteration changes is computed once, before the first
+        outputs, constants, expressions = ca.extract_parametric(outputs, known, {})
+        fixed = {fixed_name: ca.vertcat(*expressions)} if expressions else {}
+        if fixed:
+            given = self._symbol(fixed_name, len(constants))
+            outputs = ca.substitute(outputs, [ca.vertcat(*constants)], [given])
+        self.evaluate({start_name: start, **fixed})
+        needed = self._needed(*outputs)
         function = ca.Function(self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs)
         self._steps.append(
             Newton(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -26,12 +27,10 @@ class CompiledFunction:
             EngineError: the library cannot be made.
         """
         self.function = function
-        self.source = c_source([function], f"{function.name}: made by Tauloop, do not edit")
+        note = f"{function.name}: made by Tauloop, do not edit"
+        self.source = c_source([function], note, further=_bound_text(function))
         self.library, library = loaded(self.source, compiler, threads, folder)
         count = len(function.arguments)
-        self._scalar = getattr(library, function.name)
-        self._scalar.argtypes = [ctypes.c_void_p] * count
-        self._scalar.restype = None
         self._batch = getattr(library, f"{function.name}_batch")
         self._batch.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * count]
         self._batch.restype = None
@@ -50,13 +49,23 @@ class CompiledFunction:
         The arrays are filled in place; they live as long as the call does.
         """
         arrays = {port.name: np.zeros(port.size) for port in self.function.arguments}
-        pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays.values()]
-        scalar = self._scalar
+        pointer = ctypes.POINTER(ctypes.c_double)
+        table = (pointer * len(arrays))()
+        for i, array in enumerate(arrays.values()):
+            if array.size:  # a pointer made in this way keeps the array alive, and the call keeps the pointers
+                table[i] = ctypes.cast((ctypes.c_double * array.size).from_buffer(array), pointer)
+        # Without a release of the interpreter's lock, which would cost as much as the code that runs under it.
+        call = ctypes.PyDLL(str(self.library))[f"{self.function.name}_bound"]
+        call.restype = None
+        return MappingProxyType(arrays), partial(call, ctypes.byref(table))
 
-        def call(_kept: object = tuple(arrays.values())) -> None:
-            scalar(*pointers)
 
-        return MappingProxyType(arrays), call
+def _bound_text(function: CFunction) -> str:
+    """C text of the entry for bound calls: all arrays through one pointer, so that a call converts nothing."""
+    name = f"{function.name}_bound"
+    arrays = ", ".join(f"arrays[{i}]" for i in range(len(function.arguments)))
+    head = f"void {name}(double *const *arrays)"
+    return f"{head};\n{head}\n{{\n    {function.name}({arrays});\n}}\n"
 
 
 def loaded(source: str, compiler: Compiler, threads: bool, folder: Path | None) -> tuple[Path, ctypes.CDLL]:

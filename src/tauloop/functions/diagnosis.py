@@ -14,7 +14,8 @@ from tauloop.functions.state import CONVERGED, Health
 def condition_numbers(assembly: Assembly, entry: Entry, q: np.ndarray) -> np.ndarray:
     """Condition numbers (N,) of poses: the larger of the loops' and of the force map's, both free of units.
 
-    The loops' is that of K in the dependent velocities, with the entry's motion given; the force map is [S K^T].
+    The loops' is that of K in the dependent velocities, with the entry's motion given; the force map is [S K^T]
+    of the leading actuators.
 
     Args:
         assembly: the machine.
@@ -27,7 +28,7 @@ def condition_numbers(assembly: Assembly, entry: Entry, q: np.ndarray) -> np.nda
     K_scaled = loops.scaled(K)[:, rows]
     moving = [i for i in range(loops.topology.n_v) if i not in assembly.frozen]
     dependent = [i for i in moving if i not in entry.v]
-    S = (loops.transmission * loops.velocity_scale)[:, moving]
+    S = (loops.transmission * loops.velocity_scale)[list(assembly.leading)][:, moving]
     S = S / np.maximum(np.abs(S).max(axis=1, keepdims=True, initial=0.0), 1e-300)
     force_map = np.concatenate([np.broadcast_to(S, (len(q), *S.shape)), K_scaled[:, :, moving]], axis=1)
     return np.maximum(conditions(K_scaled[:, :, dependent]), conditions(force_map))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+import scipy.linalg
 
 from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, Problem
@@ -38,9 +39,18 @@ class Entry:
         units = tuple(unit + "^2" for unit in self.velocity.units)
         return Port(name="acceleration", columns=self.velocity.columns, units=units)
 
+    def leading_acceleration(self, count: int) -> Port:
+        """Port of the accelerations of the first columns: in the actuators' entry those of the leading actuators."""
+        port = self.acceleration
+        return Port(name="actuator_acceleration", columns=port.columns[:count], units=port.units[:count])
+
     def at(self, q: np.ndarray) -> np.ndarray:
         """The given positions (..., n) at full coordinates (..., n_q)."""
         return np.asarray(q[..., list(self.q)] @ np.linalg.inv(self.to_q).T)
+
+    def rates(self, v: np.ndarray) -> np.ndarray:
+        """The given velocities, or accelerations, (..., n) at those of all coordinates (..., n_v)."""
+        return np.asarray(v[..., list(self.v)] @ np.linalg.inv(self.to_v).T)
 
     def given(self, position: ca.SX) -> dict[int, ca.SX]:
         """Coordinates by index, from the given positions."""
@@ -56,13 +66,7 @@ def platform_entry(assembly: Assembly) -> Entry:
     """
     shape = assembly.loops.topology
     independent = assembly.independent
-    q: list[int] = []
-    for iv in independent:
-        if shape.q_of_v[iv] >= 0:
-            q.append(shape.q_of_v[iv])
-    for q0, v0 in shape.quaternions:
-        turning = [iv for iv in independent if v0 <= iv < v0 + 3]
-        q += range(q0, q0 + 4) if len(turning) == 3 else [q0 + 1 + iv - v0 for iv in turning]
+    q = [shape.q_of_v[i] for i in independent if shape.q_of_v[i] >= 0] + _turning(shape, independent)
     q.sort()
     return Entry(
         name="platform",
@@ -76,36 +80,66 @@ def platform_entry(assembly: Assembly) -> Entry:
 
 
 def actuator_entry(assembly: Assembly) -> Entry:
-    """Motion of the actuators: positions p = A q over the coordinates that they drive.
+    """Motion of the actuators: positions p = A q over the coordinates that they drive, then the passive freedoms.
+
+    With redundant actuation only the leading actuators are given: the others follow them.
 
     Raises:
-        AssemblyError: the actuators do not determine the coordinates that they drive.
+        AssemblyError: actuators and passive freedoms do not determine the coordinates that the actuators drive.
     """
     shape, mechanism = assembly.loops.topology, assembly.loops.mechanism
-    driven = list(assembly.driven)
-    A = assembly.loops.transmission[:, driven]
+    leading, passive = list(assembly.leading), list(assembly.passive)
+    A_all = assembly.loops.transmission[leading]
+    driven = [i for i in range(shape.n_v) if np.any(A_all[:, i])]
+    given_v = driven + [i for i in passive if i not in driven]
+    A = np.concatenate([A_all, np.eye(shape.n_v)[passive]])[:, given_v]
     if A.shape[0] != A.shape[1] or np.linalg.matrix_rank(A) < A.shape[0]:
         raise AssemblyError(
             Problem(
                 where="actuators",
-                what=f"{A.shape[0]} actuators drive {A.shape[1]} coordinates, so their positions do not give these",
+                what=f"{len(leading)} actuators drive {len(driven)} coordinates, so their positions do not give these",
                 remedy="drive as many coordinates as there are actuators, with independent transmissions",
                 file=mechanism.file,
             )
         )
-    names = tuple(actuator.name for actuator in mechanism.actuators)
-    rotary = [shape.motor_turns(actuator) for actuator in mechanism.actuators]
+    actuators = tuple(mechanism.actuators[i] for i in leading)
+    names = tuple(actuator.name for actuator in actuators)
+    rotary = [shape.motor_turns(actuator) for actuator in actuators]
     inverse = np.linalg.inv(A)
-    inverse[np.abs(inverse) < 1e-15 * np.abs(inverse).max()] = 0.0
+    inverse[np.abs(inverse) < 1e-15 * np.abs(inverse).max(initial=0.0)] = 0.0
+    turns = _turning(shape, assembly.passive)
+    passive_q = [shape.q_of_v[i] for i in passive if shape.q_of_v[i] >= 0]
+    rows = [k for k, i in enumerate(given_v) if shape.q_of_v[i] >= 0]
+    columns = [*range(len(leading)), *(len(leading) + k for k, i in enumerate(passive) if shape.q_of_v[i] >= 0)]
     return Entry(
         name="actuators",
-        position=Port(name="position", columns=names, units=tuple("rad" if r else "m" for r in rotary)),
-        velocity=Port(name="velocity", columns=names, units=tuple("rad/s" if r else "m/s" for r in rotary)),
-        q=tuple(shape.q_of_v[i] for i in driven),
-        v=tuple(driven),
-        to_q=inverse,
+        position=Port(
+            name="position",
+            columns=names + tuple(shape.coordinate_names[i] for i in passive_q + turns),
+            units=tuple("rad" if r else "m" for r in rotary) + coordinate_units(shape, passive_q + turns),
+        ),
+        velocity=Port(
+            name="velocity",
+            columns=names + assembly.passive_names,
+            units=tuple("rad/s" if r else "m/s" for r in rotary) + velocity_units(shape, assembly.passive),
+        ),
+        q=tuple(shape.q_of_v[i] for i in given_v if shape.q_of_v[i] >= 0) + tuple(turns),
+        v=tuple(given_v),
+        to_q=scipy.linalg.block_diag(inverse[np.ix_(rows, columns)], np.eye(len(turns))) if turns else inverse,
         to_v=inverse,
     )
+
+
+def _turning(shape: Topology, velocities: tuple[int, ...]) -> list[int]:
+    """Quaternion numbers that stand for angular velocities among those given.
+
+    All four where all three rotations are given, else the vector components of the same names (the others follow).
+    """
+    found: list[int] = []
+    for q0, v0 in shape.quaternions:
+        turning = [i for i in velocities if v0 <= i < v0 + 3]
+        found += range(q0, q0 + 4) if len(turning) == 3 else [q0 + 1 + i - v0 for i in turning]
+    return found
 
 
 def _position_port(shape: Topology, q: list[int]) -> Port:

@@ -38,8 +38,8 @@ class Evaluator(ABC):
         """Machine code for batches, or None where there is none to be had."""
 
     @abstractmethod
-    def tracker(self, function: CFunction) -> Tracker | None:
-        """Machine code that follows motions, or None where there is none to be had."""
+    def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
+        """Machine code that follows motions, in lanes or sample by sample; None where there is none to be had."""
 
 
 @final
@@ -55,7 +55,7 @@ class Interpreted(Evaluator):
         """No machine code."""
         return None
 
-    def tracker(self, function: CFunction) -> Tracker | None:
+    def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
         """No machine code."""
         return None
 
@@ -91,10 +91,10 @@ class Compiled(Evaluator):
             _LOGGER.warning("running interpreted, which is some tens of times slower: %s", error)
             return None
 
-    def tracker(self, function: CFunction) -> Tracker | None:
+    def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
         """Machine code that follows motions; None, and a warning in the log, where it cannot be made."""
         try:
-            return Tracker(function, _compiler(), self.folder)
+            return Tracker(function, _compiler(), self.folder, in_lanes=in_lanes)
         except EngineError as error:
             _LOGGER.warning("the samples of a motion are reached one by one, not followed: %s", error)
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -13,7 +13,7 @@ from tauloop.equations.closure import ClosureRow, closure
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.topology import Topology, topology
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.equations.values import Values
+from tauloop.equations.values import Values, unit_vector
 from tauloop.functions.batch import BatchFunction
 from tauloop.mechanism.model import Mechanism
 
@@ -97,6 +97,48 @@ def loops(mechanism: Mechanism) -> Loops:
         acceleration=BatchFunction(ca.Function("bias", [q, v], [ca.densify(-acceleration)])),
         transmission=np.array(ca.DM(transmission(mechanism, shape, values)).full()),
         length=characteristic_length(mechanism),
+    )
+
+
+#: Axes of both frames that have to coincide in a cut joint, beyond being perpendicular to others; "a": the joint's own.
+_COINCIDENT = {
+    "fixed": "xyz",
+    "prismatic": "xyz",
+    "translational": "xyz",
+    "revolute": "a",
+    "cylindrical": "a",
+    "planar": "z",
+}
+
+
+def aligned(found: Loops) -> Loops:
+    """The same loops with three more equations e_A - e_B = 0 for every axis that two frames of a cut joint share.
+
+    Closed loops satisfy them unless a joint came out a third or half turn away, where its directions are perpendicular
+    too. They are redundant, so they serve to close the loops from afar and to see which way a joint closed.
+    """
+    shape, values = found.topology, nominal(found.mechanism)
+    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
+    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
+    phi, rate, _ = stacked(closure(found.mechanism, shape, values, motion))
+    names, elements = list(found.names), list(found.elements)
+    for joint in shape.cuts:
+        A, B = motion.bodies[joint.parent.body], motion.bodies[joint.child.body]
+        R_A, R_B = values.placement(joint.parent)[0], values.placement(joint.child)[0]
+        for letter in _COINCIDENT.get(joint.kind, ""):
+            axis = joint.axes[0] if letter == "a" else letter
+            e_A, e_B = A.R @ (R_A @ unit_vector(axis)), B.R @ (R_B @ unit_vector(axis))
+            phi = ca.vertcat(phi, e_A - e_B)
+            rate = ca.vertcat(rate, ca.cross(A.w_W, e_A) - ca.cross(B.w_W, e_B))
+            names += [f"{joint.name}: {axis} aligned along {base}" for base in "xyz"]
+            elements += [joint.name] * 3
+    K = ca.jacobian(rate, v)
+    return replace(
+        found,
+        names=tuple(names),
+        elements=tuple(elements),
+        is_length=np.concatenate([found.is_length, np.zeros(len(names) - len(found.names), dtype=bool)]),
+        function=BatchFunction(ca.Function("aligned", [q], [ca.densify(phi), ca.densify(ca.vec(K))])),
     )
 
 

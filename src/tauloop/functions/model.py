@@ -11,9 +11,11 @@ from tauloop.equations.dynamic_parameters import DynamicParameter, dynamic_param
 from tauloop.equations.formulations import NEWTON_EULER, formulation_named
 from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, InputError, Problem
-from tauloop.functions.assembly import Assembly, assemble
+from tauloop.functions.assembly import Assembly
 from tauloop.functions.entry import actuator_entry, platform_entry
 from tauloop.functions.evaluator import Compiled, Evaluator
+from tauloop.functions.hybrid import HybridFunctions
+from tauloop.functions.hybrid_locks import NO_LOCKS, Locks, assemble_locked
 from tauloop.functions.loops import loops
 from tauloop.functions.motion_functions import MotionFunctions
 from tauloop.functions.motion_programs import (
@@ -28,7 +30,8 @@ class Model:
     """An assembled machine and its functions. Made once per mechanism; constant afterwards.
 
     Two entries give the same functions from different motions: `platform` (the independent coordinates) and
-    `actuators` (what encoders measure).
+    `actuators` (what encoders measure, and the positions of passive freedoms). `hybrid` is the inverse dynamics of
+    machines with passive freedoms.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class Model:
         *,
         formulation: str = NEWTON_EULER.name,
         evaluator: Evaluator | None = None,
+        locks: Locks = NO_LOCKS,
     ) -> None:
         """Assemble the machine.
 
@@ -46,17 +50,18 @@ class Model:
             free: leaf parameters that stay arguments of every function; all others are baked in.
             formulation: name of one of `equations.formulations.FORMULATIONS`, for inverse dynamics and regressors.
             evaluator: how functions are run; `Compiled()` without it: interpreted, but machine code for large batches.
+            locks: freedoms that are held, such as the spins of axisymmetric rods.
 
         Raises:
             AssemblyError: the loops do not close.
             InputError: a free parameter, or the formulation, does not exist.
         """
-        self.mechanism = mechanism
         self.evaluator: Evaluator = Compiled() if evaluator is None else evaluator
         names = tuple(free)
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation)
-        self.assembly: Assembly = assemble(loops(mechanism))
+        self.assembly: Assembly = assemble_locked(loops(mechanism), locks)
+        self.mechanism = mechanism = self.assembly.loops.mechanism
         self.topology: Topology = self.assembly.loops.topology
         self.machine = Machine(
             assembly=self.assembly,
@@ -129,6 +134,11 @@ class Model:
         self._require_findings()
         return MotionFunctions(self, actuator_entry(self.assembly))
 
+    @cached_property
+    def hybrid(self) -> HybridFunctions:
+        """Hybrid inverse dynamics, for machines with passive freedoms or redundant actuators (and all others)."""
+        return HybridFunctions(self, self.actuators)
+
     def _require_findings(self) -> None:
         if self.assembly.findings:
             raise AssemblyError(self.assembly.findings)
@@ -141,8 +151,10 @@ class Model:
             return tuple(shape.velocity_names[i] for i in driven), tuple(
                 "N m" if shape.angular[i] else "N" for i in driven
             )
-        position = actuator_entry(self.assembly).position
-        return position.columns, tuple("N m" if unit == "rad" else "N" for unit in position.units)
+        actuators = self.mechanism.actuators
+        return tuple(actuator.name for actuator in actuators), tuple(
+            "N m" if shape.motor_turns(actuator) else "N" for actuator in actuators
+        )
 
     def platform_position(self, q: np.ndarray) -> np.ndarray:
         """The platform entry's positions (N, n) at full coordinates (N, n_q)."""

@@ -11,6 +11,8 @@ from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.diagnosis import condition_numbers, gaps, singular, unreached
 from tauloop.functions.entry import Entry
 from tauloop.functions.evaluator import Compiled, c_function, compiled_health, run_kernel
+from tauloop.functions.hybrid_programs import hybrid_inverse_dynamics_program
+from tauloop.functions.hybrid_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.functions.motion_programs import (
     diagnosis_program,
     embedding_program,
@@ -24,8 +26,9 @@ from tauloop.functions.motion_programs import (
 from tauloop.functions.ports import Port, checked
 from tauloop.functions.position import SolvedBlock
 from tauloop.functions.program import NEWTON_STEP, Newton, Program
+from tauloop.functions.source import CFunction
 from tauloop.functions.state import Forces, Health, State, health, joined
-from tauloop.functions.tracking import Tracker, require_continuity
+from tauloop.functions.tracking import LONG_MOTION, SEAM, Tracker, require_continuity
 
 if TYPE_CHECKING:
     from tauloop.functions.model import Model
@@ -43,6 +46,7 @@ PROGRAMS = {
     "diagnosis": diagnosis_program,
     "embedding": embedding_program,
     "forward_dynamics": forward_dynamics_program,
+    "hybrid_inverse_dynamics": hybrid_inverse_dynamics_program,
     "inverse_dynamics": inverse_dynamics_program,
     "momentum": momentum_program,
     "momentum_forces": momentum_forces_program,
@@ -58,7 +62,7 @@ class MotionFunctions:
         self.entry = entry
         self._programs: dict[str, Program] = {}
         self._kernels: dict[Program, CompiledFunction | None] = {}
-        self._trackers: dict[Program, Tracker | None] = {}
+        self._trackers: dict[tuple[Program, bool], Tracker | None] = {}
         self._blocks: tuple[SolvedBlock, ...] = ()
 
     @property
@@ -131,10 +135,16 @@ class MotionFunctions:
         return self._state(outputs, evidence), single
 
     def evaluate(
-        self, position: object, velocity: object, acceleration: object, *, start: object | None = None
+        self,
+        position: object,
+        velocity: object | None = None,
+        acceleration: object | None = None,
+        *,
+        start: object | None = None,
     ) -> State:
         """As `kinematics`, but unreachable and singular samples are left to the caller, who reads `State.health`."""
-        given = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        given = {name: value for name, value in arguments.items() if value is not None}
         state, single = self._kinematics(given, start)
         return _single(state) if single else state
 
@@ -145,7 +155,7 @@ class MotionFunctions:
         names = self._model.topology.coordinate_names
         full = Port(name="start", columns=names, units=("",) * len(names))
         q = checked({"start": full}, {"start": self._model.assembly.q if start is None else start})[0]["start"][0]
-        origin = self._given_position(q)
+        origin = self.entry.at(q)
         current = np.broadcast_to(q, (len(target), len(q)))
         for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
             waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
@@ -158,7 +168,8 @@ class MotionFunctions:
         """Positions of consecutive samples of one motion, each followed from the samples before it.
 
         The first sample is reached by `follow`. Machine code runs through the others; without a compiler all samples
-        are reached by `follow`.
+        are reached by `follow`. Long motions are cut into parts, whose first samples are reached by `follow`, and
+        which run through vector lanes side by side; where parts do not meet, all samples are followed one by one.
 
         Args:
             position: given positions (N, n) in the order of time.
@@ -172,33 +183,45 @@ class MotionFunctions:
         target = np.atleast_2d(checked({"position": self.entry.position}, {"position": position})[0]["position"])
         if not any(isinstance(step, Newton) for step in program.steps):
             return self.kinematics(target)
-        tracker = self._tracker(program)
-        if tracker is None:
+        tracked = self._tracked(program, target, start, True) if len(target) >= LONG_MOTION else None
+        tracked = self._tracked(program, target, start, False) if tracked is None else tracked
+        if tracked is None:
             return self.follow(target, start)
-        first = self.follow(target[:1], start).q[0]
-        theta = np.array([self._model.mechanism.parameters[leaf].value for leaf in self._model.machine.free])
-        q, numbers = tracker(np.ascontiguousarray(target), np.ascontiguousarray(first), theta)
-        found = compiled_health(numbers)
+        q, found = tracked
         if not found.is_reached.all():
             lost = ~np.isfinite(q).all(axis=1)
-            return self.kinematics(target, start=np.where(lost[:, None], first, q))
+            return self.kinematics(target, start=np.where(lost[:, None], q[0], q))
         shape = self._model.topology
         is_angle = np.array(shape.is_angle)
         scale = np.where(is_angle, 1.0, self._model.assembly.loops.length)
         require_continuity(q, shape.coordinate_names, scale, is_angle)
         return self._state({"q": q}, found)
 
-    def _tracker(self, program: Program) -> Tracker | None:
-        """Machine code that follows motions, made once (a failure too); None where there is none to be had."""
-        if program not in self._trackers:
-            function = c_function(program, self._empty_inputs(), ("q",))
-            self._trackers[program] = self._model.evaluator.tracker(function)
-        return self._trackers[program]
+    def _tracked(
+        self, program: Program, target: np.ndarray, start: object | None, in_lanes: bool
+    ) -> tuple[np.ndarray, Health] | None:
+        """Coordinates along a motion, and the evidence; None without machine code, or where parts do not meet."""
+        tracker = self._tracker(program, in_lanes)
+        if tracker is None:
+            return None
+        try:
+            first = self.follow(target[tracker.starts(len(target))], start).q
+        except PoseError:
+            if in_lanes:
+                return None
+            raise
+        theta = np.array([self._model.mechanism.parameters[leaf].value for leaf in self._model.machine.free])
+        q, numbers, gap = tracker(np.ascontiguousarray(target), np.ascontiguousarray(first), theta)
+        found = compiled_health(numbers)
+        return None if in_lanes and not (found.is_reached.all() and gap < SEAM) else (q, found)
 
-    def _given_position(self, q: np.ndarray) -> np.ndarray:
-        if self.entry.name == "actuators":
-            return self._model.actuator_position(q)
-        return self._model.platform_position(q)
+    def _tracker(self, program: Program, in_lanes: bool) -> Tracker | None:
+        """Machine code that follows motions, made once (a failure too); None where there is none to be had."""
+        key = (program, in_lanes)
+        if key not in self._trackers:
+            function = c_function(program, self._empty_inputs(), ("q",))
+            self._trackers[key] = self._model.evaluator.tracker(function, in_lanes=in_lanes)
+        return self._trackers[key]
 
     def inverse_dynamics(
         self,
@@ -208,27 +231,37 @@ class MotionFunctions:
         *,
         start: object | None = None,
         theta: object | None = None,
+        sharing: ForceSharing = EQUAL_SHARES,
     ) -> Forces:
         """Actuator forces that the motion needs, by the model's formulation.
 
-        S u + K^T lambda = M a + h: gravity, inertia, rotors, friction and springs included.
+        S u + K^T lambda = M a + h: gravity, inertia, rotors, friction and springs included. Redundant actuators
+        share forces by the least sum of w u^2.
 
         Args:
             position, velocity, acceleration: the given motion (N, n) or (n,), SI.
             start: start values for Newton blocks.
             theta: free parameters.
+            sharing: the weights w of redundant actuators; no part in other machines.
 
         Returns:
-            Forces: u in N or N m, multipliers, and the full state.
+            Forces: u in N or N m, multipliers, and the full state; `weights` where they were shared.
 
         Raises:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
+            AssemblyError: there are passive freedoms (see `Model.hybrid`).
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
         given = {"position": position, "velocity": velocity, "acceleration": acceleration}
-        outputs, evidence, single = self.run("inverse_dynamics", given, start=start, theta=theta)
-        return self.forces(outputs, evidence, single)
+        weights = self.weights(sharing)
+        outputs, evidence, single = self.run("inverse_dynamics", given, start=start, theta=theta, weights=weights)
+        return self.forces(outputs, evidence, single, weights)
+
+    def weights(self, sharing: ForceSharing) -> np.ndarray | None:
+        """Weights (n_u,) of redundant actuators; None where the motion determines all forces."""
+        weights = sharing.weights(self._model.mechanism)
+        return weights if self._model.assembly.is_redundant else None
 
     def run(
         self,
@@ -238,6 +271,7 @@ class MotionFunctions:
         start: object | None = None,
         theta: object | None = None,
         extra: dict[str, np.ndarray] | None = None,
+        weights: np.ndarray | None = None,
     ) -> tuple[dict[str, np.ndarray], Health, bool]:
         """Run a program of this entry whose outputs contain q.
 
@@ -247,6 +281,7 @@ class MotionFunctions:
             start: start values for Newton blocks.
             theta: free parameters.
             extra: further inputs (N, n).
+            weights: of redundant actuators (n_u,); all one without them.
 
         Returns:
             Outputs by name (N, n), the evidence, and whether a single sample was given.
@@ -256,12 +291,17 @@ class MotionFunctions:
             PoseError: out of reach or singular.
         """
         inputs, single, n = self._inputs(given, start, theta)
+        if weights is not None:
+            relative = weights / np.exp(np.log(weights).mean())
+            inputs["weight"] = np.broadcast_to(relative, (n, len(weights)))
         outputs, evidence = self._run(program, inputs | (extra or {}), n)
         self._require(evidence, inputs, outputs["q"])
         return outputs, evidence, single
 
-    def forces(self, outputs: dict[str, np.ndarray], evidence: Health, single: bool) -> Forces:
-        """The result of a program of forces."""
+    def forces(
+        self, outputs: dict[str, np.ndarray], evidence: Health, single: bool, weights: np.ndarray | None = None
+    ) -> Forces:
+        """The result of a program of forces; `weights` where redundant actuators shared them."""
         state = self._state(outputs, evidence)
         loops = self._model.assembly.loops
         pick = (lambda array: array[0]) if single else (lambda array: array)
@@ -271,6 +311,7 @@ class MotionFunctions:
             force=pick(outputs["force"]),
             closure_force=pick(outputs["closure_force"]),
             tree_force=pick(outputs["tree_force"]),
+            weights=weights,
             state=_single(state) if single else state,
         )
 
@@ -356,6 +397,7 @@ class MotionFunctions:
         machine, shape = self._model.machine, self._model.topology
         names, units = self._model.output_ports("actuators")
         known = self.ports | {"force": Port(name="force", columns=names, units=units)}
+        known["actuator_acceleration"] = self.entry.leading_acceleration(len(self._model.assembly.leading))
         ports = {name: known[name] for name in given}
         arguments = dict(given)
         if start is not None:
@@ -370,6 +412,8 @@ class MotionFunctions:
         nominal_theta = np.array([table[name].value for name in machine.free]).reshape(1, -1)
         inputs.setdefault("start", np.broadcast_to(self._model.assembly.q, (n, shape.n_q)))
         inputs.setdefault("theta", np.broadcast_to(nominal_theta, (n, len(machine.free))))
+        if self._model.assembly.is_redundant:
+            inputs["weight"] = np.ones((n, len(names)))
         return inputs, single, n
 
     def _run(
@@ -415,14 +459,26 @@ class MotionFunctions:
             InputError: no such output.
             EngineError: there is no compiler, or it fails.
         """
+        evaluator = self._model.evaluator
+        chosen = evaluator if isinstance(evaluator, Compiled) else Compiled()
+        return chosen.build(self.source_function(program, outputs))
+
+    def source_function(self, program: str, outputs: tuple[str, ...]) -> CFunction:
+        """A program with only the outputs that are wanted, to be printed as C beside others.
+
+        Args:
+            program: name of a program, such as "inverse_dynamics".
+            outputs: names among its outputs, such as ("force",).
+
+        Raises:
+            InputError: no such output.
+        """
         found = self.program(program)
         unknown = [name for name in outputs if name not in found.outputs]
         if unknown:
             remedy = f"outputs are: {', '.join(found.outputs)}"
             raise InputError(Problem(where=name, what=f"is no output of {program}", remedy=remedy) for name in unknown)
-        evaluator = self._model.evaluator
-        chosen = evaluator if isinstance(evaluator, Compiled) else Compiled()
-        return chosen.build(c_function(found, self._empty_inputs(), outputs))
+        return c_function(found, self._empty_inputs(), outputs)
 
     def _empty_inputs(self) -> dict[str, np.ndarray]:
         """Arrays (0, n) of all inputs that programs of this entry may have: their widths."""
@@ -433,6 +489,8 @@ class MotionFunctions:
             "velocity": size,
             "acceleration": size,
             "force": len(model.mechanism.actuators),
+            "weight": len(model.mechanism.actuators),
+            "actuator_acceleration": len(model.assembly.leading),
             "start": model.topology.n_q,
         }
         return {name: np.empty((0, count)) for name, count in sizes.items()}

@@ -16,6 +16,7 @@ from tauloop.equations.formulations.platform_matrices import euler_axes, virtual
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.tree import TreeMotion, quaternion_rotation, tree_motion
+from tauloop.errors import AssemblyError, Problem
 from tauloop.functions.assembly import Assembly
 from tauloop.functions.builder import ProgramBuilder
 from tauloop.functions.entry import Entry
@@ -41,7 +42,7 @@ class Machine:
     formulation: Formulation = NEWTON_EULER
 
 
-class _State:
+class MotionState:
     """A program that has reached the full state (q, v, a), and the expressions of that state."""
 
     def __init__(self, machine: Machine, entry: Entry, name: str, levels: int) -> None:
@@ -75,6 +76,7 @@ class _State:
             self._velocities(entry, levels)
 
     def motion(self, v: ca.SX, a: ca.SX) -> TreeMotion:
+        """Motion of all bodies at the velocities and accelerations (n_v,)."""
         return tree_motion(self.shape, self.values, self.configuration, v, a)
 
     def rows(self, v: ca.SX, a: ca.SX) -> list[ClosureRow]:
@@ -86,25 +88,25 @@ class _State:
         """Loops on velocity and acceleration level, with what is given put in at once: K x = -(rate of the rest)."""
         n_v = self.shape.n_v
         v, at_rest = ca.SX.sym("v", n_v), ca.SX(n_v, 1)
-        self.K = ca.jacobian(_column(row.psi_rate for row in self.rows(v, at_rest)), v)
+        self.K = ca.jacobian(column(row.psi_rate for row in self.rows(v, at_rest)), v)
         self._give(entry, self.v, self.builder.input("velocity", entry.velocity.size))
-        self.close(entry, self.v, _column(row.psi_rate for row in self.rows(self.v, at_rest)))
+        self.close(entry, self.v, column(row.psi_rate for row in self.rows(self.v, at_rest)))
         if levels > 1:
             self._give(entry, self.a, self.builder.input("acceleration", entry.velocity.size))
-            self.close(entry, self.a, _column(row.psi_acceleration for row in self.rows(self.v, self.a)))
+            self.close(entry, self.a, column(row.psi_acceleration for row in self.rows(self.v, self.a)))
 
     def _give(self, entry: Entry, full: ca.SX, given: ca.SX) -> None:
         full[list(entry.v)] = ca.DM(entry.to_v) @ given
 
     def close(self, entry: Entry, full: ca.SX, open_rates: ca.SX) -> None:
         """Fill in the dependent entries so that the rates of the loops vanish."""
-        assembly = self.machine.assembly
-        dependent = [i for i in range(self.shape.n_v) if i not in entry.v and i not in assembly.frozen]
+        dependent = dependent_velocities(self.machine.assembly, entry)
         if dependent:
             full[dependent] = self.builder.solve(self.K[:, dependent], -open_rates, "loop velocities")
 
 
-def _column(expressions: Iterable[ca.SX]) -> ca.SX:
+def column(expressions: Iterable[ca.SX]) -> ca.SX:
+    """Expressions below each other; an empty column where there are none."""
     return ca.SX(ca.vertcat(ca.SX(0, 1), *expressions))
 
 
@@ -128,18 +130,19 @@ def _samples(machine: Machine, entry: Entry) -> dict[str, np.ndarray]:
         "theta": np.repeat(theta, count, axis=0),
         "position": np.ascontiguousarray(entry.at(assembly.states)),
         "start": assembly.states,
+        "weight": np.ones((count, len(assembly.loops.mechanism.actuators))),
     }
 
 
 def diagnosis_program(machine: Machine, entry: Entry) -> Program:
     """Program of what closed forms miss where a pose is out of reach (see `tauloop.functions.diagnosis.gaps`)."""
-    state = _State(machine, entry, f"{entry.name}_diagnosis", 0)
+    state = MotionState(machine, entry, f"{entry.name}_diagnosis", 0)
     return state.builder.finish({"extremes": state.builder.extremes})
 
 
 def kinematics_program(machine: Machine, entry: Entry, levels: int) -> tuple[Program, tuple[SolvedBlock, ...]]:
     """Program of all coordinates (and, by level, velocities and accelerations) from a given motion."""
-    state = _State(machine, entry, f"{entry.name}_kinematics_{levels}", levels)
+    state = MotionState(machine, entry, f"{entry.name}_kinematics_{levels}", levels)
     outputs = {"q": state.configuration.q}
     if levels > 0:
         outputs["v"] = state.v
@@ -150,15 +153,20 @@ def kinematics_program(machine: Machine, entry: Entry, levels: int) -> tuple[Pro
 
 def embedding_program(machine: Machine, entry: Entry) -> Program:
     """Program of G (n_v, m): velocities of all coordinates per unit of the given velocities, stored by columns."""
-    state = _State(machine, entry, f"{entry.name}_embedding", 1)
-    G = _embedding(state, entry)
+    state = MotionState(machine, entry, f"{entry.name}_embedding", 1)
+    G = embedding(state, entry)
     return state.builder.finish({"q": state.configuration.q, "G": ca.vec(G)})
 
 
-def _embedding(state: _State, entry: Entry) -> ca.SX:
-    assembly, n_v = state.machine.assembly, state.shape.n_v
-    dependent = [i for i in range(n_v) if i not in entry.v and i not in assembly.frozen]
-    G = ca.SX(n_v, entry.velocity.size)
+def dependent_velocities(assembly: Assembly, entry: Entry) -> list[int]:
+    """Velocities that move but are not given."""
+    return [i for i in range(assembly.loops.topology.n_v) if i not in entry.v and i not in assembly.frozen]
+
+
+def embedding(state: MotionState, entry: Entry) -> ca.SX:
+    """Matrix G (n_v, m): velocities of all coordinates per unit of the given velocities."""
+    dependent = dependent_velocities(state.machine.assembly, entry)
+    G = ca.SX(state.shape.n_v, entry.velocity.size)
     G[list(entry.v), :] = ca.DM(entry.to_v)
     if dependent:
         G[dependent, :] = state.builder.solve(state.K[:, dependent], -(state.K @ G), "embedding")
@@ -171,12 +179,12 @@ def forward_dynamics_program(machine: Machine, entry: Entry) -> Program:
     Inverse dynamics is affine in the accelerations: with a = G a_given + g and r(a) = G^T (M a + h),
     M_r a_given = G^T S u - r(g),  M_r = G^T M G, solved by L D L^T (design, "Forward dynamics from inverse").
     """
-    state = _State(machine, entry, f"{entry.name}_forward_dynamics", 1)
+    state = MotionState(machine, entry, f"{entry.name}_forward_dynamics", 1)
     n_v, m = state.shape.n_v, entry.velocity.size
     force = state.builder.input("force", len(state.mechanism.actuators))
-    G = _embedding(state, entry)
+    G = embedding(state, entry)
     bias = ca.SX(n_v, 1)
-    state.close(entry, bias, _column(row.psi_acceleration for row in state.rows(state.v, bias)))
+    state.close(entry, bias, column(row.psi_acceleration for row in state.rows(state.v, bias)))
     pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
     a = ca.SX.sym("a", n_v)
     parts = (state.mechanism, state.shape, state.values)
@@ -198,8 +206,14 @@ def forward_dynamics_program(machine: Machine, entry: Entry) -> Program:
 
 
 def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
-    """Program of actuator forces u and multipliers lambda: S u + K^T lambda = M a + h on the moving coordinates."""
-    state = _State(machine, entry, f"{entry.name}_inverse_dynamics", 2)
+    """Program of actuator forces u and multipliers lambda: S u + K^T lambda = M a + h on the moving coordinates.
+
+    With redundant actuation u has the least sum of w u^2, w an input.
+
+    Raises:
+        AssemblyError: there are passive freedoms, whose motion no actuator can bring about.
+    """
+    state = MotionState(machine, entry, f"{entry.name}_inverse_dynamics", 2)
     pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
     tau = machine.formulation.forces(
         state.mechanism,
@@ -209,16 +223,15 @@ def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
         machine.parameters,
         pi,
     )
-    forces = state.builder.solve(_force_map(state), tau[_moving(machine.assembly)], "actuator forces")
-    n_u = len(state.mechanism.actuators)
+    force, closure_force = _actuator_forces(state, entry, tau)
     return state.builder.finish(
         {
             "q": state.configuration.q,
             "v": state.v,
             "a": state.a,
             "tree_force": tau,
-            "force": forces[:n_u],
-            "closure_force": forces[n_u:] * _column(row.scale for row in state.rows(state.v, state.a)),
+            "force": force,
+            "closure_force": closure_force,
         }
     )
 
@@ -231,7 +244,7 @@ def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
         entry: the given motion.
         output: "actuators" for actuator forces u (n_u rows), "joints" for the forces A^T u on the driven coordinates.
     """
-    state = _State(machine, entry, f"{entry.name}_regressor_{output}", 2)
+    state = MotionState(machine, entry, f"{entry.name}_regressor_{output}", 2)
     pi = ca.SX.sym("pi", len(machine.parameters))
     tau = machine.formulation.forces(
         state.mechanism,
@@ -241,62 +254,127 @@ def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
         machine.parameters,
         pi,
     )
-    moving = _moving(machine.assembly)
+    require_actuated(machine.assembly)
+    moving = moving_velocities(machine.assembly)
     n_u = len(state.mechanism.actuators)
     Y_tree = ca.jacobian(tau[moving], pi)
     if not machine.assembly.rows and output == "joints":
         Y = Y_tree[[moving.index(i) for i in machine.assembly.driven], :]
         return state.builder.finish({"regressor": ca.vec(Y.T)})
-    unit = ca.vertcat(ca.SX(ca.DM.eye(n_u)), ca.SX(len(moving) - n_u, n_u))
-    projection = state.builder.solve(_force_map(state).T, unit, "actuator forces").T
+    if machine.assembly.is_redundant:
+        R, weight = shared_map(state, entry), ca.SX.ones(n_u)
+        projection = shared_forces(state.builder, R, embedding(state, entry)[moving, :].T, weight)
+    else:
+        unit = ca.vertcat(ca.SX(ca.DM.eye(n_u)), ca.SX(len(moving) - n_u, n_u))
+        projection = state.builder.solve(_force_map(state).T, unit, "actuator forces").T
     if output == "joints":
         S = transmission(state.mechanism, state.shape, state.values).T
         projection = S[list(machine.assembly.driven), :] @ projection
     return state.builder.finish({"regressor": ca.vec((projection @ Y_tree).T)})
 
 
-def _moving(assembly: Assembly) -> list[int]:
+def moving_velocities(assembly: Assembly) -> list[int]:
+    """Velocities that are not zero in every motion."""
     return [i for i in range(assembly.loops.topology.n_v) if i not in assembly.frozen]
 
 
-def _force_map(state: _State) -> ca.SX:
+def _actuator_forces(state: MotionState, entry: Entry, tau: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Actuator forces u (n_u,) and multipliers (c,) that give the tree forces tau = M a + h."""
+    assembly = state.machine.assembly
+    require_actuated(assembly)
+    if assembly.is_redundant:
+        weight = state.builder.input("weight", len(state.mechanism.actuators))
+        force = shared_forces(state.builder, shared_map(state, entry), embedding(state, entry).T @ tau, weight)
+        return force, closure_forces(state, entry, tau, force)
+    forces = state.builder.solve(_force_map(state), tau[moving_velocities(assembly)], "actuator forces")
+    n_u = len(state.mechanism.actuators)
+    return forces[:n_u], forces[n_u:] * column(row.scale for row in state.rows(state.v, state.a))
+
+
+def require_actuated(assembly: Assembly) -> None:
+    """Raise where actuators alone cannot bring about a given motion.
+
+    Raises:
+        AssemblyError: there are passive freedoms.
+    """
+    if assembly.passive:
+        raise AssemblyError(
+            Problem(
+                where="actuators",
+                what=f"no actuator moves {len(assembly.passive)} of the {assembly.mobility} freedoms of the machine, "
+                f"so their motion cannot be given; passive: {', '.join(assembly.passive_names)}",
+                remedy="give the actuators' motion to hybrid inverse dynamics (`model.hybrid`, --entry actuators), "
+                "which gives the passive accelerations; or lock the passive freedoms",
+                file=assembly.loops.mechanism.file,
+            )
+        )
+
+
+def shared_map(state: MotionState, entry: Entry) -> ca.SX:
+    """Matrix R (n_u, m) of actuator velocities per unit of the given velocities."""
+    return transmission(state.mechanism, state.shape, state.values) @ embedding(state, entry)
+
+
+def shared_forces(builder: ProgramBuilder, R: ca.SX, generalized: ca.SX, weight: ca.SX) -> ca.SX:
+    """Actuator forces with R^T u = t and the least sum of w u^2: u = W^-1 R (R^T W^-1 R)^-1 t.
+
+    Args:
+        builder: receives the solution.
+        R: actuator velocities per unit of the given ones (n_u, m), of rank m.
+        generalized: forces t (m, k) on the given velocities.
+        weight: w (n_u,), positive.
+    """
+    weighted = R / ca.repmat(weight, 1, R.size2())
+    return weighted @ builder.solve_symmetric(R.T @ weighted, generalized, "actuator forces")
+
+
+def closure_forces(state: MotionState, entry: Entry, tau: ca.SX, force: ca.SX) -> ca.SX:
+    """Multipliers (c,) of the kept loop equations beside known actuator forces: K^T lambda = M a + h - S u."""
+    dependent = dependent_velocities(state.machine.assembly, entry)
+    if not dependent:
+        return ca.SX(0, 1)
+    S = transmission(state.mechanism, state.shape, state.values).T
+    found = state.builder.solve(state.K[:, dependent].T, (tau - S @ force)[dependent], "multipliers")
+    return found * column(row.scale for row in state.rows(state.v, state.a))
+
+
+def _force_map(state: MotionState) -> ca.SX:
     """Matrix [S K^T] (n, n) of the moving coordinates."""
-    moving = _moving(state.machine.assembly)
+    moving = moving_velocities(state.machine.assembly)
     S = transmission(state.mechanism, state.shape, state.values).T
     return ca.horzcat(S[moving, :], state.K[:, moving].T)
 
 
 def momentum_program(machine: Machine, entry: Entry) -> Program:
     """Program of the momenta p = dT/dv (n_v,): positions and velocities in, no accelerations."""
-    state = _State(machine, entry, f"{entry.name}_momentum", 1)
+    state = MotionState(machine, entry, f"{entry.name}_momentum", 1)
     return state.builder.finish({"q": state.configuration.q, "momentum": _canonical(state).momentum})
 
 
 def momentum_forces_program(machine: Machine, entry: Entry) -> Program:
     """Program of actuator forces and multipliers from the rate of the momenta: S u + K^T lambda = p' + dH/dq."""
-    state = _State(machine, entry, f"{entry.name}_momentum_forces", 1)
+    state = MotionState(machine, entry, f"{entry.name}_momentum_forces", 1)
     rate = state.builder.input("momentum_rate", state.shape.n_v)
     tau = rate + _canonical(state).remainder
-    forces = state.builder.solve(_force_map(state), tau[_moving(machine.assembly)], "actuator forces")
-    n_u = len(state.mechanism.actuators)
+    force, closure_force = _actuator_forces(state, entry, tau)
     return state.builder.finish(
         {
             "q": state.configuration.q,
             "v": state.v,
             "tree_force": tau,
-            "force": forces[:n_u],
-            "closure_force": forces[n_u:] * _column(row.scale for row in state.rows(state.v, state.a)),
+            "force": force,
+            "closure_force": closure_force,
         }
     )
 
 
-def _canonical(state: _State) -> CanonicalTerms:
+def _canonical(state: MotionState) -> CanonicalTerms:
     return canonical_terms(state.mechanism, state.shape, state.values, state.motion(state.v, state.a), _entries(state))
 
 
-def _entries(state: _State) -> Entries:
+def _entries(state: MotionState) -> Entries:
     parameters = state.machine.parameters
-    return Entries(parameters, _column(ca.SX(state.values.scalar(p.expression)) for p in parameters))
+    return Entries(parameters, column(ca.SX(state.values.scalar(p.expression)) for p in parameters))
 
 
 def platform_matrices_program(
@@ -314,8 +392,8 @@ def platform_matrices_program(
         The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and cos(theta) of the Euler
         angles (else one), and the k labels (name, kind, part).
     """
-    state = _State(machine, entry, f"{entry.name}_platform_matrices", 1)
-    G = _embedding(state, entry)
+    state = MotionState(machine, entry, f"{entry.name}_platform_matrices", 1)
+    G = embedding(state, entry)
     found = virtual_platforms(
         state.mechanism,
         state.shape,
@@ -336,22 +414,22 @@ def platform_matrices_program(
     program = state.builder.finish(
         {
             "q": state.configuration.q,
-            "M": _column(ca.vec(ca.densify(platform.M)) for platform in found),
-            "V": _column(ca.vec(ca.densify(platform.V)) for platform in found),
-            "gravity": _column(ca.densify(platform.gravity) for platform in found),
+            "M": column(ca.vec(ca.densify(platform.M)) for platform in found),
+            "V": column(ca.vec(ca.densify(platform.V)) for platform in found),
+            "gravity": column(ca.densify(platform.gravity) for platform in found),
             "cos_theta": cos_theta,
         }
     )
     return program, tuple((platform.name, platform.kind, platform.part) for platform in found)
 
 
-def _embedding_rate(state: _State, entry: Entry, G: ca.SX) -> ca.SX:
+def _embedding_rate(state: MotionState, entry: Entry, G: ca.SX) -> ca.SX:
     """Rate G' (n_v, m) along the motion, from K G' = -K' G."""
     symbols, assembly = StateSymbols(state.shape), state.machine.assembly
     rows = closure(state.mechanism, state.shape, state.values, symbols.motion(state.values))
-    K = ca.jacobian(_column(rows[i].psi_rate for i in assembly.rows), symbols.v)
+    K = ca.jacobian(column(rows[i].psi_rate for i in assembly.rows), symbols.v)
     (K_rate,) = symbols.at([symbols.rate_at_constant_velocity(K)], state.motion(state.v, state.a))
-    dependent = [i for i in range(state.shape.n_v) if i not in entry.v and i not in assembly.frozen]
+    dependent = dependent_velocities(assembly, entry)
     G_rate = ca.SX(*G.shape)
     if dependent:
         G_rate[dependent, :] = state.builder.solve(state.K[:, dependent], -(K_rate @ G), "embedding")

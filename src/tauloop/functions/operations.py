@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import casadi as ca
 
-from tauloop.functions.program import Evaluate
-from tauloop.functions.source import CFunction, needed_instructions, wanted_values
+from tauloop.functions.batch import BatchFunction
+from tauloop.functions.program import Evaluate, Program
+from tauloop.functions.source import CFunction, CPort, wanted_values
+from tauloop.functions.straight import needed_instructions
 
 #: Kinds of operations, in the order of tables.
 KINDS = ("additions", "multiplications", "divisions", "roots", "trigonometric", "others")
@@ -43,6 +46,30 @@ def operations(function: CFunction) -> dict[str, dict[str, int]]:
     return {
         key: {kind: counts[kind] for kind in KINDS} for key, counts in (("once", once), ("each_iteration", iterated))
     }
+
+
+def output_operations(program: Program, output: str) -> dict[str, dict[str, int]]:
+    """Operations, as `operations` counts them, that one output of a program needs."""
+    wanted = (CPort(name=output, size=0),)
+    return operations(CFunction(name="counted", program=program, inputs=(), outputs=wanted))
+
+
+def restricted(program: Program, output: str, entries: Sequence[int]) -> Program:
+    """The same program with only some entries of one output and no evidence, to count what they alone need.
+
+    Args:
+        program: whose last step gives the output.
+        output: its name.
+        entries: which numbers of the output stay, in this order.
+    """
+    *before, last = program.steps
+    if not isinstance(last, Evaluate) or output not in last.outputs:
+        raise ValueError(f"{output} is not an output of the last step of {program.name}")
+    inputs = last.function.function.sx_in()
+    results = last.function.function.call(inputs)
+    chosen = ca.cse([results[last.outputs.index(output)][list(entries)]])
+    step = replace(last, function=BatchFunction(ca.Function(program.name, inputs, chosen)), outputs=(output,))
+    return replace(program, steps=(*before, step), outputs=(output,), closed_forms=(), pivots=())
 
 
 def _count(function: ca.Function, wanted: Sequence[bool]) -> Counter[str]:

@@ -85,6 +85,11 @@ class VirtualPlatforms:
         """The program, for counting its operations."""
         return self._program
 
+    @property
+    def labels(self) -> tuple[tuple[str, str, str], ...]:
+        """(name, kind, part) of each virtual platform, in the order in which the program gives their matrices."""
+        return self._labels
+
     def __call__(self, position: object, velocity: object, *, start: object | None = None) -> PlatformMatrices:
         """Matrices along a motion of the platform.
 

@@ -54,7 +54,8 @@ def position_equations(
     pairs = {i: (c[i], s[i]) for i in range(n) if topology.is_angle[i]}
     zero = ca.SX(topology.n_v, 1)
     motion = tree_motion(topology, values, Configuration(q, pairs), zero, zero)
-    kept = [closure(mechanism, topology, values, motion)[i] for i in rows] if rows else []
+    equations = closure(mechanism, topology, values, motion) if rows else []
+    kept = [equations[i] for i in rows]
     psi = [row.psi for row in kept]
     scales = [row.scale for row in kept]
     names = [row.name for row in kept]
@@ -216,15 +217,15 @@ class _Solver:
         return ca.SX(ca.substitute([expression], [e.q, e.c, e.s], [self._q, self._c, self._s])[0])
 
     def _pair_form(self, row: int, i: int) -> PairForm | None:
-        if not self._topology.is_angle[i]:
-            return None
         e = self._equations
+        if not self._topology.is_angle[i] or ca.depends_on(e.psi[row], e.q[i]):  # a gear couples the angle itself
+            return None
         return pair_form(e.psi[row], e.differences[row], (e.q, e.c, e.s), i, self._theta)
 
     def _quadratic_form(self, row: int, i: int) -> QuadraticForm | None:
-        if self._topology.is_angle[i]:
-            return None
         e = self._equations
+        if self._topology.is_angle[i] and ca.depends_on(e.psi[row], ca.vertcat(e.c[i], e.s[i])):
+            return None
         return quadratic_form(e.psi[row], e.differences[row], (e.q, e.c, e.s), i, self._theta)
 
     def _solve_form(self, form: PairForm | QuadraticForm, row: int, i: int) -> None:

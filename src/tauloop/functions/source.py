@@ -15,7 +15,15 @@ import casadi as ca
 
 from tauloop.errors import InputError, Problem
 from tauloop.functions.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
+from tauloop.functions.straight import Piece, instructions, pieces
 
+#: Instructions of straight-line code in one loop over lanes. Registers are shared out in a time that grows with the
+#: square of this.
+LONGEST_PIECE = 1000
+#: Columns of a port that are copied by a line each; more are copied in a loop.
+MOST_LINES = 24
+#: The array of values that outlive their piece.
+KEPT = "kept"
 #: Samples per block of a batch kernel: two to four vector registers' worth.
 LANES = 16
 #: Threads start to pay for themselves at this many samples of a batch.
@@ -23,8 +31,7 @@ SAMPLES_FOR_THREADS = 2048
 #: Numbers that every function reports: least discriminant (at most 1), least pivot over its typical size (1e300 without
 #: pivots), sum of what Newton's loops leave of their equations (m or pure numbers), and most iterations of a loop.
 HEALTH = 4
-#: Newton's loop ends after a step this short (m, rad or pure numbers). Tighter than the interpreter's, because the
-#: residual that is reported is the one before this step.
+#: Newton's loop ends after a step this short (m, rad or pure numbers), unless a function has its own.
 LAST_STEP = 1e-11
 #: Words that C keeps for itself.
 _RESERVED = frozenset(
@@ -113,13 +120,13 @@ static inline double tl_atan2(double y, double x)
     return copysign(half, y);
 }
 """
-ALL_BELOW = f"""\
-static inline int tl_all_below(const double *length)
-{{
+ALL_BELOW = """\
+static inline int tl_all_below(const double *length, double last)
+{
     int above = 0;
-    for (int l = 0; l < TL_LANES; ++l) above += length[l] > {LAST_STEP!r};
+    for (int l = 0; l < TL_LANES; ++l) above += length[l] > last;
     return above == 0;
-}}
+}
 """
 _HELPERS = {"tl_sin": _SINE, "tl_cos": _COSINE, "tl_atan2": _ARCTANGENT, "tl_all_below": ALL_BELOW}
 MATHEMATICS = "\n".join((_REDUCTION, _SINE, _COSINE, _ARCTANGENT))
@@ -145,12 +152,14 @@ class CFunction:
         program: the steps.
         inputs: ports in the order of the arguments.
         outputs: ports of the program's outputs that are wanted; `health` is added behind them.
+        last_step: Newton's loop ends after a step this short (m, rad or pure numbers).
     """
 
     name: str
     program: Program
     inputs: tuple[CPort, ...]
     outputs: tuple[CPort, ...]
+    last_step: float = LAST_STEP
 
     @property
     def arguments(self) -> tuple[CPort, ...]:
@@ -173,7 +182,12 @@ def c_name(text: str) -> str:
 
 
 def c_source(
-    functions: Sequence[CFunction], note: str, *, with_batch: bool = True, includes: Sequence[str] = ()
+    functions: Sequence[CFunction],
+    note: str,
+    *,
+    with_batch: bool = True,
+    includes: Sequence[str] = (),
+    further: str = "",
 ) -> str:
     """Source of several functions in one file.
 
@@ -182,16 +196,21 @@ def c_source(
         note: text for the comment at the top (escaped here).
         with_batch: whether to print the batch kernels too.
         includes: further headers, in their quotes or brackets.
+        further: text behind the functions.
     """
     parts = []
     for function in functions:
-        parts.append(_scalar(function))
+        parts.append(scalar_text(function))
         if with_batch:
-            parts.append(_block(function))
+            parts.append(block_text(function))
             parts.append(_batch(function))
-    body = "\n".join(parts)
+    return c_text("\n".join([*parts, *([further] if further else [])]), note, includes)
+
+
+def c_text(body: str, note: str, includes: Sequence[str] = ()) -> str:
+    """A whole file: headers and helpers as the functions need them, and the functions."""
     head = [f"/* {comment(note)} */", *(f"#include {name}" for name in ("<math.h>", "<stddef.h>", *includes)), ""]
-    if with_batch:
+    if "TL_LANES" in body:
         head += [f"#define TL_LANES {LANES}", ""]
     return "\n".join([*head, *_used_helpers(body), body])
 
@@ -229,58 +248,45 @@ Access = Callable[[str, int], str]
 class _Body:
     """Prints steps as statements; how a stored value is written is up to the caller."""
 
-    def __init__(self, access: Access, indent: str) -> None:
+    def __init__(self, access: Access, indent: str, cut: Sequence[str] = ()) -> None:
+        """Start without lines.
+
+        Args:
+            access: how an element of an array is written.
+            indent: before every line.
+            cut: lines between the pieces of a long stretch; without them it stays in one piece.
+        """
         self.lines: list[str] = []
+        self.kept = 0
         self._access = access
         self._indent = indent
+        self._cut = cut
 
     def straight(
         self, function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], wanted: Sequence[str]
     ) -> None:
         """Straight-line code; every intermediate value has its own name."""
-        values: dict[int, str] = {}
-        keep = needed_instructions(function, [name in wanted for name in outputs])
-        for k in range(function.n_instructions()):
-            if k not in keep:
-                continue
-            op = function.instruction_id(k)
-            ins, outs = function.instruction_input(k), function.instruction_output(k)
-            if op == ca.OP_OUTPUT:
-                self._line(f"{self._access(outputs[outs[0]], outs[1])} = {values[ins[0]]};")
-                continue
-            if op == ca.OP_CONST:
-                values[outs[0]] = number(function.instruction_constant(k))
-                continue
-            if op == ca.OP_INPUT:
-                expression = self._access(inputs[ins[0]], ins[1])
-            else:
-                expression = _expression(op, [values[i] for i in ins])
-            name = f"t{k}"
-            values[outs[0]] = name
-            self._line(f"const double {name} = {expression};")
+        code = instructions(function, [name in wanted for name in outputs])
+        parts = pieces(code, LONGEST_PIECE) if self._cut else (Piece(instructions=code, fetched={}, stored={}),)
+        constants = {one.number: number(one.constant) for one in code if one.operation == ca.OP_CONST}
+        for p, piece in enumerate(parts):
+            self.lines += self._cut if p else ()
+            for k, place in piece.fetched.items():
+                self._line(f"const double t{k} = {self._access(KEPT, place)};")
+            for one in piece.instructions:
+                a = [constants.get(k, f"t{k}") for k in one.operands]
+                if one.operation == ca.OP_OUTPUT and one.port is not None:
+                    self._line(f"{self._access(outputs[one.port[0]], one.port[1])} = {a[0]};")
+                elif one.port is not None:
+                    self._line(f"const double t{one.number} = {self._access(inputs[one.port[0]], one.port[1])};")
+                elif one.number not in constants:
+                    self._line(f"const double t{one.number} = {_expression(one.operation, a)};")
+            for k, place in piece.stored.items():
+                self._line(f"{self._access(KEPT, place)} = t{k};")
+                self.kept = max(self.kept, place + 1)
 
     def _line(self, text: str) -> None:
         self.lines.append(self._indent + text)
-
-
-def needed_instructions(function: ca.Function, wanted: Sequence[bool]) -> set[int]:
-    """Instructions on which the wanted outputs depend."""
-    needed_slots: set[int] = set()
-    keep: set[int] = set()
-    for k in range(function.n_instructions() - 1, -1, -1):
-        op = function.instruction_id(k)
-        ins, outs = function.instruction_input(k), function.instruction_output(k)
-        if op == ca.OP_OUTPUT:
-            if wanted[outs[0]]:
-                keep.add(k)
-                needed_slots.add(ins[0])
-            continue
-        if outs[0] in needed_slots:
-            keep.add(k)
-            needed_slots.discard(outs[0])
-            if op not in (ca.OP_CONST, ca.OP_INPUT):
-                needed_slots.update(ins)
-    return keep
 
 
 def number(value: float) -> str:
@@ -345,16 +351,17 @@ def _steps(
     """All steps as C lines; a stretch of straight-line code stands inside a loop over lanes."""
     wanted = wanted_values(function)
     lines: list[str] = []
-    loops = bool(open_loop)
-    inner = indent + ("    " if loops else "")
+    kept = 0
+    begin, end = indent + (open_loop or "{"), indent + (close_loop or "}")
     for step in function.program.steps:
         if isinstance(step, Evaluate):
-            body = _Body(access, inner if loops else indent + "    ")
+            body = _Body(access, indent + "    ", cut=(end, begin) if open_loop else ())
             body.straight(step.function.function, step.inputs, step.outputs, sorted(wanted))
-            lines += [indent + (open_loop or "{"), *body.lines, indent + (close_loop or "}")]
+            lines += [begin, *body.lines, end]
+            kept = max(kept, body.kept)
         else:
             lines += _newton(step, access, indent, open_loop, close_loop, any_lane)
-    return lines
+    return [*([f"{indent}double {KEPT}[{kept}][TL_LANES];"] if kept else []), *lines]
 
 
 def _newton(step: Newton, access: Access, indent: str, open_loop: str, close_loop: str, any_lane: str) -> list[str]:
@@ -428,7 +435,8 @@ def _newton_state(program: Program) -> tuple[str, ...]:
     return ("step_length", "residual") if _has_newton(program) else ()
 
 
-def _scalar(function: CFunction) -> str:
+def scalar_text(function: CFunction) -> str:
+    """The function of one sample."""
     arguments = ", ".join(
         f"{'const ' if port in function.inputs else ''}double *restrict {port.name}" for port in function.arguments
     )
@@ -440,7 +448,7 @@ def _scalar(function: CFunction) -> str:
         lines.append("    int iterations = 0;")
     lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
     access = _pointer
-    lines += _steps(function, access, "    ", "", "", f"!(step_length[0] > {LAST_STEP!r})")
+    lines += _steps(function, access, "    ", "", "", f"!(step_length[0] > {function.last_step!r})")
     lines += ["    {", *_health(function, access, "        "), "    }", "}", ""]
     return "\n".join(lines)
 
@@ -453,7 +461,7 @@ def _lane(name: str, i: int) -> str:
     return f"{name}[{i}][l]"
 
 
-def _block(function: CFunction) -> str:
+def block_text(function: CFunction) -> str:
     """The kernel of one block of lanes."""
     arguments = ", ".join(
         f"{'const ' if port in function.inputs else ''}double {port.name}[restrict][TL_LANES]"
@@ -466,13 +474,10 @@ def _block(function: CFunction) -> str:
         lines += ["    double step_length[1][TL_LANES], residual[1][TL_LANES];"]
         lines += ["    int iterations = 0;", f"    {loop}", "        residual[0][l] = 0.0;", "    }"]
     lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
-    lines += _steps(function, _lane, "    ", loop, "}", _ALL_LANES)
+    all_lanes = f"tl_all_below(step_length[0], {function.last_step!r})"
+    lines += _steps(function, _lane, "    ", loop, "}", all_lanes)
     lines += [f"    {loop}", *_health(function, _lane, "        "), "    }", "}", ""]
     return "\n".join(lines)
-
-
-#: Whether every lane has converged, as an expression; the comparison is written so that not-a-number ends the loop.
-_ALL_LANES = "tl_all_below(step_length[0])"
 
 
 def _batch(function: CFunction) -> str:
@@ -495,18 +500,24 @@ def _batch(function: CFunction) -> str:
     lines.append("        for (size_t l = 0; l < TL_LANES; ++l) {")
     lines.append("            const size_t s = first + (l < count ? l : count - 1);")
     for port in function.inputs:
-        for i in range(port.size):
-            lines.append(f"            lanes_{port.name}[{i}][l] = {port.name}[s * {port.size} + {i}];")
+        lines += _columns(port, f"lanes_{port.name}[{{0}}][l] = {port.name}[s * {port.size} + {{0}}];")
     lines.append("            (void)s;")
     lines.append("        }")
     names = ", ".join(_const_cast(port, port in function.inputs) for port in function.arguments)
     lines.append(f"        {function.name}_block({names});")
     lines.append("        for (size_t l = 0; l < count; ++l) {")
     for port in function.arguments[len(function.inputs) :]:
-        for i in range(port.size):
-            lines.append(f"            {port.name}[(first + l) * {port.size} + {i}] = lanes_{port.name}[{i}][l];")
+        lines += _columns(port, f"{port.name}[(first + l) * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];")
     lines += ["        }", "    }", "}", ""]
     return "\n".join(lines)
+
+
+def _columns(port: CPort, line: str) -> list[str]:
+    """A line for every column of a port; a loop over them where there are many, which would keep compilers busy."""
+    indent = " " * 12
+    if port.size > MOST_LINES:
+        return [f"{indent}for (int i = 0; i < {port.size}; ++i) {line.format('i')}"]
+    return [indent + line.format(i) for i in range(port.size)]
 
 
 def _const_cast(port: CPort, is_input: bool) -> str:

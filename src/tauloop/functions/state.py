@@ -109,6 +109,8 @@ class Forces:
         closure_force: multipliers lambda of the kept loop equations (N, c), N (N m for directions).
         tree_force: M a + h on all velocities (N, n_v).
         state: the full motion.
+        weights: w (n_u,) by which redundant actuators share forces, so that the sum of w u^2 is least; None where the
+            motion determines all forces.
     """
 
     actuator_names: tuple[str, ...]
@@ -117,3 +119,9 @@ class Forces:
     closure_force: np.ndarray
     tree_force: np.ndarray
     state: State
+    weights: np.ndarray | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether actuation is redundant, so that these forces are one choice of many."""
+        return self.weights is not None

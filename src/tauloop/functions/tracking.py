@@ -1,12 +1,14 @@
 """Kinematics followed along a sampled motion in machine code: every sample starts from where the last ones lead.
 
-Consecutive samples lie close together, so that Newton's method from the linear extrapolation of two samples arrives in
-two or three steps, and stays on the assembly mode on which the motion began.
+Consecutive samples lie close together, so that Newton's method from the extrapolation of four samples arrives in one
+step or two, and stays on the assembly mode on which the motion began. A long motion is cut into as many parts as a
+block of the batch kernel has lanes; all lanes walk through their parts at the same time.
 """
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,28 +16,78 @@ import numpy as np
 from tauloop.errors import AssemblyError, Problem
 from tauloop.functions.compiled import loaded
 from tauloop.functions.compiler import Compiler
-from tauloop.functions.source import HEALTH, CFunction, c_source
+from tauloop.functions.source import HEALTH, LANES, CFunction, block_text, c_text, scalar_text
+
+#: Newton's loop ends after a step this short (m, rad or pure numbers). It leaves about the square of this over the
+#: length of a rod, which is rounding; the residual is computed apart, behind the step.
+LAST_STEP = 3e-8
+#: Samples from which on a motion is worth cutting into parts, whose starts must be reached in the interpreter.
+LONG_MOTION = 20_000
+#: Parts of one motion must meet at their seams: m, rad or pure numbers.
+SEAM = 1e-8
 
 
-def track_source(function: CFunction) -> str:
-    """C text of the loop over samples, for a function of position and start with q among its outputs."""
-    position = next(port for port in function.inputs if port.name == "position")
+def track_source(function: CFunction, lanes: int) -> str:
+    """C text of the loop over samples, for a function of position and start with q among its outputs.
+
+    The extrapolation is q + d1 + d2 + d3 with the backward differences d of the last four samples, as far as there are
+    so many: a polynomial of third degree. Every lane goes one sample beyond its part, to the first one of the next.
+    """
+    position = next(port for port in function.inputs if port.name == "position").size
     n = next(port for port in function.outputs if port.name == "q").size
-    call = {"position": f"position + s * {position.size}", "start": "guess", "theta": "theta"}
-    arguments = ", ".join([*(call[port.name] for port in function.inputs), f"q + s * {n}", f"health + s * {HEALTH}"])
+    theta = next((port.size for port in function.inputs if port.name == "theta"), 0)
+    axis = "" if lanes == 1 else f"[{lanes}]"
+    at = "" if lanes == 1 else "[l]"
+    loop = f"for (size_t l = 0; l < {lanes}; ++l)"
+    call = {
+        "position": "given" if lanes == 1 else "(const double (*)[TL_LANES])given",
+        "start": "guess" if lanes == 1 else "(const double (*)[TL_LANES])guess",
+        "theta": "theta" if lanes == 1 else "(const double (*)[TL_LANES])parameters",
+    }
+    arguments = ", ".join([*(call[port.name] for port in function.inputs), "found", "evidence"])
+    spread = [f"    double parameters[{max(theta, 1)}]{axis};"] if lanes > 1 else []
+    if lanes > 1 and theta:
+        spread.append(f"    {loop} for (size_t i = 0; i < {theta}; ++i) parameters[i]{at} = theta[i];")
+    elif lanes > 1:
+        spread.append("    (void)parameters;")
     return "\n".join(
         [
-            f"void {function.name}_track(size_t n, const double *position, const double *start, const double *theta,",
-            "    double *q, double *health)",
+            "void track(size_t n, size_t part, const double *position, const double *start, const double *theta,",
+            "    double *q, double *health, double *seam);",
+            "void track(size_t n, size_t part, const double *position, const double *start, const double *theta,",
+            "    double *q, double *health, double *seam)",
             "{",
-            f"    double guess[{n}];",
+            f"    double given[{position}]{axis}, guess[{n}]{axis}, found[{n}]{axis}, evidence[{HEALTH}]{axis};",
+            f"    double last[{n}]{axis}, d1[{n}]{axis}, d2[{n}]{axis}, d3[{n}]{axis};",
+            *spread,
             "    (void)theta;",
-            "    for (size_t s = 0; s < n; ++s) {",
-            f"        for (size_t i = 0; i < {n}; ++i) {{",
-            "            guess[i] = s == 0 ? start[i]",
-            f"                : s == 1 ? q[i] : 2.0 * q[(s - 1) * {n} + i] - q[(s - 2) * {n} + i];",
+            f"    for (size_t i = 0; i < {n}; ++i) {loop} {{",
+            f"        guess[i]{at} = start[l * {n} + i];",
+            f"        last[i]{at} = d1[i]{at} = d2[i]{at} = d3[i]{at} = 0.0;",
+            "    }",
+            "    for (size_t s = 0; s <= part; ++s) {",
+            "        const double one = s > 0 ? 1.0 : 0.0, two = s > 1 ? 1.0 : 0.0, three = s > 2 ? 1.0 : 0.0;",
+            f"        {loop} {{",
+            "            const size_t k = l * part + s < n ? l * part + s : n - 1;",
+            f"            for (size_t i = 0; i < {position}; ++i) given[i]{at} = position[k * {position} + i];",
             "        }",
-            f"        {function.name}({arguments});",
+            f"        {function.name}{'' if lanes == 1 else '_block'}({arguments});",
+            f"        for (size_t i = 0; i < {n}; ++i) {loop} {{",
+            f"            const double x = found[i]{at}, e1 = one * (x - last[i]{at});",
+            f"            const double e2 = two * (e1 - d1[i]{at}), e3 = three * (e2 - d2[i]{at});",
+            f"            last[i]{at} = x;",
+            f"            d1[i]{at} = e1;",
+            f"            d2[i]{at} = e2;",
+            f"            d3[i]{at} = e3;",
+            f"            guess[i]{at} = x + e1 + e2 + e3;",
+            "        }",
+            f"        {loop} {{",
+            "            const size_t k = l * part + s;",
+            f"            if (s == part) for (size_t i = 0; i < {n}; ++i) seam[l * {n} + i] = found[i]{at};",
+            "            if (s == part || k >= n) continue;",
+            f"            for (size_t i = 0; i < {n}; ++i) q[k * {n} + i] = found[i]{at};",
+            f"            for (size_t i = 0; i < {HEALTH}; ++i) health[k * {HEALTH} + i] = evidence[i]{at};",
+            "        }",
             "    }",
             "}",
             "",
@@ -44,28 +96,52 @@ def track_source(function: CFunction) -> str:
 
 
 class Tracker:
-    """Machine code that follows a motion."""
+    """Machine code that follows a motion, in one part or in as many as there are lanes."""
 
-    def __init__(self, function: CFunction, compiler: Compiler, folder: Path | None = None) -> None:
+    def __init__(
+        self, function: CFunction, compiler: Compiler, folder: Path | None = None, *, in_lanes: bool = False
+    ) -> None:
         """Compile, or find in the cache.
 
         Raises:
             EngineError: the library cannot be made.
         """
-        note = f"{function.name}: made by Tauloop, do not edit"
-        source = c_source([function], note, with_batch=False) + track_source(function)
+        self.parts = LANES if in_lanes else 1
+        function = replace(function, last_step=LAST_STEP)
+        text = block_text(function) if in_lanes else scalar_text(function)
+        source = c_text(
+            f"{text}\n{track_source(function, self.parts)}", f"{function.name}: made by Tauloop, do not edit"
+        )
         _, library = loaded(source, compiler, False, folder)
         self._n = next(port for port in function.outputs if port.name == "q").size
-        self._track = getattr(library, f"{function.name}_track")
-        self._track.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * 5]
+        self._track = library.track
+        self._track.argtypes = [ctypes.c_size_t, ctypes.c_size_t, *[ctypes.c_void_p] * 6]
         self._track.restype = None
 
-    def __call__(self, position: np.ndarray, start: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (N, n_q) and health (N, 4) along positions (N, n); all contiguous, already checked."""
-        q, health = np.empty((len(position), self._n)), np.empty((len(position), HEALTH))
-        arrays = (position, start, theta, q, health)
-        self._track(len(position), *(array.ctypes.data for array in arrays))
-        return q, health
+    def starts(self, n: int) -> np.ndarray:
+        """Numbers of the first samples of all parts of a motion of n samples."""
+        return np.minimum(np.arange(self.parts) * self._length(n), n - 1)
+
+    def _length(self, n: int) -> int:
+        return -(-n // self.parts)
+
+    def __call__(
+        self, position: np.ndarray, start: np.ndarray, theta: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Coordinates (N, n_q), health (N, 4), and by how much parts miss each other at their seams.
+
+        Args:
+            position: given positions (N, n).
+            start: coordinates (parts, n_q) at the samples `starts`.
+            theta: free parameters (n_free,). All are contiguous and already checked.
+        """
+        n = len(position)
+        q, health, seam = np.empty((n, self._n)), np.empty((n, HEALTH)), np.empty((self.parts, self._n))
+        arrays = (position, start, theta, q, health, seam)
+        self._track(n, self._length(n), *(array.ctypes.data for array in arrays))
+        first = self.starts(n)[1:]
+        gap = np.abs(seam[:-1] - q[first])[np.diff(self.starts(n)) == self._length(n)]
+        return q, health, float(gap.max(initial=0.0))
 
 
 #: A step of a coordinate this many times longer than the longest usual one (the 99th percentile) is a jump.

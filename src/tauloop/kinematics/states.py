@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.errors import PoseError, Problem
 from tauloop.functions import Model
-from tauloop.functions.assembly import random_walk
+from tauloop.functions.closing import random_walk
 
 #: Walks run side by side when many states are wanted.
 PARALLEL_WALKS = 64

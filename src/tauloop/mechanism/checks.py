@@ -21,7 +21,7 @@ def check_connection(bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | 
     if any(joint is None for joint in joints.values()) or (has_motion and PLATFORM_JOINT not in joints):
         return
     reached = {BASE}
-    waiting = [joint for joint in joints.values() if joint is not None]
+    waiting = [joint for joint in joints.values() if joint is not None and not joint.is_cut]
     while True:
         further = [j for j in waiting if (j.parent.body in reached) != (j.child.body in reached)]
         if not further:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.expression import ONE, Expression
+from tauloop.mechanism.expression import ONE, ZERO, Expression
 from tauloop.mechanism.inertias import read_inertia
 from tauloop.mechanism.joints import note_unknown_freedom, read_friction, read_limits, read_reference, scalar_start
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Body, Freedom, Joint, Placement, Platform
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Body, Coupling, Freedom, Joint, Placement, Platform
 from tauloop.mechanism.patterns import Names, note_unknown
 from tauloop.mechanism.placements import Placements
 from tauloop.mechanism.suggestions import listing
@@ -95,10 +95,48 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
         cursor.problem("the actuator drives nothing", "add on, or drives", "on")
     if several is not None and cursor.has("ratio"):
         cursor.problem("ratios stand behind each coordinate of drives", "remove ratio", "ratio")
+    places: list[tuple[str, Cursor, Cursor | None]]
     if on is not None:
         places = [(on.text or "", on, cursor.get("ratio"))]
     else:
         places = [(word, place, place) for word, place in several.entries()] if several is not None else []
+    drives, is_angular = _terms(cursor, places, values, coordinates, "motor")
+    if is_angular is None:
+        return None
+    force, speed = (values.number(cursor.get(key), is_angular) for key in ("force", "speed"))
+    return Actuator(
+        name=name,
+        drives=drives,
+        turns=is_angular,
+        inertia=values.expression(cursor.get("inertia"), is_angular),
+        friction=read_friction(cursor.get("friction"), values, is_angular),
+        force=math.inf if force is None else force,
+        speed=math.inf if speed is None else speed,
+    )
+
+
+def read_coupling(name: str, cursor: Cursor, values: Values, coordinates: Coordinates) -> Coupling | None:
+    """A gear between coordinates; None if something is wrong, which is noted."""
+    of = cursor.get("of")
+    places: list[tuple[str, Cursor, Cursor | None]]
+    places = [(word, place, place) for word, place in of.entries()] if of is not None else []
+    terms, turns = _terms(cursor, places, values, coordinates, "gear")
+    if turns is None:
+        return None
+    offset = values.expression(cursor.get("offset"), turns)
+    if offset is None and cursor.has("offset"):
+        return None
+    return Coupling(name=name, terms=terms, offset=ZERO if offset is None else offset, turns=turns)
+
+
+def _terms(
+    cursor: Cursor,
+    places: list[tuple[str, Cursor, Cursor | None]],
+    values: Values,
+    coordinates: Coordinates,
+    what: str,
+) -> tuple[tuple[tuple[str, Expression], ...], bool | None]:
+    """Coordinates with their ratios, and whether their sum turns; None if there is nothing left to say so."""
     drives: list[tuple[str, Expression]] = []
     motors: set[bool] = set()
     for word, place, ratio_place in places:
@@ -111,7 +149,8 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
         turns = _motor_turns(coordinates.is_angular(coordinate), ratio.dimension if ratio else units.ONE)
         if turns is None:
             (ratio_place or place).problem(
-                f"the ratio is {named(ratio.dimension) if ratio else 'a plain number'}, which makes no motor of {word}",
+                f"the ratio is {named(ratio.dimension) if ratio else 'a plain number'}, "
+                f"which makes no {what} of {word}",
                 "write a plain number, rad/m for a turning motor on a slide, or m/rad for a sliding motor on a joint",
             )
         else:
@@ -119,21 +158,11 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
             drives.append((coordinate, ratio.expression if ratio else ONE))
     if len(motors) > 1:
         cursor.problem(
-            "the motor would turn for one coordinate and slide for another", "give the ratios units", "drives"
+            f"the {what} would turn for one coordinate and slide for another",
+            "give the ratios units",
+            "drives" if what == "motor" else "of",
         )
-    is_angular = True in motors
-    if not motors:
-        return None
-    force, speed = (values.number(cursor.get(key), is_angular) for key in ("force", "speed"))
-    return Actuator(
-        name=name,
-        drives=tuple(drives),
-        turns=is_angular,
-        inertia=values.expression(cursor.get("inertia"), is_angular),
-        friction=read_friction(cursor.get("friction"), values, is_angular),
-        force=math.inf if force is None else force,
-        speed=math.inf if speed is None else speed,
-    )
+    return tuple(drives), (True in motors) if motors else None
 
 
 def _motor_turns(is_angular: bool, ratio: Dimension) -> bool | None:

@@ -98,6 +98,11 @@ MOMENTS = Shape(
 )
 
 _ABOUT = _field("about", Choice(options=("center", "origin")), "point that `inertia` refers to; `center` if absent")
+_UNCHECKED = _field(
+    "unchecked",
+    Choice(options=("yes", "no")),
+    "yes: the figures need not be those of a body (a planar or reduced model, identified figures). no if absent",
+)
 BODY = Shape(
     name="body",
     doc="A rigid body; the word `massless` stands for a body that only joins others. Without `center` and without "
@@ -112,6 +117,7 @@ BODY = Shape(
         ),
         _field("inertia", MOMENTS, "moments of inertia in body axes; zero (a point mass) if absent"),
         _ABOUT,
+        _UNCHECKED,
     ),
 )
 
@@ -215,6 +221,11 @@ JOINT = Shape(
             MapOf(item=FREEDOM, key="freedom"),
             "what acts on each freedom of a joint with several: `first: {friction: ...}`",
         ),
+        _field(
+            "cut",
+            Choice(options=("yes", "no")),
+            "yes: this joint closes a loop and has no coordinates; the toolkit chooses among the others. no if absent",
+        ),
     ),
 )
 
@@ -246,6 +257,7 @@ LINK = Shape(
             "moment of inertia",
         ),
         _ABOUT,
+        _UNCHECKED,
     ),
 )
 
@@ -300,6 +312,16 @@ ACTUATOR = Shape(
     ),
 )
 
+COUPLING = Shape(
+    name="coupling",
+    doc="A gear or belt without losses: the sum of ratio times coordinate has a fixed value. `{of: {a: 1, b: -2}}` is "
+    "a = 2 b; one coordinate alone is held.",
+    fields=(
+        _need("of", MapOf(item=_RATIO, key="coordinate"), "coordinates, each with its ratio"),
+        _field("offset", Value(linear=units.LENGTH, angular=units.ANGLE, group="geometry"), "the sum; zero if absent"),
+    ),
+)
+
 #: Joints by which a platform may hang on the base with coordinates of its own.
 MOTIONS = ("free", "translational", "planar", "spherical")
 PLATFORM = Shape(
@@ -312,7 +334,7 @@ PLATFORM = Shape(
         _field("tool", TOOL, "frame of the tool on the body; the body's own if absent"),
         _need(
             "independent",
-            ListOf(item=Reference(to="coordinate")),
+            ListOf(item=Reference(to="coordinate"), may_be_empty=True),
             "independent coordinates: freedoms of the joint `platform` (x, wy, ...); without `motion` complete names",
         ),
         _field("reference", REFERENCE, "start pose, with `motion` only"),
@@ -330,6 +352,7 @@ _ELEMENTS = (
     _field("bodies", MapOf(item=Either(kinds=(Choice(options=("massless",)), BODY))), "rigid bodies"),
     _field("joints", MapOf(item=JOINT), "joints"),
     _field("rods", MapOf(item=ROD), "two-point links"),
+    _field("couplings", MapOf(item=COUPLING), "gears between coordinates"),
     _field("actuators", MapOf(item=ACTUATOR), "motors"),
 )
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.expression import ZERO, Expression, add, multiply, subtract
 from tauloop.mechanism.grammar import MOMENTS
+from tauloop.mechanism.kinds import Value
 from tauloop.mechanism.model import ZERO_VECTOR, Inertia, SlenderPart, Vector
 from tauloop.mechanism.values import Values
 
@@ -45,7 +49,7 @@ def _times(mass: Expression, center: Vector) -> Vector:
 
 def read_inertia(cursor: Cursor, values: Values) -> Inertia | None:
     """Inertia of a body or of a full link; None if something is wrong, which is noted."""
-    mass = values.expression(cursor.get("mass"))
+    mass = values.expression(_unchecked(cursor, "mass"))
     center, first_moment = cursor.get("center"), cursor.get("first_moment")
     is_about_origin = cursor.word("about") == "origin"
     if center is not None and first_moment is not None:
@@ -74,7 +78,15 @@ def read_inertia(cursor: Cursor, values: Values) -> Inertia | None:
         inertia = Inertia(mass=mass, first_moment=_times(mass, c), second_moment=moments)
     else:
         inertia = about_origin(mass, c, moments)
-    return inertia if _is_possible(inertia, cursor, values) else None
+    return inertia if cursor.word("unchecked") == "yes" or _is_possible(inertia, cursor, values) else None
+
+
+def _unchecked(cursor: Cursor, key: str) -> Cursor | None:
+    """The value behind a key, of any sign where the figures are not checked."""
+    place = cursor.get(key)
+    if place is None or not isinstance(place.kind, Value) or cursor.word("unchecked") != "yes":
+        return place
+    return replace(place, kind=replace(place.kind, sign=""))
 
 
 def _read_moments(cursor: Cursor | None, values: Values) -> Moments | None:
@@ -97,18 +109,42 @@ def _read_moments(cursor: Cursor | None, values: Values) -> Moments | None:
     return read["xx"], read["xy"], read["yy"], read["xz"], read["yz"], read["zz"]
 
 
-def _is_possible(inertia: Inertia, cursor: Cursor, values: Values) -> bool:
-    """Whether a body can have this inertia: principal moments about the mass centre a, b >= 0 and c <= a + b."""
-    m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (values.nominal(p) for p in inertia.parameters)
+def principal_moments(parameters: Sequence[float]) -> tuple[np.ndarray, float] | None:
+    """Principal moments (3,) about the mass centre, rising, and what they may be off by rounding, kg m^2.
+
+    Args:
+        parameters: the ten inertial parameters about the frame's origin (`Inertia.parameters`).
+
+    Returns:
+        None where they are too large or undefined (no mass).
+    """
+    m, hx, hy, hz, xx, xy, yy, xz, yz, zz = parameters
     h = np.array([hx, hy, hz])
     about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     with np.errstate(all="ignore"):
-        central = about - (h @ h * np.eye(3) - np.outer(h, h)) / m
+        central = about - (h @ h * np.eye(3) - np.outer(h, h)) / np.float64(m)
         if not np.max(np.abs(central)) < _LARGEST:
-            cursor.problem("the numbers are too large for a body", "check units and exponents")
-            return False
-    least, middle, largest = np.linalg.eigvalsh(central)
+            return None
     allowance = DEGENERACY_TOLERANCE * max(abs(np.trace(about)), abs(np.trace(central)))
+    return np.linalg.eigvalsh(central), float(allowance)
+
+
+def is_possible(parameters: Sequence[float]) -> bool:
+    """Whether a body can have these ten inertial parameters about the frame's origin."""
+    found = principal_moments(parameters)
+    if found is None or parameters[0] <= 0.0:
+        return False
+    (least, middle, largest), allowance = found
+    return bool(least >= -allowance and largest <= least + middle + allowance)
+
+
+def _is_possible(inertia: Inertia, cursor: Cursor, values: Values) -> bool:
+    """Whether a body can have this inertia: principal moments about the mass centre a, b >= 0 and c <= a + b."""
+    found = principal_moments([values.nominal(p) for p in inertia.parameters])
+    if found is None:
+        cursor.problem("the numbers are too large for a body", "check units and exponents")
+        return False
+    (least, middle, largest), allowance = found
     moments = (
         f"the principal moments of inertia about the mass centre are {least:.6g}, {middle:.6g} and {largest:.6g} kg m^2"
     )
@@ -144,9 +180,9 @@ def read_slender(cursor: Cursor, values: Values) -> SlenderPart | None:
     if moment is not None and moment.text is None and not moment.has("value"):
         moment.problem("a slender link has a single moment of inertia, across the rod", "write one value")
         return None
-    mass = values.expression(cursor.get("mass"))
+    mass = values.expression(_unchecked(cursor, "mass"))
     s = values.expression(center)
-    across = values.expression(moment) if moment is not None else ZERO
+    across = values.expression(_unchecked(cursor, "inertia")) if moment is not None else ZERO
     if mass is None or s is None or across is None:
         return None
     h = multiply(mass, s)

@@ -52,6 +52,7 @@ def read_joint(name: str, cursor: Cursor, values: Values, placements: Placements
         axes=letters,
         reference=reference,
         freedoms=freedoms,
+        is_cut=cursor.word("cut") == "yes",
     )
 
 

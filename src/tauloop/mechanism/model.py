@@ -230,6 +230,8 @@ class Joint:
             in the x-y plane of the parent frame and turns about its z.
         reference: start values of the coordinates (m, rad, quaternion w x y z); they also pick the branch.
         freedoms: one per velocity.
+        is_cut: whether the description says that this joint closes a loop, so that it has no coordinates; else the
+            toolkit chooses which joints it cuts.
     """
 
     name: str
@@ -239,6 +241,7 @@ class Joint:
     axes: tuple[AxisName, ...] = ()
     reference: tuple[float, ...] = ()
     freedoms: tuple[Freedom, ...] = ()
+    is_cut: bool = False
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:
@@ -341,6 +344,23 @@ class Actuator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Coupling:
+    """A gear or belt between coordinates: sum of ratio_j q_j = offset, without losses or compliance.
+
+    Attributes:
+        name: unique name.
+        terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a telescopic rod.
+        offset: the sum's value, in its unit.
+        turns: whether the sum is an angle (rad) or a length (m).
+    """
+
+    name: str
+    terms: tuple[tuple[str, Expression], ...]
+    offset: Expression = ZERO
+    turns: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
     """The body that does the work, its tool centre point, and which of its freedoms are independent.
 
@@ -367,6 +387,7 @@ class Mechanism:
     bodies: tuple[Body, ...]
     joints: tuple[Joint, ...]
     rods: tuple[Rod, ...] = ()
+    couplings: tuple[Coupling, ...] = ()
     actuators: tuple[Actuator, ...] = ()
     platform: Platform
     file: str = ""

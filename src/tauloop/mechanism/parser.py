@@ -6,7 +6,8 @@
     power   = atom [ "^" sign ]                      right associative
     atom    = NUMBER [ UNIT ] | NAME | FUNCTION "(" sum { "," sum } ")" | "(" sum ")"
 
-A NAME may hold dots (``leg1.arm``). A UNIT behind a number is one name from `tauloop.mechanism.units`.
+A NAME may hold dots and numbers of list items (``leg1.arm``, ``gravity[2]``). A UNIT behind a number is one name from
+`tauloop.mechanism.units`.
 """
 
 from __future__ import annotations
@@ -43,9 +44,8 @@ MAX_OPERATORS, MAX_CHAIN = 100, 150
 CONSTANTS = {"pi": (math.pi, ANGLE)}
 
 NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_TOKEN = re.compile(
-    rf"\s*(?:(?P<number>{NUMBER})|(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)|(?P<operator>[-+*/^(),]))", re.ASCII
-)
+_PART = r"[A-Za-z_]\w*(?:\[\d+\])*"
+_TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<name>{_PART}(?:\.{_PART})*)|(?P<operator>[-+*/^(),]))", re.ASCII)
 
 
 class ExpressionError(ValueError):

@@ -11,7 +11,14 @@ from tauloop.mechanism.model import BASE
 from tauloop.mechanism.suggestions import nearest
 
 #: Sections with elements, and what one element of each is called.
-SECTIONS = {"frames": "frame", "bodies": "body", "joints": "joint", "rods": "rod", "actuators": "actuator"}
+SECTIONS = {
+    "frames": "frame",
+    "bodies": "body",
+    "joints": "joint",
+    "rods": "rod",
+    "couplings": "coupling",
+    "actuators": "actuator",
+}
 
 
 @dataclass(frozen=True, slots=True)

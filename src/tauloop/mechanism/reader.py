@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tauloop.mechanism.checks import check_actuators, check_connection
 from tauloop.mechanism.cursor import Collector, Cursor
 from tauloop.mechanism.elements import (
@@ -10,6 +12,7 @@ from tauloop.mechanism.elements import (
     platform_joint,
     read_actuator,
     read_body,
+    read_coupling,
     read_platform,
 )
 from tauloop.mechanism.grammar import MACHINE
@@ -63,7 +66,7 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
         if cursor.has("telescopic"):
             coordinates.add_rod(name)
     if platform_place is not None and platform_place.has("motion"):
-        if names.kind(PLATFORM_JOINT) in ("joint", "rod", "actuator"):
+        if names.kind(PLATFORM_JOINT) in ("joint", "rod", "coupling", "actuator"):
             platform_place.problem(
                 f"motion adds a joint named {PLATFORM_JOINT}, and a {names.kind(PLATFORM_JOINT)} has that name",
                 "rename it",
@@ -71,13 +74,15 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
             )
         coordinates.add_joint(PLATFORM_JOINT, platform_place.word("motion") or "")
     actuators = {name: read_actuator(name, cursor, values, coordinates) for name, cursor in places["actuator"].items()}
+    couplings = {name: read_coupling(name, cursor, values, coordinates) for name, cursor in places["coupling"].items()}
     motion = platform_joint(platform_place, values, names) if platform_place is not None else None
     platform = read_platform(platform_place, placements, names, coordinates) if platform_place is not None else None
 
     all_joints = {PLATFORM_JOINT: motion, **joints} if motion is not None else joints
     check_connection(places["body"], all_joints, platform_place)
     check_actuators(places["actuator"], actuators)
-    everything = (gravity, platform, *bodies.values(), *all_joints.values(), *rods.values(), *actuators.values())
+    elements = (bodies, all_joints, rods, couplings, actuators)
+    everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
     if gravity is None or platform is None or None in everything:
         return None
     return Mechanism(
@@ -88,6 +93,7 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
         bodies=tuple(body for body in bodies.values() if body is not None),
         joints=tuple(joint for joint in all_joints.values() if joint is not None),
         rods=tuple(rod for rod in rods.values() if rod is not None),
+        couplings=tuple(coupling for coupling in couplings.values() if coupling is not None),
         actuators=tuple(actuator for actuator in actuators.values() if actuator is not None),
         platform=platform,
         file=root.collector.file,
@@ -119,6 +125,10 @@ def _names(parts: list[Scope]) -> tuple[Names, dict[str, dict[str, Cursor]]]:
             names.add(scope.prefix[:-1], "leg", scope.cursor)
         for section, kind in SECTIONS.items():
             for name, cursor in scope.elements(section):
+                if kind == "actuator" and names.kind(name) == "joint":
+                    # nothing refers to an actuator, and others' formats name motors after their joints
+                    places[kind].setdefault(name, replace(cursor, leaf=f"{name}.motor"))
+                    continue
                 names.add(name, kind, cursor)
                 places[kind].setdefault(name, cursor)
     return names, places

@@ -8,7 +8,7 @@ from typing import Any
 
 from tauloop.mechanism.grammar import FORMAT, MACHINE, QUALIFIED
 from tauloop.mechanism.kinds import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
-from tauloop.mechanism.structure import IDENTIFIER, MAX_NAME, REFERENCE
+from tauloop.mechanism.structure import IDENTIFIER, MAX_NAME, REFERENCE, key_pattern
 
 #: Lines between which `update_reference` writes.
 START, END = "<!-- generated from grammar.py: start -->", "<!-- generated from grammar.py: end -->"
@@ -88,11 +88,10 @@ def _schema(kind: Kind) -> dict[str, Any]:
         most = {"maxItems": kind.length} if kind.length is not None else {}
         return {"type": "array", "items": _schema(kind.item), "minItems": least, **most}
     if isinstance(kind, MapOf):
-        pattern = REFERENCE if kind.key in ("coordinate", "freedom") else IDENTIFIER
         return {
             "type": "object",
             "additionalProperties": _schema(kind.item),
-            "propertyNames": {"pattern": f"^{pattern.pattern}$"},
+            "propertyNames": {"pattern": f"^{key_pattern(kind.key).pattern}$"},
         }
     return _word(kind)
 

@@ -15,6 +15,11 @@ from tauloop.mechanism.yaml_nodes import Entry, Mapping, Scalar, Sequence
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
+#: Name of a parameter: dotted, and numbered where it names a part of a list, as leaf parameters do (``gravity[2]``).
+PARAMETER = re.compile(
+    r"[A-Za-z][A-Za-z0-9_]*(\[\d+\])*(\.[A-Za-z][A-Za-z0-9_]*(\[\d+\])*)*",
+    re.ASCII,
+)
 MAX_NAME = 64
 
 #: Names that mean something else already, by what is being named.
@@ -43,7 +48,7 @@ def check_structure(cursor: Cursor) -> None:
         _check_list(cursor, kind)
     elif isinstance(kind, MapOf):
         for name, child in cursor.entries():
-            check_name(child, name, kind.key)
+            check_name(child, name, kind.key, key_pattern(kind.key))
             check_structure(child)
     else:
         _check_word(cursor, kind)
@@ -105,7 +110,7 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
         words = f"one of {listing(kind.options, 20)}" if len(kind.options) > 1 else kind.options[0]
         cursor.problem(f"{text!r} is not known here", suggestion(text, kind.options) or f"write {words}")
     elif isinstance(kind, Name):
-        check_name(cursor, text, "name")
+        check_name(cursor, text, "name", IDENTIFIER)
     elif isinstance(kind, Reference) and not REFERENCE.fullmatch(text):
         cursor.problem(f"{text!r} is not a name", f"write the name of a {kind.to}")
     elif isinstance(kind, Whole) and not (
@@ -114,14 +119,20 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
         cursor.problem(f"{text!r} is out of range", f"write {describe(kind)}")
 
 
-def check_name(cursor: Cursor, name: str, of: str) -> None:
+def key_pattern(of: str) -> re.Pattern[str]:
+    """What the names in a mapping look like: elements may be named in full, as in ``leg1.arm``."""
+    return PARAMETER if of == "parameter" else REFERENCE
+
+
+def check_name(cursor: Cursor, name: str, of: str, pattern: re.Pattern[str]) -> None:
     """Note a new name that is none, or is taken by the language."""
     if of in ("coordinate", "freedom"):  # refers to something; looked up by the reader
         return
-    if not IDENTIFIER.fullmatch(name) or len(name) > MAX_NAME:
+    if not pattern.fullmatch(name) or max(map(len, name.split("."))) > MAX_NAME:
+        dots = "no dots" if pattern is IDENTIFIER else "dots only between such names"
         cursor.problem(
             f"{name[:MAX_NAME]!r} is not a valid name",
-            f"use letters, digits and _, a letter first, at most {MAX_NAME}; dots appear only when a leg is named",
+            f"use letters, digits and _, a letter first, at most {MAX_NAME}, {dots}",
         )
     elif name == BASE:
         cursor.problem(f"the name {BASE} is reserved for the immovable body", "choose another name")

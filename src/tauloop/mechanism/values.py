@@ -17,6 +17,9 @@ from tauloop.mechanism.structure import qualified
 from tauloop.mechanism.suggestions import nearest
 from tauloop.mechanism.units import ANGLE, ONE, Dimension, named, shown
 
+#: How an end of a range that has none is written.
+OPEN_ENDS = {"-inf": -math.inf, "inf": math.inf}
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
@@ -132,10 +135,12 @@ class Values:
         return (whole[0], whole[1], whole[2]) if len(whole) == len(components) == 3 else None
 
     def range(self, cursor: Cursor | None, is_angular: bool = False) -> tuple[float, float] | None:
-        """A lower and an upper number, SI; a reversed pair is noted."""
+        """A lower and an upper number, SI, or ``-inf`` and ``inf``; a reversed pair is noted."""
         if cursor is None:
             return None
-        ends = [self.number(item, is_angular) for item in cursor.items()]
+        ends = [
+            OPEN_ENDS[item.text] if item.text in OPEN_ENDS else self.number(item, is_angular) for item in cursor.items()
+        ]
         if len(ends) != 2 or ends[0] is None or ends[1] is None:
             return None
         if ends[0] >= ends[1]:

@@ -1,6 +1,71 @@
-"""Motions as functions of time: multisines with exact derivatives."""
+"""Motions: paths, motion laws and durations that become trajectories; multisines with exact derivatives."""
 
+from tauloop.motion.clothoids import Chain, Clothoid, polyline
+from tauloop.motion.laws import (
+    LAWS,
+    POLYNOMIAL_345,
+    POLYNOMIAL_4567,
+    Cycloidal,
+    Law,
+    Parabolic,
+    PolynomialLaw,
+    Progress,
+    Trapezoidal,
+)
+from tauloop.motion.limits import fastest_rate, tightest_limit
 from tauloop.motion.multisine import Multisine, random_multisine
+from tauloop.motion.paths import (
+    Curve,
+    Ellipse,
+    Line,
+    Path,
+    SampledPath,
+    Together,
+    Turn,
+    sheared_ellipse,
+    turn_between,
+)
 from tauloop.motion.sampled import SampledMotion
+from tauloop.motion.stroke import Stroke, stroke
+from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
+from tauloop.motion.trajectory import PeakForce, Trajectory, plan
 
-__all__ = ["Multisine", "SampledMotion", "random_multisine"]
+__all__ = [
+    "LAWS",
+    "POLYNOMIAL_345",
+    "POLYNOMIAL_4567",
+    "Chain",
+    "Clothoid",
+    "Curve",
+    "Cycloidal",
+    "Ellipse",
+    "Law",
+    "Line",
+    "MachineLimits",
+    "Multisine",
+    "Parabolic",
+    "Path",
+    "PeakAcceleration",
+    "PeakForce",
+    "PeakSpeed",
+    "PolynomialLaw",
+    "Progress",
+    "SampledMotion",
+    "SampledPath",
+    "Seconds",
+    "Stroke",
+    "Timing",
+    "Together",
+    "Trajectory",
+    "Trapezoidal",
+    "Turn",
+    "fastest_rate",
+    "peak",
+    "plan",
+    "polyline",
+    "random_multisine",
+    "sheared_ellipse",
+    "stroke",
+    "tightest_limit",
+    "turn_between",
+]

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, add, multiply, negate
-from tauloop.mechanism.formats.urdf_tree import LinkInertia, Triple, UrdfJoint
+from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, add, evaluate, multiply, negate
+from tauloop.mechanism.formats.urdf_parts import LinkFrame, LinkInertia, Triple, UrdfCoupling, UrdfJoint, UrdfLoop
 from tauloop.mechanism.inertias import about_origin
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
     AxisName,
     Body,
+    Coupling,
     Freedom,
     Friction,
     Joint,
@@ -49,6 +50,10 @@ class Leaves:
             Parameter(name=name, value=value, unit=unit, group=group, status="given", source=self.source, lower=lower)
         )
         return Leaf(name)
+
+    def value(self, expression: Expression) -> float:
+        """Nominal value of an expression over the leaves made so far, SI."""
+        return float(evaluate(expression, {parameter.name: parameter.value for parameter in self.parameters}))
 
     def structural(self, name: str, value: float, unit: str, group: str) -> Expression:
         """A leaf, or the constant zero: an exact zero of geometry or gravity is part of the structure."""
@@ -112,15 +117,54 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
     )
 
 
+def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
+    """A joint that closes a loop, between frames on two links."""
+    parent = _placement(loop.predecessor, root, f"{loop.name}.predecessor", leaves)
+    child = _placement(loop.successor, root, f"{loop.name}.successor", leaves)
+    axes: tuple[AxisName, ...] = ()
+    if JOINT_KINDS[loop.kind].axes == 1 or loop.kind == "planar":
+        letter, turns = turns_to_axis(loop.axis)
+        if loop.kind == "planar":
+            turns += _LETTER_TO_Z[letter]
+        else:
+            axes = (letter,)
+        parent, child = _turned(parent, turns), _turned(child, turns)
+    kind = JOINT_KINDS[loop.kind]
+    return Joint(
+        name=loop.name,
+        kind=loop.kind,
+        parent=parent,
+        child=child,
+        axes=axes,
+        reference=tuple(1.0 if name == "qw" else 0.0 for name in kind.coordinates),
+        freedoms=(Freedom(),) * len(kind.velocities),
+        is_cut=True,
+    )
+
+
+def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupling:
+    """A gear; ratios that only say which side a joint is on are no parameters."""
+    terms = tuple(
+        (name, Constant(ratio) if abs(ratio) == 1.0 else leaves.leaf(f"{coupling.name}.of.{name}", ratio, "", "drive"))
+        for name, ratio in coupling.terms
+    )
+    offset = leaves.structural(f"{coupling.name}.offset", coupling.offset, "rad" if turns else "m", "geometry")
+    return Coupling(name=coupling.name, terms=terms, offset=offset, turns=turns)
+
+
 def _placements(joint: UrdfJoint, root: str, leaves: Leaves) -> tuple[Placement, Placement]:
-    x, y, z = (leaves.structural(f"{joint.name}.origin.xyz[{k}]", joint.xyz[k], "m", "geometry") for k in range(3))
+    frame = LinkFrame(link=joint.parent, xyz=joint.xyz, rpy=joint.rpy)
+    return _placement(frame, root, f"{joint.name}.origin", leaves), Placement(body=joint.child)
+
+
+def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placement:
+    x, y, z = (leaves.structural(f"{name}.xyz[{k}]", frame.xyz[k], "m", "geometry") for k in range(3))
     angles = [
-        (letter, leaves.structural(f"{joint.name}.origin.rpy[{k}]", joint.rpy[k], "rad", "geometry"))
+        (letter, leaves.structural(f"{name}.rpy[{k}]", frame.rpy[k], "rad", "geometry"))
         for k, letter in _ROLL_PITCH_YAW
     ]
     turns = tuple(Turn(letter, angle) for letter, angle in angles if angle != ZERO)
-    body = BASE if joint.parent == root else joint.parent
-    return Placement(body=body, position=(x, y, z), turns=turns), Placement(body=joint.child)
+    return Placement(body=BASE if frame.link == root else frame.link, position=(x, y, z), turns=turns)
 
 
 def _turned(placement: Placement, turns: tuple[Turn, ...]) -> Placement:

@@ -16,9 +16,14 @@
       motor_1: {on: joint_1, ratio: 32, inertia: 0 kg m^2, friction: {coulomb: 0 N m}, force: 4 N m, speed: 3000 rpm}
       motor_2: {drives: {joint_1: 1, joint_2: -1}}      # p = sum of ratio_j q_j
 
+    closed_loop: [[frame_A, frame_B]]                   # loops, as in Gepetto's robot.yaml (`loop_side`)
+    type: [6d]
+
 A value is a literal ``NUMBER UNIT`` or ``{value, status, source, bounds, note}``; ``provenance`` may stand in any
 mapping. Friction, rotor inertia and ratios are leaf parameters even where they are zero: they are unknowns to be
 identified. Offsets go into the joints' frames, so that the mechanism's coordinates are the measured ones.
+
+A file of Gepetto's form, without ``format``, is read too.
 """
 
 from __future__ import annotations
@@ -30,9 +35,10 @@ from pathlib import Path
 from tauloop.errors import DescriptionError
 from tauloop.mechanism import units, yaml_nodes
 from tauloop.mechanism.expression import ONE, ZERO, Expression
+from tauloop.mechanism.formats.loop_side import CLOSURE_KEYS, KEYS, is_loop_side, read_closures, read_motors
 from tauloop.mechanism.formats.side_values import Origin, Quantity, SideValues, unlimited
 from tauloop.mechanism.formats.urdf_builder import JointExtra
-from tauloop.mechanism.formats.urdf_tree import UrdfTree, identifier
+from tauloop.mechanism.formats.urdf_parts import UrdfLoop, UrdfTree, identifier
 from tauloop.mechanism.model import (
     JOINT_KINDS,
     Actuator,
@@ -46,13 +52,17 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.suggestions import listing, suggestion
 
 FORMAT = "tauloop-urdf-side/1"
-_TOP = ("format", "gravity", "platform", "offsets", "joints", "actuators")
+_TOP = ("format", "gravity", "platform", "offsets", "joints", "actuators", *CLOSURE_KEYS)
 _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """What a side file says; `actuators`, `tool` and `independent` are None where it does not say."""
+    """What a side file says; `actuators`, `motors`, `tool` and `independent` are None where it does not say.
+
+    `motors` are the joints that have a motor of ratio 1, where that is all the file says about motors. `convention` is
+    whose gravity holds where the file says none; empty where it must be said.
+    """
 
     gravity: Vector | None = None
     tool: Placement | None = None
@@ -60,6 +70,9 @@ class Side:
     joints: Mapping[str, JointExtra] = field(default_factory=dict)
     actuators: tuple[Actuator, ...] | None = None
     parameters: tuple[Parameter, ...] = ()
+    loops: tuple[UrdfLoop, ...] = ()
+    motors: tuple[str, ...] | None = None
+    convention: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +114,17 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
     """
     values = SideValues(str(path))
     node = yaml_nodes.parse_nodes(yaml_nodes.read_text(Path(path)), str(path))
-    side = _SideReader(values, tree).side(node)
+    side = _loop_side(node, tree, values) if is_loop_side(node) else _SideReader(values, tree).side(node)
     if values.problems:
         raise DescriptionError(sorted(values.problems, key=lambda problem: problem.line or 0))
     return side
+
+
+def _loop_side(node: yaml_nodes.Node, tree: UrdfTree, values: SideValues) -> Side:
+    found, _ = values.fields(node, "", KEYS, Origin())
+    return Side(
+        loops=read_closures(found, tree, values), motors=read_motors(found, tree, values), convention="Pinocchio"
+    )
 
 
 class _SideReader:
@@ -137,6 +157,7 @@ class _SideReader:
             joints=self._joints(top.get("joints"), offsets, origin),
             actuators=self._actuators(top["actuators"], origin) if "actuators" in top else None,
             parameters=tuple(self._values.parameters),
+            loops=read_closures(top, self._tree, self._values),
         )
 
     def _check_format(self, node: yaml_nodes.Mapping) -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tauloop.errors import DescriptionError
-from tauloop.mechanism.formats.xml_nodes import XmlNode, XmlReader, read_xml
+from tauloop.mechanism.formats.urdf_constraints import BALL, ELEMENTS, read_couplings, read_loops
+from tauloop.mechanism.formats.urdf_parts import (
+    LinkInertia,
+    UrdfJoint,
+    UrdfLink,
+    UrdfReader,
+    UrdfTree,
+    identifier,
+    rotation,
+)
+from tauloop.mechanism.formats.xml_nodes import XmlNode, read_xml
 from tauloop.mechanism.model import BASE
-from tauloop.mechanism.rotation import rotation_matrix
 from tauloop.mechanism.suggestions import suggestion
 
 #: URDF joint types and what they are here.
@@ -28,83 +34,17 @@ KINDS = {
 }
 #: Elements that are read; everything else is listed among the notes.
 _READ = {
-    "robot": {"link", "joint"},
+    "robot": {"link", "joint", *ELEMENTS},
     "link": {"inertial"},
     "inertial": {"origin", "mass", "inertia"},
-    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
+    "loop": {"predecessor", "successor", "axis"},
+    "predecessor": {"origin"},
+    "successor": {"origin"},
+    "coupling": {"predecessor", "successor", "ratio"},
+    BALL: {f"{BALL}_body_A", f"{BALL}_body_B", f"{BALL}_p_AP", f"{BALL}_p_BQ"},
 }
 _MOMENTS = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
-
-#: Angles this close to a multiple of 90 degrees, rad, are taken as exact: files print pi/2 with some ten digits, and a
-#: machine whose zeros are not zeros costs a multiple of the operations.
-_RIGHT_ANGLE_TOLERANCE = 1e-9
-#: Sines and cosines below this are the rounding of a right angle.
-_ROUNDING = 1e-15
-
-Triple = tuple[float, float, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkInertia:
-    """Mass, mass centre in link axes, and inertia (3, 3) about the mass centre in link axes; SI units."""
-
-    mass: float
-    center: Triple
-    inertia: np.ndarray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrdfLink:
-    """A link; without ``<inertial>`` it is massless."""
-
-    name: str
-    inertial: LinkInertia | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrdfJoint:
-    """A joint of the tree. `kind` is a key of `JOINT_KINDS`; angles in rad, lengths in m, effort in N m or N."""
-
-    name: str
-    kind: str
-    parent: str
-    child: str
-    xyz: Triple
-    rpy: Triple
-    axis: Triple
-    lower: float
-    upper: float
-    effort: float
-    velocity: float
-    damping: float
-    friction: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrdfTree:
-    """A checked URDF: every link but the root hangs on one joint.
-
-    Attributes:
-        name: name of the robot.
-        file: name of the file.
-        root: the link that has no parent.
-        links, joints: in the order of the file.
-        notes: what was found that the reader should know: what is not used, what is zero.
-    """
-
-    name: str
-    file: str
-    root: str
-    links: tuple[UrdfLink, ...]
-    joints: tuple[UrdfJoint, ...]
-    notes: tuple[str, ...]
-
-
-def rotation(rpy: Triple) -> np.ndarray:
-    """R = Rz(yaw) Ry(pitch) Rx(roll): URDF's angles are about fixed axes x, y, z, in this order."""
-    roll, pitch, yaw = rpy
-    R = rotation_matrix([("z", yaw), ("y", pitch), ("x", roll)])
-    return np.where(np.abs(R) < _ROUNDING, 0.0, R)
 
 
 def read_urdf_tree(path: str | Path) -> UrdfTree:
@@ -114,21 +54,19 @@ def read_urdf_tree(path: str | Path) -> UrdfTree:
         DescriptionError: everything that is wrong, each with its line.
     """
     root = read_xml(path)
-    reader = _UrdfReader(str(path))
+    reader = _TreeReader(str(path))
     tree = reader.tree(root)
     if reader.problems:
         raise DescriptionError(sorted(reader.problems, key=lambda problem: problem.line or 0))
     return tree
 
 
-class _UrdfReader(XmlReader):
+class _TreeReader(UrdfReader):
     """One pass over the elements."""
 
     def __init__(self, file: str) -> None:
         super().__init__(file)
-        self.notes: list[str] = []
         self._unread: Counter[str] = Counter()
-        self._right_angles: list[str] = []
 
     def tree(self, robot: XmlNode) -> UrdfTree:
         if robot.tag != "robot":
@@ -145,21 +83,45 @@ class _UrdfReader(XmlReader):
             self.problem(robot, "robot", "there is no <link>", "give a model with links and joints")
         read_links = tuple(self._link(name, node) for name, node in links.items())
         read_joints = tuple(self._joint(name, node, links) for name, node in joints.items())
-        if self._right_angles:
-            names = ", ".join(self._right_angles)
-            self.notes.append(f"angles printed with few digits are taken as exact right angles: {names}")
+        loops = read_loops(self, robot, links)
+        couplings = read_couplings(self, robot, joints, read_joints, links)
+        self._refuse_taken(robot, (*(loop.name for loop in loops), *(c.name for c in couplings)), {**links, **joints})
         self._list_unread(robot)
-        if self._unread:
-            counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(self._unread.items()))
-            self.notes.append(f"not used: {counts}")
         name = identifier(robot.attributes.get("name", "")) or "robot"
         base = self._root(read_joints, links, joints) if links else ""
         if BASE in links and base != BASE:
             what = f"only the root may have this name, and the root is {base!r}"
             self.problem(links[BASE], BASE, what, "rename the link")
+        notes = self.found()
+        if self._unread:
+            counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(self._unread.items()))
+            notes.append(f"not used: {counts}")
         return UrdfTree(
-            name=name, file=self.file, root=base, links=read_links, joints=read_joints, notes=tuple(self.notes)
+            name=name,
+            file=self.file,
+            root=base,
+            links=read_links,
+            joints=read_joints,
+            loops=loops,
+            couplings=couplings,
+            independent=self._independent(joints),
+            notes=tuple(notes),
         )
+
+    def _independent(self, joints: Mapping[str, XmlNode]) -> tuple[str, ...]:
+        """Joints that are not called dependent, where the file calls any of them so or otherwise (GRBDA)."""
+        said = {name: node.attributes.get("independent", "") for name, node in joints.items()}
+        for name, word in said.items():
+            if word not in ("", "true", "false"):
+                self.problem(joints[name], name, f"independent={word!r} is neither true nor false", "correct it")
+        if not any(said.values()):
+            return ()
+        return tuple(name for name, word in said.items() if word != "false")
+
+    def _refuse_taken(self, robot: XmlNode, names: tuple[str, ...], taken: Mapping[str, XmlNode]) -> None:
+        for index, name in enumerate(names):
+            if name in taken or name in names[:index]:
+                self.problem(taken.get(name, robot), name, "a loop or coupling has this name too", "rename one of them")
 
     def _enter(self, node: XmlNode, known: dict[str, XmlNode], taken: Iterable[str]) -> None:
         """Enter a node under its name as an identifier, unless the name is missing or there already."""
@@ -176,7 +138,7 @@ class _UrdfReader(XmlReader):
             self.problem(node, original, what, "rename one of the two")
             return
         if name != original:
-            self.notes.append(f"{node.tag} {original!r} is called {name!r} here")
+            self.note("", f"{node.tag} {original!r} is called {name!r} here")
         known[name] = node
 
     def _link(self, name: str, node: XmlNode) -> UrdfLink:
@@ -191,7 +153,7 @@ class _UrdfReader(XmlReader):
             return UrdfLink(name=name, inertial=None)
         mass = self.number(mass_node, name, "value")
         xx, xy, yy, xz, yz, zz = (self.number(inertia_node, name, moment) for moment in _MOMENTS)
-        xyz, turn = self._origin(inertial, name)
+        xyz, turn = self.origin(inertial, name)
         own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if mass < 0.0:
             self.problem(mass_node, name, f"the mass is {mass:g} kg", "a mass is zero or positive")
@@ -203,14 +165,14 @@ class _UrdfReader(XmlReader):
 
     def _note_inertia(self, name: str, mass: float, inertia: np.ndarray) -> None:
         if mass == 0.0:
-            self.notes.append(f"{name}: the mass is zero")
+            self.note(name, "the mass is zero")
         if not inertia.any():
-            self.notes.append(f"{name}: the inertia about the mass centre is zero")
+            self.note(name, "the inertia about the mass centre is zero")
             return
         principal = np.linalg.eigvalsh(inertia)
         if principal[0] < 0.0 or principal[0] + principal[1] < principal[2] * (1.0 - 1e-9):
             text = ", ".join(f"{moment:.4g}" for moment in principal)
-            self.notes.append(f"{name}: no rigid body has the principal moments of inertia {text} kg m^2")
+            self.note(name, f"no rigid body has the principal moments of inertia {text} kg m^2")
 
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfJoint:
         original = self.text(node, name, "type")
@@ -218,19 +180,14 @@ class _UrdfReader(XmlReader):
             remedy = suggestion(original, KINDS) or f"use one of {', '.join(KINDS)}"
             self.problem(node, name, f"{original!r} is not a joint type", remedy)
         kind = KINDS.get(original, "fixed")
-        ends = [self._end(node, name, tag, links) for tag in ("parent", "child")]
+        ends = [self.end(node, name, tag, links) for tag in ("parent", "child")]
         if ends[0] and ends[0] == ends[1]:
             self.problem(node, name, f"parent and child are both {ends[0]!r}", "a joint joins two links")
             ends = ["", ""]
-        mimic = node.first("mimic")
-        if mimic is not None:
-            other = mimic.attributes.get("joint", "another joint")
-            what = f"it mimics {other!r}: a coupling of coordinates is not supported"
-            self.problem(mimic, name, what, "remove <mimic> if the joint moves freely, or make it fixed")
-        xyz, rpy = self._origin(node, name)
+        xyz, rpy = self.origin(node, name)
         axis = (0.0, 0.0, 1.0)
         if original in ("revolute", "continuous", "prismatic", "planar"):
-            axis = self._axis(node, name)
+            axis = self.axis(node, name)
         limit, dynamics = node.first("limit"), node.first("dynamics")
         lower, upper = -np.inf, np.inf
         if limit is not None and kind in ("revolute", "prismatic") and original != "continuous":
@@ -239,7 +196,7 @@ class _UrdfReader(XmlReader):
                 self.problem(limit, name, f"lower limit {lower:g} is above upper limit {upper:g}", "swap them")
             if lower == upper:
                 lower, upper = -np.inf, np.inf
-                self.notes.append(f"{name}: lower and upper limit are equal and taken for no limits")
+                self.note(name, "lower and upper limit are equal and taken for no limits")
         return UrdfJoint(
             name=name,
             kind=kind,
@@ -261,46 +218,6 @@ class _UrdfReader(XmlReader):
         if value < 0.0 and limit is not None:
             self.problem(limit, name, f"{attribute} is {value:g}", "it must be positive")
         return value if value > 0.0 else np.inf
-
-    def _origin(self, node: XmlNode, name: str) -> tuple[Triple, Triple]:
-        origin = node.first("origin")
-        x, y, z = self.vector(origin, name, "xyz", (0.0, 0.0, 0.0))
-        angles = self.vector(origin, name, "rpy", (0.0, 0.0, 0.0))
-        roll, pitch, yaw = (self._angle(angle, name) for angle in angles)
-        return (x, y, z), (roll, pitch, yaw)
-
-    def _angle(self, angle: float, name: str) -> float:
-        quarter = math.pi / 2
-        exact = quarter * round(angle / quarter) if math.isfinite(angle) else angle
-        if angle == exact or not abs(angle - exact) < _RIGHT_ANGLE_TOLERANCE:
-            return angle
-        if name not in self._right_angles:
-            self._right_angles.append(name)
-        return exact
-
-    def _axis(self, node: XmlNode, name: str) -> Triple:
-        element = node.first("axis")
-        x, y, z = self.vector(element, name, "xyz", (1.0, 0.0, 0.0))
-        length = float(np.linalg.norm((x, y, z)))
-        if length == 0.0 and element is not None:
-            self.problem(element, name, "the axis has length zero", "give a direction, such as 0 0 1")
-            return 0.0, 0.0, 1.0
-        if abs(length - 1.0) > 1e-6:
-            self.notes.append(f"{name}: the axis has length {length:.6g} and is scaled to one")
-        return (x, y, z) if length == 1.0 else (x / length, y / length, z / length)
-
-    def _end(self, node: XmlNode, name: str, tag: str, links: Mapping[str, XmlNode]) -> str:
-        element = node.first(tag)
-        if element is None:
-            self.problem(node, name, f"has no <{tag}>", f'add <{tag} link="..."/>')
-            return ""
-        original = self.text(element, name, "link")
-        link = identifier(original)
-        if original and link not in links:
-            remedy = suggestion(link, links) or "add the link or correct the name"
-            self.problem(element, name, f"the {tag} link {original!r} does not exist", remedy)
-            return ""
-        return link
 
     def _root(self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]) -> str:
         """The one link without parent; two parents, loops and loose links are problems."""
@@ -339,13 +256,5 @@ class _UrdfReader(XmlReader):
         for child in node.children:
             if child.tag in _READ.get(node.tag, ()):
                 self._list_unread(child)
-            elif child.tag != "mimic":
+            else:
                 self._unread[child.tag if node.tag == "robot" else f"{child.tag} of {node.tag}"] += 1
-
-
-def identifier(name: str) -> str:
-    """A name as an identifier: other characters become underscores; empty when no letter is in it."""
-    text = re.sub(r"[^A-Za-z0-9_]", "_", name.strip())
-    if not re.search("[A-Za-z]", text):
-        return ""
-    return text if text[0].isalpha() else f"n{text}"

@@ -12,8 +12,10 @@ from tauloop.errors import DescriptionError, Problem
 
 #: Largest file that is read, bytes; models with meshes by reference are far smaller.
 LARGEST_FILE = 20_000_000
-#: Deepest nesting; URDF needs six.
-DEEPEST_NESTING = 64
+#: Deepest nesting: URDF needs six, and MJCF two more than a chain has bodies.
+DEEPEST_NESTING = 200
+#: No figure of a machine is larger in SI units; squares and products of larger ones overflow.
+LARGEST_NUMBER = 1e30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ def read_xml(path: str | Path) -> XmlNode:
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open_nodes) > DEEPEST_NESTING:
             what = f"elements are nested more than {DEEPEST_NESTING} deep"
-            raise refused(what, "this is not a URDF", parser.CurrentLineNumber)
+            raise refused(what, "this is no description of a machine", parser.CurrentLineNumber)
         node = XmlNode(tag=tag, attributes=attributes, line=parser.CurrentLineNumber)
         open_nodes[-1].children.append(node)
         open_nodes.append(node)
@@ -127,7 +129,7 @@ class XmlReader:
             values = tuple(float(word) for word in words)
         except ValueError:
             values = (math.nan,)
-        if len(values) != count or not all(math.isfinite(value) for value in values):
+        if len(values) != count or not all(abs(value) < LARGEST_NUMBER for value in values):
             wanted = "a finite number" if count == 1 else f"{count} finite numbers"
             what = f"{attribute}={text!r} of <{node.tag}> is not {wanted}"
             self.problem(node, where, what, "write plain numbers in SI units")

@@ -10,7 +10,7 @@ from tauloop.mechanism.reduction.couplings import gather_joints, lump_translatin
 from tauloop.mechanism.reduction.graph import displaced, numbers, without_unused_parameters
 from tauloop.mechanism.reduction.links import group_parallel_links, merge_rods, parallel_joints
 from tauloop.mechanism.reduction.lumping import Equivalence, drop_rod_inertia, equivalence, lump_rods, total_mass
-from tauloop.mechanism.reduction.planar import is_planar, links_as_rods, planar_inertia
+from tauloop.mechanism.reduction.planar import as_laminas, is_planar, links_as_rods, planar_inertia
 from tauloop.mechanism.reduction.platform import hold_platform
 from tauloop.mechanism.reduction.steps import Motion, Step
 from tauloop.mechanism.reduction.symmetry import share_parameters
@@ -19,6 +19,7 @@ __all__ = [
     "Equivalence",
     "Motion",
     "Step",
+    "as_laminas",
     "displaced",
     "drop_rod_inertia",
     "equivalence",

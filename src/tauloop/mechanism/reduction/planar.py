@@ -130,6 +130,36 @@ def planar_inertia(mechanism: Mechanism) -> tuple[Mechanism, Step]:
     return replace(mechanism, bodies=bodies), step
 
 
+def as_laminas(mechanism: Mechanism) -> Mechanism:
+    """Give planar inertias the other moments of a lamina: machine files demand inertias that some body has.
+
+    With J the moment about the normal n and h the first moment in the plane: I = J n n^T + (J + h.h/m)/2 (1 - n n^T) -
+    h h^T/m, so that about axes in the plane through the mass centre it is half of that about the normal. In a planar
+    machine nothing depends on what is filled in. Other machines, and bodies without mass, stay as they are.
+    """
+    if not is_planar(mechanism):
+        return mechanism
+    directions = normals(mechanism)
+
+    def filled(body: Body) -> Body:
+        inertia = body.inertia
+        if inertia is None or body.name not in directions or not mechanism.value(inertia.mass) > 0.0:
+            return body
+        n, h, m = directions[body.name], inertia.first_moment, inertia.mass
+        J = normal_moment(inertia, n)
+        across = multiply(Constant(0.5), add(J, divide(add(*(multiply(x, x) for x in h)), m)))
+
+        def moment(i: int, j: int) -> Expression:
+            along = float(n[i] * n[j])
+            whole = add(_scaled(along, J), _scaled(float(i == j) - along, across))
+            return subtract(whole, divide(multiply(h[i], h[j]), m))
+
+        second = (moment(0, 0), moment(0, 1), moment(1, 1), moment(0, 2), moment(1, 2), moment(2, 2))
+        return replace(body, inertia=replace(inertia, second_moment=second))
+
+    return replace(mechanism, bodies=tuple(filled(body) for body in mechanism.bodies))
+
+
 def normal_moment(inertia: Inertia, n: np.ndarray) -> Expression:
     """n.I n about the origin of the frame."""
     weights = (n[0] * n[0], 2 * n[0] * n[1], n[1] * n[1], 2 * n[0] * n[2], 2 * n[1] * n[2], n[2] * n[2])

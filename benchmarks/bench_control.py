@@ -1,0 +1,181 @@
+"""Simulation of machines under computed torque at 1 kHz, everything in machine code: how much faster than real time.
+
+    python benchmarks/bench_control.py [--seconds 1.0] [--no-mujoco] [--json]
+
+One core. Beside it MuJoCo's `rollout` of the same machine under the same forces, held over the same samples (without
+the controller, which it would have to call). Every run's actuator positions are compared with those of 64 integration
+steps per sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from peers.computer import load as busy
+from peers.computer import processor
+from peers.mujoco_rollout import rollouts
+from peers.states import NotComparable
+from rich.console import Console
+from rich.table import Table
+
+from tauloop import Model, load
+from tauloop.errors import EngineError
+from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, MachineLimits, Together, Trajectory, Turn, plan, stroke
+from tauloop.simulate.controllers import HEUN_3, RUNGE_KUTTA_4, SPACES, ComputedTorque, Sampling
+from tauloop.simulate.controllers_loop import CompiledLoop, Loop, Trace
+from tauloop.simulate.controllers_run import control, reference_states
+
+BANDWIDTH, FREQUENCY, SHARE, SCALE = 150.0, 1000.0, 0.8, 0.72
+METHODS = {"Runge-Kutta 4, 1 step": RUNGE_KUTTA_4, "Heun 3, 1 step": HEUN_3}
+FINE = 64
+#: Of the actuators.
+UNITS = {"nuwar": "rad", "rcid": "m"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One machine, contender and method.
+
+    Attributes:
+        contender: Tauloop with its controller's space, or MuJoCo.
+        faster: simulated time over computing time, best of the runs.
+        median: the same of the median run; None where it was not taken.
+        sample: best computing time of a controller's sample, s.
+        error: largest difference of actuator positions from those of fine steps, m or rad.
+        tracking: largest distance of the platform from its reference, m; None without a controller.
+    """
+
+    machine: str
+    contender: str
+    method: str
+    faster: float
+    median: float | None
+    sample: float
+    error: float
+    tracking: float | None
+
+
+class Kept:
+    """Runs a compiled loop and keeps what it was given, to be timed again."""
+
+    def __init__(self, loop: CompiledLoop) -> None:
+        self.compiled = loop
+        self.given: Loop | None = None
+
+    def __call__(self, loop: Loop) -> Trace:
+        """Run and keep."""
+        self.given = loop
+        return self.compiled(loop)
+
+
+def nuwar() -> Trajectory:
+    """The paper's stroke, scaled, there and back."""
+    path = Ellipse([0, 0, -0.9 * SCALE], [0, -0.2 * SCALE, 0], [0, 0, 0.4 * SCALE], 0.0, np.pi)
+    placed = stroke(Model(load("nuwar")), path, ("platform.x", "platform.y", "platform.z"))
+    return plan(placed, POLYNOMIAL_345, MachineLimits(force=SHARE), returns=True)
+
+
+def rcid() -> Trajectory:
+    """A diagonal of 17 mm beside a turn, there and back."""
+    model = Model(load("rcid"))
+    here = model.platform.entry.at(model.assembly.q)
+    path = Together((Line(here[:3] - 0.005, here[:3] + 0.005), Turn(here[3:], [0.05, 0.05, -0.05])))
+    placed = stroke(model, path, model.platform.entry.position.columns)
+    return plan(placed, POLYNOMIAL_345, MachineLimits(force=SHARE, speed=SHARE), returns=True)
+
+
+def measured(name: str, made: Trajectory, seconds: float, with_mujoco: bool) -> tuple[list[Row], str]:
+    """All contenders and methods on one machine, and why MuJoCo was not run (empty where it was)."""
+    model, sampling, rows = made.stroke.model, Sampling(frequency=FREQUENCY), []
+    for space in SPACES:
+        controller = ComputedTorque(bandwidth=BANDWIDTH, space=space)
+        fine = control(made, controller, sampling, substeps=FINE)
+        for label, method in METHODS.items():
+            kept = Kept(CompiledLoop(model, model, controller, method))
+            found = control(made, controller, sampling, loop=kept, method=method, substeps=1)
+            if found.end or kept.given is None:
+                raise RuntimeError(f"{name}: {found.end}")
+            times = []
+            until = time.perf_counter() + seconds
+            while time.perf_counter() < until or not times:
+                start = time.perf_counter()
+                kept.compiled(kept.given)
+                times.append(time.perf_counter() - start)
+            simulated = float(found.time[-1])
+            rows.append(
+                Row(
+                    machine=name,
+                    contender=f"Tauloop, {space} space",
+                    method=label,
+                    faster=simulated / min(times),
+                    median=simulated / float(np.median(times)),
+                    sample=min(times) / len(found.time),
+                    error=float(np.abs(found.actuator_error - fine.actuator_error).max()),
+                    tracking=found.peak_error,
+                )
+            )
+    if not with_mujoco:
+        return rows, "switched off"
+    try:
+        start_q = reference_states(made, np.zeros(1)).q[0]
+        reached = model.actuator_position(reference_states(made, fine.time).q) - fine.actuator_error
+        peers = rollouts(model, start_q, fine.force[:-1], reached[1:], 1.0 / FREQUENCY, seconds)
+    except (EngineError, NotComparable) as error:
+        return rows, str(error)
+    simulated = float(fine.time[-1])
+    rows += [
+        Row(
+            machine=name,
+            contender="MuJoCo rollout, same forces",
+            method=peer.method,
+            faster=simulated / peer.seconds,
+            median=None,
+            sample=peer.seconds / (len(fine.time) - 1),
+            error=peer.error,
+            tracking=None,
+        )
+        for peer in peers
+    ]
+    return rows, ""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each measurement (default 1)")
+    parser.add_argument("--no-mujoco", action="store_true", help="leave MuJoCo out")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args(arguments)
+    rows: list[Row] = []
+    left_out = ""
+    for name, made in (("nuwar", nuwar()), ("rcid", rcid())):
+        found, left_out = measured(name, made, options.seconds, not options.no_mujoco)
+        rows += found
+    average = busy()
+    about = {"processor": processor().name, "load": average, "mujoco_left_out": left_out}
+    if options.json:
+        print(json.dumps({**about, "rows": [asdict(row) for row in rows]}, indent=2))
+        return 0
+    table = Table(title="Computed torque at 1 kHz", title_justify="left", box=None)
+    headings = ("machine", "contender", "method", "x real time", "median", "a sample", "step error", "tracking")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in headings[:3] else "right")
+    for row in rows:
+        median = f"{row.median:.0f}" if row.median is not None else ""
+        numbers = (f"{row.faster:.0f}", median, f"{1e6 * row.sample:.2f} us", f"{row.error:.0e} {UNITS[row.machine]}")
+        tracking = f"{1e3 * row.tracking:.4f} mm" if row.tracking is not None else ""
+        table.add_row(row.machine, row.contender, row.method, *numbers, tracking)
+    console = Console(highlight=False)
+    console.print(table)
+    if left_out:
+        console.print(f"MuJoCo was not run: {left_out}")
+    console.print(processor().name + (f", load {average:.1f}" if average is not None else ""))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

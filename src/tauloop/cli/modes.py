@@ -1,0 +1,127 @@
+"""``tauloop modes``: all ways in which a machine can be assembled at one position."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from tauloop.cli.dynamics import assigned
+from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.errors import PoseError, Problem
+from tauloop.functions import Model
+from tauloop.functions.entry import actuator_entry, platform_entry
+from tauloop.kinematics.assembly_modes import Mode, Modes, assembly_modes, working_modes
+from tauloop.report.figures import save_figure
+from tauloop.report.modes_figure import modes_figure
+from tauloop.result import Status
+
+
+@reports_errors
+def modes(
+    machine: MachineArgument,
+    side: SideOption = None,
+    position: Annotated[
+        str | None,
+        typer.Option(help="What is given, such as 'motor_1=0.4,motor_2=1.2' (SI); the rest as at reference."),
+    ] = None,
+    working: Annotated[
+        bool, typer.Option("--working", help="The platform's position is given; list the postures of the legs.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the complex paths.")] = 0,
+    figure: Annotated[Path | None, typer.Option(help="Draw the modes side by side (PNG, SVG or PDF).")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List all assembly modes: every pose in which the loops close at given actuator positions.
+
+    Exit code 1 when the evidence leaves a doubt whether these are all.
+    """
+    model = Model(load_machine(machine, side))
+    entry = (platform_entry if working else actuator_entry)(model.assembly)
+    given = assigned(entry.position, "--position", position, entry.at(model.assembly.q))
+    search = working_modes if working else assembly_modes
+    found = search(model, given, rng=np.random.default_rng(seed))
+    if figure is not None:
+        if not found.modes:
+            raise PoseError(
+                Problem(
+                    where="--figure",
+                    what="the machine cannot be assembled at this position, so there is nothing to draw",
+                    remedy="give a position within reach",
+                )
+            )
+        save_figure(modes_figure(model.assembly.loops, found), figure)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        _print(found, figure)
+    if found.status is not Status.OK:
+        raise typer.Exit(FAILED)
+
+
+def _print(found: Modes, figure: Path | None) -> None:
+    screen = console()
+    kind = "Assembly" if found.given == "actuators" else "Working"
+    given = ", ".join(
+        f"{name} = {value:.6g} {unit}"
+        for name, value, unit in zip(found.columns, found.position, found.units, strict=True)
+    )
+    screen.print(f"Given: {given}")
+    screen.print()
+    names = [found.coordinate_names[i] for i in found.unknown]
+    units = ["deg" if found.coordinate_units[i] == "rad" else found.coordinate_units[i] for i in found.unknown]
+    in_columns = len(names) <= MOST_COLUMNS
+    heads = [_head(name, unit) for name, unit in zip(names, units, strict=True)] if in_columns else ["pose"]
+    rows = table(
+        f"{kind} modes of {found.machine}: {len(found.modes)}",
+        *("mode", *heads, "resid.\nm", "cond."),
+        numeric=(*range(len(heads) + 1 if in_columns else 1), len(heads) + 1, len(heads) + 2),
+    )
+    for i, mode in enumerate(found.modes):
+        values = [_number(mode.q[k], found.coordinate_units[k]) for k in found.unknown]
+        listed = ["\n".join(" ".join(row) for row in zip(names, values, units, strict=True))]
+        rows.add_row(
+            f"{i + 1}{_marks(mode)}",
+            *(values if in_columns else listed),
+            f"{mode.residual:.0e}",
+            f"{mode.condition:.3g}" if np.isfinite(mode.condition) else "singular",
+        )
+    screen.print(rows)
+    if found.modes:
+        screen.print("* reached from the reference pose without passing a singularity; ! off its limits")
+    else:
+        screen.print("The loops do not close at this position.")
+    for reason, count in found.left_out.items():
+        screen.print(f"left out: {count} real solutions of which {reason}")
+    for block in found.blocks:
+        screen.print(
+            f"{len(block.equations)} equations ({block.equations[0]}, ...): "
+            f"{block.complex_solutions} complex solutions; "
+            f"{block.quiet_loops} loops and {block.probes} random starts lead to no other; ends: {block.real} real, "
+            f"{block.complex} complex, {block.infinite} at infinity, {block.singular} multiple"
+        )
+    for line in found.advice:
+        screen.print(f"doubtful: {line}")
+    if figure is not None:
+        screen.print(f"drawn: {figure}")
+
+
+def _marks(mode: Mode) -> str:
+    return ("*" if mode.is_reference else "") + ("" if mode.within_limits else "!")
+
+
+def _head(name: str, unit: str) -> str:
+    """A column's head: joint, component and unit one below the other; the platform goes without saying."""
+    parts = [part for part in name.split(".") if part != "platform"]
+    return "\n".join([*parts, "" if unit == "1" else unit])
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{round(np.degrees(value), 2) + 0.0:.2f}" if unit == "rad" else f"{round(value, 4) + 0.0:.{3 if unit == '1' else 4}f}"
+
+
+#: More unknown coordinates than these are listed below each other.
+MOST_COLUMNS = 7

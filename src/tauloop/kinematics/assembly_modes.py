@@ -1,0 +1,354 @@
+"""All assembly modes and all working modes of a machine, by polynomial continuation.
+
+An assembly mode is a pose in which the machine can be put together at given actuator positions (a solution of forward
+kinematics); a working mode is a posture of the legs at a given pose of the platform (a solution of inverse kinematics).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from tauloop.errors import InputError, PoseError, Problem, TauloopError
+from tauloop.functions import Model
+from tauloop.functions.assembly import conditions
+from tauloop.functions.entry import Entry, actuator_entry, coordinate_units, platform_entry
+from tauloop.functions.loops import aligned
+from tauloop.functions.ports import checked
+from tauloop.kinematics.assembly_modes_equations import PositionProblem, position_problem
+from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
+from tauloop.kinematics.homotopy_monodromy import MonodromyOptions
+from tauloop.result import Evidence, Result, provenance
+
+#: A mode's loops must close within this, m (or pure number): the toolkit's limit for a closed loop.
+CLOSED = 1e-9
+#: Axes that a cut joint makes coincide do so within this; turned over, they differ by 2 (a third of a turn: by 1.4).
+UPRIGHT = 1e-4
+#: Modes are the same when no coordinate differs by more than this, m or rad.
+SAME_POSE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModeOptions:
+    """How modes are looked for.
+
+    Attributes:
+        monodromy: how all complex solutions are found.
+        most_modes: give up when the blocks together have more real solutions.
+    """
+
+    monodromy: MonodromyOptions = field(default_factory=MonodromyOptions)
+    most_modes: int = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """One way to assemble the machine.
+
+    Attributes:
+        q: coordinates (n_q,), m, rad, or components of unit quaternions.
+        residual: largest residual of all loop equations, m (or pure number).
+        condition: condition number of the unit-free loop equations in the unknown coordinates; infinite where modes
+            meet.
+        is_reference: whether the machine gets here from its reference pose without passing a singularity.
+        within_limits: whether all coordinates are within the ranges that the description gives.
+    """
+
+    q: np.ndarray
+    residual: float
+    condition: float
+    is_reference: bool
+    within_limits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modes(Result):
+    """All modes at one position.
+
+    Attributes:
+        machine: name of the machine.
+        given: "actuators" (assembly modes) or "platform" (working modes).
+        columns, units: names and units of the given position.
+        position: the given position (n,).
+        coordinate_names, coordinate_units: of the coordinates of every mode.
+        unknown: indices of the coordinates that are not given.
+        modes: the modes; the nearest to the reference pose comes first.
+        blocks: what was counted in every block of the position problem.
+        left_out: how many real solutions are no modes, by reason.
+    """
+
+    machine: str
+    given: str
+    columns: tuple[str, ...]
+    units: tuple[str, ...]
+    position: np.ndarray
+    coordinate_names: tuple[str, ...]
+    coordinate_units: tuple[str, ...]
+    unknown: tuple[int, ...]
+    modes: tuple[Mode, ...]
+    blocks: tuple[BlockCount, ...]
+    left_out: dict[str, int]
+
+    @property
+    def q(self) -> np.ndarray:
+        """Coordinates of all modes (M, n_q)."""
+        return np.array([mode.q for mode in self.modes]).reshape(len(self.modes), len(self.coordinate_names))
+
+    @property
+    def reference(self) -> int | None:
+        """Index of the mode that the machine reaches from its reference pose; None where it reaches none."""
+        return next((i for i, mode in enumerate(self.modes) if mode.is_reference), None)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            "machine": self.machine,
+            "given": self.given,
+            "position": dict(zip(self.columns, map(float, self.position), strict=True)),
+            "units": dict(zip(self.columns, self.units, strict=True)),
+            "coordinates": list(self.coordinate_names),
+            "coordinate_units": list(self.coordinate_units),
+            "modes": [
+                {
+                    "q": mode.q,
+                    "residual": mode.residual,
+                    "condition": mode.condition if np.isfinite(mode.condition) else None,
+                    "is_reference": mode.is_reference,
+                    "within_limits": mode.within_limits,
+                }
+                for mode in self.modes
+            ],
+            "blocks": [asdict(block) for block in self.blocks],
+            "left_out": self.left_out,
+            "status": self.status,
+            "evidence": self.evidence,
+            "provenance": self.provenance,
+        }
+
+
+def assembly_modes(
+    model: Model,
+    position: object | None = None,
+    *,
+    rng: np.random.Generator,
+    options: ModeOptions | None = None,
+) -> Modes:
+    """All poses in which the loops close at given actuator positions.
+
+    Complete for isolated solutions: all complex solutions of a random system of the same family are found by monodromy
+    and followed to the machine's own system; the evidence says how thoroughly. A general hexapod has 40 complex
+    solutions (Raghavan 1993), which can all be real (Dietmaier 1998).
+
+    Args:
+        model: the machine.
+        position: actuator positions (n_u,), m or rad, or a mapping from actuator names; the reference pose without it.
+        rng: source of randomness; it decides which complex paths are taken, not where they end.
+        options: when to stop looking.
+
+    Raises:
+        AssemblyError: the actuators do not determine the pose.
+        PoseError: there are more solutions than the options allow.
+        InputError: the position is no row of finite numbers.
+    """
+    return _modes(model, actuator_entry(model.assembly), position, rng, options or ModeOptions())
+
+
+def working_modes(
+    model: Model,
+    position: object | None = None,
+    *,
+    rng: np.random.Generator,
+    options: ModeOptions | None = None,
+) -> Modes:
+    """All postures of the legs at a given position of the platform.
+
+    Args:
+        model: the machine.
+        position: positions of the independent coordinates (n,), columns as in `model.platform.ports`; the reference
+            pose without it.
+        rng: source of randomness.
+        options: when to stop looking.
+
+    Raises:
+        AssemblyError: the platform's position does not determine the posture.
+        PoseError: there are more solutions than the options allow.
+        InputError: the position is no row of finite numbers.
+    """
+    return _modes(model, platform_entry(model.assembly), position, rng, options or ModeOptions())
+
+
+def _modes(
+    model: Model, entry: Entry, position: object | None, rng: np.random.Generator, options: ModeOptions
+) -> Modes:
+    assembly = model.assembly
+    given = _position(model, entry, position)
+    problem = position_problem(assembly, entry.q, entry.v)
+    start = np.array(assembly.q)
+    start[list(entry.q)] = entry.to_q @ given
+    w, counts = solve_blocks(problem.blocks, problem.variables.values(start[None, :])[0], rng, options.monodromy)
+    if len(w) > options.most_modes:
+        raise PoseError(
+            Problem(
+                where=model.mechanism.name,
+                what=f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow",
+                remedy="raise ModeOptions.most_modes",
+            )
+        )
+    q = _normalised(model, problem.variables.coordinates(w))
+    q[:, list(entry.q)] = start[list(entry.q)]
+    q, left_out = _sifted(model, q)
+    modes = _described(model, entry, given, q, problem)
+    return Modes(
+        machine=model.mechanism.name,
+        given=entry.name,
+        columns=entry.position.columns,
+        units=entry.position.units,
+        position=given,
+        coordinate_names=model.topology.coordinate_names,
+        coordinate_units=coordinate_units(model.topology),
+        unknown=problem.unknown,
+        modes=modes,
+        blocks=counts,
+        left_out=left_out,
+        evidence=(
+            Evidence(
+                name="largest loop residual of a mode",
+                value=max((mode.residual for mode in modes), default=None),
+                unit="m",
+                upper=CLOSED,
+                advice="a mode is so badly conditioned that it cannot be made exact",
+            ),
+            Evidence(
+                name="loops in a row that found no new complex solution",
+                value=min((float(count.quiet_loops) for count in counts), default=None),
+                lower=float(options.monodromy.quiet_loops),
+            ),
+            Evidence(
+                name="complex solutions without their conjugate",
+                value=float(sum(count.unpaired for count in counts)),
+                upper=0.0,
+                advice="a path was lost: try another seed or a smaller tolerance",
+            ),
+            Evidence(
+                name="paths that met another one",
+                value=float(sum(count.met for count in counts)),
+                upper=0.0,
+                advice="two modes lie nearer than 1e-5 of their size, or a path jumped: try another seed",
+            ),
+            Evidence(
+                name="paths that end at multiple or not isolated solutions",
+                value=float(sum(count.singular for count in counts)),
+                upper=0.0,
+                advice="modes meet at this position, or the machine moves with its actuators locked; "
+                "compare with a position a little away",
+            ),
+        ),
+        provenance=provenance(
+            packages=("numpy", "casadi"),
+            options=asdict(options),
+            inputs={"machine": model.mechanism.name},
+        ),
+    )
+
+
+def _position(model: Model, entry: Entry, position: object | None) -> np.ndarray:
+    if position is None:
+        return np.asarray(entry.at(model.assembly.q))
+    arrays, single = checked({"position": entry.position}, {"position": position})
+    if not single:
+        raise InputError(
+            Problem(
+                where="position",
+                what=f"has {len(arrays['position'])} rows",
+                remedy=f"give one position: {', '.join(entry.position.columns)}",
+            )
+        )
+    return arrays["position"][0]
+
+
+def _normalised(model: Model, q: np.ndarray) -> np.ndarray:
+    """Quaternions with a positive first component that is not zero; q and -q turn a body alike."""
+    q = np.array(q)
+    for q0, _ in model.topology.quaternions:
+        part = q[:, q0 : q0 + 4]
+        first = np.argmax(np.abs(part) > SAME_POSE, axis=1)
+        sign = np.where(np.take_along_axis(part, first[:, None], axis=1) < 0, -1.0, 1.0)
+        q[:, q0 : q0 + 4] = sign * part
+    return q
+
+
+def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
+    """Real solutions that are modes of the machine, and how many of the others there are."""
+    loops = model.assembly.loops
+    lengths = [i for _, i, _ in model.topology.telescopes]
+    is_long = (q[:, lengths] > 0).all(axis=1)
+    phi, _ = loops.residuals(q)
+    is_closed = np.abs(phi).max(axis=1, initial=0.0) < CLOSED
+    is_upright = np.abs(aligned(loops).residuals(q)[0]).max(axis=1, initial=0.0) < UPRIGHT
+    is_mode = is_long & is_closed & is_upright
+    left_out = {
+        "a telescopic rod would have a negative length": int((~is_long).sum()),
+        "an equation that is redundant at the reference pose does not hold": int((is_long & ~is_closed).sum()),
+        "a joint that closes a loop would be turned over": int((is_long & is_closed & ~is_upright).sum()),
+    }
+    return q[is_mode], {reason: count for reason, count in left_out.items() if count}
+
+
+def _described(
+    model: Model, entry: Entry, given: np.ndarray, q: np.ndarray, problem: PositionProblem
+) -> tuple[Mode, ...]:
+    """Modes with their figures, the nearest to the reference pose first."""
+    assembly = model.assembly
+    loops, shape = assembly.loops, model.topology
+    unit = np.where(shape.is_angle, 1.0, problem.variables.scale)
+    is_angle = np.array(shape.is_angle, dtype=bool)
+
+    def distance(target: np.ndarray) -> np.ndarray:
+        difference = q - _normalised(model, target[None, :])
+        difference[:, is_angle] = (difference[:, is_angle] + np.pi) % (2 * np.pi) - np.pi
+        return np.asarray(np.abs(difference / unit).max(axis=1))
+
+    q = q[np.argsort(distance(assembly.q), kind="stable")]
+    phi, K = loops.residuals(q)
+    moving = [i for i in range(shape.n_v) if i not in entry.v]
+    condition = conditions(loops.scaled(K)[:, list(problem.rows)][:, :, moving])
+    lower = np.full(shape.n_q, -np.inf)
+    upper = np.full(shape.n_q, np.inf)
+    for i, freedom in zip(shape.q_of_v, shape.freedoms, strict=True):
+        if i >= 0:
+            lower[i], upper[i] = freedom.lower, freedom.upper
+    within = _within(q, lower, upper, is_angle)
+    reached = _reached(model, entry, given)
+    is_reference = np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
+    return tuple(
+        Mode(
+            q=q[i],
+            residual=float(np.abs(phi[i]).max(initial=0.0)),
+            condition=float(condition[i]),
+            is_reference=bool(is_reference[i]),
+            within_limits=bool(within[i]),
+        )
+        for i in range(len(q))
+    )
+
+
+def _within(q: np.ndarray, lower: np.ndarray, upper: np.ndarray, is_angle: np.ndarray) -> np.ndarray:
+    """Whether all coordinates are in their ranges (M,); an angle may be so by full turns."""
+    inside = (q >= lower - SAME_POSE) & (q <= upper + SAME_POSE)
+    finite = is_angle & np.isfinite(lower)
+    base = np.where(finite, lower, 0.0) - SAME_POSE
+    turned = base + np.mod(q - base, 2 * np.pi)
+    inside |= finite & (turned <= upper + SAME_POSE)
+    return np.asarray(inside.all(axis=1))
+
+
+def _reached(model: Model, entry: Entry, given: np.ndarray) -> np.ndarray | None:
+    """Where the machine gets from its reference pose; None where it passes a singularity or cannot move so."""
+    if np.abs(entry.at(model.assembly.q) - given).max(initial=0.0) < SAME_POSE:
+        return np.asarray(model.assembly.q)
+    try:
+        functions = model.actuators if entry.name == "actuators" else model.platform
+        return np.asarray(functions.follow(given).q)
+    except TauloopError:
+        return None

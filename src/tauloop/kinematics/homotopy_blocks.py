@@ -1,0 +1,121 @@
+"""All real solutions of systems solved one after the other, each with the unknowns of those before it as known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tauloop.kinematics.homotopy_monodromy import Family, GenericSolutions, MonodromyOptions, generic_solutions
+from tauloop.kinematics.homotopy_target import TargetSolutions, target_solutions
+
+
+class Block(Family, Protocol):
+    """A system whose variables are columns of a common row of variables."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its equations."""
+
+    @property
+    def x(self) -> tuple[int, ...]:
+        """Columns of its own variables."""
+
+    @property
+    def y(self) -> tuple[int, ...]:
+        """Columns of the variables that it takes as known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockCount:
+    """What was counted in one block.
+
+    Attributes:
+        equations: names of its equations.
+        complex_solutions: solutions of a random system of its family.
+        probes: random start points that were followed to that system.
+        loops, quiet_loops: loops followed, and how many of the last ones found nothing new.
+        lost: paths lost on the way there.
+        cases: for how many real solutions of the blocks before it was solved.
+        real, complex: regular ends of paths, over all cases.
+        merged: real solutions that are multiple or not isolated.
+        singular, infinite: paths that end at solutions that are multiple or not isolated, or at infinity.
+        unpaired, met: ends that show lost paths (`TargetSolutions`), over all cases.
+    """
+
+    equations: tuple[str, ...]
+    complex_solutions: int
+    probes: int
+    loops: int
+    quiet_loops: int
+    lost: int
+    cases: int
+    real: int
+    complex: int
+    merged: int
+    singular: int
+    infinite: int
+    unpaired: int
+    met: int
+
+
+def solve_blocks(
+    blocks: Sequence[Block], w: np.ndarray, rng: np.random.Generator, options: MonodromyOptions
+) -> tuple[np.ndarray, tuple[BlockCount, ...]]:
+    """All real solutions of a sequence of blocks.
+
+    Args:
+        blocks: systems in the order of their solution.
+        w: variables (n_w,), of which those that no block solves for are given.
+        rng: source of randomness.
+        options: how complex solutions are found.
+
+    Returns:
+        Solutions (M, n_w), and the counts of the blocks; a block after one without real solutions is not counted.
+    """
+    partial = w[None, :]
+    counts = []
+    for block in blocks:
+        if not len(partial):
+            break
+        known = partial[:, list(block.y)]
+        cases, case_of = np.unique(known, axis=0, return_inverse=True)
+        generic = generic_solutions(block, cases[0].astype(complex), rng, options)
+        targets = [target_solutions(block, generic, case, options.tracking) for case in cases]
+        partial = _extended(partial, block, targets, np.ravel(case_of))
+        counts.append(_count(block, generic, targets))
+    return partial, tuple(counts)
+
+
+def _extended(partial: np.ndarray, block: Block, targets: Sequence[TargetSolutions], case_of: np.ndarray) -> np.ndarray:
+    """Every solution so far together with every real solution of its case."""
+    rows = []
+    for w, case in zip(partial, case_of, strict=True):
+        target = targets[case]
+        real = np.concatenate([target.regular[target.is_real].real, target.merged])
+        extended = np.tile(w, (len(real), 1))
+        extended[:, list(block.x)] = real
+        rows.append(extended)
+    return np.concatenate(rows)
+
+
+def _count(block: Block, generic: GenericSolutions, targets: Sequence[TargetSolutions]) -> BlockCount:
+    real = sum(int(target.is_real.sum()) for target in targets)
+    return BlockCount(
+        equations=block.names,
+        complex_solutions=len(generic.x),
+        probes=generic.probes,
+        loops=generic.loops,
+        quiet_loops=generic.quiet_loops,
+        lost=generic.lost,
+        cases=len(targets),
+        real=real,
+        complex=sum(len(target.regular) for target in targets) - real,
+        merged=sum(len(target.merged) for target in targets),
+        singular=sum(target.singular for target in targets),
+        infinite=sum(target.infinite for target in targets),
+        unpaired=sum(target.unpaired for target in targets),
+        met=sum(target.met for target in targets),
+    )

@@ -1,0 +1,207 @@
+"""All solutions of a generic member of a family of polynomial systems, by monodromy.
+
+The family is F(x) + e = 0 with a free constant e_i on every loop equation. The pairs (x, e) are the graph of x -> -F(x)
+over products of circles, quaternion spheres and lines, which is irreducible; so loops of e act transitively on the
+solutions, and every solution can be reached from every other (Duff, Hill, Jensen, Lee, Leykin and Sommars, Solving
+polynomial systems via homotopy continuation and monodromy, IMA Journal of Numerical Analysis 39, 2019). A random x
+solves the system of its own e exactly, so start points cost nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from tauloop.errors import PoseError, Problem
+from tauloop.kinematics.homotopy import Line, System, TrackingOptions, track
+
+#: Two solutions nearer than this, relative to their size, are the same: tracking brings them to 1e-7 or better, and
+#: those of a random system lie some 0.01 apart.
+SAME = 1e-5
+
+
+#: Loops in one round at most. A random loop misses a single branch point three times out of four, so that this many
+#: leave two solutions apart once in 10 000; the random start points, which end at either one, miss it far less often.
+LOOPS = 32
+#: Powers of ten between which the corners of loops lie, component by component, free of units. Corners all of one size
+#: leave some solutions of machines with parallel legs unfound (34 to 38 of 40); so spread, all were found every time.
+SIZES = (0.5, 2.5)
+#: Random start points that are followed first: they find most of few solutions and many of many.
+PROBES = 64
+
+
+class Family(System, Protocol):
+    """A system that knows random points of its variety."""
+
+    @property
+    def is_loop(self) -> np.ndarray:
+        """Which equations have a free constant (m,)."""
+
+    def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Random points (n, m) that satisfy the equations without a free constant."""
+
+    def unsigned(self, x: np.ndarray) -> np.ndarray:
+        """One representative of points that mean the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonodromyOptions:
+    """How long to look for more solutions.
+
+    Attributes:
+        quiet_loops: least loops in a row, each with all solutions known, that must find nothing new; where there are
+            few solutions, as many more as the batch holds.
+        batch: paths followed at once; also random start points that are followed first, at most.
+        most_solutions: give up above so many.
+        most_rounds: give up after so many rounds of loops.
+        tracking: how paths are followed.
+    """
+
+    quiet_loops: int = 8
+    batch: int = 128
+    most_solutions: int = 2000
+    most_rounds: int = 60
+    tracking: TrackingOptions = field(default_factory=TrackingOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenericSolutions:
+    """All solutions found of one random member of the family.
+
+    Attributes:
+        x: solutions (n, m).
+        e: the constants of that member (m,).
+        y: the known variables of that member (k,).
+        probes: random start points that were followed to it; each ends at a random solution.
+        loops: loops followed with all solutions.
+        quiet_loops: how many of them, the last ones, found nothing new.
+        lost: paths of probes and loops that failed.
+    """
+
+    x: np.ndarray
+    e: np.ndarray
+    y: np.ndarray
+    probes: int
+    loops: int
+    quiet_loops: int
+    lost: int
+
+
+def generic_solutions(
+    family: Family, y: np.ndarray, rng: np.random.Generator, options: MonodromyOptions | None = None
+) -> GenericSolutions:
+    """Find all solutions of F(x, y) + e = 0 for a random complex e.
+
+    Random points are followed to the system of the first one; then loops through two more random systems permute
+    what is known until they bring nothing new.
+
+    Args:
+        family: the system.
+        y: its known variables (k,).
+        rng: source of randomness.
+        options: when to stop.
+
+    Raises:
+        PoseError: there are more solutions than the options allow, or loops do not come to rest.
+    """
+    options = options or MonodromyOptions()
+    search = _Search(family, y, rng, options)
+    search.probe(min(options.batch, PROBES))
+    while search.quiet < options.quiet_loops:
+        search.loop()
+        if len(search.known) > options.most_solutions or search.rounds > options.most_rounds:
+            raise PoseError(
+                Problem(
+                    where="assembly modes",
+                    what=f"{len(search.known)} complex solutions after {search.loops} loops and still more to come",
+                    remedy="allow more solutions or rounds in MonodromyOptions, or reduce the machine first",
+                )
+            )
+    return GenericSolutions(
+        x=search.known,
+        e=search.e,
+        y=y,
+        probes=search.probes,
+        loops=search.loops,
+        quiet_loops=search.quiet,
+        lost=search.lost,
+    )
+
+
+class _Search:
+    """What is known so far."""
+
+    def __init__(self, family: Family, y: np.ndarray, rng: np.random.Generator, options: MonodromyOptions) -> None:
+        self._family, self._y, self._rng, self._options = family, y, rng, options
+        x, e = self._members(1)
+        self.known, self.e = family.unsigned(x), e[0]
+        self.probes = self.loops = self.quiet = self.lost = self.rounds = 0
+
+    def _members(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Random points and the constants of the systems that they solve."""
+        x = self._family.random(n, self._y, self._rng)
+        y = np.tile(self._y, (n, 1))
+        F, _, _ = self._family.linearised(x, y, np.zeros_like(y))
+        return x, np.where(self._family.is_loop, -F, 0.0)
+
+    def _track(self, x: np.ndarray, e0: np.ndarray, e1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        y = np.tile(self._y, (len(x), 1))
+        line = Line(y0=y, y1=y, e0=e0, e1=np.broadcast_to(e1, x.shape))
+        found = track(self._family, x, line, self._options.tracking)
+        return found.x, found.is_regular
+
+    def _add(self, x: np.ndarray) -> int:
+        before = len(self.known)
+        self.known = distinct(np.concatenate([self.known, self._family.unsigned(x)]))
+        return len(self.known) - before
+
+    def _corners(self, n: int) -> np.ndarray:
+        """Random complex constants (n, m), each number of a size of its own."""
+        shape = (n, len(self.e))
+        numbers = self._rng.normal(size=shape) + 1j * self._rng.normal(size=shape)
+        return np.where(self._family.is_loop, 10.0 ** self._rng.uniform(*SIZES, size=shape) * numbers, 0.0)
+
+    def probe(self, n: int) -> None:
+        """Follow random points to the system of the first one."""
+        x, e = self._members(n)
+        end, is_regular = self._track(x, e, self.e)
+        self._add(end[is_regular])
+        self.probes += n
+        self.lost += int((~is_regular).sum())
+
+    def loop(self) -> None:
+        """Follow everything known around several random loops at once."""
+        n = len(self.known)
+        count = int(np.clip(self._options.batch // n, 1, LOOPS))
+        e = self.e
+        x = np.tile(self.known, (count, 1))
+        start = home = np.broadcast_to(e, x.shape)
+        good = np.ones(len(x), dtype=bool)
+        for corner in (*(np.repeat(self._corners(count), n, axis=0) for _ in range(2)), home):
+            x, is_regular = self._track(x, start, corner)
+            good &= is_regular
+            start = corner
+        new = self._add(x[good])
+        self.loops += count
+        self.rounds += 1
+        self.lost += int((~good).sum())
+        self.quiet = 0 if new else self.quiet + count
+
+
+def comparable(x: np.ndarray) -> np.ndarray:
+    """Points (n, m) as real numbers (n, 2 m) relative to their size, so that one distance serves large and small."""
+    return np.hstack([x.real, x.imag]) / (1.0 + np.abs(x).max(axis=1, initial=0.0, keepdims=True))
+
+
+def repeated(x: np.ndarray, same: float = SAME) -> np.ndarray:
+    """Pairs (k, 2) of indices of points that are the same, the smaller index first."""
+    pairs = cKDTree(comparable(x)).query_pairs(same, p=np.inf, output_type="ndarray")
+    return np.sort(pairs, axis=1)
+
+
+def distinct(x: np.ndarray, same: float = SAME) -> np.ndarray:
+    """Points (n, m) without those that repeat an earlier one."""
+    return np.delete(x, np.unique(repeated(x, same)[:, 1]), axis=0)

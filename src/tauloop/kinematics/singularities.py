@@ -1,0 +1,285 @@
+"""Singular poses of closed loops: how far away they are, and where a motion passes one.
+
+All consistent motions of an assembled pose are the null space of the loop Jacobian K. A pose is singular
+
+- of type 1 (serial, leg side) where a motion leaves the platform's independent coordinates at rest: a leg is stretched
+  or folded, and the platform cannot leave its workspace there;
+- of type 2 (parallel, platform side) where a motion leaves all actuators at rest: the actuators lose hold of the
+  machine, and the forces that they would need grow without bound;
+- a constraint singularity where K itself loses rank: the machine gains a freedom.
+
+Each has a measure free of units between zero (singular) and one. Sources: Gosselin and Angeles 1990, "Singularity
+analysis of closed-loop kinematic chains"; Zlatanov, Bonev and Gosselin 2002 for constraint singularities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import AssemblyError, InputError, Problem
+from tauloop.functions import Model
+from tauloop.functions.state import State
+
+#: Halvings of the stretch between two samples on which a crossing is sought.
+BISECTIONS = 40
+#: Poses handled at once; bounds the memory of intermediate matrices.
+CHUNK = 8192
+
+KINDS = ("serial", "parallel", "constraint")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Singularities:
+    """How far N poses are from being singular.
+
+    Attributes:
+        serial: type 1 (N,): smallest length of the independent (platform) velocities over all motions of unit length.
+        parallel: type 2 (N,): the same of the actuator velocities; zero where the machine moves with actuators at rest.
+        constraint: smallest over largest singular value (N,) of the loop Jacobian.
+        serial_determinant, parallel_determinant: determinants (N,) of the loops together with the platform's, or the
+            actuators', velocities: they change sign where a motion passes a singularity of that type.
+        length: unit of length, m; rotations count by one radian.
+    """
+
+    serial: np.ndarray
+    parallel: np.ndarray
+    constraint: np.ndarray
+    serial_determinant: np.ndarray
+    parallel_determinant: np.ndarray
+    length: float
+
+    def distance(self, kind: str) -> np.ndarray:
+        """The measure (N,) of one of `KINDS`."""
+        return {"serial": self.serial, "parallel": self.parallel, "constraint": self.constraint}[kind]
+
+
+def singularities(model: Model, q: np.ndarray) -> Singularities:
+    """Measure how far assembled poses are from singularities.
+
+    With K and the actuators' map A free of units and N an orthonormal basis of all motions (K N = 0): the smallest
+    singular values of P N (P picks the independent velocities) and of A N, and those of K.
+
+    Args:
+        model: the machine.
+        q: assembled coordinates (N, n_q).
+    """
+    parts = [_measured(model, q[first : first + CHUNK]) for first in range(0, max(len(q), 1), CHUNK)]
+    joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    return Singularities(
+        serial=joined[0],
+        parallel=joined[1],
+        constraint=joined[2],
+        serial_determinant=joined[3],
+        parallel_determinant=joined[4],
+        length=model.assembly.loops.length,
+    )
+
+
+def _measured(model: Model, q: np.ndarray) -> tuple[np.ndarray, ...]:
+    assembly = model.assembly
+    loops = assembly.loops
+    moving = [i for i in range(loops.topology.n_v) if i not in assembly.frozen]
+    _, K = loops.residuals(q)
+    K = loops.scaled(K)[:, list(assembly.rows)][:, :, moving]
+    n, rank, n_v = K.shape
+    picks = np.eye(loops.topology.n_v)[list(assembly.independent)][:, moving]
+    A = _actuator_map(model)[:, moving]
+    if rank:
+        _, sigma, Vt = np.linalg.svd(K, full_matrices=True)
+        motions = Vt[:, rank:].transpose(0, 2, 1)
+        constraint = sigma[:, -1] / np.maximum(sigma[:, 0], 1e-300)
+    else:
+        motions = np.broadcast_to(np.eye(n_v), (n, n_v, n_v))
+        constraint = np.ones(n)
+    leading = A[list(assembly.leading)]
+    return (
+        _smallest(picks @ motions),
+        _smallest(A @ motions),
+        constraint,
+        _determinant(K, picks),
+        _determinant(K, leading),
+    )
+
+
+def _actuator_map(model: Model) -> np.ndarray:
+    """Actuator velocities per unit-free velocity (n_u, n_v), each row of unit length, so that gears do not count."""
+    loops = model.assembly.loops
+    A = loops.transmission * loops.velocity_scale
+    return np.asarray(A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300))
+
+
+def _smallest(matrices: np.ndarray) -> np.ndarray:
+    """Least stretch (N,) of matrices (N, r, m): zero where r < m."""
+    if matrices.shape[2] == 0:
+        return np.ones(len(matrices))
+    if matrices.shape[1] < matrices.shape[2]:
+        return np.zeros(len(matrices))
+    return np.asarray(np.linalg.svd(matrices, compute_uv=False)[:, -1])
+
+
+def _determinant(K: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Determinants (N,) of loops and further rows; NaN where they do not make a square."""
+    full = np.concatenate([K, np.broadcast_to(rows, (len(K), *rows.shape))], axis=1)
+    return np.linalg.det(full) if full.shape[1] == full.shape[2] else np.full(len(K), np.nan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approach:
+    """The closest approach of a motion to singularities of one kind.
+
+    Attributes:
+        kind: one of `KINDS`.
+        sample: index of the closest sample.
+        distance: its measure (see `Singularities`).
+        pose: its given positions, by name.
+    """
+
+    kind: str
+    sample: int
+    distance: float
+    pose: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """A singularity that a motion passes between two samples.
+
+    Attributes:
+        kind: "serial" or "parallel".
+        at: where, in samples from the start (a fraction between two of them).
+        pose: given positions there, by name.
+    """
+
+    kind: str
+    at: float
+    pose: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingularityReport:
+    """What singularities a motion meets.
+
+    Attributes:
+        approaches: the closest approach to each kind.
+        crossings: singularities that are passed, in order.
+        measures: the measures of all samples.
+    """
+
+    approaches: tuple[Approach, ...]
+    crossings: tuple[Crossing, ...]
+    measures: Singularities
+
+
+def singularity_report(model: Model, motion: State, *, entry: str = "platform") -> SingularityReport:
+    """Closest approaches to singularities and crossings of a sampled motion.
+
+    A crossing is a change of sign of a determinant between two samples. It is located by bisection on the straight line
+    between the two given positions, on which the loops are closed anew.
+
+    Args:
+        model: the machine.
+        motion: states of consecutive samples, as `MotionFunctions.kinematics` or `track` give them.
+        entry: which motion was given: "platform" or "actuators". Its own kind of singularity (serial for the platform,
+            parallel for the actuators) ends the motion and cannot be passed.
+
+    Raises:
+        InputError: an unknown entry, or less than two samples.
+    """
+    if entry not in ("platform", "actuators"):
+        raise InputError(Problem(where="entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
+    q = np.atleast_2d(motion.q)
+    if len(q) < 2:
+        raise InputError(Problem(where="motion", what=f"has {len(q)} sample", remedy="give at least two"))
+    functions = model.platform if entry == "platform" else model.actuators
+    columns = functions.entry.position.columns
+    given = functions.entry.at(q)
+    measures = singularities(model, q)
+    approaches = []
+    for kind in KINDS:
+        nearest = int(np.argmin(measures.distance(kind)))
+        approaches.append(
+            Approach(
+                kind=kind,
+                sample=nearest,
+                distance=float(measures.distance(kind)[nearest]),
+                pose=dict(zip(columns, map(float, given[nearest]), strict=True)),
+            )
+        )
+    crossings = [
+        crossing
+        for kind, determinant in (
+            ("serial", measures.serial_determinant),
+            ("parallel", measures.parallel_determinant),
+        )
+        for crossing in _crossings(model, entry, kind, determinant, given, q)
+    ]
+    return SingularityReport(
+        approaches=tuple(approaches),
+        crossings=tuple(sorted(crossings, key=lambda found: found.at)),
+        measures=measures,
+    )
+
+
+def _crossings(
+    model: Model, entry: str, kind: str, determinant: np.ndarray, given: np.ndarray, q: np.ndarray
+) -> list[Crossing]:
+    functions = model.platform if entry == "platform" else model.actuators
+    with np.errstate(invalid="ignore"):
+        before = np.flatnonzero(determinant[:-1] * determinant[1:] < 0)
+    if not len(before):
+        return []
+    first, last = np.zeros(len(before)), np.ones(len(before))
+    near = q[before]
+    index = 3 if kind == "serial" else 4
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (first + last)
+        position = given[before] + middle[:, None] * (given[before + 1] - given[before])
+        state = functions.evaluate(position, start=near)
+        sign = _measured(model, state.q)[index] * determinant[before]
+        ahead = sign > 0
+        first, last = np.where(ahead, middle, first), np.where(ahead, last, middle)
+    middle = 0.5 * (first + last)
+    position = given[before] + middle[:, None] * (given[before + 1] - given[before])
+    columns = functions.entry.position.columns
+    return [
+        Crossing(kind=kind, at=float(i + s), pose=dict(zip(columns, map(float, row), strict=True)))
+        for i, s, row in zip(before, middle, position, strict=True)
+    ]
+
+
+def require_regular(report: SingularityReport, *, smallest: float = 1e-3) -> None:
+    """Raise where a motion passes a singularity or comes too near to one.
+
+    Args:
+        report: of the motion.
+        smallest: least measure that is accepted.
+
+    Raises:
+        AssemblyError: which kind, where, how near.
+    """
+    problems = [
+        Problem(
+            where=f"sample {crossing.at:.2f}",
+            what=f"the motion passes a {crossing.kind} singularity at {_pose(crossing.pose)}",
+            remedy="move it away; see `tauloop workspace`",
+        )
+        for crossing in report.crossings
+    ]
+    problems += [
+        Problem(
+            where=f"sample {approach.sample}",
+            what=f"comes as near as {approach.distance:.2g} to a {approach.kind} singularity (limit {smallest:.2g}) at "
+            f"{_pose(approach.pose)}",
+            remedy="move it away; see `tauloop workspace`",
+        )
+        for approach in report.approaches
+        if approach.distance < smallest
+    ]
+    if problems:
+        raise AssemblyError(problems)
+
+
+def _pose(pose: dict[str, float]) -> str:
+    return ", ".join(f"{name} = {value:.4g}" for name, value in pose.items())

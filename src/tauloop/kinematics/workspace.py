@@ -1,0 +1,345 @@
+"""Workspace maps: for every pose of a grid, whether the machine can work there, and if not, why."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.ndimage
+import xarray as xr
+
+from tauloop.errors import InputError, PoseError, Problem
+from tauloop.functions import Model
+from tauloop.functions.closing import coordinate_limits
+from tauloop.functions.state import State
+from tauloop.kinematics.clearance import rod_clearance
+from tauloop.kinematics.singularities import singularities
+from tauloop.result import Evidence, Result, provenance
+
+#: Poses handled at once.
+CHUNK = 8192
+#: Loops solved by Newton's method are followed from the reference pose in this many steps.
+STEPS = 24
+
+
+class Reason(enum.IntEnum):
+    """Why a pose cannot be used; the first that applies."""
+
+    USABLE = 0
+    OUT_OF_REACH = 1
+    JOINT_LIMIT = 2
+    SINGULAR = 3
+    INTERFERENCE = 4
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceLimits:
+    """What a usable pose must keep.
+
+    Attributes:
+        singularity: least measure of every kind of singularity (see `Singularities`); zero for none.
+        clearance: least distance of the centre lines of two rods, m; zero for none.
+        ranges: whether ranges of joints and rods in the machine file must be kept.
+    """
+
+    singularity: float = 0.05
+    clearance: float = 0.0
+    ranges: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace(Result):
+    """A workspace map.
+
+    Attributes:
+        data: one variable per figure over the axes of the grid: `reason` (see `Reason`), `blame` (index into `elements`
+            of the loop, coordinate or pair of rods that excludes the pose, -1 for none), `serial`, `parallel` and
+            `constraint` (see `Singularities`), `clearance` (m); NaN where the loops do not close.
+        elements: names that `blame` points to.
+        fixed: the positions that do not vary.
+        limits: what was asked of a usable pose.
+        cell: length, area or volume of a cell in the product of the axes' units.
+    """
+
+    data: xr.Dataset
+    elements: tuple[str, ...]
+    fixed: dict[str, float]
+    limits: WorkspaceLimits
+    cell: float
+
+    @property
+    def reason(self) -> np.ndarray:
+        """Reasons over the grid."""
+        return self.data["reason"].to_numpy()
+
+    @property
+    def usable(self) -> np.ndarray:
+        """Where the machine can work."""
+        return np.asarray(self.reason == Reason.USABLE)
+
+    @property
+    def connected(self) -> np.ndarray:
+        """The usable poses that hang together with the one nearest the reference pose."""
+        labels, _ = scipy.ndimage.label(self.usable)
+        reference = self.data.attrs["reference"]
+        axes = [self.data[name].to_numpy() for name in self.data.dims]
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        distance = np.linalg.norm(grid - np.asarray(reference), axis=-1)
+        own = labels[np.unravel_index(np.argmin(np.where(self.usable, distance, np.inf)), labels.shape)]
+        return np.asarray((labels == own) & (own > 0))
+
+    def excluded_by(self) -> dict[str, int]:
+        """Number of poses that each element excludes, the most frequent first."""
+        counts = np.bincount(self.data["blame"].to_numpy().ravel() + 1, minlength=len(self.elements) + 1)[1:]
+        order = np.argsort(-counts, kind="stable")
+        return {self.elements[i]: int(counts[i]) for i in order if counts[i]}
+
+
+def workspace(
+    model: Model,
+    axes: Mapping[str, np.ndarray],
+    *,
+    fixed: Mapping[str, float] | None = None,
+    limits: WorkspaceLimits | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Workspace:
+    """Map where a machine can work, over a grid of platform positions.
+
+    Args:
+        model: the machine.
+        axes: values of the positions that vary, by name (one to three; names as in `model.platform.ports`).
+        fixed: values of others; those not named keep their reference values.
+        limits: what a usable pose must keep.
+        progress: called with poses done and poses in all.
+
+    Raises:
+        InputError: unknown or repeated names, empty axes, values that are not finite.
+    """
+    limits = limits or WorkspaceLimits()
+    fixed = dict(fixed or {})
+    columns = model.platform.entry.position.columns
+    _require_axes(columns, axes, fixed)
+    reference = model.platform_position(model.assembly.q[None])[0]
+    shape = tuple(len(values) for values in axes.values())
+    positions = np.tile(reference, (int(np.prod(shape)), 1))
+    for name, value in fixed.items():
+        positions[:, columns.index(name)] = value
+    grid = np.meshgrid(*axes.values(), indexing="ij")
+    for name, values in zip(axes, grid, strict=True):
+        positions[:, columns.index(name)] = values.ravel()
+    judge = _Judge(model, limits)
+    parts = []
+    for first in range(0, len(positions), CHUNK):
+        parts.append(judge(positions[first : first + CHUNK]))
+        if progress is not None:
+            progress(min(first + CHUNK, len(positions)), len(positions))
+    units = dict(zip(columns, model.platform.entry.position.units, strict=True))
+    data = xr.Dataset(
+        {
+            name: (tuple(axes), np.concatenate([part[name] for part in parts]).reshape(shape), {"units": unit})
+            for name, unit in _UNITS.items()
+        },
+        coords={name: (name, np.asarray(values, dtype=float), {"units": units[name]}) for name, values in axes.items()},
+        attrs={"reference": [float(reference[columns.index(name)]) for name in axes]},
+    )
+    steps = [float(np.median(np.diff(values))) if len(values) > 1 else 1.0 for values in axes.values()]
+    share = float((data["reason"] == Reason.USABLE).mean())
+    return Workspace(
+        data=data,
+        elements=judge.elements,
+        fixed={name: float(positions[0, i]) for i, name in enumerate(columns) if name not in axes},
+        limits=limits,
+        cell=float(np.prod(np.abs(steps))),
+        evidence=(
+            Evidence(name="largest loop residual of usable poses", value=judge.residual, unit="m", upper=1e-9),
+            Evidence(
+                name="usable share of the grid",
+                value=share,
+                lower=1e-12,
+                advice="no pose of the grid can be used: look at the reasons",
+            ),
+        ),
+        provenance=provenance(
+            packages=("numpy", "casadi"),
+            options={"limits": limits, "axes": {name: len(values) for name, values in axes.items()}},
+            inputs={"machine": model.mechanism.name},
+        ),
+    )
+
+
+_UNITS = {"reason": "", "blame": "", "serial": "", "parallel": "", "constraint": "", "clearance": "m"}
+
+
+def _require_axes(columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> None:
+    problems = []
+    if not 1 <= len(axes) <= 3:
+        problems.append(Problem(where="axes", what=f"{len(axes)} positions vary", remedy="vary one, two or three"))
+    for name in (*axes, *fixed):
+        if name not in columns:
+            problems.append(Problem(where=name, what="is no platform position", remedy=f"choose: {', '.join(columns)}"))
+    for name in set(axes) & set(fixed):
+        problems.append(Problem(where=name, what="both varies and is fixed", remedy="choose one"))
+    for name, values in axes.items():
+        array = np.asarray(values, dtype=float)
+        if array.ndim != 1 or not len(array) or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
+            problems.append(
+                Problem(where=name, what="values are empty or do not increase", remedy="give a rising axis")
+            )
+    problems += [
+        Problem(where=name, what=f"is {value}", remedy="give a finite number")
+        for name, value in fixed.items()
+        if not np.isfinite(value)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+class _Judge:
+    """Judges batches of poses of one machine."""
+
+    def __init__(self, model: Model, limits: WorkspaceLimits) -> None:
+        self._model, self._limits = model, limits
+        self._clearance = rod_clearance(model)
+        shape, entry = model.topology, model.platform.entry
+        lower, upper = coordinate_limits(model.assembly.loops)
+        given = set(entry.q)
+        bounded = [i for i in range(shape.n_q) if i not in given and (lower[i] > -np.inf or upper[i] < np.inf)]
+        self._bounded, self._lower, self._upper = bounded, lower[bounded], upper[bounded]
+        self._reference = entry.at(model.assembly.q[None])
+        self._loops = tuple(form.element for form in self._state(self._reference).health.closed_forms)
+        self._others = tuple(self._state(self._reference).health.residuals)
+        self.elements = (
+            *self._loops,
+            *self._others,
+            *(shape.coordinate_names[i] for i in bounded),
+            "type 1 (serial) singularity",
+            "type 2 (parallel) singularity",
+            "constraint singularity",
+            *(" and ".join(self._clearance.rods[i] for i in pair) for pair in self._clearance.pairs),
+        )
+        self.residual = 0.0
+
+    def _state(self, positions: np.ndarray) -> State:
+        """States of poses: at once where all loops have closed forms, else followed from the reference pose."""
+        functions = self._model.platform
+        state = functions.evaluate(positions)
+        if not state.health.residuals:
+            return state
+        current = np.tile(self._model.assembly.q, (len(positions), 1))
+        active = np.arange(len(positions))
+        for fraction in np.linspace(0.0, 1.0, STEPS + 1)[1:-1]:
+            if not len(active):
+                break
+            on_the_way = self._reference + fraction * (positions[active] - self._reference)
+            found = functions.evaluate(on_the_way, start=current[active])
+            active = active[found.health.is_reached]
+            current[active] = found.q[found.health.is_reached]
+        return functions.evaluate(positions, start=current)
+
+    def __call__(self, positions: np.ndarray) -> dict[str, np.ndarray]:
+        """Figures of N poses by name."""
+        n = len(positions)
+        state = self._state(positions)
+        health = state.health
+        closed = health.is_reached
+        result = {name: np.full(n, np.nan) for name in ("serial", "parallel", "constraint", "clearance")}
+        reason = np.full(n, Reason.USABLE, dtype=int)
+        blame = np.full(n, -1)
+
+        def exclude(margin: np.ndarray, first: int, why: Reason, where: np.ndarray) -> None:
+            """Exclude poses with a negative margin (N, k); the worst column is to blame."""
+            if not margin.shape[1]:
+                return
+            bad = (reason[where] == Reason.USABLE) & (margin < 0).any(axis=1)
+            reason[where[bad]] = why
+            blame[where[bad]] = first + np.argmin(margin[bad], axis=1)
+
+        everywhere = np.arange(n)
+        with np.errstate(invalid="ignore"):
+            missed = np.concatenate(
+                [
+                    np.where(np.isfinite(health.discriminants), health.discriminants, -1.0),
+                    *((1e-9 - np.abs(residual))[:, None] for residual in health.residuals.values()),
+                ],
+                axis=1,
+            )
+        exclude(np.where(np.isnan(missed), -1.0, missed), 0, Reason.OUT_OF_REACH, everywhere)
+        reason[(reason == Reason.USABLE) & ~closed] = Reason.OUT_OF_REACH
+        good = np.flatnonzero(reason == Reason.USABLE)
+        first = len(self._loops) + len(self._others)
+        q = state.q[good]
+        if len(good) and self._limits.ranges:
+            x = q[:, self._bounded]
+            exclude(np.minimum(x - self._lower, self._upper - x), first, Reason.JOINT_LIMIT, good)
+        first += len(self._bounded)
+        if len(good):
+            found = singularities(self._model, q)
+            measures = np.stack([found.serial, found.parallel, found.constraint], axis=1)
+            for i, name in enumerate(("serial", "parallel", "constraint")):
+                result[name][good] = measures[:, i]
+            exclude(measures - self._limits.singularity, first, Reason.SINGULAR, good)
+            if len(self._clearance.pairs):
+                apart = self._clearance.distances(q)
+                result["clearance"][good] = apart.min(axis=1)
+                exclude(apart - self._limits.clearance, first + 3, Reason.INTERFERENCE, good)
+            usable = good[reason[good] == Reason.USABLE]
+            if len(usable):
+                phi, _ = self._model.assembly.loops.residuals(state.q[usable])
+                self.residual = max(self.residual, float(np.abs(phi).max(initial=0.0)))
+        return result | {"reason": reason, "blame": blame}
+
+
+def section_axes(
+    model: Model, names: tuple[str, ...], resolution: float, ranges: Mapping[str, tuple[float, float]] | None = None
+) -> dict[str, np.ndarray]:
+    """Axes of a grid.
+
+    Args:
+        model: the machine.
+        names: platform positions that vary.
+        resolution: step, m or rad.
+        ranges: from and to, by name; without it the largest range in which the machine closes along that axis from the
+            reference pose, and a tenth more on both sides.
+
+    Raises:
+        InputError: a step that is not positive, or a range that is empty.
+        PoseError: the machine does not close around the reference pose.
+    """
+    ranges = dict(ranges or {})
+    if not resolution > 0:
+        raise InputError(Problem(where="resolution", what=f"is {resolution}", remedy="give a positive step, m or rad"))
+    axes = {}
+    for name in names:
+        low, high = ranges[name] if name in ranges else _reach(model, name)
+        if not high > low:
+            raise InputError(Problem(where=name, what=f"range {low} to {high} is empty", remedy="give LOW:HIGH"))
+        axes[name] = np.arange(np.floor(low / resolution), np.ceil(high / resolution) + 1) * resolution
+    return axes
+
+
+def _reach(model: Model, name: str) -> tuple[float, float]:
+    """How far the machine closes along one axis from the reference pose, and a tenth more on both sides."""
+    columns, units = model.platform.entry.position.columns, model.platform.entry.position.units
+    if name not in columns:
+        raise InputError(Problem(where=name, what="is no platform position", remedy=f"choose: {', '.join(columns)}"))
+    column = columns.index(name)
+    reference = model.platform_position(model.assembly.q[None])[0]
+    largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
+    offsets = np.linspace(-largest, largest, 801)
+    poses = np.tile(reference, (len(offsets), 1))
+    poses[:, column] += offsets
+    closed = _Judge(model, WorkspaceLimits(singularity=0.0, ranges=False))(poses)["reason"] == Reason.USABLE
+    if not closed[len(offsets) // 2]:
+        raise PoseError(
+            Problem(where=name, what="the machine does not close at its reference pose", remedy="see `tauloop check`")
+        )
+    low, high = offsets[closed].min(), offsets[closed].max()
+    margin = 0.1 * (high - low)
+    return float(reference[column] + low - margin), float(reference[column] + high + margin)

@@ -1,0 +1,57 @@
+"""Inertias about the mass centre again, from parameters about a frame's origin, where their expressions allow it."""
+
+from __future__ import annotations
+
+from tauloop.mechanism.expression import ZERO, Call, Expression, divide, multiply, subtract
+from tauloop.mechanism.inertias import Moments, about_origin
+from tauloop.mechanism.model import Inertia, SlenderPart, Vector
+
+
+def along_the_rod(part: SlenderPart) -> tuple[Expression, Expression, Expression]:
+    """Mass m, distance s of the mass centre, and moment I about it of a slender part: h = m s, J = I + h s.
+
+    The expressions of s and I are found again where h and J were made like this; else they are h / m and J - h s.
+    """
+    m, h, J = part.parameters
+    s = h.arguments[1] if isinstance(h, Call) and h.operation == "*" and h.arguments[0] == m else divide(h, m)
+    steiner = multiply(h, s)
+    if J == steiner:
+        return m, s, ZERO
+    if isinstance(J, Call) and J.operation == "+" and J.arguments[1] == steiner:
+        return m, s, J.arguments[0]
+    return m, s, subtract(J, steiner)
+
+
+def centred(inertia: Inertia) -> tuple[Vector, Moments] | None:
+    """Mass centre and moments about it, where the inertia is `about_origin` of such; else None.
+
+    The moments about the origin are then sums and differences whose last terms are those of the parallel axes.
+    """
+    m = inertia.mass
+    center: list[Expression] = []
+    for h in inertia.first_moment:
+        if h == ZERO:
+            center.append(ZERO)
+        elif isinstance(h, Call) and h.operation == "*" and h.arguments[0] == m:
+            center.append(h.arguments[1])
+        else:
+            return None
+    x, y, z = center
+    terms = ((y, y), (z, z)), ((x, y),), ((x, x), (z, z)), ((x, z),), ((y, z),), ((x, x), (y, y))
+    moments = []
+    for about, pairs in zip(inertia.second_moment, terms, strict=True):
+        rest = about
+        for pair in reversed(pairs):
+            term = multiply(m, *pair)
+            if term == ZERO:
+                continue
+            if rest == term and len(pairs) == 2:
+                rest = ZERO
+            elif isinstance(rest, Call) and rest.operation == "neg" and rest.arguments[0] == term:
+                rest = ZERO
+            elif isinstance(rest, Call) and rest.operation in "+-" and rest.arguments[-1] == term:
+                rest = rest.arguments[0]
+        moments.append(rest)
+    xx, xy, yy, xz, yz, zz = moments
+    found = about_origin(m, (x, y, z), (xx, xy, yy, xz, yz, zz))
+    return ((x, y, z), (xx, xy, yy, xz, yz, zz)) if found == inertia else None

@@ -1,0 +1,223 @@
+"""The links of a machine in numbers: which bodies are welded together, what hangs on them, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
+from tauloop.mechanism.rotation import rotation_matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pose:
+    """A frame in another one: its origin (3,), m, and its axes (3, 3)."""
+
+    position: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
+
+    def __matmul__(self, inner: Pose) -> Pose:
+        """A frame given in this one, seen from outside."""
+        return Pose(position=self.position + self.rotation @ inner.position, rotation=self.rotation @ inner.rotation)
+
+    def inverse(self) -> Pose:
+        """The outer frame seen from this one."""
+        return Pose(position=-self.rotation.T @ self.position, rotation=self.rotation.T)
+
+
+def pose_of(mechanism: Mechanism, placement: Placement) -> Pose:
+    """A placement at the nominal parameters, on its body."""
+    return Pose(
+        position=np.array([mechanism.value(x) for x in placement.position]),
+        rotation=rotation_matrix([(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns]),
+    )
+
+
+def axis_of(mechanism: Mechanism, joint: Joint, side: Placement) -> np.ndarray:
+    """Axis (3,) of a joint that is fixed to one of its bodies, in coordinates of that body; z where it has none."""
+    if not joint.axes:
+        letter = "z"
+    else:
+        letter = joint.axes[0] if side is joint.parent or len(joint.axes) == 1 else joint.axes[1]
+    return np.asarray(pose_of(mechanism, side).rotation[:, "xyz".index(letter)])
+
+
+class Linkage:
+    """A machine as a graph of links."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        """Group the bodies.
+
+        Args:
+            mechanism: the machine.
+        """
+        self.mechanism = mechanism
+        self._welds = [joint for joint in mechanism.joints if joint.kind == "fixed"]
+        driven = {name for actuator in mechanism.actuators for name, _ in actuator.drives}
+        coupled = {name for coupling in mechanism.couplings for name, _ in coupling.terms}
+        self._wanted = driven | coupled | set(mechanism.platform.independent)
+
+    @cached_property
+    def length(self) -> float:
+        """A typical distance between joints, m."""
+        frames = [frame for joint in self.mechanism.joints for frame in (joint.parent, joint.child)]
+        lengths = [float(np.linalg.norm(pose_of(self.mechanism, frame).position)) for frame in frames]
+        lengths = [length for length in lengths if length > 0.0]
+        return float(np.median(lengths)) if lengths else 1.0
+
+    @cached_property
+    def world(self) -> dict[str, Pose]:
+        """Poses of all bodies at the reference coordinates, along the joints that are not cut."""
+        found = {BASE: Pose()}
+        waiting = [joint for joint in self.mechanism.joints if not joint.is_cut]
+        while True:
+            further = [j for j in waiting if (j.parent.body in found) != (j.child.body in found)]
+            if not further:
+                return found
+            for joint in further:
+                parent, child = (pose_of(self.mechanism, side) for side in (joint.parent, joint.child))
+                across = parent @ _moved(joint) @ child.inverse()
+                if joint.parent.body in found:
+                    found.setdefault(joint.child.body, found[joint.parent.body] @ across)
+                else:
+                    found[joint.parent.body] = found[joint.child.body] @ across.inverse()
+
+    def links(self) -> list[tuple[str, ...]]:
+        """Groups of bodies that are welded together, without that of the base; a ring of welds makes no group."""
+        group = {name: {name} for name in (BASE, *(body.name for body in self.mechanism.bodies))}
+        rings: list[set[str]] = []
+        for weld in self._welds:
+            one, two = group[weld.parent.body], group[weld.child.body]
+            if one is two:
+                rings.append(one)
+                continue
+            one |= two
+            for name in two:
+                group[name] = one
+        found: list[tuple[str, ...]] = []
+        for body in self.mechanism.bodies:
+            members = group[body.name]
+            link = tuple(other.name for other in self.mechanism.bodies if other.name in members)
+            if BASE not in members and not any(members is ring for ring in rings) and link not in found:
+                found.append(link)
+        return found
+
+    def is_needed(self, link: Iterable[str]) -> bool:
+        """Whether a link is the platform or carries a rod of the file."""
+        link = set(link)
+        ends = {placement.body for rod in self.mechanism.rods for placement in (rod.start, rod.end)}
+        return self.mechanism.platform.body in link or bool(link & ends)
+
+    def is_loaded(self, joint: Joint) -> bool:
+        """Whether a joint is driven, coupled or independent, or friction, a spring or a rotor acts on it."""
+        acts = any(f.friction is not None or f.spring is not None or f.inertia is not None for f in joint.freedoms)
+        return acts or not self._wanted.isdisjoint(joint.velocity_names)
+
+    def joints_out_of(self, link: Sequence[str]) -> list[Joint]:
+        """Joints that are no welds with one side on a link."""
+        return [
+            joint
+            for joint in self.mechanism.joints
+            if joint.kind != "fixed" and (joint.parent.body in link or joint.child.body in link)
+        ]
+
+    def inner(self, joint: Joint, link: Sequence[str]) -> str:
+        """The body of a link that a joint is on."""
+        return joint.parent.body if joint.parent.body in link else joint.child.body
+
+    def side(self, joint: Joint, body: str) -> Placement:
+        """A joint's frame on a body."""
+        return joint.parent if joint.parent.body == body else joint.child
+
+    def other(self, joint: Joint, body: str) -> str:
+        """The other body of a joint."""
+        return joint.child.body if joint.parent.body == body else joint.parent.body
+
+    def passes(self, body: str, joint: Joint) -> Joint | None:
+        """The next joint behind a massless body that two joints lead to and nothing else; None behind any other."""
+        if body == BASE or self.is_needed((body,)) or not self.is_massless(body):
+            return None
+        others = [j for j in self.mechanism.joints if body in (j.parent.body, j.child.body) and j is not joint]
+        return others[0] if len(others) == 1 and others[0].kind != "fixed" else None
+
+    def is_massless(self, body: str) -> bool:
+        """Whether a body has no inertia at all."""
+        inertia = self.mechanism.body(body).inertia
+        return inertia is None or not any(self.mechanism.value(p) for p in inertia.parameters)
+
+    def mass(self, body: str) -> float:
+        """Mass of a body, kg."""
+        inertia = self.mechanism.body(body).inertia
+        return 0.0 if inertia is None else self.mechanism.value(inertia.mass)
+
+    def pose_in(self, link: Sequence[str], body: str) -> Pose:
+        """Pose of a body of a link in the frame of the link's first body, through the welds."""
+        found = {link[0]: Pose()}
+        while body not in found:
+            for weld in self._welds:
+                parent, child = (pose_of(self.mechanism, side) for side in (weld.parent, weld.child))
+                across = parent @ child.inverse()
+                one, two = weld.parent.body, weld.child.body
+                if one in found and two in link and two not in found:
+                    found[two] = found[one] @ across
+                elif two in found and one in link and one not in found:
+                    found[one] = found[two] @ across.inverse()
+        return found[body]
+
+    def inertia(self, link: Sequence[str]) -> tuple[float, np.ndarray, np.ndarray]:
+        """Mass, mass centre (3,) and inertia (3, 3) about it of a link, in the frame of its first body."""
+        mass, first, about = 0.0, np.zeros(3), np.zeros((3, 3))
+        for body in link:
+            inertia = self.mechanism.body(body).inertia
+            if inertia is None:
+                continue
+            m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (self.mechanism.value(p) for p in inertia.parameters)
+            pose, h = self.pose_in(link, body), np.array([hx, hy, hz])
+            R, p = pose.rotation, pose.position
+            h_turned = R @ h
+            turned = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
+            cross = np.outer(p, h_turned) + np.outer(h_turned, p)
+            # I about a point that is p away: I + 2 (p.h) 1 - (p h^T + h p^T) + m (p.p 1 - p p^T)
+            about += turned + 2 * float(p @ h_turned) * np.eye(3) - cross + m * (p @ p * np.eye(3) - np.outer(p, p))
+            first += h_turned + m * p
+            mass += m
+        center = first / mass if mass > 0.0 else np.zeros(3)
+        return mass, center, about - mass * (center @ center * np.eye(3) - np.outer(center, center))
+
+    def reached(self, joints: Iterable[Joint]) -> set[str]:
+        """Bodies that joints with coordinates lead to from the base."""
+        found = {BASE}
+        waiting = [joint for joint in joints if not joint.is_cut]
+        while True:
+            further = [j for j in waiting if (j.parent.body in found) != (j.child.body in found)]
+            if not further:
+                return found
+            for joint in further:
+                found |= {joint.parent.body, joint.child.body}
+
+
+def _moved(joint: Joint) -> Pose:
+    """Relative pose across a joint at its reference coordinates."""
+    x = joint.reference
+    if joint.kind == "revolute" and x:
+        return Pose(rotation=rotation_matrix([(joint.axes[0], x[0])]))
+    if joint.kind == "universal" and x:
+        return Pose(rotation=rotation_matrix([(joint.axes[0], x[0]), (joint.axes[1], x[1])]))
+    if joint.kind == "prismatic" and x:
+        return Pose(position=x[0] * np.eye(3)["xyz".index(joint.axes[0])])
+    if joint.kind == "cylindrical" and x:
+        unit = np.eye(3)["xyz".index(joint.axes[0])]
+        return Pose(position=x[1] * unit, rotation=rotation_matrix([(joint.axes[0], x[0])]))
+    if joint.kind == "spherical" and x:
+        return Pose(rotation=Rotation.from_quat(np.roll(x, -1)).as_matrix())
+    if joint.kind == "free" and x:
+        return Pose(position=np.array(x[:3]), rotation=Rotation.from_quat(np.roll(x[3:], -1)).as_matrix())
+    if joint.kind == "planar" and x:
+        return Pose(position=np.array([x[0], x[1], 0.0]), rotation=rotation_matrix([("z", x[2])]))
+    if joint.kind == "translational" and x:
+        return Pose(position=np.array(x))
+    return Pose()

@@ -1,0 +1,87 @@
+"""Operation counts that papers print of their machines, to be shown beside ours.
+
+A file `machines/published/NAME.yaml` belongs to the shipped machine of that name. It holds `tables` (counts by part and
+formulation) and `ratios` (one formulation over another where a paper prints no more); nothing is computed from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_PUBLISHED = Path(__file__).parent / "machines" / "published"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedCount:
+    """A row of a paper's table.
+
+    Attributes:
+        source: paper and table.
+        quantity, part, formulation: as Tauloop names them.
+        called: the paper's own word for the part.
+        counts: operations by kind, such as additions.
+    """
+
+    source: str
+    quantity: str
+    part: str
+    called: str
+    formulation: str
+    counts: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """All operations of the row."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRatio:
+    """Operations of one formulation over those of another, as a paper prints them."""
+
+    source: str
+    quantity: str
+    formulation: str
+    against: str
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """All that papers print of one machine's operations: rows of tables, and bare ratios."""
+
+    counts: tuple[PublishedCount, ...] = ()
+    ratios: tuple[PublishedRatio, ...] = ()
+
+
+def published_operations(machine: str) -> Published:
+    """What papers print of the operations of a machine; empty where nothing is known.
+
+    Args:
+        machine: name of the machine.
+    """
+    known = {path.stem: path for path in _PUBLISHED.glob("*.yaml")}
+    if machine not in known:
+        return Published()
+    data: dict[str, list[dict[str, Any]]] = yaml.safe_load(known[machine].read_text(encoding="utf-8"))
+    return Published(
+        counts=tuple(
+            PublishedCount(
+                source=listing["source"],
+                quantity=listing["quantity"],
+                part=row["part"],
+                called=row["as"],
+                formulation=formulation,
+                counts=counts,
+            )
+            for listing in data.get("tables", [])
+            for row in listing["rows"]
+            for formulation, counts in row.items()
+            if formulation not in ("part", "as")
+        ),
+        ratios=tuple(PublishedRatio(**ratio) for ratio in data.get("ratios", [])),
+    )

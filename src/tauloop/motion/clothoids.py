@@ -1,0 +1,210 @@
+"""Paths by arc length: clothoids, chains of pieces, and polylines whose corners are blended by clothoid pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.motion.paths import Curve, Line, Path, point
+
+#: Directions that differ by less than this angle, rad, are one: the corner is none.
+STRAIGHT = 1e-9
+#: A corner that turns back within this angle of half a turn, rad, cannot be blended.
+REVERSAL = 1e-3
+#: How far unit vectors may be off unit length and square, for rounding.
+ORTHONORMAL = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clothoid(Path):
+    """A curve in a plane whose curvature is linear in its arc length, u times `length`.
+
+    With sigma = u length: heading theta = k_0 sigma + (k_1 - k_0) sigma^2 / (2 length), p' = length (d cos theta +
+    n sin theta), p = start + the integral of it (by Gauss and Legendre, to rounding).
+
+    Attributes:
+        start: point at u = 0 (n,).
+        direction, normal: orthonormal vectors d and n (n,): the tangent at u = 0, and the side to which positive
+            curvature turns.
+        length: arc length.
+        curvature: k_0 and k_1 at the two ends, 1 over the unit of length.
+    """
+
+    start: np.ndarray
+    direction: np.ndarray
+    normal: np.ndarray
+    length: float
+    curvature: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        """Check the arguments.
+
+        Raises:
+            InputError: rows of different length, vectors that are not orthonormal, or a length that is not positive.
+        """
+        problems: list[Problem] = []
+        start = point(self.start, "start", problems)
+        direction = point(self.direction, "direction", problems, start.size)
+        normal = point(self.normal, "normal", problems, start.size)
+        if not problems:
+            error = np.abs([direction @ direction - 1, normal @ normal - 1, direction @ normal]).max()
+            if error > ORTHONORMAL:
+                what = f"direction and normal are not orthonormal (off by {error:.2g})"
+                problems.append(Problem(where="normal", what=what, remedy="two unit vectors at right angles"))
+        if not 0 < self.length < np.inf:
+            problems.append(Problem(where="length", what=f"must be positive, got {self.length:g}"))
+        if not np.isfinite(self.curvature).all():
+            problems.append(Problem(where="curvature", what=f"is not finite: {self.curvature}"))
+        if problems:
+            raise InputError(problems)
+        for name, value in (("start", start), ("direction", direction), ("normal", normal)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return len(self.start)
+
+    def heading(self, arc: np.ndarray) -> np.ndarray:
+        """Angle of the tangent against `direction` at arc lengths, rad."""
+        k0, k1 = self.curvature
+        return k0 * arc + (k1 - k0) * arc**2 / (2 * self.length)
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at parameters u (N,)."""
+        k0, k1 = self.curvature
+        most = (abs(k0) + abs(k1)) * self.length
+        nodes, weights = np.polynomial.legendre.leggauss(16 + int(np.ceil(most)))
+        arc = self.length * u[:, None]
+        along = self.heading(0.5 * arc * (1 + nodes))
+        x, y = 0.5 * arc[:, 0] * (np.cos(along) @ weights), 0.5 * arc[:, 0] * (np.sin(along) @ weights)
+        theta, bend = self.heading(arc), k0 + (k1 - k0) * u[:, None]
+        tangent = self.direction * np.cos(theta) + self.normal * np.sin(theta)
+        inward = self.normal * np.cos(theta) - self.direction * np.sin(theta)
+        return Curve(
+            position=self.start + x[:, None] * self.direction + y[:, None] * self.normal,
+            first=self.length * tangent,
+            second=self.length**2 * bend * inward,
+        )
+
+    def end(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Point, direction and normal at u = 1."""
+        last = self.at(np.ones(1))
+        c, s = np.cos(self.heading(np.array(self.length))), np.sin(self.heading(np.array(self.length)))
+        return last.position[0], c * self.direction + s * self.normal, c * self.normal - s * self.direction
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(Path):
+    """Pieces one after the other, each with a share of the parameter in proportion to its length.
+
+    Attributes:
+        pieces: paths by arc length (`Line`, `Clothoid`), each starting where the one before it ends.
+        lengths: their arc lengths.
+    """
+
+    pieces: tuple[Path, ...]
+    lengths: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self.pieces[0].size
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """None: the curvature is continuous where pieces meet."""
+        return ()
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at parameters u (N,)."""
+        shares = np.array(self.lengths) / sum(self.lengths)
+        knots = np.concatenate([[0.0], np.cumsum(shares)])
+        piece = np.clip(np.searchsorted(knots, u, side="right") - 1, 0, len(self.pieces) - 1)
+        position, first, second = (np.empty((len(u), self.size)) for _ in range(3))
+        for k in np.unique(piece):
+            here = piece == k
+            curve = self.pieces[k].at(np.clip((u[here] - knots[k]) / shares[k], 0.0, 1.0))
+            position[here] = curve.position
+            first[here] = curve.first / shares[k]
+            second[here] = curve.second / shares[k] ** 2
+        return Curve(position=position, first=first, second=second)
+
+
+def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float) -> Chain:
+    """Straight lines through points, each corner replaced by a symmetric pair of clothoids; curvature is continuous.
+
+    Args:
+        points: (K, n), K at least 2, all coordinates in one unit.
+        blend: distance from a corner at which the line is left, in that unit; less where the segment is too short for
+            it is an error, not a correction.
+
+    Raises:
+        InputError: too few points, points that coincide, corners that turn back, or blends that overlap. All at once.
+    """
+    corners = np.asarray(points, dtype=float)
+    if corners.ndim != 2 or len(corners) < 2 or not np.isfinite(corners).all():
+        what = f"need at least two rows of finite numbers, got shape {corners.shape}"
+        raise InputError(Problem(where="points", what=what, remedy="one row per point, one column per coordinate"))
+    if not 0 < blend < np.inf:
+        remedy = "a blend of zero would need a stop at each corner: use one line after the other"
+        raise InputError(Problem(where="blend", what=f"must be positive, got {blend:g}", remedy=remedy))
+    sides = np.diff(corners, axis=0)
+    lengths = np.linalg.norm(sides, axis=1)
+    if not lengths.all():
+        raise InputError(
+            Problem(where=f"points[{i + 1}]", what="is the point before it", remedy="leave it out")
+            for i in np.flatnonzero(lengths == 0)
+        )
+    directions = sides / lengths[:, None]
+    turns = 2 * np.arctan2(
+        np.linalg.norm(directions[1:] - directions[:-1], axis=1),
+        np.linalg.norm(directions[1:] + directions[:-1], axis=1),
+    )
+    cut = np.concatenate([[0.0], np.where(turns > STRAIGHT, blend, 0.0), [0.0]])
+    problems = [
+        Problem(
+            where=f"points[{i + 1}]",
+            what=f"the path turns back by {np.degrees(turns[i]):.6g} deg",
+            remedy="stop there: use one path after the other",
+        )
+        for i in np.flatnonzero(turns > np.pi - REVERSAL)
+    ]
+    problems += [
+        Problem(
+            where=f"points[{i}] to points[{i + 1}]",
+            what=f"is {lengths[i]:.6g} long, its blends take {cut[i] + cut[i + 1]:.6g}",
+            remedy="a smaller blend, or points farther apart",
+        )
+        for i in np.flatnonzero(cut[:-1] + cut[1:] > lengths * (1 + ORTHONORMAL))
+    ]
+    if problems:
+        raise InputError(problems)
+    pieces: list[tuple[Path, float]] = []
+    for i, direction in enumerate(directions):
+        left = lengths[i] - cut[i] - cut[i + 1]
+        if left > ORTHONORMAL * lengths[i]:
+            start = corners[i] + cut[i] * direction
+            pieces.append((Line(start, start + left * direction), left))
+        if i + 1 < len(directions) and cut[i + 1]:
+            start = corners[i + 1] - cut[i + 1] * direction
+            pieces += [(c, c.length) for c in _corner(start, direction, directions[i + 1], turns[i], blend)]
+    return Chain(tuple(piece for piece, _ in pieces), tuple(float(length) for _, length in pieces))
+
+
+def _corner(
+    start: np.ndarray, incoming: np.ndarray, outgoing: np.ndarray, turn: float, blend: float
+) -> tuple[Clothoid, Clothoid]:
+    """Two clothoids, curvature up and down again, that leave a line `blend` before the corner and join the next."""
+    normal = outgoing - (outgoing @ incoming) * incoming
+    normal /= np.linalg.norm(normal)
+    unit = Clothoid(start=np.zeros(2), direction=np.eye(2)[0], normal=np.eye(2)[1], length=1.0, curvature=(0.0, turn))
+    x, y = unit.at(np.ones(1)).position[0]
+    length = blend / (x + y * np.tan(turn / 2))
+    peak = turn / length
+    rising = Clothoid(start=start, direction=incoming, normal=normal, length=length, curvature=(0.0, peak))
+    middle, direction, across = rising.end()
+    return rising, Clothoid(start=middle, direction=direction, normal=across, length=length, curvature=(peak, 0.0))

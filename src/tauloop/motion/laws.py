@@ -1,0 +1,139 @@
+"""Motion laws: how a stroke from rest to rest goes from 0 to 1 while normalised time goes from 0 to 1."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from tauloop.errors import InputError, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Progress s along a path at normalised times x (N,), all pure numbers.
+
+    Attributes:
+        s: from 0 to 1 (N,).
+        first: ds/dx (N,).
+        second: d2s/dx2 (N,).
+    """
+
+    s: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+class Law(ABC):
+    """A motion law; symmetric: s(1 - x) = 1 - s(x)."""
+
+    @abstractmethod
+    def at(self, x: np.ndarray) -> Progress:
+        """Progress at normalised times x (N,) in [0, 1]; at a jump of the acceleration, its value after the jump."""
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Normalised times inside (0, 1) at which the acceleration jumps."""
+        return ()
+
+
+class Parabolic(Law):
+    """Bang-bang: s = 2 x^2 up to the middle, then 1 - 2 (1 - x)^2; least peak acceleration of all laws (4)."""
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The middle."""
+        return (0.5,)
+
+    def at(self, x: np.ndarray) -> Progress:
+        """Progress at normalised times x (N,)."""
+        rising, left = x < 0.5, 1.0 - x
+        return Progress(
+            s=np.where(rising, 2 * x**2, 1 - 2 * left**2),
+            first=np.where(rising, 4 * x, 4 * left),
+            second=np.where(rising, 4.0, -4.0),
+        )
+
+
+class Cycloidal(Law):
+    """Sine on ramp: s = x - sin(2 pi x) / (2 pi); peak speed 2, peak acceleration 2 pi."""
+
+    def at(self, x: np.ndarray) -> Progress:
+        """Progress at normalised times x (N,)."""
+        w = 2 * np.pi
+        return Progress(s=x - np.sin(w * x) / w, first=1 - np.cos(w * x), second=w * np.sin(w * x))
+
+
+@dataclass(frozen=True, slots=True)
+class PolynomialLaw(Law):
+    """A polynomial law, given by its coefficients from the constant on."""
+
+    coefficients: tuple[float, ...]
+
+    def at(self, x: np.ndarray) -> Progress:
+        """Progress at normalised times x (N,)."""
+        s = Polynomial(self.coefficients)
+        return Progress(s=s(x), first=s.deriv()(x), second=s.deriv(2)(x))
+
+
+#: s = 10 x^3 - 15 x^4 + 6 x^5: accelerations are continuous; peak speed 15/8, peak acceleration 10/sqrt(3).
+POLYNOMIAL_345 = PolynomialLaw((0.0, 0.0, 0.0, 10.0, -15.0, 6.0))
+#: s = 35 x^4 - 84 x^5 + 70 x^6 - 20 x^7: jerks are continuous; peak speed 35/16, peak acceleration 84/(5 sqrt(5)).
+POLYNOMIAL_4567 = PolynomialLaw((0.0, 0.0, 0.0, 0.0, 35.0, -84.0, 70.0, -20.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Trapezoidal(Law):
+    """Constant acceleration, constant speed, constant deceleration.
+
+    Attributes:
+        ramp: share of the time for each of the two ramps, above 0 and at most 1/2 (then it is the parabolic law).
+    """
+
+    ramp: float = 1.0 / 3.0
+
+    def __post_init__(self) -> None:
+        """Check the ramp.
+
+        Raises:
+            InputError: it is outside (0, 1/2].
+        """
+        if not 0 < self.ramp <= 0.5:
+            what = f"must be above 0 and at most 0.5, got {self.ramp:g}"
+            raise InputError(Problem(where="ramp", what=what, remedy="give the share of the time of one ramp"))
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """End of the first ramp, start of the second."""
+        return (self.ramp, 1.0 - self.ramp) if self.ramp < 0.5 else (0.5,)
+
+    def at(self, x: np.ndarray) -> Progress:
+        """Progress at normalised times x (N,)."""
+        speed, left = 1.0 / (1.0 - self.ramp), 1.0 - x
+        acceleration = speed / self.ramp
+        where = [x < self.ramp, x >= 1.0 - self.ramp]
+        return Progress(
+            s=np.select(
+                where,
+                [0.5 * acceleration * x**2, 1 - 0.5 * acceleration * left**2],
+                speed * (x - 0.5 * self.ramp),
+            ),
+            first=np.select(where, [acceleration * x, acceleration * left], speed),
+            second=np.select(where, [acceleration, -acceleration], 0.0),
+        )
+
+
+#: Every law by the name that a command takes.
+LAWS: Mapping[str, Law] = MappingProxyType(
+    {
+        "parabolic": Parabolic(),
+        "cycloidal": Cycloidal(),
+        "3-4-5": POLYNOMIAL_345,
+        "4-5-6-7": POLYNOMIAL_4567,
+        "trapezoidal": Trapezoidal(),
+    }
+)

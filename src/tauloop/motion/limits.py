@@ -1,0 +1,200 @@
+"""How fast a machine can run a stroke: its force and speed limits as exact functions of the rate of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import InputError, PoseError, Problem
+from tauloop.functions import Model
+from tauloop.motion.laws import Law, Progress
+from tauloop.motion.peaks import refined
+from tauloop.motion.scaling import Quadratics, largest_rate
+from tauloop.motion.stroke import Stroke
+
+#: Normalised times at which limits are first put; peaks between them are added until none exceeds.
+SAMPLES = 257
+#: Limits may be exceeded by this share, which rounding through three inverse dynamics leaves.
+EXCESS = 1e-9
+#: Rounds of adding peaks; each finds the new ones, and two or three suffice.
+ROUNDS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The finite force and speed limits of a machine.
+
+    Attributes:
+        names: of the actuators' forces, then of the speeds of motors and coordinates (n,).
+        units: their units.
+        kept: which of all forces and speeds they are (n,).
+        size: the limits (n,).
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    kept: np.ndarray
+    size: np.ndarray
+
+    def demand(self, stroke: Stroke, progress: Progress, rate: float) -> np.ndarray:
+        """Signed shares of the limits (M, n) that a stroke takes at a rate (1/s); a negative one runs it backwards."""
+        motion = stroke.motion(progress, rate, progress.s)
+        found = stroke.functions.inverse_dynamics(
+            motion.position, motion.velocity, motion.acceleration, start=stroke.start(progress.s)
+        )
+        v = np.asarray(found.state.v)
+        everything = np.concatenate([found.force, v @ stroke.model.assembly.loops.transmission.T, v], axis=1)
+        return np.asarray(everything[:, self.kept] / self.size)
+
+
+def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> Limits:
+    """The limits that the machine file gives, each times a share."""
+    shape, actuators = model.topology, model.mechanism.actuators
+    names, force_units = model.output_ports("actuators")
+    sizes = [force * actuator.force for actuator in actuators]
+    sizes += [speed * actuator.speed for actuator in actuators]
+    sizes += [speed * freedom.speed for freedom in shape.freedoms]
+    motor_units = tuple("rad/s" if shape.motor_turns(actuator) else "m/s" for actuator in actuators)
+    all_names = (*names, *(f"{name} speed" for name in (*names, *shape.velocity_names)))
+    all_units = (*force_units, *motor_units, *("rad/s" if turns else "m/s" for turns in shape.angular))
+    kept = np.flatnonzero(np.isfinite(sizes))
+    return Limits(
+        names=tuple(all_names[i] for i in kept),
+        units=tuple(all_units[i] for i in kept),
+        kept=kept,
+        size=np.array(sizes)[kept],
+    )
+
+
+def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float = 1.0, returns: bool = False) -> float:
+    """Largest rate (1 over the duration, 1/s) at which the stroke keeps the machine's limits.
+
+    tau(x, r) = tau_0(x) + r tau_1(x) + r^2 tau_2(x): inverse dynamics at three rates gives the parts exactly, and the
+    largest r is the largest that all these quadratics allow. Peaks between samples are found and added.
+
+    Args:
+        stroke: the path in the machine.
+        law: the motion law.
+        force: share of the force limits that may be used.
+        speed: share of the speed limits that may be used.
+        returns: whether the stroke is run back too (friction then has the other sign).
+
+    Raises:
+        InputError: the machine file gives no limits, or a share is not positive.
+        PoseError: the limits cannot be met at any rate, for gravity, springs or Coulomb friction alone exceed them:
+            which, where, and by how much; or a pose is singular.
+    """
+    given = [("force", force), ("speed", speed)]
+    wrong = [Problem(where=n, what=f"must be positive, got {v:g}", remedy="1 uses all") for n, v in given if not v > 0]
+    if wrong:
+        raise InputError(wrong)
+    limits = limits_of(stroke.model, force, speed)
+    if not limits.names:
+        remedy = "give 'force' to actuators or 'speed' to joints, or choose a duration"
+        raise InputError(Problem(where="limits", what="nothing in the machine file limits the rate", remedy=remedy))
+    x, rate = sample_times(stroke, law), 1.0
+    directions = (1.0, -1.0) if returns else (1.0,)
+    highest = np.inf
+    for _ in range(ROUNDS):
+        shares = [_shares(limits, stroke, law.at(x), direction * rate) for direction in directions]
+        found = largest_rate(_excess(shares))
+        if found == 0.0:
+            raise PoseError(_unmet(limits, stroke, law.at(x), shares))
+        if not np.isfinite(found):
+            what = "the stroke moves nothing that has a force or a speed limit"
+            raise InputError(Problem(where="limits", what=what, remedy="choose a duration"))
+        settled = abs(found - rate) <= EXCESS * rate
+        rate = found
+        places, highest = _peaks(limits, stroke, law, x, rate, directions)
+        if highest <= 1 + EXCESS and settled:
+            return rate
+        x = np.union1d(x, places)
+    what = f"peaks between samples still take {highest:.9g} of a limit after {ROUNDS} rounds"
+    raise PoseError(
+        Problem(where="limits", what=what, remedy="choose a duration, and look at the forces near the peak")
+    )
+
+
+def tightest_limit(stroke: Stroke, law: Law, rate: float, *, returns: bool = False) -> tuple[str, float] | None:
+    """The limit of which a stroke takes the largest share, and that share; None where the machine file gives no limits.
+
+    Args:
+        stroke: the path in the machine.
+        law: the motion law.
+        rate: 1 over the duration, 1/s.
+        returns: whether the stroke is run back too.
+
+    Raises:
+        PoseError: a singular pose.
+    """
+    limits, x = limits_of(stroke.model), sample_times(stroke, law)
+    if not limits.names:
+        return None
+    found = []
+    for direction in (1.0, -1.0) if returns else (1.0,):
+        places, _ = _peaks(limits, stroke, law, x, rate, (direction,))
+        shares = np.abs(limits.demand(stroke, law.at(places), direction * rate))
+        k, i = np.unravel_index(int(shares.argmax()), shares.shape)
+        found.append((limits.names[i], float(shares[k, i])))
+    return max(found, key=lambda item: item[1])
+
+
+def sample_times(stroke: Stroke, law: Law, count: int = SAMPLES) -> np.ndarray:
+    """Normalised times (M,): evenly spread, and both sides of every jump of an acceleration."""
+    x = np.linspace(0.0, 1.0, count)
+    jumps = np.array(law.breaks + tuple(float(np.interp(u, law.at(x).s, x)) for u in stroke.path.breaks))
+    return np.unique(np.concatenate([x, jumps, np.nextafter(jumps, 0.0)]))
+
+
+def _shares(limits: Limits, stroke: Stroke, progress: Progress, rate: float) -> Quadratics:
+    """Shares of the limits (M, n) as quadratics in the rate's size, from three rates around the given one.
+
+    Forces are quadratic and speeds linear; the sign of Coulomb friction does not change, for no rate is zero.
+    """
+    rates = (0.5 * abs(rate), abs(rate), 1.5 * abs(rate))
+    values = [limits.demand(stroke, progress, float(np.copysign(r, rate))) for r in rates]
+    return Quadratics.through(rates, np.stack(values))
+
+
+def _excess(shares: list[Quadratics]) -> Quadratics:
+    """How far shares exceed one, on both sides."""
+    sides = [(share, side) for share in shares for side in (1.0, -1.0)]
+    return Quadratics(
+        a=np.concatenate([side * share.a.ravel() for share, side in sides]),
+        b=np.concatenate([side * share.b.ravel() for share, side in sides]),
+        c=np.concatenate([side * share.c.ravel() - 1.0 for share, side in sides]),
+    )
+
+
+def _peaks(
+    limits: Limits, stroke: Stroke, law: Law, x: np.ndarray, rate: float, directions: tuple[float, ...]
+) -> tuple[np.ndarray, float]:
+    """Normalised times of the highest shares of the limits, and the highest share."""
+    places, highest = [], 0.0
+    for direction in directions:
+
+        def share(x: np.ndarray, direction: float = direction) -> np.ndarray:
+            return np.asarray(np.abs(limits.demand(stroke, law.at(x), direction * rate)).max(axis=1))
+
+        found, heights = refined(share, x, share(x))
+        places.append(found)
+        highest = max(highest, float(heights[0]))
+    return np.concatenate(places), highest
+
+
+def _unmet(limits: Limits, stroke: Stroke, progress: Progress, shares: list[Quadratics]) -> list[Problem]:
+    """What is exceeded however slow the motion is."""
+    still = np.concatenate([np.abs(share.c) for share in shares])
+    problems = []
+    for i in np.flatnonzero(still.max(axis=0) >= 1.0 - EXCESS):
+        k, unit = int(still[:, i].argmax()), limits.units[i]
+        what = (
+            f"needs {still[k, i] * limits.size[i]:.4g} {unit} however slow the motion (gravity, springs and Coulomb "
+            f"friction alone), limit {limits.size[i]:.4g} {unit}, at "
+            f"{stroke.place(float(progress.s[k % len(progress.s)]))}"
+        )
+        problems.append(
+            Problem(where=limits.names[i], what=what, remedy="a lighter load, another path or a stronger motor")
+        )
+    return problems

@@ -1,0 +1,303 @@
+"""Paths: curves in any number of coordinates, with first and second derivatives in a parameter from 0 to 1.
+
+A path knows numbers only; which coordinates of a machine they are is said where it is placed (`tauloop.motion.stroke`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation
+
+from tauloop.errors import InputError, Problem
+
+#: Points of a path nearer to each other than this share of its extent are the same point.
+SAME_POINT = 1e-12
+#: Largest error of a quaternion's norm that is taken for rounding.
+UNIT_NORM = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Points of a path at parameters u (N,).
+
+    Attributes:
+        position: (N, n), in the units of the coordinates.
+        first: d/du (N, n).
+        second: d2/du2 (N, n).
+    """
+
+    position: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+class Path(ABC):
+    """A curve over u in [0, 1]."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of coordinates n."""
+
+    @abstractmethod
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at parameters u (N,)."""
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Parameters inside (0, 1) at which the second derivative jumps."""
+        return ()
+
+
+def point(value: object, where: str, problems: list[Problem], size: int | None = None) -> np.ndarray:
+    """A row of finite numbers (n,); what is wrong with it is added to the problems."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
+        problems.append(Problem(where=where, what="is not a row of finite numbers", remedy="one per coordinate"))
+    elif size is not None and len(array) != size:
+        what = f"has {len(array)} numbers, the first point {size}"
+        problems.append(Problem(where=where, what=what, remedy="one per coordinate"))
+    return array
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Path):
+    """A straight line: p(u) = start + u (end - start)."""
+
+    start: np.ndarray
+    end: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Check the points.
+
+        Raises:
+            InputError: no rows of finite numbers, of different length, or the same point twice.
+        """
+        problems: list[Problem] = []
+        start = point(self.start, "start", problems)
+        end = point(self.end, "end", problems, start.size)
+        if not problems and np.array_equal(start, end):
+            problems.append(Problem(where="end", what="is the start: the path has no length", remedy="move one point"))
+        if problems:
+            raise InputError(problems)
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "end", end)
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return len(self.start)
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at parameters u (N,)."""
+        chord = self.end - self.start
+        zero = np.zeros((len(u), self.size))
+        return Curve(position=self.start + u[:, None] * chord, first=zero + chord, second=zero)
+
+
+@dataclass(frozen=True, slots=True)
+class Ellipse(Path):
+    """An arc of an ellipse: p(u) = center + first cos(angle) + second sin(angle), the angle linear in u.
+
+    Attributes:
+        center: (n,).
+        first, second: half axes (n,); oblique ones (conjugate half diameters) give a sheared ellipse.
+        start, end: angles at u = 0 and u = 1, rad.
+    """
+
+    center: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    start: float = 0.0
+    end: float = 2 * np.pi
+
+    def __post_init__(self) -> None:
+        """Check the arguments.
+
+        Raises:
+            InputError: no rows of finite numbers, of different length, both half axes zero, or an empty arc.
+        """
+        problems: list[Problem] = []
+        center = point(self.center, "center", problems)
+        first = point(self.first, "first", problems, center.size)
+        second = point(self.second, "second", problems, center.size)
+        if not problems and not (first.any() or second.any()):
+            problems.append(Problem(where="first", what="both half axes are zero", remedy="give their extent"))
+        if not (np.isfinite(self.start) and np.isfinite(self.end)) or self.start == self.end:
+            what = f"goes from {self.start:g} to {self.end:g} rad"
+            problems.append(Problem(where="end", what=what, remedy="two different angles"))
+        if problems:
+            raise InputError(problems)
+        for name, value in (("center", center), ("first", first), ("second", second)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return len(self.center)
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at parameters u (N,)."""
+        span = self.end - self.start
+        angle = (self.start + u * span)[:, None]
+        radius = self.first * np.cos(angle) + self.second * np.sin(angle)
+        tangent = self.second * np.cos(angle) - self.first * np.sin(angle)
+        return Curve(position=self.center + radius, first=span * tangent, second=-(span**2) * radius)
+
+
+def sheared_ellipse(
+    center: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    shear: float,
+    start: float = 0.0,
+    end: float = 2 * np.pi,
+) -> Ellipse:
+    """An ellipse of half axes `first` and `second`, sheared along `first` by `shear` per half axis `second`.
+
+    Raises:
+        InputError: as of `Ellipse`.
+    """
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    return Ellipse(center, first, second + shear * first, start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledPath(Path):
+    """A cubic spline through points, over their chord length; second derivatives are continuous.
+
+    Attributes:
+        points: (K, n), at least two, neighbours apart; with first and last equal the spline is periodic.
+    """
+
+    points: np.ndarray
+    spline: CubicSpline = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Lay the spline.
+
+        Raises:
+            InputError: too few points, numbers that are not finite, or neighbours that are the same point.
+        """
+        points = np.asarray(self.points, dtype=float)
+        if points.ndim != 2 or len(points) < 2 or not points.shape[1] or not np.isfinite(points).all():
+            what = f"need at least two rows of finite numbers, got shape {points.shape}"
+            raise InputError(Problem(where="points", what=what, remedy="one row per point, one column per coordinate"))
+        chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        same = np.flatnonzero(chords <= SAME_POINT * np.abs(np.ptp(points, axis=0)).max())
+        if len(same):
+            raise InputError(
+                Problem(where=f"points[{i + 1}]", what=f"is the point before it, {points[i]}", remedy="leave it out")
+                for i in same
+            )
+        knots = np.concatenate([[0.0], np.cumsum(chords) / chords.sum()])
+        knots[-1] = 1.0
+        closed = len(points) > 2 and np.array_equal(points[0], points[-1])
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "spline", CubicSpline(knots, points, bc_type="periodic" if closed else "not-a-knot"))
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return int(self.points.shape[1])
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at parameters u (N,)."""
+        return Curve(position=self.spline(u), first=self.spline(u, 1), second=self.spline(u, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Path):
+    """A turn about a fixed axis: unit quaternions q(u) = exp(u rotation / 2) start, (w, x, y, z).
+
+    This is the spherical interpolation (slerp) from the start to exp(rotation / 2) start.
+
+    Attributes:
+        start: unit quaternion (4,) at u = 0.
+        rotation: rotation vector (3,) from u = 0 to u = 1 in the base frame, rad; may exceed a full turn.
+    """
+
+    start: np.ndarray
+    rotation: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Check the arguments.
+
+        Raises:
+            InputError: not four and three finite numbers, or no unit quaternion.
+        """
+        problems: list[Problem] = []
+        start, rotation = point(self.start, "start", problems), point(self.rotation, "rotation", problems)
+        if not problems and (start.size, rotation.size) != (4, 3):
+            what = f"has {start.size} numbers and the rotation {rotation.size}, not 4 and 3"
+            problems.append(Problem(where="start", what=what, remedy="quaternion w, x, y, z and rotation vector"))
+        if not problems and abs(np.linalg.norm(start) - 1) > UNIT_NORM:
+            what = f"has the norm {np.linalg.norm(start):.9g}, not 1"
+            problems.append(Problem(where="start", what=what, remedy="give a unit quaternion w, x, y, z"))
+        if problems:
+            raise InputError(problems)
+        object.__setattr__(self, "start", start / np.linalg.norm(start))
+        object.__setattr__(self, "rotation", rotation)
+
+    @property
+    def size(self) -> int:
+        """A quaternion has four numbers."""
+        return 4
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Quaternions at parameters u (N,)."""
+        angle = float(np.linalg.norm(self.rotation))
+        axis = self.rotation / angle if angle else self.rotation
+        half = (0.5 * angle * u)[:, None]
+        turned = quaternion_product(np.concatenate([[0.0], axis]), self.start)
+        position = self.start * np.cos(half) + turned * np.sin(half)
+        first = 0.5 * angle * (turned * np.cos(half) - self.start * np.sin(half))
+        return Curve(position=position, first=first, second=-((0.5 * angle) ** 2) * position)
+
+
+def turn_between(start: Sequence[float], end: Sequence[float]) -> Turn:
+    """The shorter turn between two orientations (unit quaternions w, x, y, z).
+
+    Raises:
+        InputError: they are no unit quaternions.
+    """
+    still = [Turn(np.asarray(q, dtype=float), np.zeros(3)).start for q in (start, end)]
+    first, second = (Rotation.from_quat(np.roll(q, -1)) for q in still)
+    return Turn(still[0], (second * first.inv()).as_rotvec())
+
+
+def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Hamilton's product a b of quaternions (..., 4), w first."""
+    w = a[..., :1] * b[..., :1] - (a[..., 1:] * b[..., 1:]).sum(axis=-1, keepdims=True)
+    return np.concatenate([w, a[..., :1] * b[..., 1:] + b[..., :1] * a[..., 1:] + np.cross(a[..., 1:], b[..., 1:])], -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Together(Path):
+    """Paths side by side: their coordinates one after the other, such as a line beside a turn."""
+
+    parts: tuple[Path, ...]
+
+    @property
+    def size(self) -> int:
+        """Coordinates of all parts."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Those of all parts."""
+        return tuple(sorted({u for part in self.parts for u in part.breaks}))
+
+    def at(self, u: np.ndarray) -> Curve:
+        """Points at parameters u (N,)."""
+        curves = [part.at(u) for part in self.parts]
+        return Curve(
+            position=np.concatenate([curve.position for curve in curves], axis=1),
+            first=np.concatenate([curve.first for curve in curves], axis=1),
+            second=np.concatenate([curve.second for curve in curves], axis=1),
+        )

@@ -1,0 +1,109 @@
+"""From derivatives of an entry's positions to its velocities and accelerations: quaternions to angular velocities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.errors import PoseError, Problem
+from tauloop.functions import Model, MotionFunctions
+from tauloop.motion.paths import quaternion_product
+
+#: Condition number from which on components of a quaternion no longer tell the angular velocity.
+SINGULAR_MAP = 1e9
+
+
+def entry_rates(
+    model: Model, functions: MotionFunctions, position: np.ndarray, first: np.ndarray, second: np.ndarray, q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Velocities and accelerations at an entry from the time derivatives of its positions.
+
+    For a unit quaternion p' = (0, w) p / 2 with w in the base frame, so that (0, w) = 2 p' p* and w' is the vector part
+    of 2 p'' p*.
+
+    Args:
+        model: the machine.
+        functions: the entry, `model.platform` or `model.actuators`.
+        position, first, second: positions and their two derivatives (N, n_position).
+        q: start values (N, n_q) of the full coordinates there.
+
+    Returns:
+        Velocity and acceleration (N, n_velocity).
+
+    Raises:
+        PoseError: a singular pose, where only a part of a rotation is given.
+    """
+    entry, shape = functions.entry, model.topology
+    if entry.name == "actuators":
+        return first, second
+    velocity, acceleration = (np.zeros((len(position), len(entry.v))) for _ in range(2))
+    for column, iv in enumerate(entry.v):
+        if shape.q_of_v[iv] >= 0:
+            k = entry.q.index(shape.q_of_v[iv])
+            velocity[:, column], acceleration[:, column] = first[:, k], second[:, k]
+    for q0, v0 in shape.quaternions:
+        turning = [column for column, iv in enumerate(entry.v) if v0 <= iv < v0 + 3]
+        given = [k for k, iq in enumerate(entry.q) if q0 <= iq < q0 + 4]
+        if len(turning) == 3:
+            inverse = position[:, given] * np.array([1.0, -1.0, -1.0, -1.0])
+            velocity[:, turning] = 2 * quaternion_product(first[:, given], inverse)[:, 1:]
+            acceleration[:, turning] = 2 * quaternion_product(second[:, given], inverse)[:, 1:]
+        elif turning:
+            rates = _PartOfRotation(model, functions, position, q, q0, v0, turning, given)
+            velocity[:, turning] = rates.velocity(velocity, first[:, given])
+            acceleration[:, turning] = rates.acceleration(velocity, acceleration, second[:, given])
+    return velocity, acceleration
+
+
+class _PartOfRotation:
+    """Rates where some components of a quaternion are given and the loops make the others.
+
+    With p' = E(p) w / 2 and w = G v_given (and w' = G a_given + g): the given rows of E G / 2, split into the columns
+    of the turning velocities and of the known others, are solved for the former.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        functions: MotionFunctions,
+        position: np.ndarray,
+        q: np.ndarray,
+        q0: int,
+        v0: int,
+        turning: list[int],
+        given: list[int],
+    ) -> None:
+        q = functions.kinematics(position, start=q).q
+        self.functions, self.position, self.q = functions, position, q
+        self.turning, self.w = turning, slice(v0, v0 + 3)
+        self.components = [functions.entry.q[k] - q0 for k in given]
+        self.quaternion = q[:, q0 : q0 + 4]
+        G = functions.embedding(position, start=q)[:, self.w]
+        self.map = self._rows(self.quaternion) @ G
+        self.others = [c for c in range(G.shape[2]) if c not in turning]
+
+    def _rows(self, quaternion: np.ndarray) -> np.ndarray:
+        """The given rows (N, rows, 3) of E / 2 with p' = E w / 2."""
+        w, x, y, z = quaternion.T
+        E = np.stack([-x, -y, -z, w, z, -y, -z, w, x, y, -x, w], axis=-1).reshape(-1, 4, 3)
+        return np.asarray(0.5 * E[:, self.components])
+
+    def velocity(self, velocity: np.ndarray, first: np.ndarray) -> np.ndarray:
+        """Turning velocities (N, n) from the rates of the given components."""
+        known = np.einsum("nij,nj->ni", self.map[:, :, self.others], velocity[:, self.others])
+        return self._solved(first - known)
+
+    def acceleration(self, velocity: np.ndarray, acceleration: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Turning accelerations (N, n) from the second derivatives of the given components."""
+        still = self.functions.kinematics(self.position, velocity, np.zeros_like(velocity), start=self.q)
+        w, g = np.asarray(still.v)[:, self.w], np.asarray(still.a)[:, self.w]
+        rate = 0.5 * quaternion_product(np.concatenate([np.zeros((len(w), 1)), w], axis=1), self.quaternion)
+        bias = np.einsum("nij,nj->ni", self._rows(rate), w) + np.einsum("nij,nj->ni", self._rows(self.quaternion), g)
+        known = np.einsum("nij,nj->ni", self.map[:, :, self.others], acceleration[:, self.others])
+        return self._solved(second - bias - known)
+
+    def _solved(self, right: np.ndarray) -> np.ndarray:
+        condition = float(np.linalg.cond(self.map[:, :, self.turning]).max(initial=1.0))
+        if condition > SINGULAR_MAP:
+            what = f"the given part of the rotation does not determine it: condition number {condition:.3g}"
+            raise PoseError(Problem(where="platform", what=what, remedy="turn the platform less"))
+        return np.linalg.solve(self.map[:, :, self.turning], right[:, :, None])[:, :, 0]

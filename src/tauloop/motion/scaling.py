@@ -1,0 +1,79 @@
+"""The largest rate at which quadratic limits hold: a r^2 + b r + c <= 0 for all of them at once, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quadratics:
+    """Values c + b r + a r^2 at a rate r, arrays of one shape.
+
+    Along a path that is run through at different rates of time, forces are exactly of this kind: c holds gravity,
+    springs and Coulomb friction (whose sign does not change with a positive rate), b viscous friction, a inertia.
+    """
+
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+
+    @staticmethod
+    def through(rates: tuple[float, float, float], values: np.ndarray) -> Quadratics:
+        """The quadratics with the given values (3, ...) at three different rates (Newton's divided differences)."""
+        r0, r1, r2 = rates
+        first = (values[1] - values[0]) / (r1 - r0)
+        second = ((values[2] - values[1]) / (r2 - r1) - first) / (r2 - r0)
+        return Quadratics(a=second, b=first - second * (r0 + r1), c=values[0] - first * r0 + second * r0 * r1)
+
+    def at(self, rate: float) -> np.ndarray:
+        """Values at a rate."""
+        return np.asarray(self.c + rate * (self.b + rate * self.a))
+
+
+def largest_rate(limits: Quadratics) -> float:
+    """Largest r >= 0 at which no value is positive; infinite without bound, zero where there is none.
+
+    Every quadratic forbids at most two intervals of r; the largest point outside their union is the answer. It may lie
+    beyond rates that are forbidden, where inertia helps against gravity.
+
+    Args:
+        limits: flattened; feasible where not positive.
+    """
+    low, high = _forbidden(limits.a.ravel(), limits.b.ravel(), limits.c.ravel())
+    kept = high > low
+    order = np.argsort(low[kept], kind="stable")
+    low, high = low[kept][order], high[kept][order]
+    if not len(low):
+        return np.inf
+    reach = np.maximum.accumulate(high)
+    if reach[-1] < np.inf:
+        return np.inf
+    ends = np.flatnonzero(low[1:] >= reach[:-1])
+    if len(ends):
+        return float(low[ends[-1] + 1])
+    return float(max(low[0], 0.0))
+
+
+def _forbidden(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Open intervals (2 n,) of r >= 0 in which a r^2 + b r + c is positive; empty ones have low = high."""
+    discriminant = b * b - 4 * a * c
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        q = -0.5 * (b + np.copysign(np.sqrt(np.maximum(discriminant, 0.0)), b))
+        roots = np.sort(np.stack([q / a, np.where(q == 0.0, 0.0, c / q)]), axis=0)
+        linear = -c / b
+    zero, infinity = np.zeros_like(a), np.full_like(a, np.inf)
+    none = (zero, zero)
+    bent, real = a != 0.0, discriminant > 0.0
+    inside = bent & real & (a < 0)
+    outside = bent & real & (a > 0)
+    always = (bent & ~real & (a > 0)) | (~bent & (b == 0) & (c > 0))
+    rising, falling = ~bent & (b > 0), ~bent & (b < 0)
+    cases = [inside, outside, always, rising, falling]
+    first_low = np.select(cases, [roots[0], zero, zero, linear, zero], zero)
+    first_high = np.select(cases, [roots[1], roots[0], infinity, infinity, linear], zero)
+    second_low = np.where(outside, roots[1], none[0])
+    second_high = np.where(outside, infinity, none[1])
+    low, high = np.concatenate([first_low, second_low]), np.concatenate([first_high, second_high])
+    return np.maximum(low, 0.0), np.maximum(high, 0.0)

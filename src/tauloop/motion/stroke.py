@@ -1,0 +1,254 @@
+"""A path placed in the coordinates of a machine, and checked: in reach, within its ranges, away from singularities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import InputError, PoseError, Problem
+from tauloop.functions import Model, MotionFunctions
+from tauloop.functions.closing import coordinate_limits
+from tauloop.functions.entry import coordinate_units
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.motion.laws import Progress
+from tauloop.motion.paths import Path
+from tauloop.motion.peaks import refined
+from tauloop.motion.rates import entry_rates
+from tauloop.motion.sampled import SampledMotion
+
+#: Points of a path at which it is checked before its worst places are looked for between them.
+CHECKED = 257
+#: Condition number, free of units, from which on a stroke counts as passing through a singularity.
+SINGULAR = 1e6
+#: Ranges may be overrun by this much (m or rad), for rounding.
+RANGE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stroke:
+    """A path in the coordinates of one entry of a machine; made by `stroke`, which has checked it.
+
+    Attributes:
+        model: the machine.
+        functions: the entry: `model.platform` or `model.actuators`.
+        path: the path.
+        columns: which of the entry's positions the path moves.
+        base: all positions of the entry (n_position,); those that the path does not move stay here.
+        grid: checked parameters of the path (M,).
+        q: full coordinates there (M, n_q).
+        condition: largest condition number along the path, found between the checked points too.
+        worst: parameter of the path where it is.
+    """
+
+    model: Model
+    functions: MotionFunctions
+    path: Path
+    columns: tuple[str, ...]
+    base: np.ndarray
+    grid: np.ndarray
+    q: np.ndarray
+    condition: float
+    worst: float
+
+    def start(self, u: np.ndarray) -> np.ndarray:
+        """Full coordinates (N, n_q) near those at parameters u (N,): start values for Newton's method."""
+        return np.stack([np.interp(u, self.grid, column) for column in self.q.T], axis=1)
+
+    def position(self, u: np.ndarray) -> np.ndarray:
+        """Positions of the entry (N, n_position) at parameters u (N,)."""
+        return _placed(self.functions, self.path, self.columns, self.base, u)
+
+    def motion(self, progress: Progress, rate: float, time: np.ndarray) -> SampledMotion:
+        """Motion of the entry.
+
+        Args:
+            progress: along the path (N,), with derivatives in normalised time.
+            rate: normalised time per second, 1/s.
+            time: s (N,).
+
+        Returns:
+            Positions, velocities and accelerations (N, n), in the columns of the entry's ports.
+        """
+        curve = self.path.at(progress.s)
+        moved = [self.functions.entry.position.columns.index(name) for name in self.columns]
+        first, second = (np.zeros((len(time), len(self.base))) for _ in range(2))
+        speed, pull = progress.first[:, None] * rate, progress.second[:, None] * rate**2
+        first[:, moved] = curve.first * speed
+        second[:, moved] = curve.second * speed**2 + curve.first * pull
+        position = self.position(progress.s)
+        velocity, acceleration = entry_rates(
+            self.model, self.functions, position, first, second, self.start(progress.s)
+        )
+        return SampledMotion(time=time, position=position, velocity=velocity, acceleration=acceleration)
+
+    def place(self, u: float) -> str:
+        """Where a parameter of the path is, in words: share of the path and the moved positions."""
+        return _place(self.functions, self.path, self.columns, u)
+
+
+def stroke(
+    model: Model,
+    path: Path,
+    columns: Sequence[str],
+    *,
+    entry: str = "platform",
+    base: object | None = None,
+    ranges: bool = True,
+) -> Stroke:
+    """Place a path in the coordinates of a machine and check it along its whole length.
+
+    Args:
+        model: the machine.
+        path: in m, rad or quaternions, as the columns are.
+        columns: the positions of the entry that the path moves, in its order, such as ``platform.x``.
+        entry: ``"platform"`` or ``"actuators"`` (a path in joint space).
+        base: positions of the entry (n_position,) for those that are not moved; at the reference pose without it.
+        ranges: whether the coordinate ranges of the machine file are kept.
+
+    Raises:
+        InputError: columns that the entry does not have, or of another number than the path's.
+        PoseError: out of reach, out of a coordinate's range, or through a singularity: where on the path, by how much.
+    """
+    if entry not in ("platform", "actuators"):
+        raise InputError(Problem(where="entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
+    functions = model.platform if entry == "platform" else model.actuators
+    names = tuple(columns)
+    _check_columns(functions, path, names)
+    fixed = functions.entry.at(model.assembly.q) if base is None else np.array(base, dtype=float)
+    if fixed.shape != (functions.entry.position.size,) or not np.isfinite(fixed).all():
+        remedy = f"give {', '.join(functions.entry.position.columns)}"
+        raise InputError(Problem(where="base", what="is not a row of finite numbers of the entry", remedy=remedy))
+    grid = np.union1d(np.linspace(0.0, 1.0, CHECKED), path.breaks)
+    position = _placed(functions, path, names, fixed, grid)
+    q = _reached(functions, path, names, grid, position)
+    if ranges:
+        _check_ranges(model, functions, path, names, grid, q)
+    condition, worst = _worst_condition(functions, path, names, fixed, grid, q)
+    return Stroke(
+        model=model,
+        functions=functions,
+        path=path,
+        columns=names,
+        base=fixed,
+        grid=grid,
+        q=q,
+        condition=condition,
+        worst=worst,
+    )
+
+
+def _placed(
+    functions: MotionFunctions, path: Path, columns: tuple[str, ...], base: np.ndarray, u: np.ndarray
+) -> np.ndarray:
+    position = np.tile(base, (len(u), 1))
+    position[:, [functions.entry.position.columns.index(name) for name in columns]] = path.at(u).position
+    return position
+
+
+def _place(functions: MotionFunctions, path: Path, columns: tuple[str, ...], u: float) -> str:
+    units = dict(zip(functions.entry.position.columns, functions.entry.position.units, strict=True))
+    numbers = path.at(np.array([u])).position[0]
+    at = ", ".join(
+        f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
+        for name, value in zip(columns, numbers, strict=True)
+    )
+    return f"{100 * u:.1f} % of the path ({at})"
+
+
+def _check_columns(functions: MotionFunctions, path: Path, columns: tuple[str, ...]) -> None:
+    known = functions.entry.position.columns
+    problems = [
+        Problem(
+            where=name,
+            what=f"is no position of the {functions.entry.name}",
+            remedy=suggestion(name, known) or f"choose among {', '.join(known)}",
+        )
+        for name in columns
+        if name not in known
+    ]
+    if len(set(columns)) < len(columns):
+        problems.append(Problem(where="columns", what=f"names come twice: {', '.join(columns)}", remedy="once each"))
+    if len(columns) != path.size:
+        what = f"{len(columns)} for a path in {path.size} coordinates"
+        problems.append(Problem(where="columns", what=what, remedy="name one for each coordinate of the path"))
+    if problems:
+        raise InputError(problems)
+
+
+def _reached(
+    functions: MotionFunctions, path: Path, columns: tuple[str, ...], grid: np.ndarray, position: np.ndarray
+) -> np.ndarray:
+    """Full coordinates along the path.
+
+    Raises:
+        PoseError: it leaves the reach of the machine, and where.
+    """
+    try:
+        return functions.track(position).q
+    except PoseError as error:
+        zero = np.zeros((len(grid), functions.entry.velocity.size))
+        lost = np.flatnonzero(~functions.evaluate(position, zero, zero).health.is_reached)
+        first = f"from {_place(functions, path, columns, grid[lost[0]])} on" if len(lost) else "somewhere"
+        what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"
+        remedy = "move or shrink the path; by how much it misses is said below"
+        raise PoseError([Problem(where="path", what=what, remedy=remedy), *error.problems]) from error
+
+
+def _check_ranges(
+    model: Model,
+    functions: MotionFunctions,
+    path: Path,
+    columns: tuple[str, ...],
+    grid: np.ndarray,
+    q: np.ndarray,
+) -> None:
+    lower, upper = coordinate_limits(model.assembly.loops)
+    units = coordinate_units(model.topology)
+    over = np.maximum(lower - q, q - upper)
+    problems = []
+    for i in np.flatnonzero((over > RANGE_TOLERANCE).any(axis=0)):
+        k = int(over[:, i].argmax())
+        what = (
+            f"reaches {q[k, i]:.6g} {units[i]}, beyond its range {lower[i]:.6g} to {upper[i]:.6g} {units[i]}, at "
+            f"{_place(functions, path, columns, grid[k])}"
+        )
+        remedy = "move or shrink the path, or widen the range in the machine file"
+        problems.append(Problem(where=model.topology.coordinate_names[i], what=what, remedy=remedy))
+    if problems:
+        raise PoseError(problems)
+
+
+def _worst_condition(
+    functions: MotionFunctions,
+    path: Path,
+    columns: tuple[str, ...],
+    base: np.ndarray,
+    grid: np.ndarray,
+    q: np.ndarray,
+) -> tuple[float, float]:
+    """Largest condition number along the path and its parameter.
+
+    Raises:
+        PoseError: it is that of a singularity.
+    """
+
+    def logarithm(u: np.ndarray) -> np.ndarray:
+        start = np.stack([np.interp(u, grid, column) for column in q.T], axis=1)
+        state = functions.kinematics(_placed(functions, path, columns, base, u), start=start)
+        return np.log(np.minimum(functions.condition(state.q), 1e300))
+
+    values = np.log(np.minimum(functions.condition(q), 1e300))
+    places, heights = refined(logarithm, grid, values)
+    condition = float(np.exp(heights[0]))
+    if condition > SINGULAR:
+        what = (
+            f"passes through a singularity at {_place(functions, path, columns, places[0])}: condition number "
+            f"{condition:.3g}"
+        )
+        remedy = (
+            "stay away from poses where the actuators lose control of the platform, or it no longer determines the legs"
+        )
+        raise PoseError(Problem(where="path", what=what, remedy=remedy))
+    return condition, float(places[0])

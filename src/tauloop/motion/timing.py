@@ -1,0 +1,114 @@
+"""How long a stroke takes: a given time, a peak speed, a peak acceleration, or what the machine can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.motion.laws import Law
+from tauloop.motion.limits import fastest_rate, sample_times
+from tauloop.motion.peaks import refined
+from tauloop.motion.stroke import Stroke
+
+
+class Timing(ABC):
+    """A choice of the duration of one stroke."""
+
+    @abstractmethod
+    def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
+        """Duration of the stroke in one direction, s."""
+
+
+def _positive(where: str, value: float, unit: str) -> None:
+    if not 0 < value < np.inf:
+        raise InputError(Problem(where=where, what=f"must be positive, got {value:g} {unit}", remedy="a finite number"))
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds(Timing):
+    """A given time, s."""
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is not positive."""
+        _positive("seconds", self.seconds, "s")
+
+    def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
+        """Duration of the stroke in one direction, s."""
+        return self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class PeakSpeed(Timing):
+    """A largest speed of the tool (m/s; rad/s for a motion that only turns), or of any single actuator."""
+
+    speed: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is not positive."""
+        _positive("speed", self.speed, "m/s or rad/s")
+
+    def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
+        """Duration of the stroke in one direction, s."""
+        return peak(stroke, law, "velocity") / self.speed
+
+
+@dataclass(frozen=True, slots=True)
+class PeakAcceleration(Timing):
+    """A largest acceleration of the tool (m/s^2; rad/s^2 for a motion that only turns), or of any single actuator."""
+
+    acceleration: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is not positive."""
+        _positive("acceleration", self.acceleration, "m/s^2 or rad/s^2")
+
+    def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
+        """Duration of the stroke in one direction, s."""
+        return float(np.sqrt(peak(stroke, law, "acceleration") / self.acceleration))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineLimits(Timing):
+    """The shortest time that the machine's force and speed limits allow.
+
+    Attributes:
+        force: share of the force limits that may be used.
+        speed: share of the speed limits that may be used.
+    """
+
+    force: float = 1.0
+    speed: float = 1.0
+
+    def duration(self, stroke: Stroke, law: Law, *, returns: bool) -> float:
+        """Duration of the stroke in one direction, s."""
+        return 1.0 / fastest_rate(stroke, law, force=self.force, speed=self.speed, returns=returns)
+
+
+def peak(stroke: Stroke, law: Law, kind: str, rate: float = 1.0) -> float:
+    """Largest velocity or acceleration of a stroke run through in 1 s (or at another rate, 1/s).
+
+    At the platform's entry the Euclidean norm over the columns in m (over those in rad where nothing else moves), at
+    the actuators' the largest of the single columns.
+
+    Args:
+        stroke: the path in the machine.
+        law: the motion law.
+        kind: "velocity" or "acceleration".
+        rate: normalised time per second.
+    """
+    units = stroke.functions.entry.velocity.units
+    x = sample_times(stroke, law)
+
+    def size(x: np.ndarray) -> np.ndarray:
+        values = getattr(stroke.motion(law.at(x), rate, x), kind)
+        if stroke.functions.entry.name == "actuators":
+            return np.asarray(np.abs(values).max(axis=1))
+        sliding = [i for i, unit in enumerate(units) if unit == "m/s" and values[:, i].any()]
+        return np.asarray(np.linalg.norm(values[:, sliding] if sliding else values, axis=1))
+
+    return float(refined(size, x, size(x))[1][0])

@@ -1,0 +1,136 @@
+"""Trajectories: a stroke, a law and a duration, sampled as motions for inverse dynamics and control."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.motion.laws import Law, Progress
+from tauloop.motion.limits import sample_times
+from tauloop.motion.peaks import refined
+from tauloop.motion.sampled import SampledMotion
+from tauloop.motion.stroke import Stroke
+from tauloop.motion.timing import Timing
+
+#: A duration this share of a sample beyond a whole number of samples is that number: rounding.
+WHOLE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakForce:
+    """The largest force of one actuator along a trajectory.
+
+    Attributes:
+        actuator: its name.
+        force: signed, N or N m.
+        time: s.
+        unit: N or N m.
+        limit: the machine's, infinite where the file gives none.
+    """
+
+    actuator: str
+    force: float
+    time: float
+    unit: str
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectory:
+    """A stroke from rest to rest, and back on the same way if it returns.
+
+    Attributes:
+        stroke: the path in the machine.
+        law: the motion law of each direction.
+        duration: of one direction, s.
+        returns: whether the stroke is run back to its start.
+    """
+
+    stroke: Stroke
+    law: Law
+    duration: float
+    returns: bool = False
+
+    @property
+    def total(self) -> float:
+        """Time of the whole motion, s."""
+        return self.duration * (2 if self.returns else 1)
+
+    def at(self, time: np.ndarray) -> SampledMotion:
+        """The motion at times (N,), s; at rest before its start and after its end."""
+        time = np.asarray(time, dtype=float)
+        x = time / self.duration
+        back = (x > 1.0) & self.returns
+        moving = (x >= 0.0) & (x <= (2.0 if self.returns else 1.0))
+        there = self.law.at(np.clip(np.where(back, 2.0 - x, x), 0.0, 1.0))
+        progress = Progress(
+            s=there.s,
+            first=np.where(moving, np.where(back, -there.first, there.first), 0.0),
+            second=np.where(moving, there.second, 0.0),
+        )
+        return self.stroke.motion(progress, 1.0 / self.duration, time)
+
+    def sample(self, frequency: float) -> SampledMotion:
+        """The motion at k / frequency from its start to the first sample at or after its end.
+
+        Args:
+            frequency: samples per second, Hz.
+
+        Raises:
+            InputError: the frequency is not positive, or gives less than two samples.
+        """
+        if not 0 < frequency < np.inf or self.total * frequency < 1:
+            what = f"{frequency:g} Hz over {self.total:.4g} s"
+            remedy = f"more than {1 / self.total:.4g} Hz"
+            raise InputError(Problem(where="frequency", what=what, remedy=remedy))
+        return self.at(np.arange(int(np.ceil(self.total * frequency - WHOLE)) + 1) / frequency)
+
+    def peak_forces(self) -> tuple[PeakForce, ...]:
+        """Largest force of every actuator, found between samples too.
+
+        Raises:
+            PoseError: a singular pose.
+        """
+        model = self.stroke.model
+        x = sample_times(self.stroke, self.law)
+        time = np.concatenate([x, 2.0 - x[-2::-1]] if self.returns else [x]) * self.duration
+        forces = self._forces(time)
+        names, units = model.output_ports("actuators")
+        peaks = []
+        for i, name in enumerate(names):
+
+            def size(t: np.ndarray, i: int = i) -> np.ndarray:
+                return np.asarray(np.abs(self._forces(t)[:, i]))
+
+            places, _ = refined(size, time, np.abs(forces[:, i]))
+            force = float(self._forces(places[:1])[0, i])
+            limit = model.mechanism.actuators[i].force
+            peaks.append(PeakForce(actuator=name, force=force, time=float(places[0]), unit=units[i], limit=limit))
+        return tuple(peaks)
+
+    def _forces(self, time: np.ndarray) -> np.ndarray:
+        motion = self.at(time)
+        x = time / self.duration
+        s = self.law.at(np.clip(np.where(x > 1.0, 2.0 - x, x), 0.0, 1.0)).s
+        start = self.stroke.start(s)
+        found = self.stroke.functions.inverse_dynamics(
+            motion.position, motion.velocity, motion.acceleration, start=start
+        )
+        return np.asarray(found.force)
+
+
+def plan(stroke: Stroke, law: Law, timing: Timing, *, returns: bool = False) -> Trajectory:
+    """A trajectory whose duration follows from `timing`.
+
+    Args:
+        stroke: the path in the machine.
+        law: the motion law.
+        timing: a given time, a peak speed or acceleration, or the machine's limits.
+        returns: whether the stroke is run back to its start.
+
+    Raises:
+        InputError, PoseError: as of the timing.
+    """
+    return Trajectory(stroke=stroke, law=law, duration=timing.duration(stroke, law, returns=returns), returns=returns)

@@ -1,0 +1,133 @@
+"""Figures of simulations: motions and energies, errors of several routes beside each other, and round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean, thin
+from tauloop.simulate import Simulation
+from tauloop.simulate.round_trip import RoundTrip
+
+#: Lines of one panel, told apart by lightness too.
+COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
+WIDTH, ROW, HEAD = 9.5, 2.1, 0.75
+#: Errors below this are drawn at it: it is rounding, and a logarithm has no zero.
+ROUNDING = 1e-17
+#: At most so many coordinates are drawn.
+SHOWN = 6
+
+
+def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figure:
+    """Coordinates that the platform entry names, energies, and forces against time.
+
+    Args:
+        result: the simulation.
+        title: heading.
+    """
+    model = result.system.model
+    entry = model.platform.entry
+    figure, panels = _panels(3, title, _summary(result))
+    for k, i in enumerate(entry.q[:SHOWN]):
+        unit = entry.position.units[k]
+        label = result.coordinate_names[i] + ("" if unit == "1" else f" [{unit}]")
+        panels[0].plot(*thin(result.time, result.q[:, i]), color=COLOURS[k], linewidth=1.2, label=label)
+    panels[0].set_ylabel("position", fontsize=SMALL)
+    for values, name, colour in (
+        (result.kinetic, "kinetic", RESIDUAL),
+        (result.potential - result.potential[0], "potential, from its start", PREDICTED),
+        (result.work, "work of actuators and tool", "#6a9a5b"),
+        (-result.loss, "lost in friction", MEASURED),
+    ):
+        if np.isfinite(values).all() and values.any():
+            panels[1].plot(*thin(result.time, values), color=colour, linewidth=1.2, label=name)
+    panels[1].set_ylabel("energy [J]", fontsize=SMALL)
+    units = model.output_ports("actuators")[1]
+    for k, name in enumerate(result.actuator_names[:SHOWN]):
+        label = f"{name} [{units[k]}]"
+        panels[2].plot(*thin(result.time, result.force[:, k]), color=COLOURS[k], linewidth=1.2, label=label)
+    panels[2].set_ylabel("actuator force", fontsize=SMALL)
+    return _finished(figure, panels)
+
+
+def comparison_figure(results: Mapping[str, Simulation], *, title: str = "Simulation by several routes") -> Figure:
+    """One motion by several routes: the first one's positions, then energy errors and loop residuals of all.
+
+    Args:
+        results: simulations of the same start, by the name of their route.
+        title: heading.
+    """
+    first = next(iter(results.values()))
+    entry = first.system.model.platform.entry
+    figure, panels = _panels(3, title, f"{first.machine}: {first.duration:g} s; all routes from the same start")
+    for k, i in enumerate(entry.q[:SHOWN]):
+        moved = first.q[:, i] - first.q[0, i]
+        label = first.coordinate_names[i]
+        panels[0].plot(*thin(first.time, moved), color=COLOURS[k], linewidth=0.9, label=label)
+    panels[0].set_ylabel("displacement [m, rad]", fontsize=SMALL)
+    for (name, result), colour in zip(results.items(), COLOURS, strict=False):
+        if np.isfinite(result.kinetic).all():
+            error = np.abs(result.energy_error) / result.kinetic.max()
+            panels[1].semilogy(*_above_rounding(result.time, error), color=colour, linewidth=0.8, label=name)
+        panels[2].semilogy(*_above_rounding(result.time, result.residual), color=colour, linewidth=0.8, label=name)
+    panels[1].axhline(1e-8, color=FAINT, linewidth=1.0, linestyle="--")
+    panels[1].set_ylabel("energy error,\nof largest kinetic energy", fontsize=SMALL)
+    panels[2].axhline(1e-10, color=FAINT, linewidth=1.0, linestyle="--")
+    panels[2].set_ylabel("loop residual [m]", fontsize=SMALL)
+    return _finished(figure, panels)
+
+
+def round_trip_figure(result: RoundTrip, *, title: str = "Round trip") -> Figure:
+    """The wanted positions, what came back less what was wanted (NUWAR paper, Figure 3), and the forces.
+
+    Args:
+        result: the round trip.
+        title: heading.
+    """
+    simulation = result.simulation
+    figure, panels = _panels(3, title, f"largest position error {result.position_error:.2g} m; {_summary(simulation)}")
+    for k, name in enumerate(result.columns[:SHOWN]):
+        moved = result.wanted[:, k] - result.wanted[0, k]
+        for axes, values in zip(panels, (moved, result.error[:, k]), strict=False):
+            axes.plot(*thin(simulation.time, values), color=COLOURS[k], linewidth=1.2, label=name)
+    panels[0].set_ylabel("displacement [m, rad]", fontsize=SMALL)
+    panels[1].set_ylabel("error of the round trip\n[m, rad]", fontsize=SMALL)
+    for k, name in enumerate(simulation.actuator_names[:SHOWN]):
+        panels[2].plot(*thin(simulation.time, simulation.force[:, k]), color=COLOURS[k], linewidth=1.2, label=name)
+    panels[2].set_ylabel("actuator force [N, N m]", fontsize=SMALL)
+    return _finished(figure, panels)
+
+
+def _above_rounding(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return thin(time, np.maximum(values, ROUNDING))
+
+
+def _panels(rows: int, title: str, summary: str) -> tuple[Figure, Sequence[Axes]]:
+    height = HEAD + rows * ROW + 0.5
+    figure = Figure(figsize=(WIDTH, height))
+    figure.text(0.09, 1 - 0.28 / height, title, fontsize=LARGE, fontweight="bold", color=TEXT)
+    figure.text(0.09, 1 - 0.50 / height, summary, fontsize=SMALL, color=TEXT)
+    grid = figure.add_gridspec(rows, 1, left=0.09, right=0.78, top=1 - HEAD / height, bottom=0.5 / height, hspace=0.16)
+    panels = [figure.add_subplot(grid[i]) for i in range(rows)]
+    return figure, panels
+
+
+def _finished(figure: Figure, panels: Sequence[Axes]) -> Figure:
+    for i, axes in enumerate(panels):
+        clean(axes)
+        axes.sharex(panels[0])
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="upper left", bbox_to_anchor=(1.005, 1.0), fontsize=SMALL, labelcolor=TEXT, frameon=False)
+        axes.tick_params(labelbottom=i == len(panels) - 1)
+    panels[-1].set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
+    return figure
+
+
+def _summary(result: Simulation) -> str:
+    return (
+        f"{result.machine}, {type(result.system.route).__name__}: {len(result.steps)} steps to "
+        f"{result.time[-1]:.4g} of {result.duration:g} s ({result.ending.value})"
+    )

@@ -1,0 +1,93 @@
+"""The picture of a workspace map: where the machine can work, and why not elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from tauloop.errors import InputError, Problem
+from tauloop.kinematics.workspace import Reason, Workspace
+from tauloop.report.figures import LARGE, NORMAL, SMALL, TEXT, clean
+
+#: One colour for each reason; usable poses are coloured by their measure instead.
+COLOURS = {
+    Reason.USABLE: "#2a7f9e",
+    Reason.OUT_OF_REACH: "#f1f2f4",
+    Reason.JOINT_LIMIT: "#d9dce1",
+    Reason.SINGULAR: "#c8553d",
+    Reason.INTERFERENCE: "#e3a857",
+}
+
+#: Measures that may colour the usable poses, and what their scale is called.
+MEASURES = {
+    "parallel": "distance to type 2 (parallel) singularities [1]",
+    "serial": "distance to type 1 (serial) singularities [1]",
+    "constraint": "distance to constraint singularities [1]",
+    "clearance": "least distance of rod centre lines [m]",
+}
+
+
+def workspace_figure(found: Workspace, *, title: str = "Workspace", measure: str = "parallel") -> Figure:
+    """A section: usable poses coloured by a measure, the others by the reason that excludes them.
+
+    Args:
+        found: a map over two positions.
+        title: heading.
+        measure: one of `MEASURES`.
+
+    Raises:
+        InputError: the map has not two axes, or the measure is unknown.
+    """
+    names = tuple(str(name) for name in found.data.dims)
+    if len(names) != 2:
+        raise InputError(
+            Problem(where="workspace", what=f"varies {len(names)} positions", remedy="draw sections of two")
+        )
+    if measure not in MEASURES:
+        raise InputError(Problem(where="measure", what=f"{measure!r} is unknown", remedy=", ".join(MEASURES)))
+    x, y = (found.data[name].to_numpy() for name in names)
+    width = 8.6
+    aspect = np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.4, 1.8)
+    figure = Figure(figsize=(width, 1.6 + 6.2 * aspect))
+    axes = figure.add_subplot()
+    clean(axes)
+    axes.grid(False)
+    reasons = np.ma.masked_equal(found.reason.T, int(Reason.USABLE))
+    palette = ListedColormap([COLOURS[reason] for reason in Reason])
+    axes.pcolormesh(x, y, reasons, cmap=palette, vmin=-0.5, vmax=len(Reason) - 0.5, shading="nearest", rasterized=True)
+    values = np.ma.masked_where(~found.usable.T, found.data[measure].to_numpy().T)
+    shown = axes.pcolormesh(x, y, values, cmap="viridis", vmin=0.0, shading="nearest", rasterized=True)
+    units = [found.data[name].attrs["units"] for name in names]
+    if units[0] == units[1]:
+        axes.set_aspect("equal")
+    axes.set_xlabel(f"{names[0]} [{units[0]}]", fontsize=NORMAL, color=TEXT)
+    axes.set_ylabel(f"{names[1]} [{units[1]}]", fontsize=NORMAL, color=TEXT)
+    if found.usable.any():
+        bar = figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03)
+        bar.set_label(f"usable: {MEASURES[measure]}", fontsize=SMALL, color=TEXT)
+        bar.ax.tick_params(labelsize=SMALL)
+    x_0, y_0 = found.data.attrs["reference"]
+    axes.plot([x_0], [y_0], marker="+", color="white", markersize=11, markeredgewidth=3.0, linestyle="none")
+    (reference,) = axes.plot([x_0], [y_0], marker="+", color="black", markersize=9, linestyle="none")
+    present = [reason for reason in Reason if reason != Reason.USABLE and (found.reason == reason).any()]
+    handles = [Patch(facecolor=COLOURS[reason], edgecolor="#8a9099", linewidth=0.5) for reason in present]
+    figure.legend(
+        [*handles, reference],
+        [*(reason.text for reason in present), "reference pose"],
+        loc="lower left",
+        bbox_to_anchor=(0.09, 0.005),
+        ncols=len(present) + 1,
+        fontsize=SMALL,
+        frameon=False,
+        columnspacing=1.2,
+        handlelength=1.2,
+    )
+    held = ", ".join(f"{name} = {value:.4g}" for name, value in found.fixed.items())
+    axes.set_title(title, fontsize=LARGE, color=TEXT, loc="left", pad=22)
+    if held:
+        axes.text(0.0, 1.015, held, transform=axes.transAxes, fontsize=SMALL, color=TEXT)
+    height = figure.get_figheight()
+    figure.subplots_adjust(left=0.1, right=0.93, bottom=0.95 / height, top=1 - 0.75 / height)
+    return figure

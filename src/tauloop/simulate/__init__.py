@@ -1,0 +1,43 @@
+"""Simulation: forward dynamics by three routes, carried forward in time by explicit and implicit integrators."""
+
+from tauloop.simulate.events import Event, Occurrence
+from tauloop.simulate.forces import ConstantForce, Feedback, ForceLaw, InverseDynamicsForce, Wrench
+from tauloop.simulate.options import (
+    Baumgarte,
+    DormandPrince,
+    ExtendedSpace,
+    IndependentCoordinates,
+    Integrator,
+    Multipliers,
+    Projected,
+    Radau,
+    Route,
+    RungeKutta4,
+)
+from tauloop.simulate.simulation import Simulation, Simulator, simulate, start_state
+from tauloop.simulate.steps import Ending
+
+__all__ = [
+    "Baumgarte",
+    "ConstantForce",
+    "DormandPrince",
+    "Ending",
+    "Event",
+    "ExtendedSpace",
+    "Feedback",
+    "ForceLaw",
+    "IndependentCoordinates",
+    "Integrator",
+    "InverseDynamicsForce",
+    "Multipliers",
+    "Occurrence",
+    "Projected",
+    "Radau",
+    "Route",
+    "RungeKutta4",
+    "Simulation",
+    "Simulator",
+    "Wrench",
+    "simulate",
+    "start_state",
+]

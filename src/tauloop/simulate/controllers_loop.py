@@ -1,0 +1,309 @@
+"""The sampled control loop around a machine: what goes into it, and the loop itself in Python and as machine code.
+
+Between samples the forces are constant and the platform's coordinates are integrated by an explicit method with fixed
+steps; quaternions are kept at unit length.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import EngineError, InputError, PoseError, Problem
+from tauloop.functions import Model
+from tauloop.functions.compiled import loaded
+from tauloop.functions.compiler import find_compiler
+from tauloop.functions.evaluator import Compiled
+from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller, Method
+from tauloop.simulate.controllers_source import WORST, loop_source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """Everything that a run of the control loop needs.
+
+    Attributes:
+        plant: the machine that moves.
+        model: the machine that the controller believes in.
+        controller: the law.
+        method: the integrator between samples.
+        substeps: integration steps per sample.
+        delay: from measurement to force, in integration steps.
+        period: s.
+        position, velocity: start of the platform's motion (n_position,) and (n,).
+        q: full coordinates there (n_q,).
+        reference: positions, velocities, accelerations to be followed, in the controller's space, (N, ...) each.
+        forward: forces to add at each sample (N, n_u).
+        first: forces before the first sample takes effect (n_u,).
+        gains: proportional and derivative (2, n).
+        limit: largest forces (n_u,), infinite without limit.
+        resolution: of the encoders (n_u,).
+        differences: whether speeds are differences of measured positions.
+    """
+
+    plant: Model
+    model: Model
+    controller: Controller
+    method: Method
+    substeps: int
+    delay: int
+    period: float
+    position: np.ndarray
+    velocity: np.ndarray
+    q: np.ndarray
+    reference: tuple[np.ndarray, np.ndarray, np.ndarray]
+    forward: np.ndarray
+    first: np.ndarray
+    gains: np.ndarray
+    limit: np.ndarray
+    resolution: np.ndarray
+    differences: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What the loop has done, for the samples that it reached.
+
+    Attributes:
+        position, velocity: of the platform (N, ...).
+        force: at the actuators, from each sample on (N, n_u).
+        pivot: smallest pivot of all eliminations over its typical size.
+        residual: largest that is left of the loop equations, m or pure numbers.
+        end: why it ended early; empty where it did not.
+    """
+
+    position: np.ndarray
+    velocity: np.ndarray
+    force: np.ndarray
+    pivot: float
+    residual: float
+    end: str
+
+
+class CompiledLoop:
+    """The loop as machine code: the machine, the controller and the integrator in one library."""
+
+    def __init__(self, plant: Model, model: Model, controller: Controller, method: Method = RUNGE_KUTTA_4) -> None:
+        """Compile, or find in the cache.
+
+        Args:
+            plant: the machine that moves.
+            model: the machine that the controller believes in.
+            controller: the law; other gains, and other numbers of `control`, need no new compilation.
+            method: the integrator between samples.
+
+        Raises:
+            EngineError: there is no compiler, or it fails.
+        """
+        self._made_for = (plant, model, type(controller), controller.space, method)
+        compiler = find_compiler()
+        if compiler is None:
+            what = "none was found (cc, gcc, clang)"
+            raise EngineError(Problem(where="C compiler", what=what, remedy="install one, or run interpreted"))
+        self.source = loop_source(plant, model, controller, method)
+        folder = plant.evaluator.folder if isinstance(plant.evaluator, Compiled) else None
+        _, library = loaded(self.source, compiler, False, folder)
+        self._run = library.tl_control
+        self._run.restype = ctypes.c_size_t
+        self._run.argtypes = [ctypes.c_size_t, ctypes.c_long, ctypes.c_long, ctypes.c_double, ctypes.c_int]
+        self._run.argtypes += [ctypes.c_void_p] * 18
+
+    def __call__(self, loop: Loop) -> Trace:
+        """Run the loop.
+
+        Raises:
+            InputError: it was compiled for another machine, law or method.
+        """
+        if self._made_for != (loop.plant, loop.model, type(loop.controller), loop.controller.space, loop.method):
+            what = "was compiled for another machine, model, law, space or method"
+            raise InputError(Problem(where="loop", what=what, remedy="make a CompiledLoop for these"))
+        n = len(loop.forward)
+        entry = loop.plant.platform.entry
+        position, velocity = np.empty((n, entry.position.size)), np.empty((n, entry.velocity.size))
+        force, worst = np.empty((n, loop.forward.shape[1])), np.array([1.0, 1e300, 0.0])
+        theta = [
+            np.array([m.mechanism.parameters[leaf].value for leaf in m.machine.free] + [0.0])
+            for m in (loop.plant, loop.model)
+        ]
+        inputs = [loop.position, loop.velocity, loop.q, *loop.reference, loop.forward, loop.first, *loop.gains]
+        inputs += [loop.limit, loop.resolution, *theta]
+        arrays = [np.ascontiguousarray(array, dtype=float) for array in inputs] + [position, velocity, force, worst]
+        pointers = [array.ctypes.data for array in arrays]
+        reached = self._run(n, loop.substeps, loop.delay, loop.period, int(loop.differences), *pointers)
+        least, pivot, residual = worst[:WORST]
+        end = ""
+        if reached < n:
+            end = _reason(float(least), float(pivot), float(residual), float(reached * loop.period))
+        return Trace(
+            position=position[:reached],
+            velocity=velocity[:reached],
+            force=force[:reached],
+            pivot=float(pivot),
+            residual=float(residual),
+            end=end,
+        )
+
+
+def _reason(least: float, pivot: float, residual: float, time: float) -> str:
+    if not (least >= 0 and residual < CONVERGED):
+        return f"a loop does not close shortly before {time:.6g} s: out of reach (residual {residual:.3g})"
+    if not pivot > SMALLEST_PIVOT:
+        return f"singular pose shortly before {time:.6g} s: pivot at {pivot:.3g} of its typical size"
+    return f"the motion is no longer finite shortly before {time:.6g} s"
+
+
+class InterpretedLoop:
+    """The same loop in Python, step by step: without a compiler, and to check machine code against."""
+
+    def __call__(self, loop: Loop) -> Trace:
+        """Run the loop."""
+        run = _Run(loop)
+        try:
+            for k in range(len(loop.forward)):
+                run.sample(k)
+                if k + 1 < len(loop.forward):
+                    for j in range(loop.substeps):
+                        run.step(k * loop.substeps + j - loop.delay)
+        except PoseError as error:
+            run.end = str(error.problems[0])
+        return run.trace()
+
+
+class _Run:
+    """State of one interpreted run."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop, self.position, self.velocity = loop, loop.position.copy(), loop.velocity.copy()
+        self.q, self.estimate, self.before = loop.q.copy(), loop.q.copy(), loop.q.copy()
+        self.positions: list[np.ndarray] = []
+        self.velocities: list[np.ndarray] = []
+        self.forces: list[np.ndarray] = []
+        self.last: np.ndarray | None = None
+        self.pivot, self.residual, self.end = 1e300, 0.0, ""
+
+    def trace(self) -> Trace:
+        """What was reached."""
+        n = len(self.forces)
+        shapes = ((n, len(self.position)), (n, len(self.velocity)), (n, len(self.loop.limit)))
+        parts = (self.positions[:n], self.velocities[:n], self.forces)
+        position, velocity, force = (np.array(p).reshape(s) for p, s in zip(parts, shapes, strict=True))
+        return Trace(
+            position=position,
+            velocity=velocity,
+            force=force,
+            pivot=self.pivot,
+            residual=self.residual,
+            end=self.end,
+        )
+
+    def sample(self, k: int) -> None:
+        """Measure, and find the forces of one sample."""
+        loop = self.loop
+        state = loop.plant.platform.kinematics(self.position, self.velocity, start=self.q)
+        self.positions.append(self.position.copy())
+        self.velocities.append(self.velocity.copy())
+        measured = loop.plant.actuator_position(state.q)
+        speed = loop.plant.assembly.loops.transmission @ np.asarray(state.v)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            stepped = loop.resolution * np.floor(measured / loop.resolution + 0.5)
+        measured = np.where(loop.resolution > 0, stepped, measured)
+        if loop.differences:
+            speed = np.zeros_like(speed) if self.last is None else (measured - self.last) / loop.period
+            self.last = measured
+        # the controller's Newton method starts from where its last two poses lead
+        self.estimate, self.before = 2 * self.estimate - self.before, self.estimate
+        force = self._force(k, measured, speed)
+        self.forces.append(np.clip(force, -loop.limit, loop.limit))
+
+    def _force(self, k: int, measured: np.ndarray, speed: np.ndarray) -> np.ndarray:
+        loop, actuators, platform = self.loop, self.loop.model.actuators, self.loop.model.platform
+        position_ref, velocity_ref, acceleration_ref = (part[k] for part in loop.reference)
+        kp, kd = loop.gains
+        functions = actuators
+        if loop.controller.space == "platform":
+            state = actuators.kinematics(measured, speed, start=self.estimate)
+            self.estimate = state.q
+            functions = platform
+            measured, speed = platform.entry.at(state.q), np.asarray(state.v)[list(platform.entry.v)]
+            error = pose_error(loop.model, position_ref, measured)
+        else:
+            error = position_ref - measured
+        push = kp * error + kd * (velocity_ref - speed)
+        zero = np.zeros_like(speed)
+        if loop.controller.compensation is Compensation.ACCELERATION:
+            found = functions.inverse_dynamics(measured, speed, acceleration_ref + push, start=self.estimate)
+            self.estimate = found.state.q
+            return np.asarray(found.force + loop.forward[k])
+        if loop.controller.space == "platform":
+            push = np.linalg.solve(platform.actuator_jacobian(measured, start=self.estimate).T, push)
+        if loop.controller.compensation is Compensation.GRAVITY:
+            found = functions.inverse_dynamics(measured, zero, zero, start=self.estimate)
+            self.estimate = found.state.q
+            push = push + found.force
+        return np.asarray(push + loop.forward[k])
+
+    def step(self, since: int) -> None:
+        """One integration step; `since` counts the steps since the first force took effect."""
+        loop, h = self.loop, self.loop.period / self.loop.substeps
+        force = loop.first if since < 0 else self.forces[since // loop.substeps]
+        p, v = self.position, self.velocity
+        rates = [self._rate(p, v, force)]
+        for place in loop.method.places:
+            dp, dv = rates[-1]
+            rates.append(self._rate(p + h * place * dp, v + h * place * dv, force))
+        weighted = list(zip(loop.method.weights, rates, strict=True))
+        self.position = p + h * sum(w * dp for w, (dp, _) in weighted)
+        self.velocity = v + h * sum(w * dv for w, (_, dv) in weighted)
+        for columns in unit_quaternions(loop.plant):
+            self.position[columns] /= np.linalg.norm(self.position[columns])
+
+    def _rate(self, p: np.ndarray, v: np.ndarray, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        platform = self.loop.plant.platform
+        state = platform.forward_dynamics(p, v, force, start=self.q)
+        self.q = state.q
+        self.pivot = min(self.pivot, float(state.health.smallest_pivot.min()))
+        residuals = [float(np.abs(r).max()) for r in state.health.residuals.values()]
+        self.residual = max([self.residual, *residuals])
+        full, a = np.asarray(state.v), np.asarray(state.a)
+        shape = self.loop.plant.topology
+        rate = np.zeros(shape.n_q)
+        for iv, iq in enumerate(shape.q_of_v):
+            if iq >= 0:
+                rate[iq] = full[iv]
+        for q0, v0 in shape.quaternions:
+            w, x, y, z = state.q[q0 : q0 + 4]
+            E = np.array([[-x, -y, -z], [w, z, -y], [-z, w, x], [y, -x, w]])
+            rate[q0 : q0 + 4] = 0.5 * E @ full[v0 : v0 + 3]
+        return rate[list(platform.entry.q)], a[list(platform.entry.v)]
+
+
+def unit_quaternions(model: Model) -> list[list[int]]:
+    """Columns of the platform's positions that are whole quaternions."""
+    entry = model.platform.entry
+    found = [[entry.q.index(q0 + k) for k in range(4) if q0 + k in entry.q] for q0, _ in model.topology.quaternions]
+    return [columns for columns in found if len(columns) == 4]
+
+
+def pose_error(model: Model, reference: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Error (n,) of a platform pose in its velocities' columns; rotations by twice the vector part of q_ref q*."""
+    entry, shape = model.platform.entry, model.topology
+    error = np.zeros(len(entry.v))
+    for column, iv in enumerate(entry.v):
+        if shape.q_of_v[iv] >= 0:
+            k = entry.q.index(shape.q_of_v[iv])
+            error[column] = reference[k] - measured[k]
+    for columns, (_, v0) in zip(unit_quaternions(model), _turning(model), strict=True):
+        (a0, *a), (b0, *b) = reference[columns], measured[columns]
+        turned = np.array(b) * -a0 + np.array(a) * b0 - np.cross(a, b)
+        sign = 1.0 if a0 * b0 + np.dot(a, b) >= 0 else -1.0
+        error[[entry.v.index(v0 + k) for k in range(3)]] = 2 * sign * turned
+    return error
+
+
+def _turning(model: Model) -> list[tuple[int, int]]:
+    """Quaternions (start in q, in v) that the platform's entry gives whole."""
+    q = model.platform.entry.q
+    return [pair for pair in model.topology.quaternions if all(pair[0] + k in q for k in range(4))]

@@ -1,0 +1,329 @@
+"""C text of the sampled control loop: a machine, a controller with its own model, and the integrator in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tauloop.functions import Model
+from tauloop.functions.source import CFunction, c_source, number
+from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.simulate.controllers import Compensation, Controller, Method
+
+#: Figures of health that the loop reports: least discriminant, least pivot, largest residual.
+WORST = 3
+
+_SOLVE = """\
+static void tl_solve(double *A, double *b)
+{
+    for (int c = 0; c < NU; ++c) {
+        int best = c;
+        for (int r = c + 1; r < NU; ++r) best = fabs(A[r * NU + c]) > fabs(A[best * NU + c]) ? r : best;
+        for (int k = 0; k < NU; ++k) {
+            const double t = A[c * NU + k];
+            A[c * NU + k] = A[best * NU + k];
+            A[best * NU + k] = t;
+        }
+        const double t = b[c];
+        b[c] = b[best];
+        b[best] = t;
+        for (int r = c + 1; r < NU; ++r) {
+            const double f = A[r * NU + c] / A[c * NU + c];
+            for (int k = c; k < NU; ++k) A[r * NU + k] -= f * A[c * NU + k];
+            b[r] -= f * b[c];
+        }
+    }
+    for (int c = NU - 1; c >= 0; --c) {
+        for (int k = c + 1; k < NU; ++k) b[c] -= A[c * NU + k] * b[k];
+        b[c] /= A[c * NU + c];
+    }
+}
+"""
+
+_NOTE = """\
+static void tl_note(const double *health, double *worst)
+{
+    worst[0] = health[0] >= worst[0] ? worst[0] : health[0];
+    worst[1] = health[1] >= worst[1] ? worst[1] : health[1];
+    worst[2] = health[2] <= worst[2] ? worst[2] : health[2];
+}
+"""
+
+_RUN = """\
+size_t tl_control(size_t n, long substeps, long delay, double period, int differences,
+    const double *p0, const double *v0, const double *q0, const double *p_ref, const double *v_ref,
+    const double *a_ref, const double *forward, const double *first, const double *kp, const double *kd,
+    const double *limit, const double *resolution, const double *theta, const double *model_theta,
+    double *position, double *velocity, double *force, double *worst)
+{
+    double p[NP], v[NV], start[NQ], estimate[NQ], before[NQ], measured[NU], speed[NU], last[NU];
+    const double h = period / (double)substeps;
+    for (int i = 0; i < NP; ++i) p[i] = p0[i];
+    for (int i = 0; i < NV; ++i) v[i] = v0[i];
+    for (int i = 0; i < NQ; ++i) start[i] = estimate[i] = before[i] = q0[i];
+    for (size_t k = 0; k < n; ++k) {
+        double *u = force + k * NU;
+        for (int i = 0; i < NP; ++i) position[k * NP + i] = p[i];
+        for (int i = 0; i < NV; ++i) velocity[k * NV + i] = v[i];
+        tl_measure(p, v, start, theta, measured, speed, worst);
+        for (int i = 0; i < NU; ++i) {
+            if (resolution[i] > 0.0) measured[i] = resolution[i] * floor(measured[i] / resolution[i] + 0.5);
+            if (differences) {
+                speed[i] = k ? (measured[i] - last[i]) / period : 0.0;
+                last[i] = measured[i];
+            }
+        }
+        for (int i = 0; i < NQ; ++i) {
+            const double ahead = 2.0 * estimate[i] - before[i];
+            before[i] = estimate[i];
+            estimate[i] = ahead;
+        }
+        tl_law(measured, speed, p_ref + k * NR, v_ref + k * NV, a_ref + k * NV, kp, kd, estimate, model_theta, u,
+            worst);
+        int finite = 1;
+        for (int i = 0; i < NU; ++i) {
+            u[i] += forward[k * NU + i];
+            u[i] = u[i] > limit[i] ? limit[i] : u[i] < -limit[i] ? -limit[i] : u[i];
+            finite = finite && u[i] - u[i] == 0.0;
+        }
+        for (int i = 0; i < NP; ++i) finite = finite && p[i] - p[i] == 0.0;
+        if (!(finite && worst[0] >= 0.0 && worst[1] > SMALLEST && worst[2] < CONVERGED)) return k;
+        if (k + 1 == n) break;
+        for (long j = 0; j < substeps; ++j) {
+            const long since = (long)k * substeps + j - delay;
+            tl_step(p, v, since < 0 ? first : force + (size_t)(since / substeps) * NU, h, start, theta, worst);
+        }
+    }
+    return n;
+}
+"""
+
+
+def loop_source(plant: Model, model: Model, controller: Controller, method: Method) -> str:
+    """C text of `tl_control` for a machine, the controller's model of it, a controller and an integrator.
+
+    Args:
+        plant: the machine that moves.
+        model: the machine that the controller believes in, of the same structure.
+        controller: the law; its numbers are arguments of the C function.
+        method: the integrator between samples.
+    """
+    functions = {
+        "plant_forward": plant.platform.source_function("forward_dynamics", ("acceleration", "q", "v")),
+        "plant_kinematics": plant.platform.source_function("kinematics_1", ("q", "v")),
+    } | _law_functions(model, controller)
+    named = {name: replace(function, name=name) for name, function in functions.items()}
+    entry = plant.platform.entry
+    reference = entry.position.size if controller.space == "platform" else len(plant.mechanism.actuators)
+    sizes = {
+        "NP": entry.position.size,
+        "NV": entry.velocity.size,
+        "NQ": plant.topology.n_q,
+        "NF": plant.topology.n_v,
+        "NU": len(plant.mechanism.actuators),
+        "NR": reference,
+    }
+    parts = [
+        c_source(list(named.values()), "sampled control loop: made by Tauloop, do not edit", with_batch=False),
+        *(f"#define {name} {size}" for name, size in sizes.items()),
+        f"#define SMALLEST {number(SMALLEST_PIVOT)}",
+        f"#define CONVERGED {number(CONVERGED)}",
+        _NOTE,
+        _rate(plant, named["plant_forward"]),
+        _step(plant, method),
+        _measure(plant, named["plant_kinematics"]),
+        *([_SOLVE] if "model_embedding" in named else []),
+        _law(model, controller, named),
+        _RUN,
+    ]
+    return "\n".join(parts)
+
+
+def _law_functions(model: Model, controller: Controller) -> dict[str, CFunction]:
+    platform = controller.space == "platform"
+    functions = {}
+    if platform:
+        functions["model_pose"] = model.actuators.source_function("kinematics_1", ("q", "v"))
+    if controller.compensation is not Compensation.NONE:
+        entry = model.platform if platform else model.actuators
+        functions["model_inverse"] = entry.source_function("inverse_dynamics", ("force", "q"))
+    if platform and controller.compensation is not Compensation.ACCELERATION:
+        functions["model_embedding"] = model.platform.source_function("embedding", ("G",))
+    return functions
+
+
+def _call(function: CFunction, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> str:
+    arguments = [inputs[port.name] for port in function.inputs] + [outputs[port.name] for port in function.outputs]
+    return f"    {function.name}({', '.join([*arguments, 'health'])});"
+
+
+def _rate(plant: Model, forward: CFunction) -> str:
+    """dp/dt and dv/dt of the platform's coordinates."""
+    entry, shape = plant.platform.entry, plant.topology
+    rates = {iq: f"full[{iv}]" for iv, iq in enumerate(shape.q_of_v) if iq >= 0}
+    for q0, v0 in shape.quaternions:
+        w, x, y, z = (f"q[{q0 + k}]" for k in range(4))
+        a, b, c = (f"full[{v0 + k}]" for k in range(3))
+        rates[q0] = f"-0.5 * ({x} * {a} + {y} * {b} + {z} * {c})"
+        rates[q0 + 1] = f"0.5 * ({w} * {a} + {z} * {b} - {y} * {c})"
+        rates[q0 + 2] = f"0.5 * ({w} * {b} + {x} * {c} - {z} * {a})"
+        rates[q0 + 3] = f"0.5 * ({w} * {c} + {y} * {a} - {x} * {b})"
+    inputs = {"position": "p", "velocity": "v", "force": "u", "start": "start", "theta": "theta"}
+    return "\n".join(
+        [
+            "static void tl_rate(const double *p, const double *v, const double *u, double *start,",
+            "    const double *theta, double *dp, double *dv, double *worst)",
+            "{",
+            "    double q[NQ], full[NF], health[4];",
+            "    (void)theta;",
+            _call(forward, inputs, {"acceleration": "dv", "q": "q", "v": "full"}),
+            "    tl_note(health, worst);",
+            "    for (int i = 0; i < NQ; ++i) start[i] = q[i];",
+            *(f"    dp[{k}] = {rates[iq]};" for k, iq in enumerate(entry.q)),
+            "}",
+            "",
+        ]
+    )
+
+
+def _step(plant: Model, method: Method) -> str:
+    """One step of the integrator under constant forces; the weights' zeros and the stages are unrolled."""
+    lines = [
+        "static void tl_step(double *p, double *v, const double *u, double h, double *start, const double *theta,",
+        "    double *worst)",
+        "{",
+        f"    double dp[{len(method.weights)}][NP], dv[{len(method.weights)}][NV], x[NP], y[NV];",
+        "    tl_rate(p, v, u, start, theta, dp[0], dv[0], worst);",
+    ]
+    for k, place in enumerate(method.places):
+        lines += [
+            f"    for (int i = 0; i < NP; ++i) x[i] = p[i] + h * {number(place)} * dp[{k}][i];",
+            f"    for (int i = 0; i < NV; ++i) y[i] = v[i] + h * {number(place)} * dv[{k}][i];",
+            f"    tl_rate(x, y, u, start, theta, dp[{k + 1}], dv[{k + 1}], worst);",
+        ]
+    for size, name in (("NP", "p"), ("NV", "v")):
+        terms = " + ".join(f"{number(w)} * d{name}[{k}][i]" for k, w in enumerate(method.weights) if w)
+        lines.append(f"    for (int i = 0; i < {size}; ++i) {name}[i] += h * ({terms});")
+    return "\n".join([*lines, *_normalised(plant), "}", ""])
+
+
+def _normalised(plant: Model) -> list[str]:
+    """Whole quaternions among the platform's positions, brought back to unit length."""
+    entry, lines = plant.platform.entry, []
+    for q0, _ in plant.topology.quaternions:
+        k = [entry.q.index(q0 + i) for i in range(4) if q0 + i in entry.q]
+        if len(k) == 4:
+            square = " + ".join(f"p[{i}] * p[{i}]" for i in k)
+            lines.append(f"    const double norm_{q0} = sqrt({square});")
+            lines += [f"    p[{i}] /= norm_{q0};" for i in k]
+    return lines
+
+
+def _measure(plant: Model, kinematics: CFunction) -> str:
+    """Actuators' positions and speeds of a platform motion."""
+    shape, transmission = plant.topology, plant.assembly.loops.transmission
+
+    def sums(row: int, name: str, index: Mapping[int, int]) -> str:
+        terms = [f"{number(r)} * {name}[{index[j]}]" for j, r in enumerate(transmission[row]) if r]
+        return " + ".join(terms) or "0.0"
+
+    places = {j: j for j in range(shape.n_v)}
+    coordinates = dict(enumerate(shape.q_of_v))
+    inputs = {"position": "p", "velocity": "v", "start": "start", "theta": "theta"}
+    return "\n".join(
+        [
+            "static void tl_measure(const double *p, const double *v, const double *start, const double *theta,",
+            "    double *measured, double *speed, double *worst)",
+            "{",
+            "    double q[NQ], full[NF], health[4];",
+            "    (void)start;",
+            "    (void)theta;",
+            _call(kinematics, inputs, {"q": "q", "v": "full"}),
+            "    tl_note(health, worst);",
+            *(f"    measured[{i}] = {sums(i, 'q', coordinates)};" for i in range(len(transmission))),
+            *(f"    speed[{i}] = {sums(i, 'full', places)};" for i in range(len(transmission))),
+            "}",
+            "",
+        ]
+    )
+
+
+def _law(model: Model, controller: Controller, named: Mapping[str, CFunction]) -> str:
+    """The forces of one sample, without feed-forward and limits."""
+    platform = controller.space == "platform"
+    entry = model.platform.entry
+    x, y = ("x", "y") if platform else ("measured", "speed")
+    lines = [
+        "static void tl_law(const double *measured, const double *speed, const double *p_ref, const double *v_ref,",
+        "    const double *a_ref, const double *kp, const double *kd, double *estimate, const double *theta,",
+        "    double *u, double *worst)",
+        "{",
+        "    double push[NV], q[NQ], full[NF], health[4], x[NP], y[NV], zero[NV] = {0.0};",
+        "    (void)theta; (void)estimate; (void)worst; (void)a_ref; (void)x; (void)y; (void)zero; (void)q; (void)full;",
+        "    (void)health;",
+    ]
+    if platform:
+        given = {"position": "measured", "velocity": "speed", "start": "estimate", "theta": "theta"}
+        lines += [
+            _call(named["model_pose"], given, {"q": "q", "v": "full"}),
+            "    tl_note(health, worst);",
+            "    for (int i = 0; i < NQ; ++i) estimate[i] = q[i];",
+            *(f"    x[{k}] = q[{iq}];" for k, iq in enumerate(entry.q)),
+            *(f"    y[{k}] = full[{iv}];" for k, iv in enumerate(entry.v)),
+            *_pose_errors(model),
+        ]
+    else:
+        lines.append("    for (int i = 0; i < NV; ++i) push[i] = p_ref[i] - measured[i];")
+    lines.append(f"    for (int i = 0; i < NV; ++i) push[i] = kp[i] * push[i] + kd[i] * (v_ref[i] - {y}[i]);")
+    given = {"position": x, "velocity": y, "acceleration": "push", "start": "estimate", "theta": "theta"}
+    known = ["    tl_note(health, worst);", "    for (int i = 0; i < NQ; ++i) estimate[i] = q[i];"]
+    if controller.compensation is Compensation.ACCELERATION:
+        lines.append("    for (int i = 0; i < NV; ++i) push[i] += a_ref[i];")
+        lines += [_call(named["model_inverse"], given, {"force": "u", "q": "q"}), *known, "}", ""]
+        return "\n".join(lines)
+    if controller.compensation is Compensation.GRAVITY:
+        still = given | {"velocity": "zero", "acceleration": "zero"}
+        lines += [_call(named["model_inverse"], still, {"force": "u", "q": "q"}), *known]
+    else:
+        lines.append("    for (int i = 0; i < NU; ++i) u[i] = 0.0;")
+    if platform:
+        lines += _platform_force(model, named["model_embedding"], given)
+    lines += ["    for (int i = 0; i < NU; ++i) u[i] += push[i];", "}", ""]
+    return "\n".join(lines)
+
+
+def _pose_errors(model: Model) -> list[str]:
+    """Errors of a platform pose; rotations by twice the vector part of q_ref q*."""
+    entry, shape = model.platform.entry, model.topology
+    lines = []
+    for column, iv in enumerate(entry.v):
+        if shape.q_of_v[iv] >= 0:
+            k = entry.q.index(shape.q_of_v[iv])
+            lines.append(f"    push[{column}] = p_ref[{k}] - x[{k}];")
+    for q0, v0 in shape.quaternions:
+        if q0 not in entry.q:
+            continue
+        (a0, a1, a2, a3), (b0, b1, b2, b3) = (
+            [f"{name}[{entry.q.index(q0 + i)}]" for i in range(4)] for name in ("p_ref", "x")
+        )
+        columns = [entry.v.index(v0 + i) for i in range(3)]
+        dot = f"{a0} * {b0} + {a1} * {b1} + {a2} * {b2} + {a3} * {b3}"
+        lines += [
+            f"    const double side_{q0} = {dot} >= 0.0 ? 2.0 : -2.0;",
+            f"    push[{columns[0]}] = side_{q0} * ({a1} * {b0} - {a0} * {b1} - ({a2} * {b3} - {a3} * {b2}));",
+            f"    push[{columns[1]}] = side_{q0} * ({a2} * {b0} - {a0} * {b2} - ({a3} * {b1} - {a1} * {b3}));",
+            f"    push[{columns[2]}] = side_{q0} * ({a3} * {b0} - {a0} * {b3} - ({a1} * {b2} - {a2} * {b1}));",
+        ]
+    return lines
+
+
+def _platform_force(model: Model, embedding: CFunction, given: Mapping[str, str]) -> list[str]:
+    """Actuator forces u of a force on the platform: J^T u = f, J = A G; G comes by columns."""
+    transmission = model.assembly.loops.transmission
+    inputs = {**given, "velocity": "zero"}
+    lines = ["    double G[NF * NV], A[NU * NU];", _call(embedding, inputs, {"G": "G"}), "    tl_note(health, worst);"]
+    lines.append("    for (int c = 0; c < NV; ++c) {")
+    for i, row in enumerate(transmission):
+        terms = " + ".join(f"{number(r)} * G[c * NF + {j}]" for j, r in enumerate(row) if r) or "0.0"
+        lines.append(f"        A[c * NU + {i}] = {terms};")
+    return [*lines, "    }", "    tl_solve(A, push);"]

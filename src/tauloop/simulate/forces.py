@@ -1,0 +1,138 @@
+"""What acts on a machine while it is simulated: forces of the actuators as functions of time and state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import numpy as np
+
+from tauloop.errors import EngineError
+from tauloop.functions import Model
+from tauloop.functions.evaluator import Compiled, compiled_health
+from tauloop.motion import SampledMotion
+
+
+class Motion(Protocol):
+    """A motion that can be asked for any time, such as `motion.Trajectory` or `motion.Multisine`."""
+
+    def at(self, time: np.ndarray) -> SampledMotion:
+        """Positions, velocities and accelerations of the platform's entry at times (N,)."""
+
+
+class ForceLaw(ABC):
+    """Forces of the actuators."""
+
+    @property
+    def period(self) -> float | None:
+        """Time between two samples of a law that is computed and held, s; None for one that acts continuously."""
+        return None
+
+    @property
+    def needs_state(self) -> bool:
+        """Whether the forces depend on coordinates and velocities (else on time alone, which is cheaper)."""
+        return True
+
+    @abstractmethod
+    def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Forces u (n_u,), N or N m, at a time (s), coordinates (n_q,) and velocities (n_v,)."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ConstantForce(ForceLaw):
+    """Forces that never change.
+
+    Attributes:
+        values: u (n_u,), N or N m.
+    """
+
+    values: tuple[float, ...]
+
+    @property
+    def needs_state(self) -> bool:
+        """No."""
+        return False
+
+    def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The values."""
+        return np.array(self.values)
+
+
+@final
+class InverseDynamicsForce(ForceLaw):
+    """The forces that a motion needs, computed by inverse dynamics at every evaluation and never interpolated."""
+
+    def __init__(self, model: Model, motion: Motion) -> None:
+        """Prepare.
+
+        Args:
+            model: the machine whose inverse dynamics is used; in machine code where its evaluator compiles.
+            motion: of its platform.
+        """
+        self._model, self._motion = model, motion
+        self._start = model.assembly.q
+        self._bound = _bound_inverse_dynamics(model)
+
+    @property
+    def needs_state(self) -> bool:
+        """No: there is no feedback."""
+        return False
+
+    def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Inverse dynamics of the motion at this time.
+
+        Raises:
+            PoseError: the motion is out of reach there, or singular.
+        """
+        wanted = self._motion.at(np.array([time]))
+        if self._bound is not None:
+            arrays, call = self._bound
+            for name in ("position", "velocity", "acceleration"):
+                arrays[name][:] = getattr(wanted, name)[0]
+            if "start" in arrays:
+                arrays["start"][:] = self._start
+            call()
+            found = compiled_health(arrays["health"][None, :])
+            if found.is_reached[0] and found.is_regular[0]:
+                self._start = arrays["q"].copy()
+                return arrays["force"].copy()
+        forces = self._model.platform.inverse_dynamics(
+            wanted.position, wanted.velocity, wanted.acceleration, start=self._start
+        )
+        self._start = forces.state.q[0]
+        return np.asarray(forces.force[0])
+
+
+def _bound_inverse_dynamics(model: Model) -> tuple[Mapping[str, np.ndarray], Callable[[], None]] | None:
+    """Inverse dynamics bound to fixed arrays; None where nothing is compiled, or inputs of its own are needed."""
+    if not isinstance(model.evaluator, Compiled):
+        return None
+    try:
+        function = model.platform.compiled("inverse_dynamics", ("force", "q"))
+    except EngineError:
+        return None
+    known = {"position", "velocity", "acceleration", "start", "theta"}
+    return function.bind() if {port.name for port in function.function.inputs} <= known else None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Feedback(ForceLaw):
+    """Forces by a function of time, coordinates and velocities; it should be smooth.
+
+    Attributes:
+        function: (time, q, v) -> u.
+    """
+
+    function: Callable[[float, np.ndarray, np.ndarray], np.ndarray]
+
+    def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """What the function says."""
+        return np.asarray(self.function(time, q, v), dtype=float)
+
+
+#: Force and moment (6,) at the tool centre point in the base frame, N and N m: constant, or a function of time.
+Wrench = np.ndarray | Callable[[float], np.ndarray]

@@ -1,0 +1,218 @@
+"""C source of the loop over steps of an explicit integrator, around the generated right-hand side of one machine.
+
+The caller owns all memory, so that an integration can be continued: `memory` holds the proposed step, whether the rate
+at the state is known, the next sample's number, evaluations and rejections, and then that rate; `guess` holds the
+coordinates from which Newton's method starts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.functions.evaluator import c_function
+from tauloop.functions.source import HEALTH, CFunction, c_source, number
+from tauloop.functions.state import CONVERGED
+from tauloop.simulate.system import PROJECTED, PROJECTION_STEPS, System
+from tauloop.simulate.tableaus import Tableau
+
+#: Numbers at the front of `memory`: proposed step, known rate, next sample, evaluations, rejections.
+MEMORY = 5
+#: Codes that `advance` returns.
+DONE, FULL, UNHEALTHY, TOO_SMALL, LOOPS_LOST = range(5)
+#: No step shorter than this is tried, s: below it a second's time stamps have lost most of their digits.
+SMALLEST_STEP = 1e-13
+#: A step is shortened to a share of what the error estimate allows, and changes by these factors at most.
+SAFETY, LEAST_FACTOR, GREATEST_FACTOR = 0.9, 0.2, 10.0
+#: After a stage that could not be computed the step is shortened by this.
+RETREAT = 0.25
+#: A step that ends within this share of its length before the end is stretched to it.
+STRETCH = 0.01
+
+
+def stepping_source(system: System, tableau: Tableau) -> tuple[str, CFunction]:
+    """C text of right-hand side, projection and `advance`, and the function of the right-hand side."""
+    empty = {name: np.empty((0, array.shape[1])) for name, array in _inputs(system).items()}
+    rate = c_function(system.rate.program, empty, ("rate", "all_q", "all_v"))
+    functions = [rate]
+    if system.projection is not None:
+        functions.append(c_function(system.projection, empty, ("projected_q", "projected_v", "gap")))
+    parts = [
+        c_source(functions, "made by Tauloop, do not edit", with_batch=False, includes=("<string.h>",)),
+        _tables(system, tableau),
+        _rate(system, rate),
+        _return_to_loops(system, functions[-1]),
+        _ADVANCE,
+    ]
+    return "\n".join(parts), rate
+
+
+def _inputs(system: System) -> dict[str, np.ndarray]:
+    shape = system.model.topology
+    found = system.inputs(np.zeros((1, system.size)), np.zeros((1, system.acting)), np.zeros((1, shape.n_q)))
+    return {"v": np.zeros((1, shape.n_v))} | {"q": np.zeros((1, shape.n_q))} | found
+
+
+def _tables(system: System, tableau: Tableau) -> str:
+    shape = system.model.topology
+    sizes = {
+        "TL_N": system.size,
+        "TL_Q": shape.n_q,
+        "TL_V": shape.n_v,
+        "TL_ACTING": max(system.acting, 1),
+        "TL_STAGES": len(tableau.c),
+        "TL_ADAPTIVE": int(tableau.is_adaptive),
+    }
+    lines = [f"#define {name} {value}" for name, value in sizes.items()]
+    lines.append(f"#define TL_SMALLEST_PIVOT {number(system.smallest_pivot)}")
+    lines += [
+        f"#define TL_MEMORY {MEMORY}",
+        "typedef void (*tl_law)(double time, const double *state, double *acting);",
+    ]
+    for name, table in (("A", tableau.A.ravel()), ("C", tableau.c), ("E", tableau.error)):
+        body = ", ".join(number(value) for value in table)
+        lines.append(f"static const double tl_{name}[{len(table)}] = {{{body}}};")
+    return "\n".join([*lines, ""])
+
+
+def _rate(system: System, rate: CFunction) -> str:
+    """The right-hand side with its law and its health; a good evaluation moves Newton's start along."""
+    places, at = {"start": "guess", "theta": "acting", "force": "acting"}, 0
+    places["wrench"] = f"acting + {len(system.model.mechanism.actuators)}"
+    for name, size in system.rate.state:
+        places[name] = f"y + {at}"
+        at += size
+    arguments = ", ".join([*(places[port.name] for port in rate.inputs), "rate", "q", "v", "health"])
+    move = "    if (good) memcpy(guess, q, sizeof(double) * TL_Q);" if system.is_iterative else "    (void)guess;"
+    return f"""\
+static int tl_rate(double time, const double *y, double *acting, tl_law law, double *guess,
+    double *rate, double *q, double *v, double *health, double *memory)
+{{
+    if (law) law(time, y, acting);
+    {rate.name}({arguments});
+    memory[3] += 1.0;
+    int good = health[0] >= 0.0 && health[1] > TL_SMALLEST_PIVOT && health[2] < {CONVERGED!r};
+    for (int i = 0; i < TL_N; ++i) good = good && rate[i] - rate[i] == 0.0;
+{move}
+    return good;
+}}
+"""
+
+
+def _return_to_loops(system: System, projection: CFunction) -> str:
+    """Unit quaternions or the projection; says whether the state has changed (1), not (0), or is lost (-1)."""
+    lines = ["static int tl_return(double *y)", "{"]
+    if system.projection is not None:
+        n_q, n_v = (size for _, size in system.rate.state)
+        places = {"q": "y", "v": f"y + {n_q}"}
+        arguments = ", ".join([*(places[port.name] for port in projection.inputs), "q", "v", "&gap", "health"])
+        lines += [
+            f"    double q[{n_q}], v[{n_v}], gap, health[{HEALTH}];",
+            f"    for (int k = 0; k < {PROJECTION_STEPS}; ++k) {{",
+            f"        {projection.name}({arguments});",
+            f"        memcpy(y, q, sizeof q); memcpy(y + {n_q}, v, sizeof v);",
+            f"        if (gap < {PROJECTED!r}) return 1;",
+            "    }",
+            "    return -1;",
+        ]
+    else:
+        for i in system.rate.quaternions:
+            terms = " + ".join(f"y[{i + k}] * y[{i + k}]" for k in range(4))
+            lines += ["    {", f"        const double length = sqrt({terms});"]
+            lines += [f"        for (int k = {i}; k < {i + 4}; ++k) y[k] /= length;", "    }"]
+        lines += ["    (void)y;", f"    return {int(bool(system.rate.quaternions))};"]
+    return "\n".join([*lines, "}", ""])
+
+
+_ADVANCE = f"""\
+int tl_advance(double *time, double *y, double end, double *memory, double *guess, double *acting, tl_law law,
+    double period, double rtol, double atol, double max_step, size_t capacity, size_t *count,
+    double *times, double *states, double *known, double *acted, double *stages, double *health)
+{{
+    double K[TL_STAGES][TL_N], next[TL_N], q[TL_Q], v[TL_V + 1], q0[TL_Q], v0[TL_V + 1];
+    const tl_law continuous = period > 0.0 ? 0 : law;
+    memcpy(K[0], memory + TL_MEMORY, sizeof K[0]);
+    while (*time < end) {{
+        if (*count == capacity) return {FULL};
+        double limit = end;
+        if (law && period > 0.0) {{
+            if (*time >= memory[2] * period) {{
+                law(*time, y, acting);
+                memory[2] += 1.0;
+                memory[1] = 0.0;
+            }}
+            if (memory[2] * period < limit) limit = memory[2] * period;
+        }}
+        if (memory[1] == 0.0) {{
+            if (!tl_rate(*time, y, acting, continuous, guess, K[0], q, v, health, memory)) return {UNHEALTHY};
+            memory[1] = 1.0;
+        }} else {{
+            memcpy(q, memory + TL_MEMORY + TL_N, sizeof(double) * TL_Q);
+            memcpy(v, memory + TL_MEMORY + TL_N + TL_Q, sizeof(double) * TL_V);
+        }}
+        memcpy(q0, q, sizeof q);
+        memcpy(v0, v, sizeof v);
+        double acting0[TL_ACTING];
+        memcpy(acting0, acting, sizeof acting0);
+        int is_after_rejection = 0;
+        for (;;) {{
+            double h = memory[0] < max_step ? memory[0] : max_step;
+            const int is_last = *time + h * {1.0 + STRETCH!r} >= limit;
+            if (is_last) h = limit - *time;
+            int good = 1;
+            for (int s = 1; s < TL_STAGES && good; ++s) {{
+                for (int i = 0; i < TL_N; ++i) {{
+                    double sum = 0.0;
+                    for (int j = 0; j < s; ++j) sum += tl_A[s * TL_STAGES + j] * K[j][i];
+                    next[i] = y[i] + h * sum;
+                }}
+                good = tl_rate(*time + tl_C[s] * h, next, acting, continuous, guess, K[s], q, v, health, memory);
+            }}
+            double factor = {RETREAT!r};
+            if (good && TL_ADAPTIVE) {{
+                double total = 0.0;
+                for (int i = 0; i < TL_N; ++i) {{
+                    double error = 0.0;
+                    for (int s = 0; s < TL_STAGES; ++s) error += tl_E[s] * K[s][i];
+                    const double size = fabs(y[i]) > fabs(next[i]) ? fabs(y[i]) : fabs(next[i]);
+                    error *= h / (atol + rtol * size);
+                    total += error * error;
+                }}
+                const double norm = sqrt(total / TL_N);
+                good = norm < 1.0;
+                factor = norm > 0.0 ? {SAFETY!r} * pow(norm, -0.2) : {GREATEST_FACTOR!r};
+                factor = factor > {LEAST_FACTOR!r} ? factor : {LEAST_FACTOR!r};
+                factor = factor < {GREATEST_FACTOR!r} ? factor : {GREATEST_FACTOR!r};
+                if (is_after_rejection && factor > 1.0) factor = 1.0;
+                if (!good) health[0] = health[1] = 1.0;
+            }}
+            if (good) {{
+                memcpy(times + *count, time, sizeof(double));
+                memcpy(states + *count * TL_N, y, sizeof(double) * TL_N);
+                memcpy(known + *count * (TL_Q + TL_V), q0, sizeof(double) * TL_Q);
+                memcpy(known + *count * (TL_Q + TL_V) + TL_Q, v0, sizeof(double) * TL_V);
+                memcpy(acted + *count * TL_ACTING, acting0, sizeof acting0);
+                memcpy(stages + *count * TL_STAGES * TL_N, K, sizeof K);
+                *count += 1;
+                *time = is_last ? limit : *time + h;
+                memcpy(y, next, sizeof next);
+                if (TL_ADAPTIVE && (!is_last || factor < 1.0)) memory[0] = h * factor;
+                const int changed = tl_return(y);
+                if (changed < 0) return {LOOPS_LOST};
+                memory[1] = changed ? 0.0 : 1.0;
+                memcpy(K[0], K[TL_STAGES - 1], sizeof K[0]);
+                memcpy(memory + TL_MEMORY, K[0], sizeof K[0]);
+                memcpy(memory + TL_MEMORY + TL_N, q, sizeof(double) * TL_Q);
+                memcpy(memory + TL_MEMORY + TL_N + TL_Q, v, sizeof(double) * TL_V);
+                break;
+            }}
+            memory[4] += 1.0;
+            if (!TL_ADAPTIVE) return {UNHEALTHY};
+            if (h < {SMALLEST_STEP!r}) return health[0] >= 0.0 && health[1] > TL_SMALLEST_PIVOT
+                && health[2] < {CONVERGED!r} ? {TOO_SMALL} : {UNHEALTHY};
+            is_after_rejection = 1;
+            memory[0] = h * factor;
+        }}
+    }}
+    return {DONE};
+}}
+"""

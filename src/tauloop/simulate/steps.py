@@ -1,0 +1,84 @@
+"""Accepted steps of an integration, with polynomials between them."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+
+class Ending(enum.Enum):
+    """Why an integration ended."""
+
+    END = "end of the duration"
+    EVENT = "terminal event"
+    SINGULAR = "singular or unreachable pose"
+    STEP = "step too small"
+    STEPS = "too many steps"
+    LOOPS = "loops lost"
+    INTEGRATOR = "integrator failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """M steps.
+
+    Attributes:
+        time: starts of all steps and the end of the last (M + 1,), s.
+        y: states there (M + 1, n).
+        q, v: coordinates and velocities at the starts (M, n_q), (M, n_v).
+        acting: forces and wrench at the starts (M, n_acting).
+        polynomials: y(x) = y_i + sum_k polynomials_ik x^(k + 1), x from 0 to 1 within step i (M, d, n).
+        evaluations: how often the right-hand side was computed.
+        rejected: steps that were tried and given up.
+        ending: why the integration ended; None while it may go on.
+    """
+
+    time: np.ndarray
+    y: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    acting: np.ndarray
+    polynomials: np.ndarray
+    evaluations: int
+    rejected: int
+    ending: Ending | None
+
+    def __len__(self) -> int:
+        return len(self.time) - 1
+
+    def at(self, time: np.ndarray) -> np.ndarray:
+        """States (N, n) at times (N,) within the steps, by the dense output."""
+        i = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self) - 1)
+        x = (time - self.time[i]) / (self.time[i + 1] - self.time[i])
+        powers = x[:, None] ** np.arange(1, self.polynomials.shape[1] + 1)
+        return np.asarray(self.y[i] + np.einsum("nd,ndk->nk", powers, self.polynomials[i]))
+
+
+def without_last(steps: Steps) -> Steps:
+    """The same steps but the last one."""
+    return replace(
+        steps,
+        time=steps.time[:-1],
+        y=steps.y[:-1],
+        q=steps.q[:-1],
+        v=steps.v[:-1],
+        acting=steps.acting[:-1],
+        polynomials=steps.polynomials[:-1],
+    )
+
+
+def joined_steps(parts: list[Steps]) -> Steps:
+    """Consecutive parts of one integration as one."""
+    return Steps(
+        time=np.concatenate([parts[0].time[:1], *(part.time[1:] for part in parts)]),
+        y=np.concatenate([parts[0].y[:1], *(part.y[1:] for part in parts)]),
+        q=np.concatenate([part.q for part in parts]),
+        v=np.concatenate([part.v for part in parts]),
+        acting=np.concatenate([part.acting for part in parts]),
+        polynomials=np.concatenate([part.polynomials for part in parts]),
+        evaluations=sum(part.evaluations for part in parts),
+        rejected=sum(part.rejected for part in parts),
+        ending=parts[-1].ending,
+    )

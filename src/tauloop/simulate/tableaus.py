@@ -1,0 +1,54 @@
+"""Butcher tableaus of the explicit integrators, with the polynomials of their dense output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import RK45
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tableau:
+    """An explicit Runge-Kutta method whose last stage is the rate at the end of the step.
+
+    Attributes:
+        A: weights of earlier stages (s, s); the last row gives the end of the step.
+        c: times of the stages (s,), in steps.
+        error: weights of the error estimate (s,); zeros for a method with fixed steps.
+        dense: y(x) = y_0 + h sum_k x^(k+1) sum_j dense_jk K_j for x in [0, 1] (s, d).
+        order: of the error estimate plus one; it steers the step.
+    """
+
+    A: np.ndarray
+    c: np.ndarray
+    error: np.ndarray
+    dense: np.ndarray
+    order: int
+
+    @property
+    def is_adaptive(self) -> bool:
+        """Whether it estimates its error."""
+        return bool(self.error.any())
+
+
+def dormand_prince() -> Tableau:
+    """The pair of orders 5(4) with its dense output of order 4, in SciPy's figures (Shampine 1986)."""
+    A = np.zeros((7, 7))
+    A[:6, :5] = RK45.A
+    A[6, :6] = RK45.B
+    return Tableau(A=A, c=np.append(RK45.C, 1.0), error=np.array(RK45.E), dense=np.array(RK45.P), order=5)
+
+
+def runge_kutta_4() -> Tableau:
+    """The classical method; between steps Hermite's cubic through both ends."""
+    A = np.zeros((5, 5))
+    A[1, 0] = A[2, 1] = 0.5
+    A[3, 2] = 1.0
+    A[4, :4] = ends = np.array([1, 2, 2, 1]) / 6
+    # y0 + h (k1 x + (3 d - 2 k1 - k5) x^2 + (k1 + k5 - 2 d) x^3) with d = sum of the ends' weights times stages
+    dense = np.zeros((5, 3))
+    dense[:4, 1], dense[:4, 2] = 3 * ends, -2 * ends
+    dense[0] += [1.0, -2.0, 1.0]
+    dense[4] += [0.0, -1.0, 1.0]
+    return Tableau(A=A, c=np.array([0.0, 0.5, 0.5, 1.0, 1.0]), error=np.zeros(5), dense=dense, order=4)

@@ -1,0 +1,33 @@
+"""Shipped machines ready to be simulated, for the tests: each is assembled and compiled once."""
+
+from __future__ import annotations
+
+import functools
+
+from tauloop import Model, load
+from tauloop.functions.evaluator import Interpreted
+from tauloop.simulate import DormandPrince, Integrator, Route, Simulator
+from tauloop.simulate.swing import Swing, swing, without_friction
+
+#: Tolerances of a step at which a conservative swing keeps its energy to 1e-8 for 10 s.
+FINE = DormandPrince(rtol=1e-11, atol=1e-12)
+
+
+@functools.cache
+def swinging(name: str) -> Swing:
+    return swing(load(name))
+
+
+@functools.cache
+def swinger(name: str, route: Route, integrator: Integrator = FINE) -> Simulator:
+    return Simulator(swinging(name).model, route=route, integrator=integrator)
+
+
+@functools.cache
+def frictionless(name: str) -> Model:
+    return Model(without_friction(load(name)))
+
+
+@functools.cache
+def interpreted(name: str) -> Swing:
+    return swing(load(name), evaluator=Interpreted())

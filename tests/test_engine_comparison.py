@@ -1,0 +1,179 @@
+"""Tauloop beside the engines, on machines made by hand and on those that it ships."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_machines import SLENDER, THIN, pendulum, random_tree, six_legs, three_arm_motion, three_arms
+from engine_mechanics import EXACT, vector
+
+from tauloop.engines import (
+    EngineComparison,
+    Motion,
+    Verification,
+    check,
+    compare,
+    frictionless,
+    mujoco_engine,
+    pinocchio_engine,
+)
+from tauloop.engines.verify import ACTUATOR_JACOBIAN, EMBEDDING, FORWARD_DYNAMICS, INVERSE_DYNAMICS, OWN_CONSTRAINTS
+from tauloop.errors import EngineError, InputError, Problem
+from tauloop.mechanism import load, shipped_machines
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import Freedom, Friction, Telescope
+
+pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
+pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+
+
+# Comparison.
+
+#: Shipped machines with massless rods or bodies in the engines' trees: Pinocchio's own solver inverts the mass matrix.
+MASSLESS = ("gantry_tau_5dof",)
+QUANTITIES = (INVERSE_DYNAMICS, FORWARD_DYNAMICS, EMBEDDING, ACTUATOR_JACOBIAN)
+
+
+def test_compare_names_the_largest_difference() -> None:
+    mechanism, _ = three_arms({"lower": SLENDER}, THIN)
+    motion, _ = three_arm_motion(6)
+    forces = mujoco_engine(mechanism).inverse_dynamics(motion).forces
+    right = compare(mechanism, motion, forces)
+    assert [found.engine for found in right.comparisons] == ["Pinocchio", "MuJoCo"]
+    assert right.not_run == ()
+    assert right.samples == 6
+    assert right.worst < EXACT
+    wrong = forces.copy()
+    wrong[4, 1] += 1e-3 * np.max(np.abs(forces[4]))
+    found = compare(mechanism, motion, wrong).comparisons[0]
+    assert (found.sample, found.column) == (4, "m1")
+    assert found.largest_difference == pytest.approx(1e-3, rel=2e-3)
+    assert found.worst == found.largest_difference
+
+
+def test_compare_shows_states_off_the_manifold() -> None:
+    """Forces that agree say nothing when the loops are open: the residuals tell."""
+    mechanism, _ = three_arms({"lower": SLENDER}, THIN)
+    motion, _ = three_arm_motion(3)
+    moved = {name: x + 1e-4 if name == "platform.x" else x for name, x in motion.q.items()}
+    forces = pinocchio_engine(mechanism).inverse_dynamics(motion).forces
+    found = compare(mechanism, replace(motion, q=moved), forces)
+    assert all(1e-5 < comparison.closure < 1e-3 for comparison in found.comparisons)
+    assert all(comparison.worst >= comparison.closure for comparison in found.comparisons)
+
+
+def test_compare_shows_motion_without_actuator() -> None:
+    """One motor on a double pendulum: the second joint needs a torque that is not there."""
+    mechanism, _ = random_tree(np.random.default_rng(0), ["revolute", "revolute"], [False, False])
+    mechanism = replace(mechanism, actuators=mechanism.actuators[:1])
+    state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
+    found = compare(mechanism, Motion(q=state, v=state, a=state), np.array([[1.0]]))
+    assert all(comparison.balance > 1e-3 for comparison in found.comparisons)
+    assert found.worst > 1e-3
+
+
+def test_compare_scales_samples_without_force_by_the_others() -> None:
+    mechanism = pendulum()
+    still = frictionless(replace(mechanism, gravity=vector((0, 0, 0))))
+    motion = Motion(q={"swing": np.array([0.2, 1.0])}, v={"swing": np.zeros(2)}, a={"swing": np.zeros(2)})
+    forces = np.array([[1e-9], [5.0 * 0.8 / 3.0]])
+    found = compare(still, motion, forces).comparisons[0]
+    assert found.largest_difference == pytest.approx(1e-9 / (1e-3 * forces[1, 0]))
+
+
+def test_frictionless_takes_friction_alone() -> None:
+    plain = frictionless(pendulum())
+    assert plain.joints[0].freedoms[0].friction is None
+    assert plain.joints[0].freedoms[0].spring == pendulum().joints[0].freedoms[0].spring
+    assert frictionless(plain) == plain
+    legs = six_legs({}, from_platform=False)
+    rough = Freedom(friction=Friction(coulomb=Constant(1.0)), inertia=Constant(0.3))
+    rod = replace(legs.rods[0], telescope=Telescope(reference=0.66, freedom=rough))
+    motor = replace(legs.actuators[0], friction=Friction(viscous=Constant(2.0)))
+    sticky = replace(legs, rods=(rod, *legs.rods[1:]), actuators=(motor, *legs.actuators[1:]))
+    assert frictionless(sticky) == legs
+
+
+def test_compare_says_which_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    mechanism = pendulum()
+    motion = Motion(q={"swing": np.zeros(1)}, v={"swing": np.zeros(1)}, a={"swing": np.zeros(1)})
+    found = compare(mechanism, motion, np.ones((1, 1)))
+    assert [comparison.engine for comparison in found.comparisons] == ["Pinocchio"]
+    assert "MuJoCo" in found.not_run[0][0]
+    monkeypatch.setitem(sys.modules, "pinocchio", None)
+    with pytest.raises(EngineError, match=r"pip install tauloop\[engines\]") as caught:
+        compare(mechanism, motion, np.ones((1, 1)))
+    assert len(caught.value.problems) == 2
+
+
+@pytest.mark.parametrize("forces", [np.ones((2, 1)), np.ones(1), np.full((1, 1), np.nan)])
+def test_compare_refuses_forces_that_do_not_fit(forces: np.ndarray) -> None:
+    motion = Motion(q={"swing": np.zeros(1)}, v={"swing": np.zeros(1)}, a={"swing": np.zeros(1)})
+    with pytest.raises(InputError, match="forces"):
+        compare(pendulum(), motion, forces)
+
+
+@pytest.mark.parametrize("name", shipped_machines())
+def test_tauloop_agrees_with_the_engines_on_every_shipped_machine(name: str) -> None:
+    found = check(load(name), 20, np.random.default_rng(8))
+    wanted = {(quantity, engine) for quantity in QUANTITIES for engine in ("Pinocchio", "MuJoCo")}
+    if name not in MASSLESS:
+        wanted.add((OWN_CONSTRAINTS, "Pinocchio"))
+    assert {(row.quantity, row.engine) for row in found.comparisons} == wanted
+    assert len(found.comparisons) == len(wanted)
+    reasons = dict(found.not_run)
+    assert "soft" in reasons.pop(f"MuJoCo, {OWN_CONSTRAINTS}: constraints")
+    assert all("without inertia" in reason for reason in reasons.values())
+    assert len(reasons) == (name in MASSLESS)
+    assert found.worst < EXACT
+
+
+def test_check_goes_on_with_what_can_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise EngineError(Problem(where="here", what="no such thing", remedy="none"))
+
+    monkeypatch.setattr(type(mujoco_engine(pendulum())), "mass_matrix", refuse)
+    found = check(load("four_bar"), 5, np.random.default_rng(0))
+    assert [(row.quantity, row.engine) for row in found.comparisons if row.engine == "MuJoCo"] == [
+        (quantity, "MuJoCo") for quantity in QUANTITIES if quantity != FORWARD_DYNAMICS
+    ]
+    assert found.not_run[0] == ("MuJoCo, forward dynamics: here", "no such thing; none")
+
+
+def test_check_sees_a_wrong_model() -> None:
+    """Each quantity tells when Tauloop and the engine hold different machines: here one has longer rods."""
+    ours = load("delta")
+    longer = replace(ours, rods=tuple(replace(rod, length=Constant(0.49)) for rod in ours.rods))
+    found = check(ours, 5, np.random.default_rng(1), engines={"MuJoCo": lambda _: mujoco_engine(longer)})
+    assert [row.quantity for row in found.comparisons] == list(QUANTITIES)
+    assert all(row.worst > 1e-4 for row in found.comparisons)
+
+
+def test_check_of_nothing_is_an_error() -> None:
+    with pytest.raises(EngineError, match="name an engine"):
+        check(load("four_bar"), 1, np.random.default_rng(0), engines={})
+
+
+def test_not_a_number_never_agrees() -> None:
+    row = EngineComparison(
+        quantity="q",
+        engine="e",
+        version="1",
+        largest_difference=0.0,
+        sample=0,
+        column="c",
+        compared=1,
+        closure=0.0,
+        closure_rate=float("nan"),
+        closure_acceleration=0.0,
+        balance=None,
+    )
+    fine = replace(row, closure_rate=0.0)
+    assert fine.worst == 0.0
+    assert np.isnan(row.worst)
+    assert np.isnan(Verification(mechanism="m", samples=1, comparisons=(fine, row), not_run=()).worst)

@@ -1,0 +1,193 @@
+"""The engines' forward dynamics, mass matrices and Jacobians against their inverse dynamics and kinematics by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_machines import (
+    SLENDER,
+    THIN,
+    THIN_UPPER,
+    four_bar,
+    random_tree,
+    six_leg_states,
+    six_legs,
+    three_arm_motion,
+    three_arms,
+)
+from engine_mechanics import CLOSED, EXACT, MAKERS, as_motion, random_coordinates
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tauloop.engines import Engine, Motion, pinocchio_engine
+from tauloop.engines.pinocchio_constraints import constrained_dynamics
+from tauloop.errors import EngineError, InputError
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import JOINT_KINDS, Body, Freedom, Mechanism, Spring
+
+pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
+pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+
+
+def machine_and_motion(name: str) -> tuple[Mechanism, Motion]:
+    if name == "arms":
+        return three_arms({"lower": SLENDER}, THIN)[0], three_arm_motion(6)[0]
+    if name == "arms with massless rods":
+        return three_arms({}, None)[0], three_arm_motion(6)[0]
+    if name == "legs":
+        rods = {"lower": SLENDER, "upper": THIN_UPPER}
+        return six_legs(rods, from_platform=False), six_leg_states(6)[0]
+    angle = {"shoulder": np.linspace(0.5, 1.2, 6)}
+    return four_bar()[0], Motion(q=angle, v={"shoulder": np.ones(6)}, a={"shoulder": np.linspace(-1.0, 2.0, 6)})
+
+
+@pytest.mark.parametrize("name", ["arms", "arms with massless rods", "legs", "bar"])
+@pytest.mark.parametrize("engine", MAKERS)
+def test_forward_dynamics_undo_inverse_dynamics(engine: str, name: str) -> None:
+    """By composite bodies one way, by recursive Newton-Euler the other; with redundant rows and massless links."""
+    mechanism, motion = machine_and_motion(name)
+    made = MAKERS[engine](mechanism)
+    forces = made.inverse_dynamics(motion).forces
+    still = replace(motion, a={key: np.zeros_like(x) for key, x in motion.a.items()})
+    found = made.forward_dynamics(still, forces)
+    wanted = made.states(motion).a
+    assert found.names == made.tree.velocity_names
+    assert np.max(np.abs(found.accelerations - wanted)) < EXACT * np.max(np.abs(wanted))
+    assert np.max(found.residuals.closure_acceleration) < CLOSED
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    chain=st.lists(st.tuples(st.sampled_from(list(JOINT_KINDS)), st.booleans()), min_size=1, max_size=4),
+)
+def test_mass_matrices_of_trees_are_the_derivatives_of_their_forces(seed: int, chain: list[tuple[str, bool]]) -> None:
+    """Branched trees too, with balls written either way; `crba` and `mj_makeM` beside `rnea` and `mj_rne`."""
+    rng = np.random.default_rng(seed)
+    chain = [("universal", False), *chain]
+    mechanism, _ = random_tree(rng, [kind for kind, _ in chain], [is_flipped for _, is_flipped in chain])
+    q = [random_coordinates(joint, rng) for joint in mechanism.joints]
+    v = [np.zeros(len(joint.velocity_names)) for joint in mechanism.joints]
+    motion = as_motion(mechanism.joints, [list(zip(q, v, v, strict=True))])
+    for make in MAKERS.values():
+        engine = make(mechanism)
+        states = engine.states(motion)
+        M = engine.whole_mass_matrix(states)[0]
+        columns = [_tree_forces(engine, states, unit) for unit in np.eye(len(M))]
+        by_forces = np.array(columns).T - _tree_forces(engine, states, np.zeros(len(M)))[:, None]
+        assert np.max(np.abs(M - by_forces)) < EXACT * np.max(np.abs(M))
+        assert np.max(np.abs(M - M.T)) < EXACT * np.max(np.abs(M))
+
+
+def _tree_forces(engine: Engine, states: Any, a: np.ndarray) -> np.ndarray:
+    at = replace(states, a=a[None])
+    return engine.file_forces(at, engine.tree_forces(*engine.own(at)))[0] + engine.tree.loads.inertia @ a
+
+
+@pytest.mark.parametrize("engine", MAKERS)
+def test_velocities_of_arms_follow_from_the_hand(engine: str) -> None:
+    """Arm rates by differentiating the forearm's length by hand; the motors sit on the arms, so G is the Jacobian."""
+    mechanism, motion = machine_and_motion("arms")
+    hand = ("platform.x", "platform.y", "platform.z")
+    found = MAKERS[engine](mechanism).velocities(motion, hand)
+    given_rates = np.stack([motion.v[name] for name in hand], axis=1)
+    wanted = np.stack([motion.v[f"q{i}"] for i in range(3)], axis=1)
+    places = [found.names.index(f"q{i}") for i in range(3)]
+    for jacobian in (found.embedding[:, places], found.actuator_jacobian):
+        rates = np.einsum("nij,nj->ni", jacobian, given_rates)
+        assert np.max(np.abs(rates - wanted)) < EXACT * np.max(np.abs(wanted))
+    assert np.max(found.residuals.closure_rate) < CLOSED
+
+
+@pytest.mark.parametrize("engine", MAKERS)
+def test_many_states_come_in_one_piece(engine: str) -> None:
+    mechanism, _ = three_arms({"lower": SLENDER}, THIN)
+    motion, _ = three_arm_motion(300)
+    last = Motion(**{part: {k: x[299:] for k, x in getattr(motion, part).items()} for part in "qva"})
+    made = MAKERS[engine](mechanism)
+    forces = made.inverse_dynamics(motion).forces
+    whole, alone = made.forward_dynamics(motion, forces), made.forward_dynamics(last, forces[299:])
+    assert whole.accelerations.shape == (300, len(whole.names))
+    assert np.array_equal(whole.accelerations[299:], alone.accelerations)
+    assert whole.residuals.closure.shape == (300,)
+
+
+@pytest.mark.parametrize("engine", MAKERS)
+def test_freedom_without_inertia_is_refused(engine: str) -> None:
+    mechanism, _ = random_tree(np.random.default_rng(3), ["revolute", "prismatic"], [False, False])
+    light = replace(mechanism, bodies=(mechanism.bodies[0], Body(name="b1")))
+    state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
+    with pytest.raises(EngineError, match="without any inertia"):
+        MAKERS[engine](light).forward_dynamics(Motion(q=state, v=state, a=state), np.ones((1, 2)))
+
+
+@pytest.mark.parametrize("forces", [np.ones((6, 2)), np.ones(3), np.full((6, 3), np.nan)])
+def test_forces_that_do_not_fit_are_refused(forces: np.ndarray) -> None:
+    mechanism, motion = machine_and_motion("arms")
+    with pytest.raises(InputError, match=r"\(samples, actuators\) = \(6, 3\)"):
+        MAKERS["MuJoCo"](mechanism).forward_dynamics(motion, forces)
+
+
+def test_independent_velocity_of_a_cut_joint_is_named() -> None:
+    mechanism, motion = machine_and_motion("bar")
+    (cut,) = {"shoulder", "elbow", "wrist", "foot"} - set(MAKERS["MuJoCo"](mechanism).tree.velocity_names)
+    with pytest.raises(EngineError, match=cut):
+        MAKERS["MuJoCo"](mechanism).velocities(motion, (cut,))
+
+
+def test_too_few_independent_velocities_are_refused() -> None:
+    mechanism, motion = machine_and_motion("arms")
+    with pytest.raises(EngineError, match="undetermined"):
+        MAKERS["Pinocchio"](mechanism).velocities(motion, ("platform.x",))
+
+
+def own_solver(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Accelerations by Pinocchio's own solver, and those that the forces were made for."""
+    mechanism, motion = machine_and_motion(name)
+    engine = pinocchio_engine(mechanism)
+    states = engine.states(motion)
+    found = constrained_dynamics(engine, states, engine.inverse_dynamics(motion).forces)
+    assert found.names == states.names
+    return found.accelerations, states.a
+
+
+@pytest.mark.parametrize("name", ["arms", "legs", "bar"])
+def test_pinocchio_closes_loops_by_itself(name: str) -> None:
+    """Nothing of our constraint rows takes part; the bar's cut joint is two points on its axis, six rows of five."""
+    found, wanted = own_solver(name)
+    assert np.max(np.abs(found - wanted)) < EXACT * np.max(np.abs(wanted))
+
+
+def test_redundant_rows_without_regularisation_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tauloop.engines.pinocchio_constraints.REDUNDANT_MU", 0.0)
+    with pytest.raises(EngineError, match="gives no numbers in 6 of 6 samples"):
+        own_solver("bar")
+
+
+def test_springs_rotors_and_balls_reach_pinocchios_solver() -> None:
+    """A tree without loops: the solver must undo `rnea` with all loads, balls written either way."""
+    rng = np.random.default_rng(4)
+    mechanism, _ = random_tree(rng, ["spherical", "revolute", "spherical"], [True, False, False])
+    loaded = Freedom(spring=Spring(stiffness=Constant(7.0), rest=Constant(0.1)), inertia=Constant(0.3))
+    joints = tuple(replace(j, freedoms=(loaded,)) if j.kind == "revolute" else j for j in mechanism.joints)
+    engine = pinocchio_engine(replace(mechanism, joints=joints))
+    parts = [[random_coordinates(j, rng), *rng.normal(size=(2, len(j.velocity_names)))] for j in joints]
+    motion = as_motion(joints, [[(q, v, a) for q, v, a in parts]])
+    states = engine.states(motion)
+    found = constrained_dynamics(engine, states, engine.inverse_dynamics(motion).forces)
+    assert np.max(np.abs(found.accelerations - states.a)) < EXACT * np.max(np.abs(states.a))
+
+
+def test_what_pinocchios_solver_cannot_hold_is_named() -> None:
+    mechanism, motion = machine_and_motion("arms with massless rods")
+    engine = pinocchio_engine(mechanism)
+    tree = engine.tree
+    half = replace(tree.constraints[0], points=tree.constraints[0].points[:2])
+    coupled = replace(tree.loads, inertia=tree.loads.inertia + 0.1)
+    odd = replace(engine, tree=replace(tree, constraints=(half, *tree.constraints[1:]), loads=coupled))
+    with pytest.raises(EngineError) as caught:
+        constrained_dynamics(odd, engine.states(motion), np.ones((6, 3)))
+    assert [problem.where for problem in caught.value.problems] == [half.name, "rotors", mechanism.name]
+    assert "parts without inertia" in str(caught.value)

@@ -1,0 +1,82 @@
+"""``tauloop reduce`` and the formulations of ``tauloop dynamics``: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tauloop.cli.app import app
+from tauloop.equations.formulations import FORMULATIONS
+from tauloop.functions import Model
+from tauloop.mechanism import load
+
+#: Forces by two sets of equations, as a share of the largest.
+EXACT = 1e-12
+
+#: The same after a file: its numbers are exact, its start orientation is rounded.
+WRITTEN = 1e-10
+
+
+def run_json(*arguments: object, code: int = 0) -> dict[str, Any]:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("gantry_tau_6link", ([10, 6], [6, 3])), ("spidermill", ([15, 6], [32, 4]))],
+)
+def test_reduced_machine_is_written_and_gives_the_same_forces(name: str, sizes: object, tmp_path: Path) -> None:
+    """In space and in the plane, where moments about axes in the plane are filled in that have no effect."""
+    out = tmp_path / "small.yaml"
+    answer = run_json("reduce", name, "--states", 20, "--out", out)
+    assert answer["is_exact"]
+    assert (answer["coordinates"], answer["loop_equations"]) == sizes
+    full, small = Model(load(name)), Model(load(out))
+    assert full.platform.ports["position"].columns == small.platform.ports["position"].columns
+    at = full.platform_position(full.assembly.q)
+    motion = [at + 0.01, np.linspace(-0.3, 0.2, len(at)), np.linspace(2.0, -1.0, len(at))]
+    forces = [model.platform.inverse_dynamics(*motion).force for model in (full, small)]
+    assert np.max(np.abs(forces[1] - forces[0])) < WRITTEN * np.max(np.abs(forces[0]))
+
+
+def test_reduction_is_told_in_words() -> None:
+    result = CliRunner().invoke(app, ["reduce", "delta", "--states", "10"], env={"COLUMNS": "140"})
+    assert result.exit_code == 0
+    for text in ("gather joints", "preserved exactly", "leg1.motor", "N m", "exact"):
+        assert text in result.output
+
+
+def test_approximations_are_made_on_request_only() -> None:
+    exact = run_json("reduce", "nuwar", "--states", 10)
+    rough = run_json("reduce", "nuwar", "--states", 10, "--massless", "leg1.forearm", "--massless", "leg2.forearm")
+    assert exact["is_exact"]
+    assert not rough["is_exact"]
+    assert max(row["largest_error"] for row in exact["actuators"]) < EXACT
+    assert max(row["largest_error"] for row in rough["actuators"]) > 1e-3
+    assert any(step["approximated"] for step in rough["steps"])
+
+
+def test_reduction_without_such_a_rod_is_refused() -> None:
+    answer = run_json("reduce", "delta", "--lumped", "leg9.forearm", code=2)
+    assert "leg9.forearm" in str(answer["problems"])
+
+
+@pytest.mark.parametrize("name", [formulation.name for formulation in FORMULATIONS])
+def test_dynamics_by_every_formulation(name: str) -> None:
+    arguments = ("dynamics", "delta", "--position", "x=0.05", "--velocity", "y=1", "--acceleration", "z=2")
+    answer = run_json(*arguments, "--formulation", name)
+    assert answer["formulation"] == name
+    wanted = np.array(run_json(*arguments)["force"])
+    assert np.max(np.abs(np.array(answer["force"]) - wanted)) < EXACT * np.max(np.abs(wanted))
+
+
+def test_unknown_formulation_is_refused() -> None:
+    answer = run_json("dynamics", "delta", "--formulation", "hamiltn", code=2)
+    assert "did you mean hamilton" in answer["problems"][0]["remedy"]

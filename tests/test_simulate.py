@@ -1,0 +1,418 @@
+"""Simulation: conservation, routes and integrators beside each other and beside SciPy, singularities, round trips."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from compiled_machines import compilers
+from scipy.integrate import solve_ivp
+from simulation_machines import FINE, frictionless, interpreted, swinger, swinging
+
+from tauloop import Model, load
+from tauloop.errors import AssemblyError, InputError
+from tauloop.functions.closing import close_loops
+from tauloop.mechanism import shipped_machines
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import Friction
+from tauloop.result import Status
+from tauloop.simulate import (
+    Baumgarte,
+    ConstantForce,
+    DormandPrince,
+    Ending,
+    Event,
+    ExtendedSpace,
+    Feedback,
+    ForceLaw,
+    IndependentCoordinates,
+    Multipliers,
+    Projected,
+    Radau,
+    RungeKutta4,
+    Simulator,
+    simulate,
+    start_state,
+)
+from tauloop.simulate.round_trip import SplineMotion, round_trip
+from tauloop.simulate.stepping import CompiledStepper, InterpretedStepper
+from tauloop.simulate.tableaus import dormand_prince, runge_kutta_4
+
+MACHINES = shipped_machines()
+#: Machines with the features that matter here: closed forms, Newton blocks, quaternions, dropped rows, no loops.
+FEW = ("delta", "five_bar", "gantry_tau_6link", "pendulum_arm")
+#: Every machine by its independent coordinates; by projection those that are quickly built.
+SWINGS = [(name, IndependentCoordinates()) for name in MACHINES] + [(name, Projected()) for name in (*FEW, "rcid")]
+#: The issue's limits on a conservative swing.
+ENERGY_KEPT, LOOPS_KEPT = 1e-8, 1e-10
+#: Routes integrate other variables with steps of 1e-11: what errors of a step add up to over a second.
+ROUTES_AGREE = 1e-8
+#: Machine code and interpreter do the same operations in another order.
+SAME = 1e-11
+#: The issue's limit on a round trip, m.
+RETURNED = 1e-9
+#: Two integrations with tolerances of 1e-10 and 1e-11.
+INTEGRATED = 1e-8
+
+needs_compiler = pytest.mark.skipif(not compilers(), reason="no C compiler: nothing is compiled")
+
+
+# What is conserved
+
+
+@pytest.mark.parametrize(("name", "route"), SWINGS, ids=[f"{name}-{type(route).__name__}" for name, route in SWINGS])
+def test_a_conservative_swing_keeps_its_energy_and_its_loops(name, route):
+    ready = swinging(name)
+    found = swinger(name, route).run(1.0, q=ready.q, v=ready.v)
+    assert found.status is Status.OK
+    assert found.relative_energy_error <= ENERGY_KEPT
+    assert found.residual.max() <= LOOPS_KEPT
+    moved = np.ptp(found.q, axis=0).max()
+    assert moved > 0.01  # it did swing
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_routes_agree(name):
+    ready = swinging(name)
+    ends = [
+        swinger(name, route).run(0.5, q=ready.q, v=ready.v)
+        for route in (IndependentCoordinates(), Projected(), ExtendedSpace(), Multipliers())
+    ]
+    for other in ends[1:]:
+        np.testing.assert_allclose(other.q[-1], ends[0].q[-1], rtol=0, atol=ROUTES_AGREE)
+        np.testing.assert_allclose(other.v[-1], ends[0].v[-1], rtol=0, atol=100 * ROUTES_AGREE)
+
+
+def test_baumgarte_closes_what_drifts():
+    ready, loose = swinging("four_bar"), DormandPrince(rtol=1e-6, atol=1e-7)
+    drifting, held = (
+        swinger("four_bar", ExtendedSpace(stabilisation=choice), loose).run(5.0, q=ready.q, v=ready.v)
+        for choice in (None, Baumgarte(alpha=50.0, beta=50.0))
+    )
+    assert drifting.residual[-1] > 1e-7
+    assert held.residual[-1] < 1e-2 * drifting.residual[-1]
+    assert drifting.status is Status.DOUBTFUL
+
+
+def test_an_open_residual_dies_out_as_baumgarte_says():
+    """psi'' + 2 a psi' + a^2 psi = 0 from psi = psi_0, psi' = 0 is psi_0 (1 + a t) exp(-a t)."""
+    alpha, offset, duration = 40.0, 1e-4, 0.1
+    simulator = swinger("delta", Multipliers(stabilisation=Baumgarte(alpha=alpha, beta=alpha)))
+    system, ready = simulator.system, swinging("delta")
+    y = system.encode(ready.q, np.zeros(6))
+    y[2] += offset
+    progress = simulator.stepper.begin(y, np.zeros(3), ready.q)
+    steps = simulator.stepper.advance(progress, duration, None, None)
+    loops = simulator.model.assembly.loops
+    first, last = (loops.residuals(row[None, :6])[0][0] for row in (steps.y[0], steps.y[-1]))
+    np.testing.assert_allclose(last, first * (1 + alpha * duration) * np.exp(-alpha * duration), rtol=1e-6)
+
+
+def test_work_of_actuators_wrench_and_friction_balances_the_energy():
+    model = Model(load("five_bar"))
+    found = simulate(
+        model,
+        0.05,
+        force=Feedback(lambda t, q, v: np.array([0.3 + t, -0.2 * v[2]])),
+        wrench=lambda t: np.array([2.0 * t, 1.0, 0, 0, 0, 0.1]),
+        integrator=DormandPrince(rtol=1e-9, atol=1e-10),
+    )
+    assert found.ending is Ending.END
+    assert np.abs(found.work).max() > 1e-3
+    assert found.loss[-1] > 0
+    assert found.relative_energy_error < 1e-7
+
+
+# Routes against an independent integrator, and machine code against the interpreter
+
+
+@pytest.mark.parametrize("name", ["delta", "pendulum_arm"])
+def test_it_goes_where_scipy_goes_with_forward_dynamics(name):
+    model = frictionless(name)
+    n = model.platform.entry.velocity.size
+    at, force = model.platform_position(model.assembly.q), np.linspace(0.5, 1.0, n)
+
+    def rate(time: float, y: np.ndarray) -> np.ndarray:
+        state = model.platform.forward_dynamics(y[:n], y[n:], force)
+        return np.concatenate([y[n:], state.a[list(model.platform.entry.v)]])
+
+    wanted = solve_ivp(rate, (0, 0.05), np.concatenate([at, np.zeros(n)]), method="DOP853", rtol=1e-10, atol=1e-11)
+    found = simulate(model, 0.05, force=ConstantForce(tuple(force)), integrator=FINE)
+    np.testing.assert_allclose(model.platform_position(found.q[-1]), wanted.y[:n, -1], rtol=0, atol=INTEGRATED)
+
+
+@needs_compiler
+@pytest.mark.parametrize("integrator", [FINE, RungeKutta4(step=1e-3)], ids=["dopri", "rk4"])
+@pytest.mark.parametrize(
+    ("name", "route"),
+    [("five_bar", IndependentCoordinates()), ("delta", Projected()), ("rcid", IndependentCoordinates())],
+    ids=["newton", "projected", "quaternion"],
+)
+def test_machine_code_is_the_interpreter(name, route, integrator):
+    compiled, ready = swinger(name, route, integrator), interpreted(name)
+    slow = Simulator(ready.model, route=route, integrator=integrator)
+    assert isinstance(compiled.stepper, CompiledStepper)
+    assert isinstance(slow.stepper, InterpretedStepper)
+    a, b = (each.run(0.03, q=ready.q, v=ready.v) for each in (compiled, slow))
+    if integrator is FINE:  # the very first error estimates are rounding, and with them the lengths of these steps
+        assert abs(len(a.steps) - len(b.steps)) <= 3
+        np.testing.assert_allclose(a.q[-1], b.q[-1], rtol=0, atol=INTEGRATED)
+        return
+    assert len(a.steps) == len(b.steps) == 30
+    np.testing.assert_allclose(a.q, b.q, rtol=0, atol=SAME)
+    np.testing.assert_allclose(a.v, b.v, rtol=0, atol=100 * SAME)
+
+
+def test_the_implicit_integrator_agrees():
+    ready = swinging("delta")
+    exact = swinger("delta", IndependentCoordinates()).run(0.2, q=ready.q, v=ready.v)
+    for route in (IndependentCoordinates(), Projected()):
+        found = swinger("delta", route, Radau(rtol=1e-9, atol=1e-10)).run(0.2, q=ready.q, v=ready.v)
+        np.testing.assert_allclose(found.q[-1], exact.q[-1], rtol=0, atol=1e-7)
+        assert found.residual.max() < LOOPS_KEPT
+
+
+def test_the_implicit_integrator_takes_longer_steps_on_a_stiff_machine():
+    """A stiff damper on every joint: explicit steps are bound by stability, implicit ones are not."""
+    arm = frictionless("pendulum_arm").mechanism
+    stiff = Friction(viscous=Constant(300.0))
+    joints = tuple(replace(j, freedoms=tuple(replace(f, friction=stiff) for f in j.freedoms)) for j in arm.joints)
+    model = Model(replace(arm, joints=joints))
+    explicit, implicit = (
+        simulate(model, 0.05, integrator=choice)
+        for choice in (DormandPrince(rtol=1e-5, atol=1e-7), Radau(rtol=1e-5, atol=1e-7))
+    )
+    assert len(implicit.steps) < 0.1 * len(explicit.steps)
+    np.testing.assert_allclose(implicit.q[-1], explicit.q[-1], rtol=0, atol=1e-5)
+
+
+def test_the_error_falls_with_the_fourth_power_of_the_step():
+    ready = swinging("delta")
+    exact = swinger("delta", IndependentCoordinates()).run(0.1, q=ready.q, v=ready.v).q[-1]
+    errors = [
+        np.abs(
+            swinger("delta", IndependentCoordinates(), RungeKutta4(step=h)).run(0.1, q=ready.q, v=ready.v).q[-1] - exact
+        )
+        for h in (0.01, 0.005)
+    ]
+    assert np.log2(errors[0].max() / errors[1].max()) == pytest.approx(4.0, abs=0.4)
+
+
+def test_tableaus_satisfy_their_order_conditions():
+    for tableau, order in ((dormand_prince(), 5), (runge_kutta_4(), 4)):
+        b, c = tableau.A[-1], tableau.c
+        for k in range(1, order + 1):
+            assert b @ c ** (k - 1) == pytest.approx(1 / k, abs=1e-14)
+        np.testing.assert_allclose(tableau.A.sum(axis=1), c, atol=1e-14)
+        np.testing.assert_allclose(
+            tableau.dense.sum(axis=1), b, atol=1e-12
+        )  # the dense output ends where the step ends
+
+
+def test_between_steps_the_dense_output_is_nearly_as_good():
+    ready = swinging("rcid")
+    found = swinger("rcid", IndependentCoordinates()).run(0.1, q=ready.q, v=ready.v)
+    times = np.linspace(0, 0.1, 7)[1:-1]
+    q, v = found.at(times)
+    for k, time in enumerate(times):
+        exact = swinger("rcid", IndependentCoordinates()).run(time, q=ready.q, v=ready.v)
+        np.testing.assert_allclose(q[k], exact.q[-1], rtol=0, atol=INTEGRATED)
+        np.testing.assert_allclose(v[k], exact.v[-1], rtol=0, atol=1e-6)
+    assert np.abs(found.system.model.assembly.loops.residuals(q)[0]).max() < LOOPS_KEPT
+    with pytest.raises(InputError, match=r"asked from 0\.2 to 0\.2 s"):
+        found.at([0.2])
+
+
+# Forces
+
+
+def test_the_round_trip_returns_the_motion():
+    model = Model(load("nuwar"))
+    at = model.platform_position(model.assembly.q)
+    time = np.linspace(0, 0.2, 60)
+    path = at + 0.05 * np.sin(2 * np.pi * np.outer(time, [3.0, 4.0, 5.0]) + [0.1, 0.5, 0.9])
+    motion = SplineMotion(time, path, model.platform.entry.position.columns, 3)
+    for route in (IndependentCoordinates(), ExtendedSpace()):
+        found = round_trip(model, motion, 0.2, route=route, integrator=DormandPrince(rtol=1e-10, atol=1e-11))
+        assert found.simulation.ending is Ending.END
+        assert found.position_error <= RETURNED
+        assert np.ptp(found.simulation.force, axis=0).min() > 1.0  # N m: it had to be driven
+
+
+def test_a_wrench_at_the_tool_is_what_the_actuators_have_to_carry():
+    """Forces that hold a machine under a wrench are its forces at rest less J^T w, by virtual work."""
+    model = frictionless("rcid")
+    position, zero = model.platform_position(model.assembly.q), np.zeros(6)
+    wrench = np.array([20.0, -10.0, 30.0, 1.0, 2.0, -3.0])
+    at_rest = model.platform.inverse_dynamics(position, zero, zero).force
+    J = model.platform.actuator_jacobian(position)
+    tool = np.array([model.mechanism.value(x) for x in model.mechanism.platform.tool.position])
+    moment = wrench[3:] + np.cross(tool, wrench[:3])  # at the platform's origin, which stands upright at reference
+    np.testing.assert_allclose(model.assembly.q[3:7], [1, 0, 0, 0], atol=1e-12)
+    held = at_rest - np.linalg.solve(J.T, np.concatenate([wrench[:3], moment]))
+    for route in (IndependentCoordinates(), Projected()):
+        found = simulate(model, 0.02, force=ConstantForce(tuple(held)), wrench=wrench, route=route)
+        assert np.abs(found.v[-1]).max() < 1e-8
+        assert np.abs(found.work[-1]) < 1e-10
+
+
+class _Held(ForceLaw):
+    """A proportional law, sampled and held."""
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    @property
+    def period(self) -> float:
+        return 0.01
+
+    def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        self.seen.append(time)
+        return -5.0 * q
+
+
+@pytest.mark.parametrize("integrator", [FINE, Radau(rtol=1e-10, atol=1e-11)], ids=["dopri", "radau"])
+def test_a_sampled_law_is_held_between_its_samples(integrator):
+    model, law = frictionless("pendulum_arm"), _Held()
+    found = simulate(model, 0.035, force=law, integrator=integrator)
+    np.testing.assert_allclose(law.seen, [0.0, 0.01, 0.02, 0.03], atol=1e-15)
+    q = model.assembly.q
+    v = np.zeros(3)
+    for length in (0.01, 0.01, 0.01, 0.005):
+        part = simulate(model, length, q=q, v=v, force=ConstantForce(tuple(-5.0 * q)), integrator=FINE)
+        q, v = part.q[-1], part.v[-1]
+    np.testing.assert_allclose(found.q[-1], q, rtol=0, atol=INTEGRATED)
+
+
+def test_what_a_law_raises_reaches_the_caller():
+    def broken(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        raise RuntimeError("the law is broken")
+
+    with pytest.raises(RuntimeError, match="the law is broken"):
+        simulate(frictionless("pendulum_arm"), 0.1, force=Feedback(broken))
+
+
+# Events and endings
+
+
+def test_events_are_found_where_they_are():
+    ready = swinging("delta")
+    simulator = swinger("delta", IndependentCoordinates())
+    level = ready.q[2]
+
+    def height(time: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return q[:, 2] - level - 1e-3
+
+    rising = Event(name="rises", function=height, direction=1, is_terminal=False)
+    falling = Event(name="falls", function=height, direction=-1)
+    found = simulator.run(1.0, q=ready.q, v=ready.v, events=[falling, rising])
+    names = [item.name for item in found.occurrences]
+    assert found.ending is Ending.EVENT
+    assert names.count("falls") == 1
+    assert names[-1] == "falls"
+    assert found.time[-1] == found.occurrences[-1].time
+    for item in found.occurrences:
+        assert abs(item.q[2] - level - 1e-3) < 1e-10
+        assert (item.v[2] > 0) == (item.name == "rises")
+    assert abs(found.q[-1, 2] - level - 1e-3) < 1e-9
+    assert found.status is Status.OK
+
+
+@pytest.mark.parametrize("name", ["delta", "nuwar", "spidermill"])
+def test_a_free_fall_into_a_singularity_is_stopped_and_named(name):
+    model = frictionless(name)
+    start = start_state(
+        model, model.platform_position(model.assembly.q), 0.1 * np.cos(np.arange(model.platform.entry.velocity.size))
+    )
+    found = simulate(model, 3.0, q=start[0], v=start[1])
+    assert found.ending is Ending.SINGULAR
+    assert found.problem is not None
+    assert "singular or unreachable pose" in found.problem.what
+    assert "condition number" in found.problem.what
+    assert found.problem.where in {rod.name for rod in model.mechanism.rods} | {"loop velocities"}
+    assert 0.1 < found.time[-1] < 3.0
+    assert np.isfinite(found.q).all()
+    assert found.relative_energy_error < 1e-5  # what was reached is good to its end
+    assert found.status is Status.DOUBTFUL
+
+
+def test_full_coordinates_pass_through_a_leg_side_singularity():
+    model = frictionless("delta")
+    q, v = start_state(model, model.platform_position(model.assembly.q), [0.1, 0.05, 0.0])
+    found = simulate(model, 1.0, q=q, v=v, route=Projected(), integrator=DormandPrince(rtol=1e-10, atol=1e-11))
+    assert found.ending is Ending.END
+    assert found.relative_energy_error < ENERGY_KEPT
+    assert found.residual.max() < LOOPS_KEPT
+
+
+def test_too_many_steps_are_given_up_and_friction_is_blamed():
+    found = simulate(Model(load("pendulum_arm")), 1.0, integrator=DormandPrince(max_steps=600))
+    assert found.ending is Ending.STEPS
+    assert found.problem is not None
+    assert "Coulomb friction" in found.problem.remedy
+    assert len(found.steps) >= 600
+
+
+# What is refused
+
+
+def test_a_start_that_is_not_assembled_is_refused():
+    model = frictionless("delta")
+    q = model.assembly.q.copy()
+    q[2] += 0.01
+    with pytest.raises(AssemblyError, match="forearm"):
+        simulate(model, 0.1, q=q)
+    v = np.zeros(6)
+    v[2] = 1.0
+    with pytest.raises(AssemblyError, match="opens this loop at"):
+        simulate(model, 0.1, v=v)
+    with pytest.raises(InputError, match="no row of 6 finite numbers"):
+        simulate(model, 0.1, q=q[:3])
+    turned = frictionless("rcid").assembly.q.copy()
+    turned[3] = 1.01
+    with pytest.raises(AssemblyError):
+        simulate(frictionless("rcid"), 0.1, q=turned)
+
+
+def test_limits_that_cannot_be_met_are_refused():
+    for make in (
+        lambda: DormandPrince(rtol=1e-18),
+        lambda: Radau(atol=0.0),
+        lambda: RungeKutta4(step=0.0),
+        lambda: RungeKutta4(step=np.inf),
+        lambda: DormandPrince(max_steps=0),
+        lambda: Baumgarte(alpha=-1.0),
+    ):
+        with pytest.raises(InputError):
+            make()
+    with pytest.raises(InputError) as caught:
+        DormandPrince(rtol=2.0, atol=-1.0, max_step=0.0)
+    assert len(caught.value.problems) == 3
+    with pytest.raises(InputError, match="duration"):
+        simulate(frictionless("delta"), -1.0)
+    with pytest.raises(InputError, match="force"):
+        simulate(frictionless("delta"), 0.1, force=ConstantForce((1.0,)))
+
+
+def test_momenta_that_give_no_velocities_are_refused():
+    with pytest.raises(InputError, match=r"strut.*no inertia belongs to this motion"):
+        Simulator(frictionless("hexapod"), route=ExtendedSpace())
+
+
+def test_motions_that_splines_cannot_follow_are_refused():
+    with pytest.raises(InputError) as caught:
+        SplineMotion(np.array([1.0, 0.5]), np.zeros((2, 7)), ("x", "y", "z", "qw", "qx", "qy", "qz"), 6)
+    assert len(caught.value.problems) == 3
+
+
+def test_a_start_on_another_branch_is_refused_by_closed_forms_only():
+    model = frictionless("delta")
+    q = model.assembly.q.copy()[None, :]
+    q[0, 3] += 2.5  # the other elbow of the first leg
+    other, residual = close_loops(model.assembly.loops, q, held=(0, 1, 2))
+    assert residual[0] < LOOPS_KEPT
+    assert abs(other[0, 3] - model.assembly.q[3]) > 0.5
+    with pytest.raises(InputError, match=r"leg1\.shoulder: the start lies on another branch"):
+        simulate(model, 0.01, q=other[0])
+    assert simulate(model, 0.01, q=other[0], route=Projected()).status is Status.OK

@@ -1,0 +1,109 @@
+"""The command ``tauloop simulate``, and the round trip of the NUWAR paper as an example."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from tauloop.cli.app import app
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "nuwar_round_trip.py"
+
+
+def call(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["simulate", *arguments])
+    return result.exit_code, result.output
+
+
+def test_a_swing_is_judged_on_the_exact_routes(tmp_path):
+    figure = tmp_path / "swing.png"
+    code, text = call("four_bar", "--swing", "--duration", "0.5", "--figure", str(figure), "--json")
+    found = json.loads(text)
+    assert code == 0
+    assert found["status"] == "ok"
+    assert set(found["routes"]) == {
+        *("independent", "projected", "extended", "extended-free", "multipliers", "multipliers-free")
+    }
+    assert found["springs"][0]["stiffness"] > 0
+    assert found["routes"]["independent"]["relative_energy_error"] < found["energy_limit"]
+    assert figure.stat().st_size > 10_000
+
+
+def test_coarse_steps_fail_a_swing():
+    code, text = call("four_bar", "--swing", "--duration", "0.5", "--step", "0.01")
+    assert code == 1
+    assert "FAILS" in text
+    assert "Springs at the drives" in text
+
+
+def test_a_free_fall_is_stopped_and_named():
+    code, text = call("delta", "--velocity", "z=0.1,x=0.1", "--json")
+    found = json.loads(text)
+    assert code == 1
+    assert found["status"] == "doubtful"
+    assert found["problem"]["where"].endswith("forearm")
+    assert 0.1 < found["reached_s"] < 0.5
+
+
+def test_constant_forces_and_a_written_motion(tmp_path):
+    out = tmp_path / "motion.csv"
+    options = ("--duration", "0.02", "--force", "leg1.motor=1", "--wrench", "fz=2", "--out", str(out))
+    code, text = call("delta", *options)
+    assert code == 0
+    assert "energy missing" in text
+    with out.open() as file:
+        rows = list(csv.reader(file))
+    assert len(rows) > 5
+    assert any("force" in column for column in rows[0])
+
+
+def test_the_round_trip_of_a_table(tmp_path):
+    time = np.linspace(0, 0.1, 30)
+    path = np.stack([0.02 * np.sin(20 * time), 0.02 * np.cos(15 * time), -0.5 + 0.01 * np.sin(30 * time)], axis=1)
+    table = tmp_path / "motion.csv"
+    header = ["time [s]", *(f"position.platform.{axis} [m]" for axis in "xyz")]
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *np.column_stack([time, path]).tolist()])
+    code, text = call("delta", "--motion", str(table), "--rtol", "1e-9", "--atol", "1e-10", "--json")
+    found = json.loads(text)
+    assert code == 0, text
+    assert found["largest_position_error_m"] < found["limit_m"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--route", "shortest"), "'shortest' is unknown"),
+        (("--swing", "--force", "leg1.motor=1"), "means nothing beside --swing"),
+        (("--stiff", "--step", "0.1"), "given beside --step"),
+        (("--rtol", "1e-20"), "no step can meet"),
+        (("--step", "-1"), "must be positive"),
+        (("--swing", "--frequency", "0"), "must be positive"),
+        (("--position", "z=-2"), "out of reach"),
+    ],
+)
+def test_bad_options_are_refused(options, words):
+    code, text = call("delta", *options, "--json")
+    assert code == 2
+    assert words in json.dumps(json.loads(text))
+
+
+def test_the_example_returns_the_stroke_of_the_paper(tmp_path):
+    spec = importlib.util.spec_from_file_location("nuwar_round_trip", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    results = module.run(tmp_path, Console(quiet=True), ("independent coordinates",))
+    for result in results.values():
+        assert result.simulation.problem is None
+        assert result.position_error <= module.LIMIT
+        assert np.ptp(result.wanted[:, 1]) == pytest.approx(2 * 0.2 * 0.72, rel=1e-3)
+    assert (tmp_path / "figure3.png").stat().st_size > 10_000

@@ -1,0 +1,107 @@
+"""Singular poses: measures against closed forms, crossings where geometry puts them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planar_machines import five_bar_text
+
+from tauloop import Model, load, loads, shipped_machines
+from tauloop.errors import AssemblyError, InputError
+from tauloop.kinematics import random_states
+from tauloop.kinematics.singularities import require_regular, singularities, singularity_report
+
+#: Bisection halves 40 times: crossings are found to rounding of the pose.
+LOCATED = 1e-9
+#: Measures near zero are square roots of nothing: rounding of K enters at first order.
+ROUNDING = 1e-9
+
+
+@pytest.mark.parametrize("name", shipped_machines())
+def test_measures_are_the_jacobians(name: str) -> None:
+    """parallel = 0 exactly where the actuator Jacobian is singular: compare with J on random states."""
+    model = Model(load(name))
+    states = random_states(model, 20, np.random.default_rng(3))
+    found = singularities(model, states.q)
+    J = model.platform.actuator_jacobian(states.position, start=states.q)
+    for measure in (found.serial, found.parallel, found.constraint):
+        assert ((measure > 0) & (measure <= 1 + ROUNDING)).all()
+    sign = np.sign(np.linalg.det(J)) * np.sign(found.serial_determinant) * np.sign(found.parallel_determinant)
+    assert (sign == sign[0]).all()  # det J is the quotient of both determinants
+    quotient = found.parallel_determinant / found.serial_determinant / np.linalg.det(J)
+    np.testing.assert_allclose(quotient, quotient[0], rtol=1e-6)
+
+
+def five_bar_states(model: Model, angles: np.ndarray) -> np.ndarray:
+    """Coordinates along actuator positions, followed from the reference pose."""
+    return model.actuators.track(angles).q
+
+
+def test_parallel_singularity_where_distal_links_align() -> None:
+    """Base 1 m, all links 0.6 m: the elbows are 2 x 0.6 m apart, so the distal links are in line, at cos a = -1/6."""
+    model = Model(loads(five_bar_text(base=1.0, link=0.6)))
+    exact = np.arccos(-1 / 6)  # symmetric: left motor at pi - b, right motor at b; elbows 1 + 1.2 cos(a) apart
+    start = model.actuator_position(model.assembly.q[None])[0]
+    assert start[0] == pytest.approx(np.pi - start[1], abs=1e-12)
+    # near the singularity the measure falls as the sine of the angle between the distal links
+    right = np.linspace(start[1], np.pi - exact + 1e-4, 200)
+    left = np.pi - right
+    q = five_bar_states(model, np.stack([left, right], axis=1))
+    found = singularities(model, q)
+    assert found.parallel[-1] < 0.03 < 0.1 < found.parallel[0]
+    assert found.serial.min() > 0.1
+
+
+def test_crossing_of_a_parallel_singularity_is_located() -> None:
+    """With the platform's motion given, the same five-bar passes through the straight pose of its distal links."""
+    model = Model(loads(five_bar_text(base=1.0, link=0.6)))
+    reference = model.platform_position(model.assembly.q[None])[0]
+    height = np.sqrt(0.36 - 0.01)  # elbows at (-0.1, h) and (1.1, h), the tip between them at (0.5, h)
+    y = np.linspace(reference[1], height - 0.05, 41)
+    positions = np.stack([np.full_like(y, 0.5), y], axis=1)
+    state = model.platform.kinematics(positions[:1], start=model.assembly.q)
+    q = [state.q[0]]
+    for position in positions[1:]:
+        q.append(model.platform.kinematics(position, start=q[-1]).q)
+    motion = model.platform.evaluate(positions, start=np.array(q))
+    report = singularity_report(model, motion)
+    crossings = [c for c in report.crossings if c.kind == "parallel"]
+    assert len(crossings) == 1
+    assert crossings[0].pose["tip_y"] == pytest.approx(height, abs=LOCATED)
+    with pytest.raises(AssemblyError, match="passes a parallel singularity"):
+        require_regular(report)
+
+
+def test_delta_with_parallel_forearms_is_singular() -> None:
+    """Two forearms in one direction cannot hold the plate: found by minimising the measure over actuator angles."""
+    model = Model(load("delta"))
+    report = singularity_report(model, model.platform.kinematics([[0, 0, -0.5], [0, 0, -0.45]]))
+    assert not report.crossings
+    require_regular(report)
+    straight = np.array([[0.0, 0.0, -(np.sqrt((0.26 + 0.48) ** 2 - 0.164**2) - 1e-9)]])
+    found = singularities(model, model.platform.kinematics(straight).q)
+    assert found.serial[0] < 1e-3  # the legs are stretched
+    assert found.parallel[0] > 0.1
+
+
+def test_bad_input() -> None:
+    model = Model(load("delta"))
+    state = model.platform.kinematics([[0, 0, -0.5]])
+    with pytest.raises(InputError, match="at least two"):
+        singularity_report(model, state)
+    with pytest.raises(InputError, match="is unknown"):
+        singularity_report(model, state, entry="tool")
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_determinants_change_sign_only_with_the_measure_small(seed: int) -> None:
+    """On a short random motion without a change of sign the measure stays positive, and the other way round."""
+    model = Model(load("rcid"))
+    rng = np.random.default_rng(seed)
+    q = random_states(model, 2, rng).q
+    measures = singularities(model, q)
+    same = measures.parallel_determinant[0] * measures.parallel_determinant[1] > 0
+    assert same or measures.parallel.min() < 0.5

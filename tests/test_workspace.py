@@ -1,0 +1,143 @@
+"""Workspace maps against geometry that can be written down, and against the kinematics' own refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from planar_machines import five_bar_text
+from scipy.optimize import minimize
+from typer.testing import CliRunner
+
+from tauloop import Model, load, loads
+from tauloop.cli.app import app
+from tauloop.errors import InputError, PoseError
+from tauloop.kinematics.clearance import rod_clearance, segment_distances
+from tauloop.kinematics.workspace import Reason, WorkspaceLimits, section_axes, workspace
+from tauloop.report.workspace_figure import workspace_figure
+
+EVERYTHING = WorkspaceLimits(singularity=0.0, ranges=False)
+#: The minimiser leaves about 1e-8 m^2 of a squared distance on long flat valleys.
+MINIMISED = 1e-3
+
+points = hnp.arrays(float, (4, 3), elements=st.floats(-2, 2, width=32))
+
+
+@settings(max_examples=25, deadline=None)
+@given(points)
+def test_segment_distance_is_the_minimum(p: np.ndarray) -> None:
+    a, b, c, d = p
+
+    def squared(x: np.ndarray) -> float:
+        return float(((a + x[0] * (b - a) - c - x[1] * (d - c)) ** 2).sum())
+
+    starts = [(0.5, 0.5), (0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0)]
+    found = [minimize(squared, x, bounds=[(0, 1), (0, 1)], options={"ftol": 1e-15, "gtol": 1e-12}).fun for x in starts]
+    assert segment_distances(a, b, c, d) == pytest.approx(np.sqrt(min(found)), abs=MINIMISED)
+
+
+def test_five_bar_reaches_the_lens_of_two_annuli() -> None:
+    """Both cranks reach a disc of radius 1.2 m about their motors: the workspace is the lens of both discs."""
+    model = Model(loads(five_bar_text(base=1.0, link=0.6)))
+    axes = {"tip_x": np.linspace(-1.3, 2.3, 91), "tip_y": np.linspace(-1.3, 1.3, 66)}
+    found = workspace(model, axes, limits=EVERYTHING)
+    x, y = np.meshgrid(*axes.values(), indexing="ij")
+    first, second = np.hypot(x, y), np.hypot(x - 1.0, y)
+    inside = (first < 1.2) & (second < 1.2)
+    np.testing.assert_array_equal(found.usable, inside)
+    excluded = set(found.excluded_by())
+    assert excluded <= {"rod_1", "rod_2"}
+    assert found.data["parallel"].to_numpy()[inside].min() >= 0
+
+
+def test_delta_reach_and_blame() -> None:
+    """Straight down the Delta reaches sqrt((L + l)^2 - (R - r)^2) = 0.7216 m; the map's refusals are kinematics'."""
+    model = Model(load("delta"))
+    axes = {"platform.z": np.linspace(-0.75, -0.65, 101)}
+    found = workspace(model, axes, limits=EVERYTHING)
+    assert axes["platform.z"][found.usable].min() == pytest.approx(-0.7216, abs=1e-3)
+    bad = axes["platform.z"][~found.usable]
+    with pytest.raises(PoseError, match=r"leg1\.forearm: out of reach"):
+        model.platform.kinematics([[0.0, 0.0, bad[-1]]])
+
+
+def test_limits_take_poses_away_one_after_the_other() -> None:
+    model = Model(load("hexapod"))
+    axes = section_axes(
+        model, ("platform.x", "platform.y"), 0.05, {n: (-0.6, 0.6) for n in ("platform.x", "platform.y")}
+    )
+    free = workspace(model, axes, limits=EVERYTHING)
+    ranged = workspace(model, axes, limits=WorkspaceLimits(singularity=0.0))
+    apart = workspace(model, axes, limits=WorkspaceLimits(singularity=0.0, clearance=0.2))
+    assert free.usable.sum() >= ranged.usable.sum() >= apart.usable.sum()
+    assert (ranged.usable <= free.usable).all()
+    assert (apart.usable <= ranged.usable).all()
+    struts = [name for name in model.topology.coordinate_names if "strut" in name]
+    lower, upper = (np.array([getattr(rod.telescope.freedom, side) for rod in model.mechanism.rods]) for side in
+                    ("lower", "upper"))  # fmt: skip
+    grid = np.meshgrid(*axes.values(), indexing="ij")
+    pose = np.tile(model.platform_position(model.assembly.q[None]), (grid[0].size, 1))
+    pose[:, 0], pose[:, 1] = grid[0].ravel(), grid[1].ravel()
+    state = model.platform.kinematics(pose)
+    lengths = np.stack([state.coordinate(name) for name in struts], axis=1)
+    within = ((lengths >= lower) & (lengths <= upper)).all(axis=1)
+    np.testing.assert_array_equal(ranged.usable.ravel(), within)
+
+
+def test_clearance_leaves_out_rods_that_share_a_joint() -> None:
+    model = Model(load("rcid"))  # the platform joints coincide in pairs: 60, 60, 180, 180, 300, 300 degrees
+    clearance = rod_clearance(model)
+    assert len(clearance.pairs) == 15 - 3
+    assert clearance.distances(model.assembly.q[None]).min() > 0
+
+
+def test_machines_with_newton_blocks_are_followed() -> None:
+    model = Model(load("five_bar"))
+    axes = section_axes(model, ("platform.x", "platform.y"), 0.1)
+    found = workspace(model, axes, limits=WorkspaceLimits(ranges=False, singularity=0.0))
+    x, y = np.meshgrid(*axes.values(), indexing="ij")
+    inside = (np.hypot(x - 0.1, y) < 0.59) & (np.hypot(x + 0.1, y) < 0.59) & (y > 0.15) & (np.abs(x) < 0.2)
+    assert found.usable[inside].all()
+    outside = (np.hypot(x - 0.1, y) > 0.6) | (np.hypot(x + 0.1, y) > 0.6)
+    assert not found.usable[outside].any()
+
+
+def test_bad_axes_are_named_together() -> None:
+    model = Model(load("delta"))
+    with pytest.raises(InputError) as caught:
+        workspace(model, {"platform.k": [0.0, 1.0], "platform.x": [1.0, 0.0]}, fixed={"platform.x": np.nan})
+    text = str(caught.value)
+    for part in ("platform.k", "do not increase", "both varies", "finite"):
+        assert part in text
+
+
+def test_command(tmp_path: Path) -> None:
+    picture, data = tmp_path / "map.png", tmp_path / "map.nc"
+    arguments = ["workspace", "delta", "--plane", "x,z", "--resolution", "0.05"]
+    result = CliRunner().invoke(app, [*arguments, "--figure", str(picture), "--out", str(data), "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["poses"]["usable"] > 0
+    assert found["connected_usable_unit"] == "m^2"
+    assert picture.stat().st_size > 1000
+    assert data.stat().st_size > 1000
+    wrong = CliRunner().invoke(app, ["workspace", "delta", "--range", "x=3:2"])
+    assert wrong.exit_code == 2
+
+
+def test_figure_refuses_a_volume() -> None:
+    model = Model(load("delta"))
+    axis = np.linspace(-0.1, 0.1, 3)
+    volume = workspace(model, {"platform.x": axis, "platform.y": axis, "platform.z": axis - 0.5})
+    assert volume.usable.all()
+    assert volume.connected.all()
+    with pytest.raises(InputError, match="varies 3"):
+        workspace_figure(volume)
+    flat = workspace(model, {"platform.x": axis, "platform.y": axis})
+    assert len(workspace_figure(flat).axes) == 2
+    assert set(np.unique(flat.reason)) == {Reason.USABLE}
