@@ -36,7 +36,7 @@ SAME = 1e-7
 #: What Newton's method from random starts counts as closed, m.
 CLOSED = 1e-12
 #: Half the loops that the toolkit itself asks for: the counts are checked against other sources here.
-QUICK = ModeOptions(monodromy=MonodromyOptions(quiet_loops=4))
+QUICK = ModeOptions(monodromy=MonodromyOptions(quiet_loops=8))
 
 # P. Dietmaier, The Stewart-Gough platform of general geometry can have 40 real postures, Advances in Robot Kinematics,
 # 1998: joints on base and platform, and leg lengths.

@@ -120,7 +120,11 @@ def _head(name: str, unit: str) -> str:
 
 
 def _number(value: float, unit: str) -> str:
-    return f"{round(np.degrees(value), 2) + 0.0:.2f}" if unit == "rad" else f"{round(value, 4) + 0.0:.{3 if unit == '1' else 4}f}"
+    return (
+        f"{round(np.degrees(value), 2) + 0.0:.2f}"
+        if unit == "rad"
+        else f"{round(value, 4) + 0.0:.{3 if unit == '1' else 4}f}"
+    )
 
 
 #: More unknown coordinates than these are listed below each other.

@@ -93,7 +93,7 @@ def pair_form(
         A, B = at_zero(ca.jacobian(psi, c)), at_zero(ca.jacobian(psi, s))
         form = PairForm(A=A, B=B, C=at_zero(psi) + square)
     modelled = form.A * c + form.B * s + form.C
-    return form if _agree(psi, modelled, symbols, i, True, theta) else None
+    return form if agree(psi, modelled, symbols, theta, i) else None
 
 
 def quadratic_form(
@@ -120,7 +120,7 @@ def quadratic_form(
             return QuadraticForm(half=ca.SX(0), square=ca.sumsqr(d))
     slope = ca.jacobian(psi, x)
     alpha, beta, gamma = at_zero(ca.jacobian(slope, x)) / 2, at_zero(slope), at_zero(psi)
-    if not _agree(psi, alpha * x * x + beta * x + gamma, symbols, i, False, theta):
+    if not agree(psi, alpha * x * x + beta * x + gamma, symbols, theta):
         return None
     if alpha.is_zero():
         return QuadraticForm(half=gamma / beta, square=None)
@@ -133,8 +133,15 @@ def _constant(expression: ca.SX) -> ca.SX:
     return ca.SX(ca.simplify(expression))
 
 
-def _agree(actual: ca.SX, modelled: ca.SX, symbols: Symbols, i: int, is_angle: bool, theta: Theta) -> bool:
-    """Whether two expressions in q, c and s agree at random values of everything (the angle's pair consistent)."""
+def agree(actual: ca.SX, modelled: ca.SX, symbols: Symbols, theta: Theta, angle: int | None = None) -> bool:
+    """Whether two expressions in q, c and s agree at random values of everything (pairs are those of angles).
+
+    Args:
+        actual, modelled: the expressions (scalars).
+        symbols: q, c and s.
+        theta: free parameters, as symbols and as values.
+        angle: index of a coordinate whose own value belongs to its pair.
+    """
     q_symbols, c_symbols, s_symbols = symbols
     function = ca.Function("form", [q_symbols, c_symbols, s_symbols, theta[0]], [actual, modelled])
     rng = np.random.default_rng(1)
@@ -142,8 +149,8 @@ def _agree(actual: ca.SX, modelled: ca.SX, symbols: Symbols, i: int, is_angle: b
     for _ in range(5):
         q = rng.normal(size=q_symbols.numel())
         angles = rng.uniform(-np.pi, np.pi, size=q_symbols.numel())
-        if is_angle:
-            q[i] = angles[i]
+        if angle is not None:
+            q[angle] = angles[angle]
         a, m = function(q, np.cos(angles), np.sin(angles), theta[1])
         scale, deviation = max(scale, abs(float(a))), max(deviation, abs(float(a) - float(m)))
     return deviation < FORM_TOLERANCE * scale

@@ -1,7 +1,8 @@
 """Position level: all coordinates from those that are given, block by block.
 
 One equation in one unknown is solved in closed form: a quadratic in a length, or A cos q + B sin q = C for the pair
-(cos q, sin q), without ever taking the angle. Everything else goes to Newton's method.
+(cos q, sin q), without ever taking the angle. So are two equations that place a pin where two circles meet, or a circle
+and a line. Everything else goes to Newton's method.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
 from tauloop.functions.builder import ProgramBuilder
+from tauloop.functions.circle_form import CircleForm, circle_form
 from tauloop.functions.closed_forms import PairForm, QuadraticForm, pair_form, quadratic_form
 from tauloop.functions.program import ClosedForm
 from tauloop.functions.sorting import Block, blocks
@@ -87,7 +89,7 @@ class SolvedBlock:
     Attributes:
         equations: names of its equations.
         unknowns: names of the coordinates that it yields.
-        method: "quadratic", "cosine and sine", or "Newton".
+        method: "quadratic", "cosine and sine", "two circles", "circle and line", or "Newton".
     """
 
     equations: tuple[str, ...]
@@ -159,6 +161,25 @@ def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Equation:
+    """One equation psi = 0 of a closed form; its difference vector and length where it is a rod's, or like one."""
+
+    name: str
+    element: str
+    psi: ca.SX
+    difference: tuple[ca.SX, ca.SX] | None
+
+    @classmethod
+    def of_row(cls, e: PositionEquations, row: int) -> _Equation:
+        return cls(name=e.names[row], element=e.elements[row], psi=e.psi[row], difference=e.differences[row])
+
+    @classmethod
+    def of_circle(cls, e: PositionEquations, rows: list[int], circle: CircleForm) -> _Equation:
+        names = ", ".join(dict.fromkeys(e.names[row] for row in rows))
+        return cls(name=names, element=e.elements[rows[0]], psi=circle.psi, difference=circle.difference)
+
+
 class _Solver:
     """Keeps what is known of every coordinate while the blocks are solved one after the other."""
 
@@ -186,8 +207,11 @@ class _Solver:
             self._c[i], self._s[i] = ca.cos(value), ca.sin(value)
 
     def set_pair(self, i: int, c: ca.SX, s: ca.SX) -> None:
+        """Keep an angle by its cosine and sine; as a number it lies within half a turn of about its reference."""
         self._c[i], self._s[i] = c, s
-        self._q[i] = ca.atan2(s, c)
+        quarters = round(float(self._reference[i]) / (np.pi / 2))
+        x, y = ((c, s), (s, -c), (-c, -s), (-s, c))[quarters % 4]
+        self._q[i] = ca.atan2(y, x) + quarters * (np.pi / 2)
 
     def configuration(self) -> Configuration:
         pairs = {i: (self._c[i], self._s[i]) for i in range(self._topology.n_q) if self._topology.is_angle[i]}
@@ -198,10 +222,9 @@ class _Solver:
         rows = list(block.rows)
         method = ""
         if len(unknown) == 1:
-            form = self._pair_form(rows[0], unknown[0]) or self._quadratic_form(rows[0], unknown[0])
-            if form is not None:
-                method = "cosine and sine" if isinstance(form, PairForm) else "quadratic"
-                self._solve_form(form, rows[0], unknown[0])
+            method = self._solve_one(_Equation.of_row(self._equations, rows[0]), unknown[0])
+        elif len(unknown) == 2:
+            method = self._solve_pin(rows, unknown)
         if not method:
             method = "Newton"
             self._solve_newton(rows, unknown, start)
@@ -216,22 +239,44 @@ class _Solver:
         e = self._equations
         return ca.SX(ca.substitute([expression], [e.q, e.c, e.s], [self._q, self._c, self._s])[0])
 
-    def _pair_form(self, row: int, i: int) -> PairForm | None:
-        e = self._equations
-        if not self._topology.is_angle[i] or ca.depends_on(e.psi[row], e.q[i]):  # a gear couples the angle itself
-            return None
-        return pair_form(e.psi[row], e.differences[row], (e.q, e.c, e.s), i, self._theta)
+    def _solve_one(self, equation: _Equation, i: int) -> str:
+        """Solve one equation in one unknown in closed form; how, or nothing where it has none."""
+        form = self._form(equation, i)
+        if form is None:
+            return ""
+        self._solve_form(form, equation, i)
+        return "cosine and sine" if isinstance(form, PairForm) else "quadratic"
 
-    def _quadratic_form(self, row: int, i: int) -> QuadraticForm | None:
+    def _solve_pin(self, rows: list[int], unknown: tuple[int, ...]) -> str:
+        """Solve two equations that place a pin; how, or nothing where they do something else."""
         e = self._equations
-        if self._topology.is_angle[i] and ca.depends_on(e.psi[row], ca.vertcat(e.c[i], e.s[i])):
-            return None
-        return quadratic_form(e.psi[row], e.differences[row], (e.q, e.c, e.s), i, self._theta)
+        for a, b in (unknown, unknown[::-1]):
+            circle = circle_form(e.psi[rows], (e.q, e.c, e.s), b, self._theta) if self._topology.is_angle[b] else None
+            if circle is None:
+                continue
+            equation = _Equation.of_circle(e, rows, circle)
+            form = self._form(equation, a)
+            if form is not None:
+                self._solve_form(form, equation, a)
+                c, s = ca.vertsplit(self._known(circle.pair))
+                self.set_pair(b, c, s)
+                return "two circles" if isinstance(form, PairForm) else "circle and line"
+        return ""
 
-    def _solve_form(self, form: PairForm | QuadraticForm, row: int, i: int) -> None:
+    def _form(self, equation: _Equation, i: int) -> PairForm | QuadraticForm | None:
+        """The closed form of an equation in the unknown i; a gear, which couples an angle itself, is a linear one."""
+        e = self._equations
+        parts = (equation.psi, equation.difference, (e.q, e.c, e.s), i, self._theta)
+        if not self._topology.is_angle[i]:
+            return quadratic_form(*parts)
+        if not ca.depends_on(equation.psi, e.q[i]):
+            return pair_form(*parts)
+        return None if ca.depends_on(equation.psi, ca.vertcat(e.c[i], e.s[i])) else quadratic_form(*parts)
+
+    def _solve_form(self, form: PairForm | QuadraticForm, equation: _Equation, i: int) -> None:
         """Put the solution of a closed form in, on the reference's branch."""
         known = form.at(self._known)
-        sign = self._branch(row, i)
+        sign = self._branch(equation.psi, i)
         if isinstance(known, PairForm):
             c, s, discriminant = known.solution(-sign)
             self.set_pair(i, c, s)
@@ -239,22 +284,18 @@ class _Solver:
             x, discriminant = known.solution(sign)
             self.set_coordinate(i, x)
         if not discriminant.is_constant():
-            record = ClosedForm(
-                equation=self._equations.names[row],
-                element=self._equations.elements[row],
-                unknown=self._topology.coordinate_names[i],
-            )
-            difference = self._equations.differences[row]
-            length = ca.SX(0) if difference is None else self._known(difference[1])
+            names = self._topology.coordinate_names
+            record = ClosedForm(equation=equation.name, element=equation.element, unknown=names[i])
+            length = ca.SX(0) if equation.difference is None else self._known(equation.difference[1])
             self._builder.closed_form(record, discriminant, ca.vertcat(*known.extremes(), length))
 
-    def _branch(self, row: int, i: int) -> float:
+    def _branch(self, psi: ca.SX, i: int) -> float:
         """Sign of the root that the reference lies on, from the slope of psi there.
 
         At a root the slope is -sign * root for an angle, and alpha sign * root for a quadratic.
         """
         e = self._equations
-        psi, x = e.psi[row], e.q[i]
+        x = e.q[i]
         if self._topology.is_angle[i]:
             slope = e.c[i] * ca.jacobian(psi, e.s[i]) - e.s[i] * ca.jacobian(psi, e.c[i])
         else:

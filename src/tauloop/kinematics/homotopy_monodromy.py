@@ -26,9 +26,6 @@ SAME = 1e-5
 #: Loops in one round at most. A random loop misses a single branch point three times out of four, so that this many
 #: leave two solutions apart once in 10 000; the random start points, which end at either one, miss it far less often.
 LOOPS = 32
-#: Powers of ten between which the corners of loops lie, component by component, free of units. Corners all of one size
-#: leave some solutions of machines with parallel legs unfound (34 to 38 of 40); so spread, all were found every time.
-SIZES = (0.5, 2.5)
 #: Random start points that are followed first: they find most of few solutions and many of many.
 PROBES = 64
 
@@ -60,7 +57,7 @@ class MonodromyOptions:
         tracking: how paths are followed.
     """
 
-    quiet_loops: int = 8
+    quiet_loops: int = 16
     batch: int = 128
     most_solutions: int = 2000
     most_rounds: int = 60
@@ -158,12 +155,6 @@ class _Search:
         self.known = distinct(np.concatenate([self.known, self._family.unsigned(x)]))
         return len(self.known) - before
 
-    def _corners(self, n: int) -> np.ndarray:
-        """Random complex constants (n, m), each number of a size of its own."""
-        shape = (n, len(self.e))
-        numbers = self._rng.normal(size=shape) + 1j * self._rng.normal(size=shape)
-        return np.where(self._family.is_loop, 10.0 ** self._rng.uniform(*SIZES, size=shape) * numbers, 0.0)
-
     def probe(self, n: int) -> None:
         """Follow random points to the system of the first one."""
         x, e = self._members(n)
@@ -178,9 +169,10 @@ class _Search:
         count = int(np.clip(self._options.batch // n, 1, LOOPS))
         e = self.e
         x = np.tile(self.known, (count, 1))
-        start = home = np.broadcast_to(e, x.shape)
+        start = np.broadcast_to(e, x.shape)
+        corners = [np.repeat(self._members(count)[1], n, axis=0) for _ in range(2)]
         good = np.ones(len(x), dtype=bool)
-        for corner in (*(np.repeat(self._corners(count), n, axis=0) for _ in range(2)), home):
+        for corner in (*corners, np.broadcast_to(e, x.shape)):
             x, is_regular = self._track(x, start, corner)
             good &= is_regular
             start = corner
