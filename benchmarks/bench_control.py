@@ -1,10 +1,10 @@
 """Simulation of machines under computed torque at 1 kHz, everything in machine code: how much faster than real time.
 
-    python benchmarks/bench_control.py [--seconds 1.0] [--no-mujoco] [--json]
+    python benchmarks/bench_control.py [--seconds 1.0] [--no-mujoco] [--no-cpp] [--json]
 
-One core. Beside it MuJoCo's `rollout` of the same machine under the same forces, held over the same samples (without
-the controller, which it would have to call). Every run's actuator positions are compared with those of 64 integration
-steps per sample.
+One core. Beside it MuJoCo's `rollout` and a loop in C++ around Pinocchio's constrained forward dynamics, of the same
+machine under the same forces, held over the same samples (without the controller, which they would have to call). Every
+run's actuator positions are compared with those of 64 integration steps per sample.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ import argparse
 import json
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
+from peers import pinocchio_cpp, pinocchio_rollout
+from peers.cache import NotBuilt
 from peers.computer import load as busy
 from peers.computer import processor
 from peers.mujoco_rollout import rollouts
@@ -41,7 +44,7 @@ class Row:
     """One machine, contender and method.
 
     Attributes:
-        contender: Tauloop with its controller's space, or MuJoCo.
+        contender: Tauloop with its controller's space, or an engine.
         faster: simulated time over computing time, best of the runs.
         median: the same of the median run; None where it was not taken.
         sample: best computing time of a controller's sample, s.
@@ -88,8 +91,10 @@ def rcid() -> Trajectory:
     return plan(placed, POLYNOMIAL_345, MachineLimits(force=SHARE, speed=SHARE), returns=True)
 
 
-def measured(name: str, made: Trajectory, seconds: float, with_mujoco: bool) -> tuple[list[Row], str]:
-    """All contenders and methods on one machine, and why MuJoCo was not run (empty where it was)."""
+def measured(
+    name: str, made: Trajectory, seconds: float, with_mujoco: bool, cpp: Path | str
+) -> tuple[list[Row], list[str]]:
+    """All contenders and methods on one machine, and which engines were not run, with the reason."""
     model, sampling, rows = made.stroke.model, Sampling(frequency=FREQUENCY), []
     for space in SPACES:
         controller = ComputedTorque(bandwidth=BANDWIDTH, space=space)
@@ -118,19 +123,25 @@ def measured(name: str, made: Trajectory, seconds: float, with_mujoco: bool) -> 
                     tracking=found.peak_error,
                 )
             )
-    if not with_mujoco:
-        return rows, "switched off"
-    try:
-        start_q = reference_states(made, np.zeros(1)).q[0]
-        reached = model.actuator_position(reference_states(made, fine.time).q) - fine.actuator_error
-        peers = rollouts(model, start_q, fine.force[:-1], reached[1:], 1.0 / FREQUENCY, seconds)
-    except (EngineError, NotComparable) as error:
-        return rows, str(error)
+    start_q = reference_states(made, np.zeros(1)).q[0]
+    reached = model.actuator_position(reference_states(made, fine.time).q) - fine.actuator_error
+    given = (model, start_q, fine.force[:-1], reached[1:], 1.0 / FREQUENCY, seconds)
+    peers, left_out = [], []
+    for engine, is_wanted, run in (
+        ("MuJoCo", with_mujoco, lambda: rollouts(*given)),
+        ("Pinocchio", not isinstance(cpp, str), lambda: [pinocchio_rollout.rollout(Path(cpp), *given)]),
+    ):
+        try:
+            if not is_wanted:
+                raise NotComparable(cpp if engine == "Pinocchio" else "switched off")
+            peers += [(engine, peer) for peer in run()]
+        except (EngineError, NotComparable) as error:
+            left_out.append(f"{engine} on {name}: {error}")
     simulated = float(fine.time[-1])
     rows += [
         Row(
             machine=name,
-            contender="MuJoCo rollout, same forces",
+            contender=f"{engine}, same forces",
             method=peer.method,
             faster=simulated / peer.seconds,
             median=None,
@@ -138,9 +149,9 @@ def measured(name: str, made: Trajectory, seconds: float, with_mujoco: bool) -> 
             error=peer.error,
             tracking=None,
         )
-        for peer in peers
+        for engine, peer in peers
     ]
-    return rows, ""
+    return rows, left_out
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -148,15 +159,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=1.0, help="for each measurement (default 1)")
     parser.add_argument("--no-mujoco", action="store_true", help="leave MuJoCo out")
+    parser.add_argument("--no-cpp", action="store_true", help="leave Pinocchio's C++ program out")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
+    try:
+        cpp = "switched off" if options.no_cpp else pinocchio_cpp.program()
+    except NotBuilt as error:
+        cpp = str(error)
     rows: list[Row] = []
-    left_out = ""
+    left_out: list[str] = []
     for name, made in (("nuwar", nuwar()), ("rcid", rcid())):
-        found, left_out = measured(name, made, options.seconds, not options.no_mujoco)
+        found, reasons = measured(name, made, options.seconds, not options.no_mujoco, cpp)
         rows += found
+        left_out += reasons
     average = busy()
-    about = {"processor": processor().name, "load": average, "mujoco_left_out": left_out}
+    about = {"processor": processor().name, "load": average, "left_out": left_out}
     if options.json:
         print(json.dumps({**about, "rows": [asdict(row) for row in rows]}, indent=2))
         return 0
@@ -171,8 +188,8 @@ def main(arguments: list[str] | None = None) -> int:
         table.add_row(row.machine, row.contender, row.method, *numbers, tracking)
     console = Console(highlight=False)
     console.print(table)
-    if left_out:
-        console.print(f"MuJoCo was not run: {left_out}")
+    for reason in left_out:
+        console.print(f"not run: {reason}", markup=False)
     console.print(processor().name + (f", load {average:.1f}" if average is not None else ""))
     return 0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tauloop import Model, load
-from tauloop.functions.compiled import CompiledFunction
+from tauloop.functions.compiled import CompiledFunction, compile_function
 from tauloop.functions.compiler import Compiler, find_compiler
 from tauloop.functions.evaluator import Interpreted, c_function
 from tauloop.functions.program import Program
@@ -70,4 +70,4 @@ def function(name: str, entry: str, which: str) -> CFunction:
 
 
 def compiled(name: str, entry: str, which: str, folder: Path, *, threads: bool = False) -> CompiledFunction:
-    return CompiledFunction(function(name, entry, which), compiler(), threads=threads, folder=folder)
+    return compile_function(function(name, entry, which), compiler(), threads=threads, folder=folder)

@@ -179,8 +179,8 @@ def test_random_hexapod_has_40_complex_modes_and_newton_finds_no_other_real_one(
         ("gantry_tau_3dof", 2, 2),
         ("five_bar", 2, 2),
         ("four_bar", 2, 2),
-        ("rcid", 16, 8),
-        ("hexapod", 28, 8),
+        ("rcid", 40, 8),
+        ("hexapod", 40, 8),
     ],
 )
 def test_modes_of_shipped_machines(name: str, complex_solutions: int, real: int) -> None:

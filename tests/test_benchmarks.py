@@ -11,6 +11,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tauloop import Model
+from tauloop.functions.operations import operations
 from tauloop.mechanism.library import load
 
 pytest.importorskip("pinocchio", reason="Pinocchio is not installed: nothing to compare with")
@@ -24,11 +26,19 @@ STATES = 20
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module("bench_inverse_dynamics")
+    return importlib.import_module("compare_engines")
 
 
 def peers(name: str) -> ModuleType:
     return importlib.import_module(f"peers.{name}")
+
+
+def rows(name: str) -> ModuleType:
+    return importlib.import_module(f"rows.{name}")
+
+
+def quiet(text: str) -> None:
+    """Say nothing."""
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -84,3 +94,109 @@ def test_the_cpp_program_agrees(bench: ModuleType, name: str) -> None:
     assert comparison.difference(found.forces, wanted) <= bench.TOLERANCE
     assert found.forward_error is not None
     assert found.forward_error <= bench.TOLERANCE
+
+
+def test_the_cpp_regressor_gives_the_forces(bench: ModuleType) -> None:
+    try:
+        program = bench.pinocchio_cpp.program(only_cached=True)
+    except bench.NotBuilt as error:
+        pytest.skip(f"Pinocchio in C++: {error}")
+    settings = peers("comparison").Settings(states=STATES, seconds=0.0, cpp=program)
+    (row,) = rows("regressor").rows(settings, quiet, name="delta")
+    assert row.peer == "Pinocchio C++"
+
+
+def test_regressors_of_both_give_the_forces_or_are_not_timed(
+    bench: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    regressor = rows("regressor")
+    settings = peers("comparison").Settings(states=STATES, seconds=0.0)
+    (row,) = regressor.rows(settings, quiet, name="delta")
+    assert row.peer == "Pinocchio in Python"
+    assert row.work == f"delta, regressor (3 × {len(Model(load('delta')).pi)}), batch"
+    honest = regressor.pinocchio_python.regressor
+
+    def nearly(*arguments: object) -> object:
+        found = honest(*arguments)
+        return replace(found, forces=found.forces * (1.0 + 2.0 * bench.TOLERANCE))
+
+    monkeypatch.setattr(regressor.pinocchio_python, "regressor", nearly)
+    with pytest.raises(peers("comparison").Disagreement, match="by Pinocchio in Python differs"):
+        list(regressor.rows(settings, quiet, name="delta"))
+
+
+@pytest.mark.parametrize("name", ["delta", "rcid"])
+def test_scipy_solves_the_same_loops(bench: ModuleType, name: str) -> None:
+    """SciPy's coordinates along a motion are those of the interpreter, found from the reference pose."""
+    tracking, model = rows("tracking"), Model(load(name))
+    position = tracking.motion(model, STATES)
+    _, q = tracking.scipy_time(model, position)
+    assert np.abs(q - model.forward_kinematics(position).q).max() <= tracking.TOLERANCE
+    assert np.ptp(position, axis=0).min() > 1e-4  # the actuators move
+
+
+def test_a_stream_stays_within_its_memory_and_repeats_its_input(bench: ModuleType) -> None:
+    streaming, samples = rows("streaming"), 20_000
+    found = streaming.streamed("delta", samples, (samples // 2,))
+    assert (found["input"], found["output"], len(found["times"])) == (samples * 9 * 8, samples * 3 * 8, 2)
+    assert found["beyond"] is None or 0 <= found["beyond"] < streaming.ALLOWED
+
+
+def test_least_times_follow_from_operations(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = rows("limits")
+    measured = limits.core()
+    if measured is None:
+        pytest.skip("there is no C compiler: nothing was measured")
+    assert 1e-10 < measured.cycle < 1e-8
+    assert measured.root > 0.0 < measured.division
+    monkeypatch.setattr(limits, "core", lambda: limits.Core(cycle=1.0, division=2.0, root=3.0, lanes=4))
+    function = Model(load("delta")).platform.source_function("inverse_dynamics", ("force",))
+    counts = operations(function)["once"]
+    slow = 2.0 * counts["divisions"] + 3.0 * counts["roots"]
+    assert counts["divisions"] > 0 < counts["roots"]
+    assert limits.limits(function, in_lanes=True) == (sum(counts.values()) / 8.0, slow)
+    assert limits.limits(function, in_lanes=False) == (sum(counts.values()) / 2.0, 4.0 * slow)
+
+
+def test_the_hexapod_gets_as_many_legs_as_are_asked_for(bench: ModuleType) -> None:
+    scaling = importlib.import_module("bench_scaling")
+    totals = []
+    for n in (3, 4, 5, 7):
+        model = Model(scaling.with_legs(n))
+        assert (len(model.mechanism.actuators), model.assembly.mobility) == (n, 6)
+        function = model.platform.source_function("forward_dynamics", ("acceleration",))
+        totals.append(sum(operations(function)["once"].values()))
+    slope, _, away = scaling.line((3, 4, 5, 7), totals)
+    assert slope > 0.0
+    assert away < 0.01  # of the largest count: the elimination orders differ a little
+
+
+def test_a_line_is_fitted(bench: ModuleType) -> None:
+    slope, zero, away = importlib.import_module("bench_scaling").line((1.0, 2.0, 3.0), (5.0, 7.0, 9.0))
+    assert (slope, zero) == pytest.approx((2.0, 3.0))
+    assert away < 1e-12
+    assert importlib.import_module("bench_scaling").line((0, 1, 2), (0, 3, 0))[2] == pytest.approx(2.0 / 3.0)
+
+
+def test_the_table_goes_between_the_marks_of_a_page(
+    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    speed, row = importlib.import_module("bench_speed"), rows("row")
+    made = [
+        row.Row(work="a | b", tauloop=2e-7, peer="Peer", version="1.2", peer_time=5e-6, target="40×", limit=1e-7),
+        row.Row(work="left out", tauloop=None, note="it is not here"),
+    ]
+    monkeypatch.setitem(speed.SECTIONS, "regressor", lambda settings, say: made)
+    page = tmp_path / "page.md"
+    arguments = ["--only", "regressor", "--no-cpp", "--markdown", str(page)]
+    page.write_text("before\n", encoding="utf-8")
+    assert speed.main(arguments) == 1
+    assert "lacks the marks" in capsys.readouterr().err
+    page.write_text("\n".join(("before", speed.MARKS[0], "old", speed.MARKS[1], "after\n")), encoding="utf-8")
+    assert speed.main(arguments) == 0
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "before"
+    assert lines[-1] == "after"
+    assert "old" not in lines
+    assert "| a / b | 200 ns | Peer 1.2 | 5.00 µs | 25.0× | 40× | 100 ns | 2.00× |  |  |" in lines
+    assert "| left out |  |  |  |  |  |  |  |  | it is not here |" in lines

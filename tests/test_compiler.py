@@ -18,7 +18,7 @@ from compiled_machines import compiled, compiler, compilers, function, motion
 
 from tauloop.errors import EngineError
 from tauloop.functions import compiler as compiler_module
-from tauloop.functions.compiled import CompiledFunction
+from tauloop.functions.compiled import compile_function
 from tauloop.functions.compiler import Compiler, build, find_compiler
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
@@ -50,6 +50,33 @@ def test_a_library_is_made_once_and_named_by_its_content(tmp_path):
     twice = ctypes.CDLL(str(first)).twice
     twice.argtypes, twice.restype = [ctypes.c_double], ctypes.c_double
     assert twice(2.5) == 5.0
+
+
+@needs_compiler
+def test_several_files_become_one_library(tmp_path):
+    """More of them than cores, so that some wait for others."""
+    count = 2 * (os.cpu_count() or 1) + 1
+    parts = [f"double f{i}(void);\ndouble f{i}(void) {{ return {i}.0; }}\n" for i in range(count)]
+    library = build([SOURCE, *parts], compiler(), folder=tmp_path)
+    assert left_behind(tmp_path) == [library.name]
+    code = ctypes.CDLL(str(library))
+    for i in range(count):
+        function_ = getattr(code, f"f{i}")
+        function_.restype = ctypes.c_double
+        assert function_() == i
+    assert build([SOURCE + parts[0], *parts[1:]], compiler(), folder=tmp_path) != library
+
+
+def test_one_file_that_fails_ends_the_others(tmp_path):
+    """The compiler of the second file would sleep for long; that of the first fails at once."""
+    mark = tmp_path / "child"
+    fake = script(tmp_path, f'case "$*" in *_0.c*) sleep 1; exit 3;; esac; echo $$ > {mark}; exec sleep {FOREVER}')
+    if (os.cpu_count() or 1) < 2:
+        pytest.skip("needs two cores, to compile two files at a time")
+    with pytest.raises(EngineError, match="status 3"):
+        build([SOURCE, SOURCE], fake, folder=tmp_path / "cache")
+    assert not _runs(int(mark.read_text()))
+    assert left_behind(tmp_path / "cache") == []
 
 
 @needs_compiler
@@ -274,7 +301,7 @@ def test_a_finished_library_needs_neither_compiler_nor_permission_to_write(tmp_p
 def test_a_damaged_library_is_made_anew(damage, tmp_path):
     """Made of another cache's name, so that this process has not loaded it yet."""
     function_ = function("linear_delta", "platform", "kinematics_0")
-    elsewhere = CompiledFunction(function_, compiler(), folder=tmp_path / "elsewhere")
+    elsewhere = compile_function(function_, compiler(), folder=tmp_path / "elsewhere")
     cache = tmp_path / "cache"
     cache.mkdir()
     (cache / elsewhere.library.name).write_bytes(damage)
@@ -286,5 +313,5 @@ def test_a_damaged_library_is_made_anew(damage, tmp_path):
 def test_a_library_that_cannot_be_loaded_is_refused(tmp_path):
     fake = script(tmp_path, 'for a; do test "$p" = -o && out=$a; p=$a; done; echo nonsense > "$out"')
     with pytest.raises(EngineError, match="cannot be loaded") as error:
-        CompiledFunction(function("linear_delta", "platform", "kinematics_0"), fake, folder=tmp_path / "cache")
+        compile_function(function("linear_delta", "platform", "kinematics_0"), fake, folder=tmp_path / "cache")
     assert "interpreted" in error.value.problems[0].remedy

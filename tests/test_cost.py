@@ -54,7 +54,7 @@ def test_whole_dynamics_take_few_operations(name: str) -> None:
 
 
 def test_newton_blocks_are_counted_apart() -> None:
-    row = counted("five_bar")["positions", "newton-euler"]
+    row = counted("gantry_tau_5dof")["positions", "newton-euler"]
     assert sum(row["each_iteration"].values()) > 0
 
 

@@ -13,6 +13,8 @@ from planar_arm import LENGTH, NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion
 from tauloop.errors import IdentificationError, InputError
 from tauloop.identify import (
     Estimator,
+    FilteredErrors,
+    IndependentErrors,
     OrdinaryLeastSquares,
     RegressionData,
     Ties,
@@ -258,7 +260,13 @@ def test_correlated_residuals_are_reported():
     (item,) = [item for item in result.evidence if "correlation" in item.name]
     correlation = np.mean([judged.residual_correlation for judged in result.training])
     np.testing.assert_allclose(correlation, 0.95, atol=0.03)
-    np.testing.assert_allclose(item.value, np.sqrt(1.95 / 0.05), rtol=0.35)
+    known = FilteredErrors(correlation=1.0 - np.arange(20) / 20)  # a mean of 20 samples
+    judged_alike, judged_rightly = (
+        fit(dataclasses.replace(data, forces=data.forces + slow[:, None]), None, OrdinaryLeastSquares(), errors=errors)
+        for errors in (IndependentErrors(), known)
+    )
+    truth = np.median(judged_rightly.standard_deviations / judged_alike.standard_deviations)
+    np.testing.assert_allclose(item.value, truth, rtol=0.25)
 
 
 # What is refused

@@ -1,1 +1,1 @@
-"""What `bench_inverse_dynamics.py` compares: Pinocchio in C++, MuJoCo in C, their Python loops, and Tauloop itself."""
+"""What `compare_engines.py` compares: Pinocchio in C++, MuJoCo in C, their Python loops, and Tauloop itself."""

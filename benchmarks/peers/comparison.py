@@ -39,12 +39,20 @@ class Settings:
         seconds: for each measurement.
         seed: of the random states.
         cpp: the built C++ program of the Pinocchio peer, or why there is none.
+        contenders: which of Tauloop's ways of running are measured, by name; all without it.
+        forward: whether Tauloop's forward dynamics is measured.
     """
 
     states: int = 256
     seconds: float = 0.2
     seed: int = 0
     cpp: Path | str = "not asked for"
+    contenders: tuple[str, ...] = ()
+    forward: bool = True
+
+    def wants(self, contender: Contender) -> bool:
+        """Whether a way of running is measured."""
+        return not self.contenders or contender.name in self.contenders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +131,10 @@ def compared(mechanism: Mechanism, settings: Settings, say: Callable[[str], None
     before = _peers(engine, motion, reference, settings, say)
 
     arrays = (chosen.position, chosen.velocity, chosen.acceleration)
-    inverse = [_own(c, mechanism, arrays, reference, settings, say, "inverse") for c in INVERSE]
+    inverse = [_own(c, mechanism, arrays, reference, settings, say, "inverse") for c in INVERSE if settings.wants(c)]
     arrays = (chosen.position, chosen.velocity, reference)
-    forward = [_own(c, mechanism, arrays, chosen.acceleration, settings, say, "forward") for c in FORWARD]
+    wanted = [c for c in FORWARD if settings.forward and settings.wants(c)]
+    forward = [_own(c, mechanism, arrays, chosen.acceleration, settings, say, "forward") for c in wanted]
     # The peers run before and after Tauloop, so that a busy minute is not counted against them.
     after = _peers(engine, motion, reference, settings, say)
     peers = [tuple(map(_faster, one, other)) for one, other in zip(before, after, strict=True)]
@@ -153,7 +162,7 @@ def consistent(mechanism: Mechanism, n: int, rng: np.random.Generator) -> tuple[
         v={name: chosen.v[:, i] for i, name in enumerate(shape.velocity_names)},
         a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},
     )
-    return _engine(mechanism), motion, chosen
+    return closing_engine(mechanism), motion, chosen
 
 
 def difference(found: Array, wanted: Array) -> float:
@@ -169,7 +178,7 @@ def _agreeing(name: str, worst: float) -> float:
     return worst
 
 
-def _engine(mechanism: Mechanism) -> Engine:
+def closing_engine(mechanism: Mechanism) -> Engine:
     """The engine that closes the loops: whichever is installed."""
     try:
         return pinocchio_engine(mechanism)

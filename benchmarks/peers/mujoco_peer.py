@@ -74,7 +74,7 @@ def _ignored(message: str) -> None:
 
 
 def _run(mj: Any, peer: PeerTree, states: PeerStates, seconds: float) -> MujocoResult:
-    model, q_order, v_order = _model(mj, peer)
+    model, q_order, v_order = mujoco_model(mj, peer)
     q = np.zeros((len(states.q), model.nq))
     v, a = np.zeros((len(q), model.nv)), np.zeros((len(q), model.nv))
     q[:, q_order], v[:, v_order], a[:, v_order] = states.q, states.v, states.a
@@ -119,7 +119,7 @@ def _run(mj: Any, peer: PeerTree, states: PeerStates, seconds: float) -> MujocoR
     )
 
 
-def _model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
+def mujoco_model(mj: Any, peer: PeerTree) -> tuple[Any, Array, Array]:
     """The model, and where the tree's coordinates and velocities stand in its own.
 
     As in `tauloop.engines`, it is compiled with unit masses, then given the true ones: the compiler refuses rods

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from peers.bodies import peer_tree
-from peers.comparison import _engine
-from peers.mujoco_peer import _model
+from peers.comparison import closing_engine
+from peers.mujoco_peer import mujoco_model
 from peers.states import tree_states
 from tauloop.engines import Motion
 from tauloop.engines.optional import engine_module
@@ -60,11 +60,11 @@ def rollouts(model: Model, q: Array, force: Array, actuated: Array, period: floa
     mj = engine_module("mujoco", "MuJoCo")
     from mujoco import rollout
 
-    shape, engine = model.topology, _engine(model.mechanism)
+    shape, engine = model.topology, closing_engine(model.mechanism)
     still = {name: np.zeros(1) for name in shape.velocity_names}
     start = Motion(q={name: q[i : i + 1] for i, name in enumerate(shape.coordinate_names)}, v=still, a=still)
     peer, states = peer_tree(engine.tree), tree_states(engine, start)
-    made, q_order, v_order = _model(mj, peer)
+    made, q_order, v_order = mujoco_model(mj, peer)
     S = engine.tree.loads.transmission
     names = list(engine.tree.coordinate_names)
     driven = [q_order[names.index(shape.velocity_names[i])] for i in model.assembly.driven]

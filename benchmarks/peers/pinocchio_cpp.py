@@ -10,14 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from peers.bodies import PeerTree
 from peers.cache import NotBuilt, built
 from peers.computer import compiler_version, processor
-from peers.pinocchio_joints import PinJoints, pin_joints, pin_loads, pin_states
-from peers.states import PeerStates
+from peers.pinocchio_joints import COORDINATES, PinJoints, pin_joints, pin_loads, pin_states
+from peers.states import NotComparable, PeerStates
 from tauloop.engines.poses import Array, Pose
 
 SOURCE = Path(__file__).with_name("pinocchio_peer.cpp")
@@ -88,21 +89,13 @@ def _headers(distribution: str, header: str) -> Path:
 
 
 def run(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> CppResult:
-    """Run the program on all states, each of its two or three measurements for so many seconds.
+    """Inverse and forward dynamics in all states, each of two or three measurements for so many seconds.
 
     Raises:
         NotComparable: a machine that the program cannot be given.
         RuntimeError: the program failed.
     """
-    joints = pin_joints(peer)
-    q, v, a = pin_states(joints, states)
-    with tempfile.TemporaryDirectory() as folder:
-        problem = Path(folder) / "problem.txt"
-        problem.write_text(problem_text(peer, joints, states, (q, v, a)), encoding="ascii")
-        done = subprocess.run([str(program), str(problem), str(seconds)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{program.name} ended with {done.returncode}: {done.stderr.strip()[:200]}")
-    found = json.loads(done.stdout)
+    found, a = _ran(program, "dynamics", peer, states, seconds)
     error = None
     if "accelerations" in found:
         accelerations = np.array(found["accelerations"], dtype=float)
@@ -118,9 +111,114 @@ def run(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> Cp
     )
 
 
-def problem_text(peer: PeerTree, joints: PinJoints, states: PeerStates, motion: tuple[Array, Array, Array]) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CppRegressor:
+    """Joint-torque regressor projected to the actuators.
+
+    Attributes:
+        version: of Pinocchio.
+        seconds: for a state.
+        columns: of the regressor: ten for each joint.
+        forces: actuator forces (N, n_u) that it gives with Pinocchio's own parameters, rotors and springs added.
+    """
+
+    version: str
+    seconds: float
+    columns: int
+    forces: Array
+
+
+def regressor(program: Path, peer: PeerTree, states: PeerStates, seconds: float) -> CppRegressor:
+    """Measure the regressor for so many seconds.
+
+    Raises:
+        NotComparable: a machine that the program cannot be given.
+        RuntimeError: the program failed.
+    """
+    found, _ = _ran(program, "regressor", peer, states, seconds)
+    return CppRegressor(
+        version=found["version"],
+        seconds=found["regressor_ns"] * 1e-9,
+        columns=found["columns"],
+        forces=np.array(found["forces"], dtype=float),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CppRollout:
+    """Forward dynamics integrated by Runge-Kutta 4 with one step for each held force.
+
+    Attributes:
+        version: of Pinocchio.
+        seconds: for the whole motion.
+        driven: driven coordinates (N, n_u) at the ends of the periods, as the tree has them.
+    """
+
+    version: str
+    seconds: float
+    driven: Array
+
+
+def rollout(
+    program: Path, peer: PeerTree, states: PeerStates, held: Array, period: float, seconds: float
+) -> CppRollout:
+    """Integrate from the first state, at rest or not, under forces (N, n_u) that are held over periods.
+
+    Raises:
+        NotComparable: a machine whose loops Pinocchio's own constraints do not close, or that has massless links.
+        RuntimeError: the program failed.
+    """
+    if states.forward_mu is None or not states.is_regular:
+        raise NotComparable("Pinocchio's own constraints do not close the loops, or links are massless")
+    found, _ = _ran(program, "rollout", peer, states, seconds, held, period)
+    q = np.array(found["coordinates"], dtype=float)
+    columns = []
+    for place in states.driven:
+        before = 0
+        for joint in pin_joints(peer).joints:
+            if joint.v == place:
+                columns.append(joint.sign * q[:, before])
+            before += COORDINATES[joint.kind]
+    if len(columns) < len(states.driven):
+        raise NotComparable("a driven coordinate is one of several of a joint")
+    return CppRollout(version=found["version"], seconds=found["rollout_ns"] * 1e-9, driven=np.stack(columns, axis=1))
+
+
+def _ran(
+    program: Path,
+    work: str,
+    peer: PeerTree,
+    states: PeerStates,
+    seconds: float,
+    held: Array | None = None,
+    period: float = 0.0,
+) -> tuple[dict[str, Any], Array]:
+    """What the program printed, and the accelerations that it was given."""
+    joints = pin_joints(peer)
+    motion = pin_states(joints, states)
+    if held is None:
+        held = np.empty((0, len(states.driven)))
+    with tempfile.TemporaryDirectory() as folder:
+        problem = Path(folder) / "problem.txt"
+        problem.write_text(problem_text(peer, joints, states, motion, held, period), encoding="ascii")
+        command = [str(program), str(problem), str(seconds), work]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{program.name} ended with {done.returncode}: {done.stderr.strip()[:200]}")
+    return json.loads(done.stdout), motion[2]
+
+
+def problem_text(
+    peer: PeerTree,
+    joints: PinJoints,
+    states: PeerStates,
+    motion: tuple[Array, Array, Array],
+    held: Array,
+    period: float,
+) -> str:
     """All numbers that the program reads, in its order, with the 17 digits that give a double back exactly."""
-    return "\n".join(_lines(peer, joints, states, motion)) + "\n"
+    lines = [*_lines(peer, joints, states, motion), f"{period:.17g} {len(held)}", *map(_numbers, held)]
+    return "\n".join(lines) + "\n"
 
 
 def _lines(peer: PeerTree, joints: PinJoints, states: PeerStates, motion: tuple[Array, Array, Array]) -> Iterator[str]:

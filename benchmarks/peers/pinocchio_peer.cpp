@@ -1,6 +1,7 @@
 // Pinocchio at its best on one machine with closed loops: reads the machine and its states as text, times, prints JSON.
 //
-// Usage: pinocchio_peer PROBLEM SECONDS   (`problem_text` in pinocchio_cpp.py writes PROBLEM)
+// Usage: pinocchio_peer PROBLEM SECONDS WORK   (`problem_text` in pinocchio_cpp.py writes PROBLEM)
+// WORK: dynamics (inverse and forward), regressor, or rollout (forward dynamics integrated under given forces).
 //
 // Headers only: the library's own instantiations are not linked, so that -march=native holds for all of it.
 #include <pinocchio/multibody.hpp>
@@ -8,6 +9,8 @@
 #include <pinocchio/algorithm/jacobian.hpp>
 #include <pinocchio/algorithm/kinematics.hpp>
 #include <pinocchio/algorithm/constrained-dynamics.hpp>
+#include <pinocchio/algorithm/joint-configuration.hpp>
+#include <pinocchio/algorithm/regressor.hpp>
 
 #include <Eigen/LU>
 
@@ -63,6 +66,8 @@ struct Problem
   bool has_forward = false;
   double mu = 0.0;
   std::vector<VectorXd> q, v, a;
+  double period = 0.0;         // of the forces, s
+  std::vector<VectorXd> held;  // actuator forces, each held for a period from the first state on
 };
 
 class Reader
@@ -191,6 +196,10 @@ static Problem read_problem(const std::string & path)
     p.v.push_back(in.vector(p.model.nv));
     p.a.push_back(in.vector(p.model.nv));
   }
+  p.period = in.number();
+  const Index periods = in.count();
+  for (Index i = 0; i < periods; ++i)
+    p.held.push_back(in.vector(actuators));
   return p;
 }
 
@@ -199,7 +208,8 @@ class InverseDynamics
 {
 public:
   explicit InverseDynamics(const Problem & p)
-  : p_(p), data_(p.model), all_(MatrixXd::Zero(p.model.nv, p.passive)), tau_(p.model.nv), lu_(p.passive)
+  : p_(p), data_(p.model), all_(MatrixXd::Zero(p.model.nv, p.passive)), tau_(p.model.nv), lu_(p.passive),
+    ordered_(p.model.nv, 10 * (p.model.njoints - 1)), shared_(p.passive, p.model.nv - p.passive)
   {
   }
 
@@ -225,7 +235,48 @@ public:
     u.noalias() = p_.transmission_inverse * tau_.tail(u.size());
   }
 
+  // Regressor of the actuator forces (n_u, 10 n_joints): the tree's, the multipliers taken out by one projection.
+  void regressor(std::size_t i, MatrixXd & Y)
+  {
+    const MatrixXd & tree = pin::computeJointTorqueRegressor(p_.model, data_, p_.q[i], p_.v[i], p_.a[i]);
+    for (Index k = 0; k < p_.model.nv; ++k)
+      ordered_.row(p_.slot[std::size_t(k)]) = tree.row(k);
+    project(Y);
+  }
+
+  // Actuator forces that the regressor does not hold: of rotors and springs.
+  VectorXd besides(std::size_t i)
+  {
+    MatrixXd u;
+    MatrixXd inertial = ordered_;
+    ordered_.setZero(p_.model.nv, 1);
+    for (Index k = 0; k < p_.model.nv; ++k)
+      ordered_(p_.slot[std::size_t(k)], 0) = p_.armature[k] * p_.a[i][k];
+    for (const Spring & s : p_.springs)
+      ordered_(p_.slot[std::size_t(s.v)], 0) += s.stiffness * p_.q[i][s.q] - s.preload;
+    project(u);
+    ordered_ = inertial;
+    return u.col(0);
+  }
+
 private:
+  // S^-1 (driven rows - K_d^T K_p^-T passive rows); the placement of each joint against the one before is known.
+  void project(MatrixXd & u)
+  {
+    pin::updateGlobalPlacements(p_.model, data_);
+    pin::computeJointJacobians(p_.model, data_);
+    fill();
+    const Index n = p_.model.nv - p_.passive;
+    u = ordered_.bottomRows(n);
+    if (p_.passive > 0)
+    {
+      lu_.compute(all_.topRows(p_.passive));
+      shared_.noalias() = lu_.transpose().solve(all_.bottomRows(n).transpose());
+      u.noalias() -= shared_.transpose() * ordered_.topRows(p_.passive);
+    }
+    u = (p_.transmission_inverse * u).eval();
+  }
+
   // K^T, passive coordinates first: each row of K is a wrench on the second joint against the first.
   void fill()
   {
@@ -255,6 +306,7 @@ private:
   MatrixXd all_;
   VectorXd tau_, multipliers_;
   Eigen::PartialPivLU<MatrixXd> lu_;
+  MatrixXd ordered_, shared_;  // rows to be projected, passive ones first; K_p^-1 K_d
 };
 
 class ForwardDynamics
@@ -276,12 +328,17 @@ public:
 
   const VectorXd & operator()(std::size_t i, const Eigen::Ref<const VectorXd> & u)
   {
+    return (*this)(p_.q[i], p_.v[i], u);
+  }
+
+  const VectorXd & operator()(const VectorXd & q, const VectorXd & v, const Eigen::Ref<const VectorXd> & u)
+  {
     tau_.setZero();
     for (Index k = 0; k < u.size(); ++k)
       tau_[p_.driven[std::size_t(k)]] = p_.transmission.row(k).dot(u);
     for (const Spring & s : p_.springs)
-      tau_[s.v] -= s.stiffness * p_.q[i][s.q] - s.preload;
-    return pin::constraintDynamics(p_.model, data_, p_.q[i], p_.v[i], tau_, models_, datas_, settings_);
+      tau_[s.v] -= s.stiffness * q[s.q] - s.preload;
+    return pin::constraintDynamics(p_.model, data_, q, v, tau_, models_, datas_, settings_);
   }
 
 private:
@@ -291,6 +348,44 @@ private:
   pin::ProximalSettings settings_;
   std::vector<pin::RigidConstraintModel> models_;
   std::vector<pin::RigidConstraintData> datas_;
+};
+
+// Runge-Kutta 4 with one step for each held force, from the first state.
+class Rollout
+{
+public:
+  explicit Rollout(const Problem & p) : p_(p), forward_(p), q_(p.model.nq), next_(p.model.nq) {}
+
+  // Coordinates after each period (n_q, N).
+  void operator()(MatrixXd & reached)
+  {
+    const double h = p_.period;
+    q_ = p_.q[0];
+    VectorXd v = p_.v[0];
+    for (std::size_t i = 0; i < p_.held.size(); ++i)
+    {
+      const VectorXd & u = p_.held[i];
+      const VectorXd a1 = forward_(q_, v, u);
+      const VectorXd v2 = v + 0.5 * h * a1;
+      pin::integrate(p_.model, q_, VectorXd(0.5 * h * v), next_);
+      const VectorXd a2 = forward_(next_, v2, u);
+      const VectorXd v3 = v + 0.5 * h * a2;
+      pin::integrate(p_.model, q_, VectorXd(0.5 * h * v2), next_);
+      const VectorXd a3 = forward_(next_, v3, u);
+      const VectorXd v4 = v + h * a3;
+      pin::integrate(p_.model, q_, VectorXd(h * v3), next_);
+      const VectorXd a4 = forward_(next_, v4, u);
+      pin::integrate(p_.model, q_, VectorXd(h / 6.0 * (v + 2.0 * v2 + 2.0 * v3 + v4)), next_);
+      v += h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4);
+      q_.swap(next_);
+      reached.col(Index(i)) = q_;
+    }
+  }
+
+private:
+  const Problem & p_;
+  ForwardDynamics forward_;
+  VectorXd q_, next_;
 };
 
 // Least time of one state over as many sweeps of states as fit into the time given, ns. Sweeps are of a fraction of a
@@ -327,45 +422,87 @@ static void print(const char * name, const MatrixXd & columns)
   std::printf("]");
 }
 
+static void dynamics(const Problem & problem, double seconds)
+{
+  const std::size_t states = problem.q.size();
+  InverseDynamics inverse(problem);
+  MatrixXd u(Index(problem.driven.size()), Index(states));
+  for (std::size_t i = 0; i < states; ++i)
+    inverse(i, u.col(Index(i)));
+
+  double sum = 0.0;  // used, so that no work is left out
+  VectorXd force(u.rows());
+  const double tree = nanoseconds(states, seconds, [&](std::size_t i) { sum += inverse.tree(i)[0]; });
+  const double whole = nanoseconds(states, seconds, [&](std::size_t i) {
+    inverse(i, force);
+    sum += force[0];
+  });
+  std::printf(", \"rnea_ns\": %.17g, \"inverse_ns\": %.17g", tree, whole);
+  print("forces", u);
+  if (problem.has_forward)
+  {
+    ForwardDynamics forward(problem);
+    MatrixXd a(problem.model.nv, Index(states));
+    for (std::size_t i = 0; i < states; ++i)
+      a.col(Index(i)) = forward(i, u.col(Index(i)));
+    const double spent = nanoseconds(states, seconds, [&](std::size_t i) { sum += forward(i, u.col(Index(i)))[0]; });
+    std::printf(", \"forward_ns\": %.17g", spent);
+    print("accelerations", a);
+  }
+  std::printf(", \"is_finite\": %s", std::isfinite(sum) ? "true" : "false");
+}
+
+static void regressor(const Problem & problem, double seconds)
+{
+  const std::size_t states = problem.q.size();
+  InverseDynamics inverse(problem);
+  VectorXd pi(10 * (problem.model.njoints - 1));
+  for (pin::JointIndex j = 1; j < pin::JointIndex(problem.model.njoints); ++j)
+    pi.segment<10>(10 * (Index(j) - 1)) = problem.model.inertias[j].toDynamicParameters();
+  MatrixXd u(Index(problem.driven.size()), Index(states)), Y;
+  for (std::size_t i = 0; i < states; ++i)
+  {
+    inverse.regressor(i, Y);
+    u.col(Index(i)) = Y * pi + inverse.besides(i);
+  }
+  double sum = 0.0;
+  const double spent = nanoseconds(states, seconds, [&](std::size_t i) {
+    inverse.regressor(i, Y);
+    sum += Y(0, 0);
+  });
+  std::printf(", \"regressor_ns\": %.17g, \"columns\": %d", spent, int(Y.cols()));
+  print("forces", u);
+  std::printf(", \"is_finite\": %s", std::isfinite(sum) ? "true" : "false");
+}
+
+static void rollout(const Problem & problem, double seconds)
+{
+  Rollout run(problem);
+  MatrixXd reached(problem.model.nq, Index(problem.held.size()));
+  const double spent = nanoseconds(1, seconds, [&](std::size_t) { run(reached); });
+  std::printf(", \"rollout_ns\": %.17g", spent);
+  print("coordinates", reached);
+}
+
 int main(int argc, char ** argv)
 {
-  if (argc != 3)
+  if (argc != 4)
   {
-    std::cerr << "usage: pinocchio_peer PROBLEM SECONDS\n";
+    std::cerr << "usage: pinocchio_peer PROBLEM SECONDS dynamics|regressor|rollout\n";
     return 2;
   }
   try
   {
     const Problem problem = read_problem(argv[1]);
     const double seconds = std::stod(argv[2]);
-    const std::size_t states = problem.q.size();
-    InverseDynamics inverse(problem);
-    MatrixXd u(Index(problem.driven.size()), Index(states));
-    for (std::size_t i = 0; i < states; ++i)
-      inverse(i, u.col(Index(i)));
-
-    double sum = 0.0;  // used, so that no work is left out
-    VectorXd force(u.rows());
-    const double tree = nanoseconds(states, seconds, [&](std::size_t i) { sum += inverse.tree(i)[0]; });
-    const double whole = nanoseconds(states, seconds, [&](std::size_t i) {
-      inverse(i, force);
-      sum += force[0];
-    });
-    std::printf("{\"version\": \"%s\", \"eigen\": \"%d.%d.%d\", \"rnea_ns\": %.17g, \"inverse_ns\": %.17g",
-                PINOCCHIO_VERSION, EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION, tree, whole);
-    print("forces", u);
-    if (problem.has_forward)
-    {
-      ForwardDynamics forward(problem);
-      MatrixXd a(problem.model.nv, Index(states));
-      for (std::size_t i = 0; i < states; ++i)
-        a.col(Index(i)) = forward(i, u.col(Index(i)));
-      const double spent =
-        nanoseconds(states, seconds, [&](std::size_t i) { sum += forward(i, u.col(Index(i)))[0]; });
-      std::printf(", \"forward_ns\": %.17g", spent);
-      print("accelerations", a);
-    }
-    std::printf(", \"is_finite\": %s}\n", std::isfinite(sum) ? "true" : "false");
+    const std::string work = argv[3];
+    std::printf("{\"version\": \"%s\", \"eigen\": \"%d.%d.%d\"",
+                PINOCCHIO_VERSION, EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION);
+    if (work == "dynamics") dynamics(problem, seconds);
+    else if (work == "regressor") regressor(problem, seconds);
+    else if (work == "rollout") rollout(problem, seconds);
+    else throw std::runtime_error("unknown work " + work);
+    std::printf("}\n");
   }
   catch (const std::exception & error)
   {

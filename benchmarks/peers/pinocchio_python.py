@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from peers.bodies import PeerTree
-from peers.pinocchio_joints import PinJoint, pin_joints, pin_loads, pin_states
+from peers.pinocchio_joints import PinJoint, PinLoads, pin_joints, pin_loads, pin_states
 from peers.states import NotComparable, PeerStates
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines.optional import engine_module
@@ -39,6 +40,100 @@ def run(peer: PeerTree, states: PeerStates, seconds: float) -> PythonResult:
         EngineError: Pinocchio is not installed.
         NotComparable: a machine whose loops Pinocchio's own constraints do not close.
     """
+    built = _build(peer, states)
+    pin, model, data, loads = built.pin, built.model, built.data, built.loads
+    S, driven, passive = np.linalg.inv(loads.transmission), built.driven, built.passive
+    forces = np.empty((len(states.q), len(driven)))
+    samples = built.samples
+
+    def inverse(n: int = LOOP) -> None:
+        for i, (q, v, a) in enumerate(samples[:n]):
+            tau = pin.rnea(model, data, q, v, a)
+            for spring_v, spring_q, stiffness, preload in loads.springs:
+                tau[spring_v] += stiffness * q[spring_q] - preload
+            K = built.constraint_jacobian(q)
+            multipliers = np.linalg.solve(K[:, passive].T, tau[passive])
+            forces[i] = S @ (tau[driven] - K[:, driven].T @ multipliers)
+
+    def rnea() -> None:
+        for q, v, a in samples[:LOOP]:
+            pin.rnea(model, data, q, v, a)
+
+    inverse(len(samples))
+    count = min(LOOP, len(samples))
+    return PythonResult(
+        version=pin.__version__,
+        rnea=seconds_per_call(rnea, seconds, count),
+        inverse=seconds_per_call(inverse, seconds, count),
+        forces=forces,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PythonRegressor:
+    """Joint-torque regressor projected to the actuators, in a Python loop.
+
+    Attributes:
+        version: of Pinocchio.
+        seconds: for a state.
+        columns: of the regressor: ten for each joint.
+        forces: actuator forces (N, n_u) that it gives with Pinocchio's own parameters, rotors and springs added.
+    """
+
+    version: str
+    seconds: float
+    columns: int
+    forces: Array
+
+
+def regressor(peer: PeerTree, states: PeerStates, seconds: float) -> PythonRegressor:
+    """Measure the regressor for so many seconds.
+
+    Raises:
+        EngineError: Pinocchio is not installed.
+        NotComparable: a machine whose loops Pinocchio's own constraints do not close.
+    """
+    built = _build(peer, states)
+    pin, model, data, loads = built.pin, built.model, built.data, built.loads
+    S, driven, passive = np.linalg.inv(loads.transmission), built.driven, built.passive
+
+    def projected(q: Array, rows: Array) -> Array:
+        K = built.constraint_jacobian(q)
+        return S @ (rows[driven] - np.linalg.solve(K[:, passive], K[:, driven]).T @ rows[passive])
+
+    def one(q: Array, v: Array, a: Array) -> Array:
+        return projected(q, pin.computeJointTorqueRegressor(model, data, q, v, a))
+
+    def loop() -> None:
+        for sample in built.samples[:LOOP]:
+            one(*sample)
+
+    pi = np.concatenate([model.inertias[j].toDynamicParameters() for j in range(1, model.njoints)])
+    forces = []
+    for q, v, a in built.samples:
+        besides = loads.armature * a
+        for spring_v, spring_q, stiffness, preload in loads.springs:
+            besides[spring_v] += stiffness * q[spring_q] - preload
+        forces.append(one(q, v, a) @ pi + projected(q, besides))
+    time = seconds_per_call(loop, seconds, min(LOOP, len(built.samples)))
+    return PythonRegressor(version=pin.__version__, seconds=time, columns=len(pi), forces=np.array(forces))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Built:
+    """The machine in Pinocchio."""
+
+    pin: Any
+    model: Any
+    data: Any
+    loads: PinLoads
+    samples: list[tuple[Array, Array, Array]]
+    constraint_jacobian: Callable[[Array], Array]
+    driven: list[int]
+    passive: list[int]
+
+
+def _build(peer: PeerTree, states: PeerStates) -> _Built:
     if states.forward_mu is None:
         raise NotComparable("the loops need more than points that coincide")
     pin = engine_module("pinocchio", "Pinocchio")
@@ -61,35 +156,25 @@ def run(peer: PeerTree, states: PeerStates, seconds: float) -> PythonResult:
     workspaces = pin.StdVec_RigidConstraintData()
     for point in points:
         workspaces.append(point.createData())
-    select, S = _selection(peer, states), np.linalg.inv(loads.transmission)
+    select = _selection(peer, states)
     driven = list(loads.driven)
     passive = [i for i in range(model.nv) if i not in loads.driven]
-    forces = np.empty((len(states.q), len(driven)))
-    samples = list(zip(*motion, strict=True))
 
-    def inverse(n: int = LOOP) -> None:
-        for i, (q, v, a) in enumerate(samples[:n]):
-            tau = pin.rnea(model, data, q, v, a)
-            for spring_v, spring_q, stiffness, preload in loads.springs:
-                tau[spring_v] += stiffness * q[spring_q] - preload
-            pin.computeJointJacobians(model, data, q)
-            for point, workspace in zip(points, workspaces, strict=True):
-                point.calc(model, data, workspace)
-            K = select @ pin.getConstraintsJacobian(model, data, points, workspaces)
-            multipliers = np.linalg.solve(K[:, passive].T, tau[passive])
-            forces[i] = S @ (tau[driven] - K[:, driven].T @ multipliers)
+    def constraint_jacobian(q: Array) -> Array:
+        pin.computeJointJacobians(model, data, q)
+        for point, workspace in zip(points, workspaces, strict=True):
+            point.calc(model, data, workspace)
+        return select @ pin.getConstraintsJacobian(model, data, points, workspaces)
 
-    def rnea() -> None:
-        for q, v, a in samples[:LOOP]:
-            pin.rnea(model, data, q, v, a)
-
-    inverse(len(samples))
-    count = min(LOOP, len(samples))
-    return PythonResult(
-        version=pin.__version__,
-        rnea=seconds_per_call(rnea, seconds, count),
-        inverse=seconds_per_call(inverse, seconds, count),
-        forces=forces,
+    return _Built(
+        pin=pin,
+        model=model,
+        data=data,
+        loads=loads,
+        samples=list(zip(*motion, strict=True)),
+        constraint_jacobian=constraint_jacobian,
+        driven=driven,
+        passive=passive,
     )
 
 

@@ -11,7 +11,7 @@ from tauloop.errors import (
     Problem,
     TauloopError,
 )
-from tauloop.functions import Assembly, Forces, Model, State
+from tauloop.functions import Assembly, Forces, FunctionOptions, Model, State, load_function
 from tauloop.mechanism import Mechanism, load, loads, shipped_machines
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "DescriptionError",
     "EngineError",
     "Forces",
+    "FunctionOptions",
     "IdentificationError",
     "InputError",
     "LogError",
@@ -30,6 +31,7 @@ __all__ = [
     "State",
     "TauloopError",
     "load",
+    "load_function",
     "loads",
     "shipped_machines",
 ]

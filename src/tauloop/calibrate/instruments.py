@@ -7,6 +7,7 @@ are fixed at their start values unless a calibration names them among its unknow
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -137,6 +138,14 @@ class _Framed(Instrument):
     frame: Frame = field(default_factory=Frame)
     target: Vector3 = ORIGIN
 
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """The frame's quaternion has length one."""
+        size = math.sqrt(sum(number * number for number in self.frame.quaternion))
+        if abs(size - 1.0) < 1e-6:
+            return []
+        what = f"the quaternion has length {size:.6g}"
+        return [Problem(where=f"{self.name}.frame", what=what, remedy="give a unit quaternion (w, x, y, z)")]
+
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Frame (6) and target (3)."""
         turns = tuple(Nuisance(name=f"{self.name}.frame.r{letter}", value=0.0, unit="rad") for letter in "xyz")
@@ -188,11 +197,12 @@ class Position(_Framed):
         return ca.vertcat(*(predicted["xyz".index(letter)] for letter in self.components)) - reading
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """Components are distinct letters."""
+        """Components are distinct letters, and the frame is one."""
+        wrong = _Framed.check(self, mechanism, topology)
         if self.components and set(self.components) <= set("xyz") and len(set(self.components)) == len(self.components):
-            return []
+            return wrong
         remedy = "give distinct letters of x, y and z"
-        return [Problem(where=f"{self.name}.components", what=f"is {self.components!r}", remedy=remedy)]
+        return [*wrong, Problem(where=f"{self.name}.components", what=f"is {self.components!r}", remedy=remedy)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +294,8 @@ class Contact(Instrument):
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Place of the surface, and target (3)."""
         surface = tuple(
-            Nuisance(name=f"{self.name}.{name}", value=value, unit=unit) for name, value, unit in self.surface.unknowns()
+            Nuisance(name=f"{self.name}.{name}", value=value, unit=unit)
+            for name, value, unit in self.surface.unknowns()
         )
         return (*surface, *_vector_nuisances(f"{self.name}.target", self.target))
 
@@ -292,6 +303,13 @@ class Contact(Instrument):
         """Signed distance from the surface less the gap."""
         place = {name: scene.nuisances[f"{self.name}.{name}"] for name, _, _ in self.surface.unknowns()}
         return self.surface.distance(scene.target(self.name), place) - reading
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """The surface has a direction and a size."""
+        return [
+            Problem(where=f"{self.name}.surface.{where}", what=what, remedy="give a direction or a size above zero")
+            for where, what in self.surface.faults()
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,7 +383,9 @@ class JointSensor(Instrument):
             return [Problem(where=where, what=f"{self.coordinate!r} is no scalar coordinate", remedy=remedy)]
         unit = "rad" if topology.is_angle[names.index(self.coordinate)] else "m"
         if unit != self.unit:
-            return [Problem(where=f"{self.name}.unit", what=f"is {self.unit!r}", remedy=f"{self.coordinate} is in {unit}")]
+            return [
+                Problem(where=f"{self.name}.unit", what=f"is {self.unit!r}", remedy=f"{self.coordinate} is in {unit}")
+            ]
         return []
 
 

@@ -9,7 +9,8 @@ Every pose has unknown coordinates q of the extended space. Its equations are
 and two ways to make residuals of them are offered (`ForwardKinematics`, `LoopEquations`). In both, *hard* equations
 give the coordinates and the *soft* ones are left over as residuals. Where hard equations leave coordinates open (an
 orientation that nobody measured), combinations of soft ones close them, and only what is left counts. With
-F = (hard; combinations) the coordinates follow the parameters by dq/dx = -F_v^-1 F_x, hence dr/dx = C (s_x + s_v dq/dx).
+F = (hard; combinations) the coordinates follow the parameters by dq/dx = -F_v^-1 F_x, hence
+dr/dx = C (s_x + s_v dq/dx).
 """
 
 from __future__ import annotations
@@ -20,20 +21,17 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.calibrate.building import build_station
 from tauloop.calibrate.instruments import Nuisance, require_instruments
 from tauloop.calibrate.measurements import Series
-from tauloop.calibrate.stations import (
-    FORWARD_KINEMATICS,
-    Elimination,
-    Reach,
-    ResidualKind,
-    Station,
-    StationState,
-    build_station,
-)
+from tauloop.calibrate.pose_equations import Reach
+from tauloop.calibrate.residuals import FORWARD_KINEMATICS, ForwardKinematics, ResidualKind
+from tauloop.calibrate.stations import Station, StationState
 from tauloop.calibrate.unknowns import Tolerances, Unknown, select_unknowns
+from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, Problem
 from tauloop.functions.assembly import Assembly, assemble
+from tauloop.functions.evaluator import Compiled, Evaluator
 from tauloop.functions.loops import loops
 from tauloop.mechanism.model import Mechanism
 
@@ -61,6 +59,21 @@ class Evaluation:
         return all(bool(state.is_reached.all()) for state in self.states)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Linearised:
+    """An evaluation with its derivatives in the free unknowns.
+
+    Attributes:
+        evaluation: where.
+        jacobian: of the whitened residuals (R, n), SI.
+        tangents: of the coordinates (N, n_v, n) of every series, SI.
+    """
+
+    evaluation: Evaluation
+    jacobian: np.ndarray
+    tangents: tuple[np.ndarray, ...]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CalibrationProblem:
     """Measurements, unknowns, and the functions that relate them.
@@ -70,6 +83,8 @@ class CalibrationProblem:
         assembly: how its loops close.
         unknowns: what is estimated; corrections are in their order.
         stations: one for each series, with its functions.
+        residuals: how residuals are made.
+        evaluator: how functions are run.
         encoder_noise: standard deviation of the encoders' errors, m or rad; zero takes them as exact.
         free: indices of the unknowns that are estimated; the others stay at their start values.
     """
@@ -78,6 +93,8 @@ class CalibrationProblem:
     assembly: Assembly
     unknowns: tuple[Unknown, ...]
     stations: tuple[Station, ...]
+    residuals: ResidualKind
+    evaluator: Evaluator
     encoder_noise: float
     free: tuple[int, ...]
 
@@ -111,10 +128,17 @@ class CalibrationProblem:
         full[list(self.free)] = correction
         return full
 
-    def evaluate(self, correction: np.ndarray, near: Evaluation | None = None) -> Evaluation:
-        """Residuals at corrections of the free unknowns (n,), started from the coordinates of another evaluation."""
+    def evaluate(self, correction: np.ndarray, near: Evaluation | Linearised | None = None) -> Evaluation:
+        """Residuals at corrections of the free unknowns (n,), started from (or along the tangent of) another place."""
         x = self._all(correction)
-        starts = [station.q for station in self.stations] if near is None else [state.q for state in near.states]
+        if isinstance(near, Linearised):
+            step = correction - near.evaluation.correction
+            starts = [
+                integrate(self.assembly.loops.topology, state.q, tangent @ step)
+                for state, tangent in zip(near.evaluation.states, near.tangents, strict=True)
+            ]
+        else:
+            starts = [station.q for station in self.stations] if near is None else [state.q for state in near.states]
         return Evaluation(
             correction=np.array(correction, dtype=float),
             states=tuple(station.state(x, q) for station, q in zip(self.stations, starts, strict=True)),
@@ -122,15 +146,25 @@ class CalibrationProblem:
 
     def pose_jacobians(self, evaluation: Evaluation) -> tuple[np.ndarray, ...]:
         """Jacobians of the whitened residuals in the free unknowns, SI: one array (N, rows, n) for each series."""
-        x, free = self._all(evaluation.correction), list(self.free)
-        return tuple(
-            station.jacobian(x, state)[:, :, free]
-            for station, state in zip(self.stations, evaluation.states, strict=True)
-        )
+        return tuple(J for J, _ in self._sensitivities(evaluation))
 
     def jacobian(self, evaluation: Evaluation) -> np.ndarray:
         """The same stacked (R, n), rows as in `Evaluation.residual`."""
         return np.concatenate([J.reshape(-1, len(self.free)) for J in self.pose_jacobians(evaluation)])
+
+    def linearised(self, evaluation: Evaluation) -> Linearised:
+        """Jacobian and tangent, to step from one evaluation to a neighbour."""
+        parts = self._sensitivities(evaluation)
+        return Linearised(
+            evaluation=evaluation,
+            jacobian=np.concatenate([J.reshape(-1, len(self.free)) for J, _ in parts]),
+            tangents=tuple(q_x for _, q_x in parts),
+        )
+
+    def _sensitivities(self, evaluation: Evaluation) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        x, free = self._all(evaluation.correction), list(self.free)
+        both = [station.jacobian(x, state) for station, state in zip(self.stations, evaluation.states, strict=True)]
+        return tuple((J[:, :, free], q_x[:, :, free]) for J, q_x in both)
 
     def only(self, names: Iterable[str]) -> CalibrationProblem:
         """The same problem with only these unknowns estimated.
@@ -154,6 +188,26 @@ class CalibrationProblem:
                 stations.append(station.take(inside))
             first += len(station.series)
         return replace(self, stations=tuple(stations))
+
+    def predicting(self) -> CalibrationProblem:
+        """The same problem whose residuals are errors of the instruments, by forward kinematics.
+
+        Raises:
+            PoseError: poses that are out of reach with the nominal geometry.
+        """
+        return self if isinstance(self.residuals, ForwardKinematics) else self._forward
+
+    @cached_property
+    def _forward(self) -> CalibrationProblem:
+        nuisances = {n.name: n for station in self.stations for n in station.nuisances}
+        reach = Reach(
+            assembly=self.assembly,
+            unknowns=self.unknowns,
+            nuisances=tuple(nuisances.values()),
+            evaluator=self.evaluator,
+        )
+        stations = _stations(reach, self.series, FORWARD_KINEMATICS, self.encoder_noise)
+        return replace(self, stations=stations, residuals=FORWARD_KINEMATICS)
 
     def values(self, correction: np.ndarray) -> dict[str, float]:
         """Values of all members of the free unknowns after a correction, SI."""
@@ -179,6 +233,7 @@ def calibration_problem(
     residuals: ResidualKind = FORWARD_KINEMATICS,
     tolerances: Tolerances | None = None,
     encoder_noise: float = 0.0,
+    evaluator: Evaluator | None = None,
 ) -> CalibrationProblem:
     """Set a calibration up.
 
@@ -190,6 +245,7 @@ def calibration_problem(
         residuals: `ForwardKinematics()` or `LoopEquations()`.
         tolerances: usual sizes of corrections, and priors.
         encoder_noise: standard deviation of encoders, m or rad; propagated into the weights.
+        evaluator: how functions are run; interpreted without it, `Compiled(at_least=0)` for many fits.
 
     Raises:
         InputError: wrong names or shapes.
@@ -207,20 +263,29 @@ def calibration_problem(
     nuisances = {n.name: n for s in series for n in s.instrument.nuisances()}
     everything = (*nuisances.values(), *encoders)
     unknowns = select_unknowns(mechanism, everything, parameters, tolerances or Tolerances())
-    reach = Reach(assembly=assembly, unknowns=unknowns, nuisances=everything)
+    how = Compiled() if evaluator is None else evaluator
+    reach = Reach(assembly=assembly, unknowns=unknowns, nuisances=everything, evaluator=how)
+    return CalibrationProblem(
+        mechanism=mechanism,
+        assembly=assembly,
+        unknowns=unknowns,
+        stations=_stations(reach, series, residuals, encoder_noise),
+        residuals=residuals,
+        evaluator=how,
+        encoder_noise=encoder_noise,
+        free=tuple(range(len(unknowns))),
+    )
+
+
+def _stations(
+    reach: Reach, series: tuple[Series, ...], residuals: ResidualKind, encoder_noise: float
+) -> tuple[Station, ...]:
     stations: list[Station] = []
     for i, item in enumerate(series):
         # series of one instrument share their functions
         twin = next((s for s in stations if s.series.instrument == item.instrument), None)
         stations.append(build_station(reach, item, residuals, encoder_noise, twin, where=f"series {i + 1}"))
-    return CalibrationProblem(
-        mechanism=mechanism,
-        assembly=assembly,
-        unknowns=unknowns,
-        stations=tuple(stations),
-        encoder_noise=encoder_noise,
-        free=tuple(range(len(unknowns))),
-    )
+    return tuple(stations)
 
 
 def encoder_nuisances(mechanism: Mechanism, assembly: Assembly) -> tuple[Nuisance, ...]:
@@ -248,6 +313,3 @@ def _require_encoders(series: tuple[Series, ...], mechanism: Mechanism) -> None:
     ]
     if problems:
         raise InputError(problems)
-
-
-__all__ = ["CalibrationProblem", "Elimination", "Evaluation", "calibration_problem", "encoder_nuisances"]

@@ -25,6 +25,18 @@ class Surface(ABC):
     def distance(self, point: ca.SX, place: Mapping[str, Any]) -> ca.SX:
         """Signed distance of a point (3,) in the base frame, m, positive outside."""
 
+    @abstractmethod
+    def faults(self) -> tuple[tuple[str, str], ...]:
+        """Attributes that cannot be, each with what is wrong."""
+
+
+def _no_direction(name: str, vector: Vector3) -> tuple[tuple[str, str], ...]:
+    return () if np.linalg.norm(vector) > 0 else ((name, "has no direction: all three numbers are zero"),)
+
+
+def _no_size(radius: float) -> tuple[tuple[str, str], ...]:
+    return () if radius > 0 else (("radius", f"is {radius:g} m"),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plane(Surface):
@@ -41,6 +53,10 @@ class Plane(Surface):
     def unknowns(self) -> tuple[tuple[str, float, str], ...]:
         """Offset along the normal (m) and slopes along the two directions across it (rad)."""
         return (("offset", 0.0, "m"), ("slope_u", 0.0, "rad"), ("slope_w", 0.0, "rad"))
+
+    def faults(self) -> tuple[tuple[str, str], ...]:
+        """A normal of no length."""
+        return _no_direction("normal", self.normal)
 
     def directions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Unit vectors u, w across the normal, and the normal n; u and w are x and y for a level plane."""
@@ -70,6 +86,10 @@ class Sphere(Surface):
     center: Vector3
     radius: float
 
+    def faults(self) -> tuple[tuple[str, str], ...]:
+        """A radius that is not positive."""
+        return _no_size(self.radius)
+
     def unknowns(self) -> tuple[tuple[str, float, str], ...]:
         """Centre (3) and radius, m."""
         centre = tuple((f"center.{letter}", value, "m") for letter, value in zip("xyz", self.center, strict=True))
@@ -94,6 +114,10 @@ class Cylinder(Surface):
     point: Vector3
     axis: Vector3
     radius: float
+
+    def faults(self) -> tuple[tuple[str, str], ...]:
+        """An axis of no length, or a radius that is not positive."""
+        return (*_no_direction("axis", self.axis), *_no_size(self.radius))
 
     def unknowns(self) -> tuple[tuple[str, float, str], ...]:
         """Radius, m; its axis is taken as known."""

@@ -123,8 +123,7 @@ def select_unknowns(
         matches = tuple(
             name
             for name in known
-            if name == pattern
-            or (fnmatchcase(name, pattern) and (name in other or table[name].group in PICKED_GROUPS))
+            if name == pattern or (fnmatchcase(name, pattern) and (name in other or table[name].group in PICKED_GROUPS))
         )
         if not matches:
             remedy = suggestion(pattern, known) or "see `tauloop show MACHINE --parameters`; nuisance parameters are "

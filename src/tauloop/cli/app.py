@@ -27,7 +27,12 @@ COMMANDS = {
     "reduce": "reduce",
     "export": "export",
     "convert": "convert",
+    "excite": "excite",
     "identify": "identify",
+    "calibrate": "calibrate",
+    "poses": "poses",
+    "drive": "drive",
+    "reproduce": "reproduce",
     "schema": "describe",
 }
 

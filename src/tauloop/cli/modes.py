@@ -15,6 +15,7 @@ from tauloop.errors import PoseError, Problem
 from tauloop.functions import Model
 from tauloop.functions.entry import actuator_entry, platform_entry
 from tauloop.kinematics.assembly_modes import Mode, Modes, assembly_modes, working_modes
+from tauloop.kinematics.homotopy_blocks import BlockCount
 from tauloop.report.figures import save_figure
 from tauloop.report.modes_figure import modes_figure
 from tauloop.result import Status
@@ -100,13 +101,20 @@ def _print(found: Modes, figure: Path | None) -> None:
         screen.print(
             f"{len(block.equations)} equations ({block.equations[0]}, ...): "
             f"{block.complex_solutions} complex solutions; "
-            f"{block.quiet_loops} loops and {block.probes} random starts lead to no other; ends: {block.real} real, "
+            f"{_evidence(block)}; ends: {block.real} real, "
             f"{block.complex} complex, {block.infinite} at infinity, {block.singular} multiple"
         )
     for line in found.advice:
         screen.print(f"doubtful: {line}")
     if figure is not None:
         screen.print(f"drawn: {figure}")
+
+
+def _evidence(block: BlockCount) -> str:
+    """What says that there are no others."""
+    if block.trace is not None:
+        return f"trace test {block.trace:.0e}"
+    return f"{block.quiet_loops} loops and {block.probes} random starts lead to no other"
 
 
 def _marks(mode: Mode) -> str:

@@ -9,6 +9,7 @@ from tauloop.functions.loops import Loops, loops
 from tauloop.functions.model import Model
 from tauloop.functions.motion_functions import MotionFunctions
 from tauloop.functions.ports import Port
+from tauloop.functions.ready import FunctionOptions, load_function
 from tauloop.functions.state import Forces, Health, State
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Evaluator",
     "ForceSharing",
     "Forces",
+    "FunctionOptions",
     "Health",
     "HybridForces",
     "HybridFunctions",
@@ -30,5 +32,6 @@ __all__ = [
     "State",
     "assemble",
     "find_spins",
+    "load_function",
     "loops",
 ]

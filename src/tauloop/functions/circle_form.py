@@ -57,7 +57,7 @@ def circle_form(psi: ca.SX, symbols: Symbols, b: int, theta: Theta) -> CircleFor
     M = ca.jacobian(psi, turn)
     if ca.depends_on(psi, q[b]) or ca.depends_on(M, turn) or M.is_zero():
         return None
-    p = ca.substitute([psi], [turn], [ca.SX(2, 1)])[0]
+    p = ca.substitute([psi], [turn], [ca.SX.zeros(2)])[0]
     A = M @ M.T
     upright = _upright(A, symbols)
     is_constant = _same(A, upright, symbols, theta)

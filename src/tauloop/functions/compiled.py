@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -12,27 +12,31 @@ import numpy as np
 
 from tauloop.errors import EngineError, Problem
 from tauloop.functions.compiler import Compiler, build
-from tauloop.functions.source import HEALTH, CFunction, c_source
+from tauloop.functions.source import HEALTH, CFunction, CSignature, c_units
 
 
 class CompiledFunction:
     """A program as machine code."""
 
     def __init__(
-        self, function: CFunction, compiler: Compiler, *, threads: bool = False, folder: Path | None = None
+        self,
+        function: CSignature,
+        library: Path,
+        code: ctypes.CDLL,
+        nominal: Mapping[str, np.ndarray] = MappingProxyType({}),
     ) -> None:
-        """Compile (or find in the cache) and load.
+        """Take machine code that is there (see `compile_function`, `tauloop.load_function`).
 
-        Raises:
-            EngineError: the library cannot be made.
+        Args:
+            function: how it is called.
+            library, code: the library, and it loaded.
+            nominal: what ports of bound calls hold at first; zeros without it.
         """
         self.function = function
-        note = f"{function.name}: made by Tauloop, do not edit"
-        self.source = c_source([function], note, further=_bound_text(function))
-        self.library, library = loaded(self.source, compiler, threads, folder)
-        count = len(function.arguments)
-        self._batch = getattr(library, f"{function.name}_batch")
-        self._batch.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * count]
+        self.library = library
+        self.nominal = nominal
+        self._batch = getattr(code, f"{function.name}_batch")
+        self._batch.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * len(function.arguments)]
         self._batch.restype = None
 
     def __call__(self, inputs: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
@@ -49,6 +53,8 @@ class CompiledFunction:
         The arrays are filled in place; they live as long as the call does.
         """
         arrays = {port.name: np.zeros(port.size) for port in self.function.arguments}
+        for name in self.nominal.keys() & arrays.keys():
+            arrays[name][:] = self.nominal[name]
         pointer = ctypes.POINTER(ctypes.c_double)
         table = (pointer * len(arrays))()
         for i, array in enumerate(arrays.values()):
@@ -60,6 +66,18 @@ class CompiledFunction:
         return MappingProxyType(arrays), partial(call, ctypes.byref(table))
 
 
+def compile_function(
+    function: CFunction, compiler: Compiler, *, threads: bool = False, folder: Path | None = None
+) -> CompiledFunction:
+    """Compile a function (or find it in the cache) and load it.
+
+    Raises:
+        EngineError: the library cannot be made.
+    """
+    units = c_units(function, f"{function.name}: made by Tauloop, do not edit", _bound_text(function))
+    return CompiledFunction(function, *loaded(units, compiler, threads, folder))
+
+
 def _bound_text(function: CFunction) -> str:
     """C text of the entry for bound calls: all arrays through one pointer, so that a call converts nothing."""
     name = f"{function.name}_bound"
@@ -68,7 +86,9 @@ def _bound_text(function: CFunction) -> str:
     return f"{head};\n{head}\n{{\n    {function.name}({arrays});\n}}\n"
 
 
-def loaded(source: str, compiler: Compiler, threads: bool, folder: Path | None) -> tuple[Path, ctypes.CDLL]:
+def loaded(
+    source: str | Sequence[str], compiler: Compiler, threads: bool, folder: Path | None
+) -> tuple[Path, ctypes.CDLL]:
     """A library and its code; a damaged file in the cache is made anew.
 
     Raises:

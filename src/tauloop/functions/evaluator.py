@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 
 from tauloop.errors import EngineError, Problem
-from tauloop.functions.compiled import CompiledFunction
+from tauloop.functions.compiled import CompiledFunction, compile_function
 from tauloop.functions.compiler import Compiler, find_compiler
 from tauloop.functions.program import Newton, Program
 from tauloop.functions.source import CFunction, CPort, c_name
@@ -22,8 +22,8 @@ from tauloop.functions.tracking import Tracker
 _LOGGER = logging.getLogger("tauloop")
 #: Samples from which on compiling is sooner done than interpreting: about 1 ms against 10 ns for an operation.
 WORTH_COMPILING = 100_000
-#: Operations above which compilers take from tens of seconds to minutes: their time grows faster than the code.
-LARGEST_PROGRAM = 5_000
+#: Operations above which compilers take more than some ten seconds, at about 0.7 ms for each.
+LARGEST_PROGRAM = 20_000
 
 
 class Evaluator(ABC):
@@ -105,7 +105,7 @@ class Compiled(Evaluator):
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.
         """
-        return CompiledFunction(function, _compiler(), threads=self.threads, folder=self.folder)
+        return compile_function(function, _compiler(), threads=self.threads, folder=self.folder)
 
 
 def _compiler() -> Compiler:

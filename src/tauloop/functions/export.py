@@ -122,7 +122,7 @@ def export_c(
     chosen = _chosen(functions, entry)
     stem = c_name(model.mechanism.name if name is None else name)
     given: MotionFunctions = model.platform if entry == "platform" else model.actuators
-    ports = _ports(model, given)
+    ports = c_ports(model, given)
     samples = _samples(model, given, rng)
     cases = [_case(model, given, item, f"{stem}_{item.name}", ports, samples) for item in chosen]
     note = f"{stem}: made by Tauloop from the machine {model.mechanism.name!r}; do not edit"
@@ -179,7 +179,7 @@ def _chosen(functions: Sequence[str], entry: str) -> tuple[Exportable, ...]:
     return tuple(item for item in EXPORTABLE if item.name in functions)
 
 
-def _ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
+def c_ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
     """Every port that an exported function may have."""
     shape, assembly = model.topology, model.assembly
     velocities = velocity_units(shape)

@@ -72,6 +72,7 @@ class MotionState:
         )
         self.v, self.a = ca.SX(self.shape.n_v, 1), ca.SX(self.shape.n_v, 1)
         self.K = ca.SX(0, self.shape.n_v)
+        self.scale = ca.SX(0, 1)
         if levels:
             self._velocities(entry, levels)
 
@@ -88,9 +89,12 @@ class MotionState:
         """Loops on velocity and acceleration level, with what is given put in at once: K x = -(rate of the rest)."""
         n_v = self.shape.n_v
         v, at_rest = ca.SX.sym("v", n_v), ca.SX(n_v, 1)
-        self.K = ca.jacobian(column(row.psi_rate for row in self.rows(v, at_rest)), v)
+        rows = self.rows(v, at_rest)
+        rates, self.scale = column(row.psi_rate for row in rows), column(row.scale for row in rows)
+        self.K = ca.jacobian(rates, v)
         self._give(entry, self.v, self.builder.input("velocity", entry.velocity.size))
-        self.close(entry, self.v, column(row.psi_rate for row in self.rows(self.v, at_rest)))
+        # put in instead of built again: the motion of all bodies is half of the work on a program
+        self.close(entry, self.v, ca.SX(ca.substitute([rates], [v], [ca.densify(self.v)])[0]))
         if levels > 1:
             self._give(entry, self.a, self.builder.input("acceleration", entry.velocity.size))
             self.close(entry, self.a, column(row.psi_acceleration for row in self.rows(self.v, self.a)))
@@ -288,7 +292,7 @@ def _actuator_forces(state: MotionState, entry: Entry, tau: ca.SX) -> tuple[ca.S
         return force, closure_forces(state, entry, tau, force)
     forces = state.builder.solve(_force_map(state), tau[moving_velocities(assembly)], "actuator forces")
     n_u = len(state.mechanism.actuators)
-    return forces[:n_u], forces[n_u:] * column(row.scale for row in state.rows(state.v, state.a))
+    return forces[:n_u], forces[n_u:] * state.scale
 
 
 def require_actuated(assembly: Assembly) -> None:
@@ -335,7 +339,7 @@ def closure_forces(state: MotionState, entry: Entry, tau: ca.SX, force: ca.SX) -
         return ca.SX(0, 1)
     S = transmission(state.mechanism, state.shape, state.values).T
     found = state.builder.solve(state.K[:, dependent].T, (tau - S @ force)[dependent], "multipliers")
-    return found * column(row.scale for row in state.rows(state.v, state.a))
+    return found * state.scale
 
 
 def _force_map(state: MotionState) -> ca.SX:

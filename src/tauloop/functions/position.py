@@ -250,8 +250,13 @@ class _Solver:
     def _solve_pin(self, rows: list[int], unknown: tuple[int, ...]) -> str:
         """Solve two equations that place a pin; how, or nothing where they do something else."""
         e = self._equations
-        for a, b in (unknown, unknown[::-1]):
-            circle = circle_form(e.psi[rows], (e.q, e.c, e.s), b, self._theta) if self._topology.is_angle[b] else None
+        circles = [
+            (circle_form(e.psi[rows], (e.q, e.c, e.s), b, self._theta), a, b)
+            for a, b in (unknown, unknown[::-1])
+            if self._topology.is_angle[b]
+        ]
+        # the larger circle as the one that the pin has to meet, so that "too near" and "too far" are the user's
+        for circle, a, b in sorted(circles, key=lambda found: -self._radius(found[0])):
             if circle is None:
                 continue
             equation = _Equation.of_circle(e, rows, circle)
@@ -262,6 +267,12 @@ class _Solver:
                 self.set_pair(b, c, s)
                 return "two circles" if isinstance(form, PairForm) else "circle and line"
         return ""
+
+    def _radius(self, circle: CircleForm | None) -> float:
+        """Nominal radius of a circle; zero where it changes."""
+        if circle is None or not circle.is_constant:
+            return 0.0
+        return float(ca.Function("square", [self._theta[0]], [circle.square])(self._theta[1])) ** 0.5
 
     def _form(self, equation: _Equation, i: int) -> PairForm | QuadraticForm | None:
         """The closed form of an equation in the unknown i; a gear, which couples an angle itself, is a linear one."""

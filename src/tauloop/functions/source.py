@@ -14,12 +14,16 @@ from dataclasses import dataclass
 import casadi as ca
 
 from tauloop.errors import InputError, Problem
+from tauloop.functions.c_helpers import used_helpers
 from tauloop.functions.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
-from tauloop.functions.straight import Piece, instructions, pieces
+from tauloop.functions.straight import Instruction, Piece, instructions, pieces
 
-#: Instructions of straight-line code in one loop over lanes. Registers are shared out in a time that grows with the
-#: square of this.
-LONGEST_PIECE = 1000
+#: Instructions of a stretch of straight-line code that stays in one piece, and of the pieces of longer ones, which are
+#: functions of their own: compilers share out registers in a time that grows with the square of a function's length.
+LONGEST_STRETCH = 1200
+LONGEST_PIECE = 600
+#: Lines of a kernel below which a compiler is started once for all: a start takes as long as some hundred lines.
+SHORT = 600
 #: Columns of a port that are copied by a line each; more are copied in a loop.
 MOST_LINES = 24
 #: The array of values that outlive their piece.
@@ -51,86 +55,6 @@ _CALLS = {
     ca.OP_FMAX: "fmax",
 }
 
-#: Sine, cosine and arctangent without branches or tables, so that loops over lanes stay loops of vector instructions.
-#: Reduction in three parts (Cody and Waite); polynomials of fdlibm's kernels and of Cephes. Largest errors measured, in
-#: units of the last place: sine and cosine 1.5 up to 100 rad and 2.3 up to 1e6 rad, arctangent 1.6.
-_REDUCTION = """\
-static inline double tl_reduced(double x, double *quadrant)
-{
-    const double k = floor(x * 0.63661977236758134308 + 0.5);
-    *quadrant = k - 4.0 * floor(0.25 * k);
-    return ((x - k * 1.57079632673412561417e+00) - k * 6.07710050630396597660e-11) - k * 2.02226624879595063154e-21;
-}
-
-static inline double tl_sin_kernel(double r)
-{
-    const double z = r * r;
-    return r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03
-        + z * (-1.98412698298579493134e-04 + z * (2.75573137070700676789e-06
-        + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)))));
-}
-
-static inline double tl_cos_kernel(double r)
-{
-    const double z = r * r;
-    const double h = 0.5 * z;
-    const double w = 1.0 - h;
-    return w + (((1.0 - w) - h) + z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03
-        + z * (2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07
-        + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11))))));
-}
-"""
-_SINE = """\
-static inline double tl_sin(double x)
-{
-    double k;
-    const double r = tl_reduced(x, &k);
-    const double s = tl_sin_kernel(r), c = tl_cos_kernel(r);
-    const double y = (k == 1.0 || k == 3.0) ? c : s;
-    return k >= 2.0 ? -y : y;
-}
-"""
-_COSINE = """\
-static inline double tl_cos(double x)
-{
-    double k;
-    const double r = tl_reduced(x, &k);
-    const double s = tl_sin_kernel(r), c = tl_cos_kernel(r);
-    const double y = (k == 1.0 || k == 3.0) ? s : c;
-    return (k == 1.0 || k == 2.0) ? -y : y;
-}
-"""
-_ARCTANGENT = """\
-static inline double tl_atan2(double y, double x)
-{
-    const double ax = fabs(x), ay = fabs(y);
-    const double big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
-    const double t = big == 0.0 ? 0.0 : small / big;
-    const double is_far = t > 0.66 ? 1.0 : 0.0;
-    const double u = is_far > 0.0 ? (t - 1.0) / (t + 1.0) : t;
-    const double z = u * u;
-    const double p = (((-8.750608600031904122785e-01 * z - 1.615753718733365076637e+01) * z
-        - 7.500855792314704667340e+01) * z - 1.228866684490136173410e+02) * z - 6.485021904942025371773e+01;
-    const double q = ((((z + 2.485846490142306297962e+01) * z + 1.650270098316988542046e+02) * z
-        + 4.328810604912902668951e+02) * z + 4.853903996359136964868e+02) * z + 1.945506571482613964425e+02;
-    const double near_zero = u + u * z * (p / q);
-    const double first = is_far > 0.0 ? 0.78539816339744830962 + (near_zero + 3.061616997868383018e-17) : near_zero;
-    const double octant = ay > ax ? (1.57079632679489661923 - first) + 6.123233995736765886e-17 : first;
-    const double half = x < 0.0 ? (3.14159265358979323846 - octant) + 1.2246467991473531772e-16 : octant;
-    return copysign(half, y);
-}
-"""
-ALL_BELOW = """\
-static inline int tl_all_below(const double *length, double last)
-{
-    int above = 0;
-    for (int l = 0; l < TL_LANES; ++l) above += length[l] > last;
-    return above == 0;
-}
-"""
-_HELPERS = {"tl_sin": _SINE, "tl_cos": _COSINE, "tl_atan2": _ARCTANGENT, "tl_all_below": ALL_BELOW}
-MATHEMATICS = "\n".join((_REDUCTION, _SINE, _COSINE, _ARCTANGENT))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CPort:
@@ -144,27 +68,36 @@ class CPort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CFunction:
-    """A program with the ports that its C function shall have.
+class CSignature:
+    """How a C function is called.
 
     Attributes:
         name: name of the C function; `name_batch` is the kernel.
-        program: the steps.
         inputs: ports in the order of the arguments.
-        outputs: ports of the program's outputs that are wanted; `health` is added behind them.
-        last_step: Newton's loop ends after a step this short (m, rad or pure numbers).
+        outputs: ports of the outputs that are wanted; `health` is added behind them.
     """
 
     name: str
-    program: Program
     inputs: tuple[CPort, ...]
     outputs: tuple[CPort, ...]
-    last_step: float = LAST_STEP
 
     @property
     def arguments(self) -> tuple[CPort, ...]:
         """All arrays in the order of the arguments."""
         return (*self.inputs, *self.outputs, CPort(name="health", size=HEALTH))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CFunction(CSignature):
+    """A program with the ports that its C function shall have.
+
+    Attributes:
+        program: the steps.
+        last_step: Newton's loop ends after a step this short (m, rad or pure numbers).
+    """
+
+    program: Program
+    last_step: float = LAST_STEP
 
 
 def c_name(text: str) -> str:
@@ -207,19 +140,31 @@ def c_source(
     return c_text("\n".join([*parts, *([further] if further else [])]), note, includes)
 
 
+def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
+    """Source of one function and its kernel in several files where it is long, to be compiled side by side.
+
+    Args:
+        function: what to print.
+        note: text for the comment at the top (escaped here).
+        further: text behind the function of one sample.
+    """
+    block, apart = _block(function)
+    if not apart and block.count("\n") < SHORT:
+        return (c_source([function], note, further=further),)
+    declared = "".join(f"{piece.declaration}\n" for piece in apart)
+    return (
+        *(c_text(f"{piece.declaration}\n\nvoid {piece.head}\n{piece.body}", note) for piece in apart),
+        c_text(f"{declared}\n{block}\n{_batch(function)}", note),
+        c_text(f"{scalar_text(function)}\n{further}", note),
+    )
+
+
 def c_text(body: str, note: str, includes: Sequence[str] = ()) -> str:
     """A whole file: headers and helpers as the functions need them, and the functions."""
     head = [f"/* {comment(note)} */", *(f"#include {name}" for name in ("<math.h>", "<stddef.h>", *includes)), ""]
     if "TL_LANES" in body:
         head += [f"#define TL_LANES {LANES}", ""]
-    return "\n".join([*head, *_used_helpers(body), body])
-
-
-def _used_helpers(body: str) -> list[str]:
-    """Helpers that a text calls: compilers warn of functions that nobody does."""
-    called = {name for name in _HELPERS if f"{name}(" in body}
-    reduction = [_REDUCTION] if called & {"tl_sin", "tl_cos"} else []
-    return reduction + [text for name, text in _HELPERS.items() if name in called]
+    return "\n".join([*head, *used_helpers(body), body])
 
 
 def declarations(function: CFunction, *, with_batch: bool = True) -> list[str]:
@@ -245,48 +190,41 @@ def _argument(port: CPort, is_input: bool) -> str:
 Access = Callable[[str, int], str]
 
 
-class _Body:
-    """Prints steps as statements; how a stored value is written is up to the caller."""
+def _straight(
+    code: Piece, constants: dict[int, str], inputs: Sequence[str], outputs: Sequence[str], access: Access, indent: str
+) -> list[str]:
+    """A piece of straight-line code as statements; every intermediate value has its own name.
 
-    def __init__(self, access: Access, indent: str, cut: Sequence[str] = ()) -> None:
-        """Start without lines.
+    Args:
+        code: the instructions.
+        constants: C text of the values that are constants.
+        inputs, outputs: names of the arrays that it reads and writes.
+        access: how an element of an array is written.
+        indent: before every line.
+    """
+    lines = [f"const double t{k} = {access(KEPT, place)};" for k, place in code.fetched.items()]
+    for one in code.instructions:
+        a = [constants.get(k, f"t{k}") for k in one.operands]
+        if one.operation == ca.OP_OUTPUT and one.port is not None:
+            lines.append(f"{access(outputs[one.port[0]], one.port[1])} = {a[0]};")
+        elif one.port is not None:
+            lines.append(f"const double t{one.number} = {access(inputs[one.port[0]], one.port[1])};")
+        elif one.number not in constants:
+            lines.append(f"const double t{one.number} = {_expression(one.operation, a)};")
+    lines += [f"{access(KEPT, place)} = t{k};" for k, place in code.stored.items()]
+    return [indent + line for line in lines]
 
-        Args:
-            access: how an element of an array is written.
-            indent: before every line.
-            cut: lines between the pieces of a long stretch; without them it stays in one piece.
-        """
-        self.lines: list[str] = []
-        self.kept = 0
-        self._access = access
-        self._indent = indent
-        self._cut = cut
 
-    def straight(
-        self, function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], wanted: Sequence[str]
-    ) -> None:
-        """Straight-line code; every intermediate value has its own name."""
-        code = instructions(function, [name in wanted for name in outputs])
-        parts = pieces(code, LONGEST_PIECE) if self._cut else (Piece(instructions=code, fetched={}, stored={}),)
-        constants = {one.number: number(one.constant) for one in code if one.operation == ca.OP_CONST}
-        for p, piece in enumerate(parts):
-            self.lines += self._cut if p else ()
-            for k, place in piece.fetched.items():
-                self._line(f"const double t{k} = {self._access(KEPT, place)};")
-            for one in piece.instructions:
-                a = [constants.get(k, f"t{k}") for k in one.operands]
-                if one.operation == ca.OP_OUTPUT and one.port is not None:
-                    self._line(f"{self._access(outputs[one.port[0]], one.port[1])} = {a[0]};")
-                elif one.port is not None:
-                    self._line(f"const double t{one.number} = {self._access(inputs[one.port[0]], one.port[1])};")
-                elif one.number not in constants:
-                    self._line(f"const double t{one.number} = {_expression(one.operation, a)};")
-            for k, place in piece.stored.items():
-                self._line(f"{self._access(KEPT, place)} = t{k};")
-                self.kept = max(self.kept, place + 1)
+def _whole(
+    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], wanted: str, access: Access, indent: str
+) -> list[str]:
+    """The statements of a CasADi function for one of its outputs, in one piece."""
+    code = instructions(function, [name == wanted for name in outputs])
+    return _straight(Piece(instructions=code, fetched={}, stored={}), _constants(code), inputs, outputs, access, indent)
 
-    def _line(self, text: str) -> None:
-        self.lines.append(self._indent + text)
+
+def _constants(code: Sequence[Instruction]) -> dict[int, str]:
+    return {one.number: number(one.constant) for one in code if one.operation == ca.OP_CONST}
 
 
 def number(value: float) -> str:
@@ -345,65 +283,129 @@ def wanted_values(function: CFunction) -> set[str]:
     return wanted
 
 
-def _steps(
-    function: CFunction, access: Access, indent: str, open_loop: str, close_loop: str, any_lane: str
-) -> list[str]:
-    """All steps as C lines; a stretch of straight-line code stands inside a loop over lanes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """How a function is written: for one sample, or for a block of lanes, every value an array over them.
+
+    Attributes:
+        suffix: behind the function's name.
+        access: how an element of an array is written.
+        loop: what opens a stretch of straight-line code.
+        width: behind the size of an array that is declared.
+        parameter: how an array is passed, of its name.
+        ended: condition on which Newton's loop ends, of its last step.
+    """
+
+    suffix: str
+    access: Access
+    loop: str
+    width: str
+    parameter: Callable[[str], str]
+    ended: Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Apart:
+    """A function that holds a piece of straight-line code: its name with parameters, and its body."""
+
+    head: str
+    body: str
+
+    @property
+    def text(self) -> str:
+        """The function within the file of the one that calls it."""
+        return f"static void TL_APART {self.head}\n{self.body}"
+
+    @property
+    def declaration(self) -> str:
+        """Its prototype where it stands in a file of its own."""
+        return f"void {self.head};"
+
+
+_ONE_SAMPLE = _Layout(
+    suffix="",
+    access=lambda name, i: f"{name}[{i}]",
+    loop="{",
+    width="",
+    parameter=lambda name: f"double *restrict {name}",
+    ended=lambda last: f"!(step_length[0] > {last!r})",
+)
+_LANES = _Layout(
+    suffix="_block",
+    access=lambda name, i: f"{name}[{i}][l]",
+    loop="for (int l = 0; l < TL_LANES; ++l) {",
+    width="[TL_LANES]",
+    parameter=lambda name: f"double {name}[restrict][TL_LANES]",
+    ended=lambda last: f"tl_all_below(step_length[0], {last!r})",
+)
+
+
+def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart]]:
+    """All steps as C lines, and functions that these call: the pieces of stretches that are too long for one."""
     wanted = wanted_values(function)
     lines: list[str] = []
+    functions: list[_Apart] = []
     kept = 0
-    begin, end = indent + (open_loop or "{"), indent + (close_loop or "}")
     for step in function.program.steps:
-        if isinstance(step, Evaluate):
-            body = _Body(access, indent + "    ", cut=(end, begin) if open_loop else ())
-            body.straight(step.function.function, step.inputs, step.outputs, sorted(wanted))
-            lines += [begin, *body.lines, end]
-            kept = max(kept, body.kept)
-        else:
-            lines += _newton(step, access, indent, open_loop, close_loop, any_lane)
-    return [*([f"{indent}double {KEPT}[{kept}][TL_LANES];"] if kept else []), *lines]
+        if isinstance(step, Newton):
+            lines += _newton(step, layout, function.last_step)
+            continue
+        code = instructions(step.function.function, [name in wanted for name in step.outputs])
+        parts, constants = pieces(code, LONGEST_PIECE, LONGEST_STRETCH), _constants(code)
+        for part in parts:
+            used: dict[str, bool] = {}
+
+            def noted(name: str, i: int, used: dict[str, bool] = used) -> str:
+                used[name] = True
+                return layout.access(name, i)
+
+            statements = _straight(part, constants, step.inputs, step.outputs, noted, " " * 8)
+            kept = max(kept, *(place + 1 for place in part.stored.values()), 0)
+            if len(parts) == 1:
+                lines += [f"    {layout.loop}", *statements, "    }"]
+                continue
+            name = f"{function.name}{layout.suffix}_{len(functions) + 1}"
+            lines.append(f"    {name}({', '.join(used)});")
+            given = {port.name for port in function.inputs}
+            parameters = [("const " if array in given else "") + layout.parameter(array) for array in used]
+            body = "\n".join(["{", f"    {layout.loop}", *statements, "    }", "}", ""])
+            functions.append(_Apart(head=f"{name}({', '.join(parameters)})", body=body))
+    return [*([f"    double {KEPT}[{kept}]{layout.width};"] if kept else []), *lines], functions
 
 
-def _newton(step: Newton, access: Access, indent: str, open_loop: str, close_loop: str, any_lane: str) -> list[str]:
+def _newton(step: Newton, layout: _Layout, last_step: float) -> list[str]:
     """Newton's loop on one block; it ends when every lane has converged. What is left is computed apart from it."""
-    inner = indent + "        "
+    access, inner = layout.access, " " * 12
 
     def inside(name: str, i: int) -> str:
         return f"{name}_{i}" if name in ("phi", "dx") else access(step.solution if name == "x" else name, i)
 
-    local = _Body(inside, inner)
-    final = _Body(inside, indent + "    ")
-    final.straight(step.function.function, ("x", *step.inputs), ("phi", "dx", "piv"), ("phi",))
-    declared = [f"{inner}double dx_{i};" for i in range(step.size)]
-    local.straight(step.function.function, ("x", *step.inputs), ("phi", "dx", "piv"), ("dx",))
+    ports = (("x", *step.inputs), ("phi", "dx", "piv"))
     update = [f"{inner}double longest = 0.0, limit;"]
     for i in range(step.size):
         update.append(f"{inner}longest = fabs(dx_{i}) > longest ? fabs(dx_{i}) : longest;")
     update.append(f"{inner}limit = longest > {NEWTON_LONGEST_STEP} ? {NEWTON_LONGEST_STEP} / longest : 1.0;")
     update += [f"{inner}{access(step.solution, i)} += limit * dx_{i};" for i in range(step.size)]
     update += [f"{inner}{access('step_length', 0)} = longest;"]
-    begin = [f"{indent}    {open_loop or '{'}"]
-    end = [f"{indent}    {close_loop or '}'}"]
-    copy = [f"{indent}    {access(step.solution, i)} = {access(step.start, i)};" for i in range(step.size)]
     return [
-        f"{indent}{open_loop or '{'}",
-        *copy,
-        f"{indent}{close_loop or '}'}",
-        f"{indent}for (int iteration = 1; iteration <= {NEWTON_ITERATIONS}; ++iteration) {{",
-        *begin,
-        *declared,
-        *local.lines,
+        f"    {layout.loop}",
+        *(f"        {access(step.solution, i)} = {access(step.start, i)};" for i in range(step.size)),
+        "    }",
+        f"    for (int iteration = 1; iteration <= {NEWTON_ITERATIONS}; ++iteration) {{",
+        f"        {layout.loop}",
+        *(f"{inner}double dx_{i};" for i in range(step.size)),
+        *_whole(step.function.function, *ports, "dx", inside, inner),
         *update,
-        *end,
-        f"{indent}    iterations = iteration > iterations ? iteration : iterations;",
-        f"{indent}    if ({any_lane}) break;",
-        f"{indent}}}",
-        f"{indent}{open_loop or '{'}",
-        *(f"{indent}    double phi_{i};" for i in range(step.size)),
-        *final.lines,
+        "        }",
+        "        iterations = iteration > iterations ? iteration : iterations;",
+        f"        if ({layout.ended(last_step)}) break;",
+        "    }",
+        f"    {layout.loop}",
+        *(f"        double phi_{i};" for i in range(step.size)),
+        *_whole(step.function.function, *ports, "phi", inside, " " * 8),
         # a sum, so that not-a-number stays visible
-        *(f"{indent}    {access('residual', 0)} += fabs(phi_{i});" for i in range(step.size)),
-        f"{indent}{close_loop or '}'}",
+        *(f"        {access('residual', 0)} += fabs(phi_{i});" for i in range(step.size)),
+        "    }",
     ]
 
 
@@ -437,6 +439,12 @@ def _newton_state(program: Program) -> tuple[str, ...]:
 
 def scalar_text(function: CFunction) -> str:
     """The function of one sample."""
+    text, apart = _scalar(function)
+    return "\n".join([*(piece.text for piece in apart), text])
+
+
+def _scalar(function: CFunction) -> tuple[str, list[_Apart]]:
+    """The function of one sample, and the pieces that it calls."""
     arguments = ", ".join(
         f"{'const ' if port in function.inputs else ''}double *restrict {port.name}" for port in function.arguments
     )
@@ -447,37 +455,33 @@ def scalar_text(function: CFunction) -> str:
     if _has_newton(function.program):
         lines.append("    int iterations = 0;")
     lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
-    access = _pointer
-    lines += _steps(function, access, "    ", "", "", f"!(step_length[0] > {function.last_step!r})")
-    lines += ["    {", *_health(function, access, "        "), "    }", "}", ""]
-    return "\n".join(lines)
-
-
-def _pointer(name: str, i: int) -> str:
-    return f"{name}[{i}]"
-
-
-def _lane(name: str, i: int) -> str:
-    return f"{name}[{i}][l]"
+    steps, apart = _steps(function, _ONE_SAMPLE)
+    lines += [*steps, "    {", *_health(function, _ONE_SAMPLE.access, "        "), "    }", "}", ""]
+    return "\n".join(lines), apart
 
 
 def block_text(function: CFunction) -> str:
     """The kernel of one block of lanes."""
+    text, apart = _block(function)
+    return "\n".join([*(piece.text for piece in apart), text])
+
+
+def _block(function: CFunction) -> tuple[str, list[_Apart]]:
+    """The kernel of one block of lanes, and the pieces that it calls."""
     arguments = ", ".join(
         f"{'const ' if port in function.inputs else ''}double {port.name}[restrict][TL_LANES]"
         for port in function.arguments
     )
-    loop = "for (int l = 0; l < TL_LANES; ++l) {"
+    loop = _LANES.loop
     lines = [f"static void {function.name}_block({arguments})", "{"]
     lines += [f"    double {name}[{max(size, 1)}][TL_LANES];" for name, size in _stored(function).items()]
     if _has_newton(function.program):
         lines += ["    double step_length[1][TL_LANES], residual[1][TL_LANES];"]
         lines += ["    int iterations = 0;", f"    {loop}", "        residual[0][l] = 0.0;", "    }"]
     lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
-    all_lanes = f"tl_all_below(step_length[0], {function.last_step!r})"
-    lines += _steps(function, _lane, "    ", loop, "}", all_lanes)
-    lines += [f"    {loop}", *_health(function, _lane, "        "), "    }", "}", ""]
-    return "\n".join(lines)
+    steps, apart = _steps(function, _LANES)
+    lines += [*steps, f"    {loop}", *_health(function, _LANES.access, "        "), "    }", "}", ""]
+    return "\n".join(lines), apart
 
 
 def _batch(function: CFunction) -> str:

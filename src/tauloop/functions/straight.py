@@ -80,11 +80,17 @@ class Piece:
     stored: dict[int, int]
 
 
-def pieces(code: Sequence[Instruction], longest: int) -> tuple[Piece, ...]:
-    """Pieces of at most so many instructions, arguments and constants not counted."""
+def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[Piece, ...]:
+    """Pieces of at most so many instructions, arguments and constants not counted.
+
+    Args:
+        code: the instructions.
+        longest: instructions of a piece.
+        whole: up to so many instructions stay in one piece.
+    """
     sources = {one.number: one for one in code if one.operation in (ca.OP_INPUT, ca.OP_CONST)}
     working = [one for one in code if one.number not in sources]
-    if len(working) <= longest:
+    if len(working) <= max(longest, whole):
         return (Piece(instructions=tuple(code), fetched={}, stored={}),)
     size = -(-len(working) // -(-len(working) // longest))  # about equal ones
     parts = [working[first : first + size] for first in range(0, len(working), size)]

@@ -29,8 +29,9 @@ def condense(data: RegressionData) -> np.ndarray:
         chunk = slice(start, start + step)
         regressor, forces = data.regressor[chunk], data.forces[chunk]
         if data.ties is not None:
-            forces = forces - regressor @ data.ties.expand(np.zeros(size - 1))
-            regressor = regressor @ data.ties.matrix
+            rows = regressor.reshape(-1, regressor.shape[-1])  # one product of matrices, not one per sample
+            forces = forces - (rows @ data.ties.expand(np.zeros(size - 1))).reshape(forces.shape)
+            regressor = (rows @ data.ties.matrix).reshape(*forces.shape, size - 1)
         block = np.concatenate([regressor, forces[:, :, None]], axis=2)[:, kept].transpose(1, 0, 2)
         triangles = np.asarray(np.linalg.qr(np.concatenate([triangles, block], axis=1), mode="r"))
     return np.pad(triangles, ((0, 0), (0, size - triangles.shape[1]), (0, 0)))

@@ -1,4 +1,4 @@
-"""Least-squares estimators: options objects that turn condensed data into values and standard deviations."""
+"""Least-squares estimators: options objects that turn data into values and standard deviations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from tauloop.errors import IdentificationError, Problem
+from tauloop.identify.regression import BaseRegression
 
 #: Noise below this share of the RMS force is rounding; it keeps the weights of noise-free data finite.
 ROUNDING_SHARE = 1e-12
@@ -21,7 +22,8 @@ class Estimate:
 
     Attributes:
         values: (r,), SI.
-        covariance: (r, r), of independent errors whose standard deviation is `noise`.
+        covariance: (r, r), of independent errors whose standard deviation is `noise`, unless `fit` was given another
+            model of the errors.
         noise: (n_out,) standard deviation of the residual of each output, SI.
         weights: (n_out,) factor by which each output's equations were multiplied.
     """
@@ -39,9 +41,35 @@ class Estimate:
 
 
 class Estimator(ABC):
-    """How forces f = Y p + e are turned into p; a choice of the weights of the outputs."""
+    """How forces f = Y p + e are turned into p, by the r equations Z^T (f - Y p) = 0 with some instruments Z."""
 
     __slots__ = ()
+
+    @abstractmethod
+    def estimate_from(self, regression: BaseRegression) -> Estimate:
+        """Estimate the base parameters.
+
+        Raises:
+            IdentificationError: the data cannot support it.
+        """
+
+    @abstractmethod
+    def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
+        """Z (N, n_out, r) of the estimate; the regressor times squared weights in least squares."""
+
+
+class CondensedEstimator(Estimator):
+    """An estimator that needs no more of the samples than their triangles: a choice of the weights of the outputs."""
+
+    __slots__ = ()
+
+    def estimate_from(self, regression: BaseRegression) -> Estimate:
+        """See `Estimator`."""
+        return self.estimate(regression.triangles, regression.samples)
+
+    def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
+        """See `Estimator`: Z = W^2 Y."""
+        return regression.regressor * estimate.weights[:, None] ** 2
 
     @abstractmethod
     def estimate(self, triangles: np.ndarray, samples: int) -> Estimate:
@@ -58,7 +86,7 @@ class Estimator(ABC):
 
 @final
 @dataclass(frozen=True, slots=True)
-class OrdinaryLeastSquares(Estimator):
+class OrdinaryLeastSquares(CondensedEstimator):
     """Minimises the sum of all squared residuals, every output counted alike in SI units."""
 
     def estimate(self, triangles: np.ndarray, samples: int) -> Estimate:
@@ -68,7 +96,7 @@ class OrdinaryLeastSquares(Estimator):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedLeastSquares(Estimator):
+class WeightedLeastSquares(CondensedEstimator):
     """Weights every output by the inverse standard deviation of its residual, found by repetition from ordinary ones.
 
     This is the usual method for robots (Gautier and Poignet 2001, eq. 12 and 13), with `reweightings` repetitions.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
+from tauloop.identify.data import RegressionData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,4 +103,27 @@ def evaluate(
             residual_correlation=float(neighbours[k] / power[k]) if power[k] > 0.0 else None,
         )
         for k, name in enumerate(outputs)
+    )
+
+
+def judge(where: str, data: RegressionData, parameters: np.ndarray, scale: np.ndarray) -> tuple[OutputFit, ...]:
+    """Fit of the measured outputs of regression data by parameters (n_p,) of its columns.
+
+    Args:
+        where: what the samples are called in errors.
+        data: the samples.
+        parameters: values of the regressor's columns, SI.
+        scale: (n_out,) forces that percentages refer to.
+
+    Raises:
+        IdentificationError: an output's measured force is zero throughout.
+    """
+    kept = data.kept
+    return evaluate(
+        data.forces[:, kept],
+        (data.regressor @ parameters)[:, kept],
+        [data.outputs[k] for k in kept],
+        [data.output_units[k] for k in kept],
+        scale=scale[kept],
+        where=where,
     )

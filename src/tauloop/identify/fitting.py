@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identify.base_parameters import BaseParameters, RankOptions, base_parameters
 from tauloop.identify.condense import condense
 from tauloop.identify.data import RegressionData
+from tauloop.identify.error_models import AutocorrelatedErrors, Equations, ErrorModel
 from tauloop.identify.estimators import ROUNDING_SHARE, Estimate, Estimator, require_equations
-from tauloop.identify.evaluation import OutputFit, evaluate
+from tauloop.identify.evaluation import OutputFit, judge
+from tauloop.identify.regression import BaseRegression
 from tauloop.identify.result import Identification
+from tauloop.identify.whiteness import whiteness
 from tauloop.result import Evidence, plain, provenance
 
 #: Held-out samples that are exact copies of training samples, at most this share: more is the same record twice.
@@ -28,16 +33,19 @@ def fit(
     *,
     rank: RankOptions | None = None,
     base: BaseParameters | None = None,
+    errors: ErrorModel | None = None,
 ) -> Identification:
     """Identify the base parameters.
 
     Args:
         training: samples to estimate from.
         held_out: samples to judge by, of the same machine and outputs; None says that there are none.
-        estimator: `OrdinaryLeastSquares()` or `WeightedLeastSquares(reweightings=3)`.
+        estimator: such as `WeightedLeastSquares(reweightings=3)`.
         rank: how the rank is decided.
         base: base parameters that are known already (from another motion, or from random states); found from the
             training data when not given.
+        errors: what standard deviations assume of the errors: `AutocorrelatedErrors()`, or `FilteredErrors` where white
+            noise went through a known filter; independent errors when not given.
 
     Raises:
         IdentificationError: the data cannot support the identification; with all problems found.
@@ -62,16 +70,25 @@ def fit(
     else:
         require_equations(len(triangles), len(training), base.rank)
         condition, condition_si = _conditions(base, triangles)
-    estimate = estimator.estimate(triangles[:, :, [*base.independent, size]], len(training))
+    regression = BaseRegression(data=training, base=base, triangles=triangles[:, :, [*base.independent, size]])
+    estimate = estimator.estimate_from(regression)
+    equations = Equations(
+        instruments=estimator.instruments(regression, estimate),
+        regressor=regression.regressor,
+        residual=regression.residual(estimate.values),
+    )
+    if errors is not None:
+        estimate = replace(estimate, covariance=errors.covariance(equations))
     _refuse_undetermined(base, estimate, condition)
     ties = training.ties
     unknowns = base.spread(estimate.values)
     parameters = unknowns if ties is None else ties.expand(unknowns)
     scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out) if data is not None], axis=0)
-    training_fit = _judge("training", training, parameters, scale)
-    held_out_fit = _judge("held-out", held_out, parameters, scale) if held_out is not None else ()
-    optimality = _optimality(training, triangles, base, estimate, parameters)
-    evidence = _evidence(base, condition, estimate, optimality, training_fit)
+    training_fit = judge("training", training, parameters, scale)
+    held_out_fit = judge("held-out", held_out, parameters, scale) if held_out is not None else ()
+    optimality = _optimality(equations, regression.forces, estimate.weights)
+    evidence = _evidence(base, condition, estimate, optimality)
+    evidence += _error_evidence(estimate, equations, training_fit)
     if held_out is not None:
         evidence += _held_out_evidence(base, held_out, training_fit, held_out_fit)
     return Identification(
@@ -89,7 +106,11 @@ def fit(
         evidence=evidence,
         provenance=provenance(
             packages=("numpy", "scipy"),
-            options={"estimator": {"name": type(estimator).__name__, **plain(estimator)}, "rank": plain(base.options)},
+            options={
+                "estimator": estimator_options(estimator),
+                "rank": plain(base.options),
+                "errors": None if errors is None else {"name": type(errors).__name__, **plain(errors)},
+            },
             inputs={
                 "training_samples": len(training),
                 "held_out_samples": 0 if held_out is None else len(held_out),
@@ -102,16 +123,13 @@ def fit(
     )
 
 
-def _judge(where: str, data: RegressionData, parameters: np.ndarray, scale: np.ndarray) -> tuple[OutputFit, ...]:
-    kept = data.kept
-    return evaluate(
-        data.forces[:, kept],
-        (data.regressor @ parameters)[:, kept],
-        [data.outputs[k] for k in kept],
-        [data.output_units[k] for k in kept],
-        scale=scale[kept],
-        where=where,
-    )
+def estimator_options(estimator: Estimator) -> dict[str, object]:
+    """Name and options of an estimator as plain data; arrays and functions by their kind only."""
+    options: dict[str, object] = {"name": type(estimator).__name__}
+    for field in fields(estimator):  # type: ignore[arg-type]
+        value = getattr(estimator, field.name)
+        options[field.name] = plain(value) if isinstance(value, bool | int | float | str) else type(value).__name__
+    return options
 
 
 def _constant(data: RegressionData) -> list[Problem]:
@@ -210,27 +228,18 @@ def _refuse_undetermined(base: BaseParameters, estimate: Estimate, condition: fl
     )
 
 
-def _optimality(
-    data: RegressionData, triangles: np.ndarray, base: BaseParameters, estimate: Estimate, parameters: np.ndarray
-) -> float:
-    """Largest |y_j^T W^2 e| / (|W y_j| |W f|) over the base columns: zero at a least-squares solution.
+def _optimality(equations: Equations, forces: np.ndarray, weights: np.ndarray) -> float:
+    """Largest |z_j^T e| / (|z_j / w| |w f|) over the parameters: zero at a solution of the estimating equations.
 
-    The residual e and its products are taken from the samples themselves, not from their condensed form.
+    For least squares, z = w^2 y: the cosine between the weighted residual and a base column. The residual and its
+    products are taken from the samples themselves, not from their condensed form.
     """
-    product = np.zeros(len(data.parameters))
-    for k, weight in zip(data.kept, estimate.weights, strict=True):
-        regressor = data.regressor[:, k]
-        product += (weight**2 * (data.forces[:, k] - regressor @ parameters)) @ regressor
-    if data.ties is not None:
-        product = product @ data.ties.matrix
-    norms = np.linalg.norm(estimate.weights[:, None, None] * triangles, axis=(0, 1))
-    return float(np.max(np.abs(product[base.independent]) / (norms[base.independent] * norms[-1])))
+    products = np.abs(equations.scores.sum(axis=0))
+    norms = np.sqrt(np.einsum("nkr,k->r", equations.instruments**2, weights**-2.0))
+    return float(np.max(products / (norms * np.linalg.norm(weights * forces))))
 
 
-def _evidence(
-    base: BaseParameters, condition: float, estimate: Estimate, optimality: float, training: tuple[OutputFit, ...]
-) -> tuple[Evidence, ...]:
-    correlation = max((fit.residual_correlation or 0.0) for fit in training)
+def _evidence(base: BaseParameters, condition: float, estimate: Estimate, optimality: float) -> tuple[Evidence, ...]:
     uncertain = np.sum(estimate.standard_deviations > UNCERTAIN_SHARE * np.abs(estimate.values))
     return (
         Evidence(
@@ -263,9 +272,22 @@ def _evidence(
             value=float(uncertain),
             unit=f"of {base.rank}",
         ),
+    )
+
+
+def _error_evidence(estimate: Estimate, equations: Equations, training: tuple[OutputFit, ...]) -> tuple[Evidence, ...]:
+    """How far the residuals are from white noise, and what that means for the standard deviations."""
+    correlated = np.sqrt(np.diag(AutocorrelatedErrors().covariance(equations)))
+    used = estimate.standard_deviations
+    tests = [whiteness(equations.residual[:, k]) for k in range(len(training))]
+    return (
         Evidence(
-            name="factor of all standard deviations if the residuals' correlation from sample to sample is counted",
-            value=float(np.sqrt((1.0 + correlation) / (1.0 - correlation))),
+            name="standard deviations that count the residuals' correlation, beside those given (median)",
+            value=float(np.median(correlated[used > 0.0] / used[used > 0.0])) if (used > 0.0).any() else None,
+        ),
+        Evidence(
+            name="Ljung-Box probability of white residuals, least of all outputs",
+            value=min((test.probability for test in tests if test.probability is not None), default=None),
         ),
     )
 

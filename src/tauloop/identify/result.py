@@ -56,7 +56,7 @@ class Identification(Result):
 
     @property
     def standard_deviations(self) -> np.ndarray:
-        """(r,) their standard deviations, SI; for errors that are independent from sample to sample."""
+        """(r,) their standard deviations, SI; under the model of errors that `fit` was given."""
         return self.estimate.standard_deviations
 
     @property
@@ -105,7 +105,7 @@ class Identification(Result):
             "status": self.status,
             "advice": self.advice,
             "evidence": self.evidence,
-            "estimator": {"name": type(self.estimator).__name__, **plain(self.estimator)},
+            "estimator": self.provenance.options["estimator"],
             "rank": {
                 "base_parameters": base.rank,
                 "regressor_columns": len(base.parameters),

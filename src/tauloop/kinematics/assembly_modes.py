@@ -18,7 +18,7 @@ from tauloop.functions.loops import aligned
 from tauloop.functions.ports import checked
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
-from tauloop.kinematics.homotopy_monodromy import MonodromyOptions
+from tauloop.kinematics.homotopy_monodromy import STRAIGHT, MonodromyOptions
 from tauloop.result import Evidence, Result, provenance
 
 #: A mode's loops must close within this, m (or pure number): the toolkit's limit for a closed loop.
@@ -220,8 +220,15 @@ def _modes(
                 advice="a mode is so badly conditioned that it cannot be made exact",
             ),
             Evidence(
-                name="loops in a row that found no new complex solution",
-                value=min((float(count.quiet_loops) for count in counts), default=None),
+                name="trace test: bend of the sums over all complex solutions",
+                value=max((count.trace for count in counts if count.trace is not None), default=None),
+                upper=STRAIGHT,
+                advice="complex solutions are missing, and modes may be: allow more rounds in MonodromyOptions, or try "
+                "another seed",
+            ),
+            Evidence(
+                name="loops in a row that found no new complex solution, where there is no trace test",
+                value=min((float(count.quiet_loops) for count in counts if count.trace is None), default=None),
                 lower=float(options.monodromy.quiet_loops),
             ),
             Evidence(

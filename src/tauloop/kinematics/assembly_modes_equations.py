@@ -124,6 +124,36 @@ class BlockSystem:
             x[:, columns] *= sign[:, None]
         return x
 
+    @property
+    def is_traceable(self) -> bool:
+        """Not of itself: solutions may go to infinity (see `homotopy_widening`)."""
+        return False
+
+    def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Known variables (n, k) of all members: those of the machine."""
+        return np.tile(y, (n, 1))
+
+    @property
+    def is_widenable(self) -> bool:
+        """Whether linear terms in the lengths keep all solutions finite: known of equations without angles."""
+        return bool(self.lengths) and not self.angles
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Positions in x of the variables that are neither of an angle nor of a quaternion."""
+        others = {i for own, _ in self.spheres for i in own} | {i + k for i in self.angles for k in (0, 1)}
+        return tuple(i for i in range(len(self.x)) if i not in others)
+
+    def invariants(self, x: np.ndarray) -> np.ndarray:
+        """The variables (n, k), with the products of a quaternion's components in place of one whose sign is free."""
+        free = [np.array(own) for own, known in self.spheres if not known]
+        unsigned = np.setdiff1d(np.arange(x.shape[1]), np.concatenate([[], *free]))
+        numbers = [x[:, unsigned]]
+        for own in free:
+            first, second = np.triu_indices(len(own))
+            numbers.append(x[:, own[first]] * x[:, own[second]])
+        return np.concatenate(numbers, axis=1)
+
 
 #: Powers of ten between which random lengths are scattered, in characteristic lengths: points all of one size see the
 #: machine from one side, and their paths end at few of its solutions.

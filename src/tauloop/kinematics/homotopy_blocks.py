@@ -8,11 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from tauloop.kinematics.homotopy_monodromy import Family, GenericSolutions, MonodromyOptions, generic_solutions
+from tauloop.kinematics.homotopy_monodromy import GenericSolutions, MonodromyOptions, generic_solutions
 from tauloop.kinematics.homotopy_target import TargetSolutions, target_solutions
+from tauloop.kinematics.homotopy_widening import Widenable, Widened
 
 
-class Block(Family, Protocol):
+class Block(Widenable, Protocol):
     """A system whose variables are columns of a common row of variables."""
 
     @property
@@ -38,6 +39,7 @@ class BlockCount:
         probes: random start points that were followed to that system.
         loops, quiet_loops: loops followed, and how many of the last ones found nothing new.
         lost: paths lost on the way there.
+        trace: second difference of the traces over the random system's solutions (`GenericSolutions`).
         cases: for how many real solutions of the blocks before it was solved.
         real, complex: regular ends of paths, over all cases.
         merged: real solutions that are multiple or not isolated.
@@ -51,6 +53,7 @@ class BlockCount:
     loops: int
     quiet_loops: int
     lost: int
+    trace: float | None
     cases: int
     real: int
     complex: int
@@ -82,8 +85,13 @@ def solve_blocks(
             break
         known = partial[:, list(block.y)]
         cases, case_of = np.unique(known, axis=0, return_inverse=True)
-        generic = generic_solutions(block, cases[0].astype(complex), rng, options)
-        targets = [target_solutions(block, generic, case, options.tracking) for case in cases]
+        if block.is_widenable:
+            wide = Widened(block, rng)
+            generic = generic_solutions(wide, wide.of_machine(cases[0]).astype(complex), rng, options)
+            targets = [target_solutions(wide, generic, wide.of_machine(case), options.tracking) for case in cases]
+        else:
+            generic = generic_solutions(block, cases[0].astype(complex), rng, options)
+            targets = [target_solutions(block, generic, case, options.tracking) for case in cases]
         partial = _extended(partial, block, targets, np.ravel(case_of))
         counts.append(_count(block, generic, targets))
     return partial, tuple(counts)
@@ -110,6 +118,7 @@ def _count(block: Block, generic: GenericSolutions, targets: Sequence[TargetSolu
         loops=generic.loops,
         quiet_loops=generic.quiet_loops,
         lost=generic.lost,
+        trace=generic.trace,
         cases=len(targets),
         real=real,
         complex=sum(len(target.regular) for target in targets) - real,

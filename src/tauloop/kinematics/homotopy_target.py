@@ -29,8 +29,11 @@ NEAR = 1e-3
 HALVINGS, PSEUDO = 40, 1e-9
 #: Equations free of units that hold to this hold to rounding, the square of the distance of a double solution.
 CLOSED = 1e-12
-#: A path that stopped short has gone to infinity when it grew by more than this factor over the last thousandth.
-GROWTH = 3.0
+#: A path that stopped short has gone to infinity when it grew by more than this factor over the last thousandth: one
+#: towards a multiple solution grows by some per cent, one towards a solution of multiplicity 20 at infinity by 1.4.
+GROWTH = 1.3
+#: Or when it is so large, in characteristic lengths, that no machine stands there.
+FAR = 1e4
 #: Where the last stretch of a path begins whose growth is looked at.
 LAST_STRETCH = 1e-3
 
@@ -120,7 +123,7 @@ def _grows(
     is_regular: np.ndarray,
     options: TrackingOptions,
 ) -> np.ndarray:
-    """Which paths that stopped short were on their way to infinity: much larger than a little earlier."""
+    """Which paths that stopped short were on their way to infinity: far away, or larger than a little earlier."""
     grows = np.zeros(len(start), dtype=bool)
     rows = np.flatnonzero(~is_regular)
     if not len(rows):
@@ -133,7 +136,8 @@ def _grows(
         Line(y0=y, y1=y + fraction * (line.y1[rows] - y), e0=e, e1=e + fraction * (line.e1[rows] - e)),
         options,
     )
-    grows[rows] = np.abs(end[rows]).max(axis=1) > GROWTH * np.abs(earlier.x).max(axis=1)
+    size = np.abs(end[rows]).max(axis=1)
+    grows[rows] = (size > FAR) | (size > GROWTH * np.abs(earlier.x).max(axis=1))
     return grows
 
 

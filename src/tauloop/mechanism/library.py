@@ -40,6 +40,19 @@ def machine_path(name: str) -> Path:
     return _SHIPPED / f"{name}.yaml"
 
 
+def source_path(name_or_path: str | Path) -> Path:
+    """The file that `load` reads.
+
+    Raises:
+        DescriptionError: a plain word that no shipped machine has for a name.
+    """
+    return machine_path(str(name_or_path)) if _is_name(name_or_path) else Path(name_or_path)
+
+
+def _is_name(name_or_path: str | Path) -> bool:
+    return isinstance(name_or_path, str) and re.fullmatch(r"\w+", name_or_path) is not None
+
+
 def load(
     name_or_path: str | Path,
     side: str | Path | None = None,
@@ -59,8 +72,7 @@ def load(
         DescriptionError: there is no such machine or file, or the file is wrong; all problems at once.
         InputError: a side file or options where they mean nothing.
     """
-    is_name = isinstance(name_or_path, str) and re.fullmatch(r"\w+", name_or_path) is not None
-    path = machine_path(str(name_or_path)) if is_name else Path(name_or_path)
+    is_name, path = _is_name(name_or_path), source_path(name_or_path)
     kind = "a machine file" if is_name else file_kind(path)
     if side is not None and kind != "URDF":
         what, remedy = f"{name_or_path} is not a URDF file but {kind}", "only a URDF has a side file: leave it out"

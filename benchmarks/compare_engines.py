@@ -1,6 +1,6 @@
 """Inverse and forward dynamics of parallel machines: Tauloop beside Pinocchio and MuJoCo, all in one run.
 
-    python benchmarks/bench_inverse_dynamics.py [--machines rcid delta ...] [--json]
+    python benchmarks/compare_engines.py [--machines rcid delta ...] [--json]
 
 Every contender's forces (and Pinocchio's accelerations) must agree before anything is timed. The first run on a
 computer builds Pinocchio's C++ program, which takes one to two minutes.

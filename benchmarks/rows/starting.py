@@ -1,0 +1,48 @@
+"""From a machine's file to a first call of compiled inverse dynamics, in processes of their own, cold and warm."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from peers.comparison import Settings
+
+from rows.row import Row
+
+MACHINES = ("delta", "nuwar", "rcid", "gantry_tau_5dof", "spidermill")
+FOLDER = Path(__file__).resolve().parents[1]
+#: Runs with a warm cache, of which the fastest counts.
+WARM = 3
+
+
+def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
+    """Cold and warm rows of all machines."""
+    for name in MACHINES:
+        say(name)
+        with tempfile.TemporaryDirectory() as cache:
+            cold = started(name, cache)
+            warm = min((started(name, cache) for _ in range(WARM)), key=lambda found: found["ready"])
+        note = f"importing took {cold['imports']:.2f} s before"
+        for label, found, target in (("cold", cold, "1 s"), ("warm", warm, "10 ms")):
+            work = f"{name}, from file to compiled inverse dynamics, {label} cache"
+            yield Row(work=work, tauloop=found["ready"], target=target, note=note)
+
+
+def started(name: str, cache: str) -> dict[str, float]:
+    """Times (s) of importing, and from the file to a first call.
+
+    Raises:
+        RuntimeError: the process failed.
+    """
+    paths = [str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "XDG_CACHE_HOME": cache}
+    command = [sys.executable, "-m", "rows.first_call", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command[1:])}: {done.stderr.strip()[-300:]}")
+    return json.loads(done.stdout)

@@ -1,0 +1,181 @@
+"""Forward kinematics along a motion sampled at 1 kHz: the tracker in machine code beside SciPy's `root`.
+
+SciPy gets the same loop equations and their Jacobian as machine code (CasADi's C, compiled), reduced to the unknown
+coordinates, and starts from the line through its last two solutions.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import scipy
+from peers.cache import built
+from peers.comparison import Disagreement, Settings
+from peers.computer import compiler_version
+from peers.timing import seconds_per_call
+from scipy.optimize import root
+
+from rows.limits import limits
+from rows.row import Row
+from tauloop import Model, load
+from tauloop.functions.compiler import find_compiler
+from tauloop.functions.tracking import Tracker
+
+#: (one lane, lanes) of issue 3.
+TARGETS = {"rcid": ("0.3 µs, 500×", "60 ns, 500×"), "delta": ("80 ns, 500×", "15 ns, 500×")}
+RATE = 1000.0
+#: Of the motion of each actuator around its reference: share of the machine's length (or of a radian), and Hz.
+AMPLITUDE, FREQUENCIES = 0.05, (0.5, 1.3)
+#: No parameters are free.
+NOTHING = np.empty(0)
+#: Samples that the tracker follows, and that SciPy solves.
+LONG, SHORT = 8_000, 300
+#: SciPy stops at a relative step of 1.5e-8; what it leaves is about the square of that, or rounding.
+TOLERANCE = 1e-7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equations:
+    """The loop equations in the unknown coordinates, as machine code called through fixed buffers.
+
+    Attributes:
+        residual: x (n,) to equations (n,).
+        jacobian: x (n,) to their derivatives (n, n).
+        unknown: indices of x among all coordinates.
+        known: sets the given coordinates.
+    """
+
+    residual: Callable[[np.ndarray], np.ndarray]
+    jacobian: Callable[[np.ndarray], np.ndarray]
+    unknown: list[int]
+    known: Callable[[np.ndarray], None]
+
+
+def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
+    """One lane and batch lanes of each machine."""
+    for name, targets in TARGETS.items():
+        say(name)
+        yield from _machine(name, targets, settings)
+
+
+def _machine(name: str, targets: tuple[str, str], settings: Settings) -> Iterator[Row]:
+    model = Model(load(name))
+    position = motion(model, LONG)
+    peer_time, wanted = scipy_time(model, position[:SHORT])
+    compiler = find_compiler()
+    if compiler is None:
+        yield Row(work=f"{name}, forward kinematics", tauloop=None, note="there is no C compiler")
+        return
+    function = model.actuators.source_function("kinematics_0", ("q",))
+    for label, in_lanes, target in zip(("one lane", "batch lanes"), (False, True), targets, strict=True):
+        tracker = Tracker(function, compiler, in_lanes=in_lanes)
+        start = np.ascontiguousarray(model.actuators.follow(position[tracker.starts(LONG)]).q)
+        q, health, gap = tracker(position, start, NOTHING)
+        worst = float(np.abs(q[:SHORT] - wanted).max())
+        if not (worst <= TOLERANCE and gap <= TOLERANCE):
+            raise Disagreement(f"{name}: tracked coordinates differ from SciPy's by {worst:.1e}, seams by {gap:.1e}")
+        spent = seconds_per_call(lambda t=tracker, s=start: t(position, s, NOTHING), settings.seconds, LONG)
+        steps = float(health[:, 3].mean())
+        limit, divider = limits(function, steps, in_lanes=in_lanes)
+        yield Row(
+            work=f"{name}, forward kinematics tracked at 1 kHz, {label}",
+            tauloop=spent,
+            peer="SciPy root",
+            version=scipy.__version__,
+            peer_time=peer_time,
+            target=target,
+            limit=limit,
+            divider=divider,
+            note=f"{steps:.2f} Newton steps",
+        )
+
+
+def motion(model: Model, n: int) -> np.ndarray:
+    """Actuator positions (n, n_u) at 1 kHz: every actuator swings around its reference, each at its own rate."""
+    centre = model.actuator_position(model.assembly.q[None])[0]
+    turns = [unit == "rad" for unit in model.actuators.entry.position.units]
+    size = AMPLITUDE * np.where(turns, 1.0, model.assembly.loops.length)
+    frequency = np.linspace(*FREQUENCIES, len(centre))
+    t = np.arange(n)[:, None] / RATE
+    return np.ascontiguousarray(centre + size * np.sin(2.0 * np.pi * frequency * t))
+
+
+def scipy_time(model: Model, position: np.ndarray) -> tuple[float, np.ndarray]:
+    """Time of a sample (the median: most solutions are left undisturbed), and coordinates (N, n_q)."""
+    equations = compiled_equations(model)
+    x = before = model.actuators.follow(position[:1]).q[0][equations.unknown]
+    q = np.tile(model.assembly.q, (len(position), 1))
+    q[:, list(model.actuators.entry.q)] = given = position @ model.actuators.entry.to_q.T
+    times = []
+    for i, row in enumerate(given):
+        start = time.perf_counter()
+        equations.known(row)
+        found = root(equations.residual, 2.0 * x - before, jac=equations.jacobian)
+        times.append(time.perf_counter() - start)
+        before, x = x, found.x
+        q[i, equations.unknown] = x
+    return float(np.median(times)), q
+
+
+def compiled_equations(model: Model) -> Equations:
+    """The loop equations of a machine, and the unit lengths of its quaternions, in the unknown coordinates."""
+    shape, assembly, entry = model.topology, model.assembly, model.actuators.entry
+    q = ca.SX.sym("q", shape.n_q)
+    known = list(entry.q)
+    unknown = [i for i in range(shape.n_q) if i not in known]
+    phi = assembly.loops.function.function(q)[0][list(assembly.rows)]
+    norms = [0.5 * (ca.sumsqr(q[k : k + 4]) - 1.0) for k, _ in shape.quaternions]
+    equations = ca.vertcat(phi, *norms)
+    still = [i for i in unknown if not ca.which_depends(equations, q[i], 1, True).count(True)]
+    unknown = [i for i in unknown if i not in still]
+    x, p = q[unknown], q[known]
+    equations = ca.substitute(equations, q[still], ca.DM(assembly.q[still])) if still else equations
+    functions = [
+        ca.Function("residual", [x, p], [ca.densify(equations)]),
+        # by columns in CasADi, by rows in NumPy
+        ca.Function("jacobian", [x, p], [ca.densify(ca.jacobian(equations, x).T)]),
+    ]
+    buffers = [_external(function).buffer() for function in functions]
+    n = len(unknown)
+    at, given, value, slope = np.zeros(n), np.zeros(len(known)), np.zeros(equations.numel()), np.zeros((n, n))
+    for (buffer, _), out in zip(buffers, (value, slope.reshape(-1)), strict=True):
+        buffer.set_arg(0, memoryview(at))
+        buffer.set_arg(1, memoryview(given))
+        buffer.set_res(0, memoryview(out))
+
+    def residual(x: np.ndarray) -> np.ndarray:
+        at[:] = x
+        buffers[0][1]()
+        return value.copy()
+
+    def jacobian(x: np.ndarray) -> np.ndarray:
+        at[:] = x
+        buffers[1][1]()
+        return slope.copy()
+
+    def known_set(row: np.ndarray) -> None:
+        given[:] = row
+
+    return Equations(residual=residual, jacobian=jacobian, unknown=unknown, known=known_set)
+
+
+def _external(function: ca.Function) -> ca.Function:
+    """CasADi's own C of a function, compiled; the function itself, interpreted, without a compiler."""
+    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    if compiler is None:
+        return function
+    with tempfile.TemporaryDirectory() as folder:
+        generator = ca.CodeGenerator(f"{function.name()}.c")
+        generator.add(function)
+        source = Path(folder) / f"{function.name()}.c"
+        source.write_text(generator.dump(), encoding="ascii")
+        command = [compiler, "-O3", "-march=native", "-fPIC", "-shared"]
+        library = built(function.name(), command, source, compiler_version(compiler))
+    return ca.external(function.name(), str(library))

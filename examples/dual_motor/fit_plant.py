@@ -1,0 +1,57 @@
+"""Fit the dual-motor plant to the figures that the paper prints, from the shipped plant or from afar.
+
+python examples/dual_motor/fit_plant.py                    # local: where the shipped plant is, with its residuals
+python examples/dual_motor/fit_plant.py --generations 100  # global, from the middle of all ranges (minutes)
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from tauloop.drives import Axis, Stepping, load_drive
+from tauloop.drives.plant_fit import DETERMINED, PlantFit, fit_plant
+from tauloop.reproduce import experiment
+from tauloop.reproduce.drive_settings import drive_settings
+
+
+def fit(generations: int = 0, seed: int = 0) -> PlantFit:
+    """The fit: local from the shipped plant, or global."""
+    settings = drive_settings(experiment("dual-motor"))
+    axis = Axis(load_drive(settings.line))
+    return fit_plant(
+        axis,
+        settings.unknowns,
+        settings.observations,
+        seed=seed,
+        generations=generations,
+        start=settings.shares(axis) if generations == 0 else None,
+        stepping=Stepping(rtol=1e-6, atol=1e-8, max_steps=50_000),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--generations", type=int, default=0, help="of the global search")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    found = fit(given.generations, given.seed)
+    print(f"{found.evaluations} plants tried")
+    for name, value in found.values.items():
+        print(f"  {name:20} {value:.6g}")
+    for row, name, printed, ours, held_out in found.rows:
+        print(f"  {row:32} {name:14} {printed:12.5g} {ours:12.5g} {ours / printed - 1:+8.2%}{'  held out' * held_out}")
+    print(
+        "directions, tolerances that the figures change over the ranges:",
+        np.array2string(found.sensitivities, precision=2),
+    )
+    print(f"{len(found.undetermined)} below {DETERMINED:g} are not determined:")
+    for direction in found.undetermined:
+        largest = np.argsort(-np.abs(direction))[:4]
+        names = list(found.values)
+        print("  " + ", ".join(f"{direction[k]:+.2f} {names[k]}" for k in largest))
+
+
+if __name__ == "__main__":
+    main()

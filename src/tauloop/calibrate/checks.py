@@ -1,0 +1,242 @@
+"""Measurements that cannot be what they claim: each fault with the figure that shows it and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, permutations
+
+import casadi as ca
+import numpy as np
+
+from tauloop.calibrate.building import followed
+from tauloop.calibrate.instruments import Contact, Pose, Position, Scene
+from tauloop.calibrate.measurements import Series
+from tauloop.calibrate.problem import CalibrationProblem
+from tauloop.calibrate.solving import Solution, solve
+from tauloop.calibrate.stations import Station
+from tauloop.calibrate.surfaces import Plane
+from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.errors import IdentificationError, PoseError, Problem
+from tauloop.functions.assembly import Assembly
+from tauloop.functions.batch import BatchFunction
+from tauloop.functions.loops import nominal
+
+#: A spread below this share of the next larger one is none: poses on a line, or in a plane.
+FLAT = 1e-2
+#: Another reading of the data (swapped, mirrored, in other units) is believed when it fits so many times better.
+FITS_BETTER = 5.0
+#: And when, as it stands, the error is beyond this share of the spread of the poses.
+LARGE_ERROR = 0.02
+#: Ratios of lengths that are two units mixed up.
+UNIT_RATIOS = {
+    1e3: "mm read as m",
+    1e-3: "m read as mm",
+    25.4: "inches read as mm",
+    1e2: "cm read as m",
+    1e-2: "m read as cm",
+}
+#: A cost so near that of the best fit cannot be told from it.
+SAME_FIT = 1.05
+
+
+def inspect(problem: CalibrationProblem) -> tuple[Problem, ...]:
+    """Everything about the measurements that keeps a calibration from being meaningful."""
+    found: list[Problem] = []
+    n = len(problem.free)
+    rows = len(problem.pose_of_row)
+    priors = sum(problem.unknowns[i].has_prior for i in problem.free)
+    if rows + priors < n:
+        found.append(
+            Problem(
+                where="measurements",
+                what=f"{rows} residuals of {problem.n_poses} poses cannot give {n} unknowns",
+                remedy="measure more poses, estimate fewer parameters, or give priors from tolerances",
+            )
+        )
+    forward = problem.predicting()
+    evaluation = forward.evaluate(np.zeros(n))
+    for station, state in zip(forward.stations, evaluation.states, strict=True):
+        points = tool_points(problem.assembly, station.series, state.q)
+        found += _on_a_line(station.series, points)
+        if isinstance(station.series.instrument, Position | Pose):
+            found += _wrong_reading(forward, station, state.errors)
+    return tuple(found)
+
+
+def tool_points(assembly: Assembly, series: Series, q: np.ndarray) -> np.ndarray:
+    """Targets (N, 3) of an instrument in the base frame at coordinates (N, n_q), nominal geometry."""
+    mechanism, shape = assembly.loops.mechanism, assembly.loops.topology
+    symbol, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
+    values = nominal(mechanism)
+    motion = tree_motion(shape, values, Configuration(symbol, {}), v, ca.SX(shape.n_v, 1))
+    target = getattr(series.instrument, "target", (0.0, 0.0, 0.0))
+    place = dict(zip(("at.target.x", "at.target.y", "at.target.z"), target, strict=True))
+    scene = Scene(mechanism=mechanism, topology=shape, values=values, motion=motion, nuisances=place)
+    function = BatchFunction(ca.Function("target", [symbol], [ca.densify(scene.target("at"))]))
+    return function([q], len(q))[0]
+
+
+def _spreads(points: np.ndarray) -> np.ndarray:
+    """Root mean square spreads (3,) along the principal directions, largest first."""
+    centred = points - points.mean(axis=0)
+    return np.asarray(np.linalg.svd(centred, compute_uv=False) / np.sqrt(len(points)))
+
+
+def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
+    if len(points) < 3:
+        return []
+    spreads = _spreads(points)
+    if spreads[1] > FLAT * max(spreads[0], 1e-12):
+        return []
+    name = series.instrument.name
+    on_plane = isinstance(series.instrument, Contact) and isinstance(series.instrument.surface, Plane)
+    what = "the plane is touched on one line only" if on_plane else "all poses lie on one line"
+    return [
+        Problem(
+            where=name,
+            what=f"{what}: they spread by {1e3 * spreads[0]:.3g} mm along it and {1e3 * spreads[1]:.3g} mm across",
+            remedy="spread the poses over the whole work volume"
+            if not on_plane
+            else "touch the plane in two directions",
+        )
+    ]
+
+
+def kabsch(measured: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Turn (3, 3) that carries measured points onto predicted ones, best in the least squares (Kabsch 1976).
+
+    Returns:
+        R with p - mean(p) = R (y - mean(y)), the RMS distance left, and that with a mirror instead of a turn.
+    """
+    y, p = measured - measured.mean(axis=0), predicted - predicted.mean(axis=0)
+    U, _, Vt = np.linalg.svd(p.T @ y)
+    sign = np.sign(np.linalg.det(U @ Vt)) or 1.0
+
+    def rms(R: np.ndarray) -> float:
+        return float(np.sqrt(np.mean(np.sum((p - y @ R.T) ** 2, axis=1))))
+
+    turn = U @ np.diag([1.0, 1.0, sign]) @ Vt
+    return turn, rms(turn), rms(U @ np.diag([1.0, 1.0, -sign]) @ Vt)
+
+
+def _wrong_reading(problem: CalibrationProblem, station: Station, errors: np.ndarray) -> list[Problem]:
+    """Units, mirrors and swapped columns of positions of which all three components were read."""
+    instrument = station.series.instrument
+    if (isinstance(instrument, Position) and sorted(instrument.components) != ["x", "y", "z"]) or len(errors) < 4:
+        return []
+    order = [instrument.components.index(c) for c in "xyz"] if isinstance(instrument, Position) else [0, 1, 2]
+    measured, predicted = station.series.readings[:, order], (errors[:, :3] + station.series.readings[:, :3])[:, order]
+    spread = float(np.linalg.norm(_spreads(predicted)))
+    if not spread > 0.0:
+        return []
+    found = _units(station.series, measured, predicted)
+    if found:
+        return found
+    frame_free = any(name.startswith(f"{instrument.name}.frame.r") for name in problem.names)
+    _, turned, mirrored = kabsch(measured, predicted)
+    flat = _spreads(predicted)[2] < FLAT * _spreads(predicted)[0]
+    if not flat and turned > FITS_BETTER * mirrored and turned > LARGE_ERROR * spread:
+        found.append(
+            Problem(
+                where=f"{instrument.name}.frame",
+                what=f"the readings are a mirror image: {1e3 * mirrored:.3g} mm RMS from the nominal positions when "
+                f"mirrored, {1e3 * turned:.3g} mm as they are",
+                remedy="turn the sign of one column, or swap two columns: the instrument's frame is left-handed",
+            )
+        )
+    as_is = turned if frame_free else float(np.sqrt(np.mean(np.sum((predicted - measured) ** 2, axis=1))))
+    if as_is <= LARGE_ERROR * spread:
+        return found
+    if not frame_free:
+        for columns in permutations(range(3)):
+            other = float(np.sqrt(np.mean(np.sum((predicted - measured[:, columns]) ** 2, axis=1))))
+            if as_is > FITS_BETTER * other:
+                names = "".join("xyz"[c] for c in columns)
+                found.append(
+                    Problem(
+                        where=f"{instrument.name}.readings",
+                        what=f"columns look swapped: {1e3 * other:.3g} mm RMS from the nominal positions when read as "
+                        f"{names}, {1e3 * as_is:.3g} mm as xyz",
+                        remedy=f"map the columns in the order {names}, or let the frame be unknown",
+                    )
+                )
+    found += _swapped_encoders(problem, station, measured, as_is, frame_free)
+    return found
+
+
+def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
+    """One wrong unit for all poses, or poses in two units."""
+    where = f"{series.instrument.name}.readings"
+    ratio = float(np.linalg.norm(_spreads(measured)) / np.linalg.norm(_spreads(predicted)))
+    for known, text in UNIT_RATIOS.items():
+        if abs(np.log(max(ratio, 1e-300) / known)) < np.log(1.3):
+            what = f"positions spread {ratio:.4g} times as far as the nominal ones: {text}?"
+            return [Problem(where=where, what=what, remedy="state the unit of the columns")]
+    distance = np.linalg.norm(measured - np.median(measured, axis=0), axis=1)
+    usual = np.median(distance)
+    reach = float(np.linalg.norm(predicted - predicted.mean(axis=0), axis=1).max())
+    far = np.flatnonzero(distance > 20 * max(min(usual, reach), 1e-12))
+    if len(far) >= 2:
+        names = ", ".join(series.label(int(i)) for i in far[:5])
+        times = distance[far].min() / max(min(usual, reach), 1e-12)
+        what = (
+            f"{len(far)} of {len(series)} positions are {times:.0f} times as far away as the others ({names}): "
+            "two units in one table?"
+        )
+        return [Problem(where=where, what=what, remedy="bring all rows to one unit")]
+    return []
+
+
+def _swapped_encoders(
+    problem: CalibrationProblem, station: Station, measured: np.ndarray, as_is: float, frame_free: bool
+) -> list[Problem]:
+    names = [actuator.name for actuator in problem.mechanism.actuators]
+    zero = np.zeros(len(problem.unknowns))
+    found = []
+    for i, j in combinations(range(len(names)), 2):
+        encoders = station.series.encoders.copy()
+        encoders[:, [i, j]] = encoders[:, [j, i]]
+        swapped = replace(station, series=replace(station.series, encoders=encoders))
+        start = np.broadcast_to(problem.assembly.q, station.q.shape)
+        state = swapped.state(zero, followed(replace(swapped, q=start.copy()), zero))
+        if not state.is_reached.all():
+            continue
+        predicted = state.errors[:, :3] + station.series.readings[:, :3]
+        other = (
+            kabsch(measured, predicted)[1]
+            if frame_free
+            else float(np.sqrt(np.mean(np.sum(state.errors[:, :3] ** 2, axis=1))))
+        )
+        if as_is > FITS_BETTER * other:
+            found.append(
+                Problem(
+                    where=f"{station.series.instrument.name}.encoders",
+                    what=f"{names[i]} and {names[j]} look swapped: {1e3 * other:.3g} mm RMS from the nominal positions "
+                    f"when swapped back, {1e3 * as_is:.3g} mm as they are",
+                    remedy="swap the two columns",
+                )
+            )
+    return found
+
+
+def indistinguishable_swaps(problem: CalibrationProblem, solution: Solution) -> tuple[tuple[str, str], ...]:
+    """Pairs of actuators whose encoder columns could be swapped without the data telling: the fit is as good."""
+    names = [actuator.name for actuator in problem.mechanism.actuators]
+    cost = float(solution.residual @ solution.residual)
+    found = []
+    zero = np.zeros(len(problem.unknowns))
+    for i, j in combinations(range(len(names)), 2):
+        stations = []
+        for station in problem.predicting().stations:
+            encoders = station.series.encoders.copy()
+            encoders[:, [i, j]] = encoders[:, [j, i]]
+            other = replace(station, series=replace(station.series, encoders=encoders))
+            start = np.broadcast_to(problem.assembly.q, station.q.shape).copy()
+            stations.append(replace(other, q=followed(replace(other, q=start), zero)))
+        try:
+            swapped = solve(replace(problem.predicting(), stations=tuple(stations)))
+        except (PoseError, IdentificationError):
+            continue
+        if float(swapped.residual @ swapped.residual) <= SAME_FIT * max(cost, 1e-12):
+            found.append((names[i], names[j]))
+    return tuple(found)

@@ -1,0 +1,66 @@
+"""Loss functions: how much a residual of so many standard deviations counts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class Loss(ABC):
+    """Counts a whitened residual r as rho(r^2)."""
+
+    @abstractmethod
+    def rho(self, z: np.ndarray) -> np.ndarray:
+        """The values of rho, its first and its second derivative (3, m) at squares z (m,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Squares(Loss):
+    """Least squares: rho = z."""
+
+    def rho(self, z: np.ndarray) -> np.ndarray:
+        """See `Loss`."""
+        return np.stack([z, np.ones_like(z), np.zeros_like(z)])
+
+
+@dataclass(frozen=True, slots=True)
+class Huber(Loss):
+    """Squares up to a threshold, beyond it 2 c sqrt(z) - c^2 (Huber 1964).
+
+    Attributes:
+        threshold: c, in standard deviations.
+    """
+
+    threshold: float = 2.0
+
+    def rho(self, z: np.ndarray) -> np.ndarray:
+        """See `Loss`."""
+        c = self.threshold
+        root = np.sqrt(np.maximum(z, c * c))
+        far = z > c * c
+        return np.stack(
+            [
+                np.where(far, 2 * c * root - c * c, z),
+                np.where(far, c / root, 1.0),
+                np.where(far, -c / (2 * root**3), 0.0),
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cauchy(Loss):
+    """c^2 ln(1 + z/c^2): gross errors lose nearly all weight.
+
+    Attributes:
+        threshold: c, in standard deviations.
+    """
+
+    threshold: float = 3.0
+
+    def rho(self, z: np.ndarray) -> np.ndarray:
+        """See `Loss`."""
+        c2 = self.threshold**2
+        t = 1.0 + z / c2
+        return np.stack([c2 * np.log(t), 1.0 / t, -1.0 / (c2 * t * t)])

@@ -1,0 +1,44 @@
+"""Two ways to make residuals of the equations of a pose: by forward kinematics, or the loop equations themselves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class ResidualKind(ABC):
+    """How coordinates are eliminated and what is left as residual."""
+
+    @abstractmethod
+    def split(self, n_loops: int, n_encoders: int, n_errors: int) -> tuple[np.ndarray, np.ndarray]:
+        """Indices of the hard and of the soft equations in (loops, encoders, errors)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardKinematics(ResidualKind):
+    """Loops and encoders give the coordinates; residuals are the errors of the instrument, in its own units.
+
+    For any measurement, complete or not.
+    """
+
+    def split(self, n_loops: int, n_encoders: int, n_errors: int) -> tuple[np.ndarray, np.ndarray]:
+        """Loops and encoders are hard."""
+        hard = n_loops + n_encoders
+        return np.arange(hard), np.arange(hard, hard + n_errors)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopEquations(ResidualKind):
+    """Instrument and encoders give the coordinates; residuals are the loop equations: no forward kinematics.
+
+    The noise of instrument and encoders is propagated into the loops' residuals, pose by pose.
+    """
+
+    def split(self, n_loops: int, n_encoders: int, n_errors: int) -> tuple[np.ndarray, np.ndarray]:
+        """Encoders and instrument are hard."""
+        return np.arange(n_loops, n_loops + n_encoders + n_errors), np.arange(n_loops)
+
+
+FORWARD_KINEMATICS = ForwardKinematics()

@@ -1,0 +1,220 @@
+"""``tauloop poses``: which poses to measure for a calibration, and how many are enough."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.progress import Progress
+
+from tauloop.calibrate.instruments import Inclinometer, Instrument, Orientation, Pose, Position
+from tauloop.calibrate.poses import ENOUGH, PosePlan, plan_poses
+from tauloop.calibrate.poses_candidates import PoseLimits
+from tauloop.calibrate.poses_selection import CRITERIA
+from tauloop.calibrate.unknowns import Tolerances
+from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.errors import InputError, Problem
+from tauloop.functions import Model
+from tauloop.result import Status, write_file
+
+#: What can be planned for; an instrument's name is also the prefix of its frame's parameters.
+NAME = "tracker"
+MEASURES: dict[str, Instrument] = {
+    "position": Position(name=NAME),
+    "pose": Pose(name=NAME),
+    "orientation": Orientation(name=NAME),
+    "inclinometer": Inclinometer(name=NAME),
+}
+#: Numbers of poses of the curve, as shares of the number that is asked for.
+SHARES = (0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0)
+
+
+@reports_errors
+def poses(
+    machine: MachineArgument,
+    side: SideOption = None,
+    parameters: Annotated[
+        str,
+        typer.Option(help="Unknowns by name or pattern, such as 'track*.length,track*.yaw,tracker.frame.*'."),
+    ] = "",
+    measure: Annotated[str, typer.Option(help=f"What is measured: {', '.join(MEASURES)}.")] = "position",
+    count: Annotated[int, typer.Option(min=1, help="How many poses to choose.")] = 60,
+    candidates: Annotated[int, typer.Option(min=1, help="How many poses to choose from.")] = 2000,
+    criterion: Annotated[
+        str, typer.Option(help="D (least volume), A (least mean variance) or E (least worst direction).")
+    ] = "D",
+    noise: Annotated[float, typer.Option(help="Standard deviation of measured lengths, m.")] = 20e-6,
+    turn_noise: Annotated[float, typer.Option(help="Standard deviation of measured angles, rad.")] = 20e-6,
+    tolerance: Annotated[float, typer.Option(help="Usual size of corrections, m, rad or 1.")] = 1e-3,
+    priors: Annotated[
+        bool, typer.Option("--priors/--no-priors", help="Count tolerances as knowledge about the parameters.")
+    ] = True,
+    within: Annotated[
+        str | None, typer.Option("--range", help="Ranges of platform positions, such as 'x=-0.4:0.4,z=0.1:0.3'.")
+    ] = None,
+    singularity: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Least distance to singularities (0 to 1, free of units).")
+    ] = 0.05,
+    clearance: Annotated[float, typer.Option(min=0.0, help="Least distance of rod centre lines, m.")] = 0.0,
+    turn: Annotated[float, typer.Option(min=0.0, help="Largest turn of the platform about an axis, rad.")] = 0.15,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Also try other numbers of poses: how many are enough?")
+    ] = False,
+    goal: Annotated[
+        float, typer.Option(help="Enough: expected error below this share of the noise, at all candidates.")
+    ] = ENOUGH,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the candidates.")] = 0,
+    figure: Annotated[Path | None, typer.Option(help="Draw poses and curve to this file (PNG, SVG, PDF).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the selected poses as CSV.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose the poses that show the parameters of a calibration best, within reach, limits and clearance.
+
+    Exit code 1 when the poses leave more open than the instrument's noise.
+    """
+    instrument, chosen = _checked(measure, criterion, parameters)
+    model = Model(load_machine(machine, side))
+    deviations = tuple(noise if unit == "m" else turn_noise for _, unit in instrument.errors)
+    with Progress(transient=True, disable=as_json) as progress:
+        task = progress.add_task("poses")
+        plan = plan_poses(
+            model,
+            instrument,
+            [part.strip() for part in parameters.split(",") if part.strip()],
+            count,
+            np.random.default_rng(seed),
+            noise=deviations,
+            candidates=candidates,
+            criterion=CRITERIA[chosen],
+            limits=PoseLimits(
+                singularity=singularity, clearance=clearance, turn=turn, ranges=_ranges(model, within) or None
+            ),
+            tolerances=Tolerances(length=tolerance, angle=tolerance, ratio=tolerance, priors=("*",) if priors else ()),
+            curve=[round(share * count) for share in SHARES if share * count <= candidates] if curve else (),
+            goal=goal,
+            progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    if figure is not None:
+        from tauloop.report import save_figure
+        from tauloop.report.poses_figure import poses_figure
+
+        title = f"{model.mechanism.name}: {count} poses for {len(plan.problem.free)} parameters, {measure} measured"
+        save_figure(poses_figure(plan, title=title), figure)
+    if out is not None:
+        write_file(out, lambda path: _write_csv(plan, path))
+    if as_json:
+        print_json(_as_dict(plan, chosen))
+    else:
+        _print(plan, chosen, measure, [path for path in (figure, out) if path is not None])
+    if plan.status is not Status.OK:
+        raise typer.Exit(FAILED)
+
+
+def _checked(measure: str, criterion: str, parameters: str) -> tuple[Instrument, str]:
+    problems = []
+    if measure not in MEASURES:
+        problems.append(Problem(where="--measure", what=f"{measure!r} is unknown", remedy=", ".join(MEASURES)))
+    if criterion.upper() not in CRITERIA:
+        problems.append(Problem(where="--criterion", what=f"{criterion!r} is unknown", remedy=", ".join(CRITERIA)))
+    if not parameters.strip():
+        remedy = "name or pattern the unknowns, such as 'track*.length'; see `tauloop show MACHINE --parameters`"
+        problems.append(Problem(where="--parameters", what="are not given", remedy=remedy))
+    if problems:
+        raise InputError(problems)
+    return MEASURES[measure], criterion.upper()
+
+
+def _ranges(model: Model, text: str | None) -> dict[str, tuple[float, float]]:
+    columns = model.platform.entry.position.columns
+    found = {}
+    for part in (text or "").split(","):
+        if not part.strip():
+            continue
+        name, _, limits = part.partition("=")
+        low, _, high = limits.partition(":")
+        full = [column for column in columns if name.strip() in (column, column.rpartition(".")[2])]
+        try:
+            found[full[0] if full else name.strip()] = (float(low), float(high))
+        except ValueError:
+            what = f"{part.strip()!r} is not NAME=LOW:HIGH"
+            raise InputError(Problem(where="--range", what=what, remedy="such as x=-0.4:0.4")) from None
+    return found
+
+
+def _write_csv(plan: PosePlan, path: Path) -> None:
+    actuators = [actuator.name for actuator in plan.problem.mechanism.actuators]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["pose", *actuators, *plan.candidates.columns])
+        for i, (encoders, position) in enumerate(zip(plan.encoders, plan.positions, strict=True)):
+            writer.writerow([i + 1, *(f"{value:.9g}" for value in (*encoders, *position))])
+
+
+def _as_dict(plan: PosePlan, criterion: str) -> dict[str, object]:
+    deviations = [float(value) if np.isfinite(value) else None for value in plan.deviations]
+    return {
+        "machine": plan.problem.mechanism.name,
+        "status": plan.status,
+        "evidence": plan.evidence,
+        "criterion": criterion,
+        "selection": plan.selection,
+        "candidates": {
+            "number": len(plan.candidates),
+            "tried": plan.candidates.tried,
+            "excluded": plan.candidates.excluded,
+        },
+        "columns": plan.candidates.columns,
+        "positions": plan.positions,
+        "encoders": plan.encoders,
+        "parameters": plan.problem.names,
+        "expected_deviations": deviations,
+        "expected_error_over_noise": plan.error,
+        "curve": plan.curve,
+        "enough": plan.enough,
+        "goal": plan.goal,
+        "provenance": plan.provenance,
+    }
+
+
+def _print(plan: PosePlan, criterion: str, measure: str, written: list[Path]) -> None:
+    screen, chosen, indices = console(), plan.selection, plan.selection.indices
+    name, n = plan.problem.mechanism.name, len(plan.problem.free)
+    rows = table(f"{len(chosen.chosen)} poses of {name} for {n} parameters, {measure} measured", "figure", "value")
+    rows.add_row("candidates", f"{len(plan.candidates)} of {plan.candidates.tried} tried")
+    for reason, number in plan.candidates.excluded.items():
+        rows.add_row(f"  left out: {reason}", str(number))
+    rows.add_row(f"{criterion}-criterion, tolerances", f"{chosen.start_value:.4g} at first, {chosen.value:.4g} after")
+    rows.add_row("exchanges", f"{chosen.exchanges} in {chosen.rounds} rounds")
+    for index in ("O1", "O2", "O3", "O4", "O5"):
+        rows.add_row(f"observability {index}", f"{getattr(indices, index):.4g}")
+    rows.add_row("directions that no candidate shows", str(chosen.silent))
+    rows.add_row("expected error over the noise", f"{plan.error:.3f}")
+    screen.print(rows)
+    units = [plan.problem.unknowns[i].unit for i in plan.problem.free]
+    weak = sorted(
+        zip(plan.deviations / plan.problem.tolerances, plan.problem.names, plan.deviations, units, strict=True)
+    )
+    worst = table("Least known parameters", "parameter", "expected deviation", "unit", numeric=(1,))
+    for _, parameter, deviation, unit in weak[::-1][:8]:
+        worst.add_row(parameter, f"{deviation:.3g}" if np.isfinite(deviation) else "not shown", unit)
+    screen.print(worst)
+    if plan.curve:
+        points = table(
+            "How many poses are enough", "poses", "expected error over noise", "random poses", numeric=(0, 1, 2)
+        )
+        for point in plan.curve:
+            drawn = "-" if point.random_error is None else f"{point.random_error:.3f}"
+            points.add_row(str(point.count), f"{point.error:.3f}", drawn)
+        screen.print(points)
+        if plan.enough is None:
+            screen.print(f"none of these numbers brings the error below {plan.goal:g} of the noise")
+        else:
+            screen.print(f"{plan.enough} poses bring the error below {plan.goal:g} of the noise")
+    for line in plan.advice:
+        screen.print(line)
+    for path in written:
+        screen.print(f"written: {path}")

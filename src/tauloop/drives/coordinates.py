@@ -1,0 +1,74 @@
+"""Coordinates of a drive line: inertias joined rigidly share one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import casadi as ca
+
+from tauloop.drives.line import DriveLine
+from tauloop.errors import DescriptionError, Problem
+from tauloop.mechanism.expression import Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinates:
+    """Which coordinate each inertia moves with.
+
+    Attributes:
+        roots: the inertia that each coordinate is named after.
+        index: coordinate by inertia.
+        factor: motion of the inertia over its coordinate.
+    """
+
+    roots: tuple[str, ...]
+    index: dict[str, int]
+    factor: dict[str, ca.SX]
+
+
+def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> Coordinates:
+    """Coordinates of the inertias.
+
+    Args:
+        line: the drive line.
+        scalar: value of an expression.
+
+    Raises:
+        DescriptionError: rigid connections form a ring, or two bodies with dry friction stick as one.
+    """
+    index: dict[str, int] = {}
+    factor: dict[str, ca.SX] = {}
+    roots: list[str] = []
+    rigid = [connection for connection in line.connections if connection.compliance is None]
+    used: set[str] = set()
+    for inertia in line.inertias:
+        if inertia.name in index:
+            continue
+        index[inertia.name], factor[inertia.name] = len(roots), ca.SX(1)
+        roots.append(inertia.name)
+        found = [inertia.name]
+        while found:
+            here = found.pop()
+            for one in rigid:
+                if one.name in used or here not in (one.first, one.second):
+                    continue
+                used.add(one.name)
+                there = one.second if here == one.first else one.first
+                if there in index:
+                    what = f"rigid connections join {one.first} and {one.second} in a ring"
+                    raise _wrong(line, f"connections.{one.name}", what, "make one of them a shaft")
+                ratio = scalar(one.ratio)
+                index[there] = index[here]
+                factor[there] = factor[here] * (ratio if here == one.first else 1 / ratio)
+                found.append(there)
+    for k in range(len(roots)):
+        dry = [i.name for i in line.inertias if index[i.name] == k and getattr(i.friction, "coulomb", None) is not None]
+        if len(dry) > 1:
+            what = f"{' and '.join(dry)} are rigidly joined, and each has dry friction of its own"
+            raise _wrong(line, "connections", what, "give one of them the friction of both, on its side")
+    return Coordinates(roots=tuple(roots), index=index, factor=factor)
+
+
+def _wrong(line: DriveLine, where: str, what: str, remedy: str) -> DescriptionError:
+    return DescriptionError(Problem(where=where, what=what, remedy=remedy, file=line.file))

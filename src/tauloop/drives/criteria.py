@@ -1,0 +1,115 @@
+"""Criteria of a step response, for many parameter sets at once, and their combinations."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+
+#: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than any that did not,
+#: and less bad the longer it lasted, which gives an optimiser a way back.
+PRICE = 1e6
+
+
+class Outcome(enum.IntEnum):
+    """How a run ended."""
+
+    OK = 0
+    #: The state grew without bound: unstable gains.
+    DIVERGED = 1
+    #: The largest number of steps was not enough.
+    TOO_LONG = 2
+    #: Events followed each other without end.
+    CHATTERING = 3
+    #: The parameters mean nothing (switch_min not below switch_max).
+    INVALID = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criteria:
+    """Criteria of N step responses; all arrays (N,), all finite.
+
+    A run that has not reached 90 % (or the band) at its end has the whole duration as its rise (settling) time.
+
+    Attributes:
+        rise_time: from 10 % to 90 % of the step, s.
+        overshoot: beyond the reference, m or rad, at least zero.
+        settling_time: from when on the position stays inside the band, s.
+        energy: integral of the sum of all motors' torques squared, (N m)^2 s or N^2 s.
+        final_error: size of the error at the end, m or rad.
+        swing: largest less smallest position in the last quarter of the run, m or rad.
+        settled: whether it is inside the band at the end.
+        outcome: `Outcome` of each run.
+        end: time reached, s.
+        steps, events: of the integrator.
+    """
+
+    rise_time: np.ndarray
+    overshoot: np.ndarray
+    settling_time: np.ndarray
+    energy: np.ndarray
+    final_error: np.ndarray
+    swing: np.ndarray
+    settled: np.ndarray
+    outcome: np.ndarray
+    end: np.ndarray
+    steps: np.ndarray
+    events: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    @property
+    def failed(self) -> np.ndarray:
+        """Runs that did not come to their end (N,)."""
+        return self.outcome != Outcome.OK
+
+
+#: Criteria that can be weighted.
+NAMES = ("rise_time", "overshoot", "settling_time", "energy", "final_error", "swing")
+
+
+def weighted(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
+    """Criteria over their weights (N, k), in the order of the weights.
+
+    Raises:
+        InputError: a criterion is unknown, or a weight is not positive and finite.
+    """
+    problems = []
+    for name, weight in weights.items():
+        if name not in NAMES:
+            problems.append(Problem(where=name, what="no such criterion", remedy=f"one of {', '.join(NAMES)}"))
+        elif not (np.isfinite(weight) and weight > 0):
+            problems.append(Problem(where=name, what=f"the weight {weight} is not positive", remedy="correct it"))
+    if not weights:
+        problems.append(Problem(where="weights", what="no criterion is weighted", remedy="name at least one"))
+    if problems:
+        raise InputError(problems)
+    return np.column_stack([getattr(criteria, name) / weight for name, weight in weights.items()])
+
+
+def weighted_sum(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
+    """Sum of criteria over their weights (N,) (Gantry-Tau paper, eq. 2 and the cost before it)."""
+    return weighted(criteria, weights).sum(axis=1)
+
+
+def weighted_worst(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
+    """Largest of the criteria over their weights (N,): what a max-min design makes small (Gantry-Tau paper, eq. 3)."""
+    return weighted(criteria, weights).max(axis=1)
+
+
+def priced(criteria: Criteria, duration: np.ndarray) -> Criteria:
+    """The same with the price in place of what failed runs have measured.
+
+    Args:
+        criteria: as measured; numbers of failed runs may be anything.
+        duration: of each run (N,), s.
+    """
+    price = PRICE * (2.0 - np.clip(criteria.end / duration, 0.0, 1.0))
+    arrays = {item.name: getattr(criteria, item.name) for item in fields(criteria)}
+    arrays |= {name: np.where(criteria.failed, price, arrays[name]) for name in NAMES}
+    return Criteria(**arrays)

@@ -1,0 +1,256 @@
+"""A drive line as data: inertias joined by transmissions and compliances, with motors, encoders and a control law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.model import ParameterTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Friction:
+    """Friction of an inertia against the frame.
+
+    F = (coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v, with sticking up to `static`.
+
+    Attributes:
+        viscous: viscous coefficient, N s/m or N m s/rad.
+        coulomb: sliding friction, N or N m; None without dry friction.
+        static: largest friction at rest; `coulomb` if None.
+        stribeck: velocity at which sliding friction has left most of the way from `static` to `coulomb`.
+    """
+
+    viscous: Expression | None = None
+    coulomb: Expression | None = None
+    static: Expression | None = None
+    stribeck: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LuGre:
+    """Dynamic friction with presliding hysteresis (Canudas de Wit, Olsson, Astrom, Lischinsky 1995, eqs. 1 to 6).
+
+    Attributes:
+        stiffness: of the bristles, sigma_0, N/m or N m/rad.
+        damping: of the bristles, sigma_1, N s/m or N m s/rad.
+        viscous: sigma_2.
+        coulomb, static, stribeck: of g(v) = coulomb + (static - coulomb) exp(-(v/stribeck)^2).
+    """
+
+    stiffness: Expression
+    damping: Expression
+    viscous: Expression
+    coulomb: Expression
+    static: Expression
+    stribeck: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inertia:
+    """A body with one freedom.
+
+    Attributes:
+        name: its name.
+        turns: whether it turns (rad, kg m^2) or slides (m, kg).
+        value: moment of inertia or mass.
+        friction: against the frame.
+    """
+
+    name: str
+    turns: bool
+    value: Expression
+    friction: Friction | LuGre | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaft:
+    """Spring and damper: force = stiffness D + damping dD/dt."""
+
+    stiffness: Expression
+    damping: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticBacklash:
+    """Backlash whose contact is a spring and a damper that never pull (Modelica's ElastoBacklash)."""
+
+    gap: Expression
+    stiffness: Expression
+    damping: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactBacklash:
+    """A damped elastic shaft with a gap whose position is a state (Nordin, Galic, Gutman 1997)."""
+
+    gap: Expression
+    stiffness: Expression
+    damping: Expression
+
+
+Compliance = Shaft | ElasticBacklash | ExactBacklash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """What joins two inertias: a transmission, then a compliance (none: rigid).
+
+    Deflection D = ratio q_first - q_second, on the side of the second; the force F on the second is -ratio F on the
+    first.
+
+    Attributes:
+        name: its name.
+        first, second: names of the inertias.
+        ratio: motion of the second over motion of the first (gear: 1 over its reduction; rack and pinion: the pinion's
+            radius; ball screw: lead / 2 pi).
+        compliance: None for a rigid one.
+    """
+
+    name: str
+    first: str
+    second: str
+    ratio: Expression
+    compliance: Compliance | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Motor:
+    """A motor: it gives the torque it is told within its limits.
+
+    Above the rated speed the torque it can drive with falls in proportion to zero at the limit of speed.
+
+    Attributes:
+        name: its name.
+        on: inertia that it turns or pushes.
+        torque: largest torque or force; None for no limit.
+        rated_speed, speed: speed up to which it has all its torque, and at which none is left; both or neither.
+    """
+
+    name: str
+    on: str
+    torque: Expression | None = None
+    rated_speed: Expression | None = None
+    speed: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoder:
+    """A measurement of position, on the motor or on the load side.
+
+    Attributes:
+        name: its name.
+        on: inertia.
+        resolution: one count; None for a perfect one. Counts need a sampled control.
+    """
+
+    name: str
+    on: str
+    resolution: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pid:
+    """PID with a filtered derivative: y = gain (1 + 1/(T_i s) + T_d s / (1 + s T_d / N)) u.
+
+    Attributes:
+        gain: K_p.
+        integral_time: T_i, s; None without integral part.
+        derivative_time: T_d, s; None without derivative part.
+        filter: N.
+        limit: largest output; None for none.
+        tracking_time: time constant with which the integral follows a limited output, s (with `limit`).
+    """
+
+    gain: Expression
+    integral_time: Expression | None
+    derivative_time: Expression | None
+    filter: Expression
+    limit: Expression | None
+    tracking_time: Expression | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleDrive:
+    """One motor takes the whole output of the control."""
+
+    motor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DualDrive:
+    """Two motors on one load: the slave helps to move, then pulls against the master.
+
+    Attributes:
+        master, slave: the motors.
+        torque_share: the slave's share of the output while both drive.
+        preload: torque with which the slave pulls back.
+        feed_forward_share: share of the preload that the master is given at once.
+        switch_min: relative error e_min below which the slave only pulls back.
+        switch_max: relative error e_max above which it only drives.
+    """
+
+    master: str
+    slave: str
+    torque_share: Expression
+    preload: Expression
+    feed_forward_share: Expression
+    switch_min: Expression
+    switch_max: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """Position control, with a speed loop inside if there is one.
+
+    Attributes:
+        encoder: what the position loop measures.
+        position: its law; the output is a torque, or a speed with a speed loop.
+        speed_encoder, speed: the inner loop.
+        drive: how the output becomes torques of motors.
+        sample_time: period of a sampled control, s; None for a continuous one.
+    """
+
+    encoder: str
+    position: Pid
+    speed_encoder: str | None
+    speed: Pid | None
+    drive: SingleDrive | DualDrive
+    sample_time: Expression | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performance:
+    """What the criteria are about: an inertia's position, and the band in which it counts as settled."""
+
+    of: str
+    band: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveLine:
+    """A drive line with its control.
+
+    Attributes:
+        name, description: of the file.
+        parameters: leaf parameters.
+        inertias, connections, motors, encoders: the elements.
+        control: the law.
+        performance: what is judged.
+        file: name of the file.
+    """
+
+    name: str
+    description: str
+    parameters: ParameterTable
+    inertias: tuple[Inertia, ...]
+    connections: tuple[Connection, ...]
+    motors: tuple[Motor, ...]
+    encoders: tuple[Encoder, ...]
+    control: Control
+    performance: Performance
+    file: str = ""
+
+    def inertia(self, name: str) -> Inertia:
+        """The inertia of that name."""
+        return next(item for item in self.inertias if item.name == name)

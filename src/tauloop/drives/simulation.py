@@ -1,0 +1,318 @@
+"""Simulation of drive lines: criteria of batches of parameter sets, and records of single runs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.drives.criteria import Criteria, Outcome, priced
+from tauloop.drives.line import DriveLine
+from tauloop.drives.stepping_source import REPORT, stepping_source
+from tauloop.drives.system import build_system
+from tauloop.errors import EngineError, InputError, Problem
+from tauloop.functions.compiled import loaded
+from tauloop.functions.compiler import find_compiler
+from tauloop.mechanism.suggestions import suggestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stepping:
+    """Options of the integrator.
+
+    Attributes:
+        rtol, atol: error of a step, relative and absolute (SI).
+        max_steps: a run that needs more is given up.
+    """
+
+    rtol: float = 1e-7
+    atol: float = 1e-9
+    max_steps: int = 2_000_000
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range.
+
+        Raises:
+            InputError: with every such option.
+        """
+        wrong = [
+            Problem(where=name, what=f"{value} is not positive", remedy="correct it")
+            for name, value in (("rtol", self.rtol), ("atol", self.atol), ("max_steps", self.max_steps))
+            if not (np.isfinite(value) and value > 0)
+        ]
+        if wrong:
+            raise InputError(wrong)
+
+
+class Axis:
+    """A drive line as compiled code; made once, run as often as needed."""
+
+    def __init__(self, line: DriveLine, *, threads: int = 1, folder: Path | None = None) -> None:
+        """Sort the equations and compile them (or find them in the cache).
+
+        Args:
+            line: the drive line.
+            threads: cores that a batch is shared out over.
+            folder: the cache; the user's own without it.
+
+        Raises:
+            EngineError: there is no C compiler, or it fails.
+            DescriptionError: rigid connections make no sense.
+        """
+        compiler = find_compiler()
+        if compiler is None:
+            what = "none was found (cc, gcc, clang)"
+            raise EngineError(Problem(where="C compiler", what=what, remedy="install one"))
+        self.line = line
+        self.system = build_system(line)
+        self.threads = threads
+        self.names = line.parameters.names
+        self.nominal = line.parameters.vector()
+        _, library = loaded(stepping_source(self.system), compiler, threads > 1, folder)
+        self._run = library.drive_batch
+        self._run.restype = None
+        number, pointer = ctypes.c_double, ctypes.c_void_p
+        self._run.argtypes = [ctypes.c_size_t, ctypes.c_int, pointer, pointer, number, number, number, pointer]
+        self._run.argtypes += [ctypes.c_size_t, pointer, pointer, pointer, pointer]
+
+    def parameters(self, given: Mapping[str, float | np.ndarray], n: int | None = None) -> np.ndarray:
+        """Complete parameter sets (N, n_p): nominal where nothing is given.
+
+        Args:
+            given: numbers or arrays (N,) by name of leaf parameter, SI.
+            n: number of sets, where no array says it.
+
+        Raises:
+            InputError: with every unknown name, shape that does not fit, and number that is not finite or of no sense.
+        """
+        problems = []
+        columns = {}
+        for name, value in given.items():
+            if name not in self.names:
+                remedy = suggestion(name, self.names) or f"known: {', '.join(self.names)}"
+                problems.append(Problem(where=name, what="no such parameter", remedy=remedy))
+                continue
+            columns[name] = array = np.asarray(value, dtype=float)
+            if array.ndim > 1:
+                what = f"has the shape {array.shape}"
+                problems.append(Problem(where=name, what=what, remedy="give a number, or an array (N,)"))
+            elif not np.isfinite(array).all():
+                what = f"is not finite in row {int(np.flatnonzero(~np.isfinite(np.atleast_1d(array)))[0])}"
+                problems.append(Problem(where=name, what=what, remedy="correct it"))
+        if problems:
+            raise InputError(problems)
+        lengths = {len(array) for array in columns.values() if array.ndim} | ({n} if n is not None else set())
+        lengths = lengths - {1} or lengths or {1}
+        if len(lengths) > 1:
+            what = f"arrays of different lengths: {', '.join(map(str, sorted(lengths)))}"
+            raise InputError(Problem(where="parameters", what=what, remedy="one row for each run"))
+        found = np.tile(self.nominal, (lengths.pop(), 1))
+        for name, array in columns.items():
+            found[:, self.names.index(name)] = array
+        return np.ascontiguousarray(found)
+
+    def figures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether the control means anything (N,); and position factor, settling band and sample time (N, 3).
+
+        Raises:
+            InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
+        """
+        checks, signs, order, scales = self.system.figures([parameters], len(parameters))
+        problems = [
+            Problem(
+                where=name,
+                what=f"must {need}, got {column[np.argmin(column)]:g} (row {int(np.argmin(column))})",
+                remedy="correct the parameters that it follows from",
+            )
+            for names, columns, need in (
+                (self.system.check_names, checks, "be positive"),
+                (self.system.sign_names, signs, "not be negative"),
+            )
+            for name, column in zip(names, columns.T, strict=True)
+            if not (column.min() > 0 or (column.min() == 0 and need == "not be negative"))
+        ]
+        if problems:
+            raise InputError(problems)
+        return order[:, 0] > 0, scales
+
+    def run(
+        self, parameters: np.ndarray, fixed: np.ndarray, stepping: Stepping, times: np.ndarray | None = None
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Reports (N, k) of all runs, and states, modes and held numbers (T, n) of one run at given times."""
+        sizes = (len(self.system.state_names), len(self.system.mode_names), self.system.held_size)
+        times = np.zeros(0) if times is None else np.ascontiguousarray(times)
+        kept = tuple(np.full((len(times), size), np.nan) for size in sizes)
+        report = np.empty((len(parameters), len(REPORT)))
+        self._run(
+            len(parameters),
+            self.threads,
+            parameters.ctypes.data,
+            fixed.ctypes.data,
+            stepping.rtol,
+            stepping.atol,
+            stepping.max_steps,
+            report.ctypes.data,
+            len(times),
+            times.ctypes.data,
+            *(array.ctypes.data for array in kept),
+        )
+        return report, (kept[0], kept[1], kept[2])
+
+
+def simulate_axis(
+    axis: Axis,
+    parameters: Mapping[str, float | np.ndarray] | None = None,
+    *,
+    step: float | np.ndarray = 0.1,
+    start: float | np.ndarray = 0.0,
+    duration: float = 10.0,
+    load: float | np.ndarray = 0.0,
+    load_time: float = 0.0,
+    stepping: Stepping | None = None,
+) -> Criteria:
+    """Criteria of steps of the reference from `start` to `start + step` at t = 0, of a line at rest at zero.
+
+    Args:
+        axis: the compiled drive line.
+        parameters: what differs from the file: numbers or arrays (N,) by name, SI.
+        step: of the reference, m or rad; a number or (N,).
+        start: reference before the step.
+        duration: s.
+        load: force on the judged inertia from `load_time` on; a number or (N,), N or N m.
+        load_time: s.
+        stepping: options of the integrator.
+
+    Returns:
+        Criteria (N,); runs that fail are priced (`tauloop.drives.criteria.PRICE`), so every number is finite.
+
+    Raises:
+        InputError: what is given cannot be used; all problems at once.
+    """
+    p, fixed, sensible = _prepared(axis, parameters or {}, step, start, duration, load, load_time)
+    report, _ = axis.run(p, fixed, stepping or Stepping())
+    return _criteria(report, sensible, duration)
+
+
+def _prepared(
+    axis: Axis,
+    parameters: Mapping[str, float | np.ndarray],
+    step: float | np.ndarray,
+    start: float | np.ndarray,
+    duration: float,
+    load: float | np.ndarray,
+    load_time: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Parameter sets (N, n_p), figures of each run (N, 8), and whether its control means anything (N,)."""
+    given = {"step": step, "start": start, "load": load, "duration": duration, "load_time": load_time}
+    arrays = {name: np.asarray(value, dtype=float) for name, value in given.items()}
+    problems = [
+        Problem(where=name, what="is not a finite number, or an array (N,) of such", remedy="correct it")
+        for name, array in arrays.items()
+        if array.ndim > 1 or not np.isfinite(array).all()
+    ]
+    if np.any(arrays["duration"] <= 0):
+        problems.append(Problem(where="duration", what=f"{duration} s is not positive", remedy="correct it"))
+    if problems:
+        raise InputError(problems)
+    lengths = {len(array) for array in arrays.values() if array.ndim}
+    if len(lengths) > 1:
+        what = f"step, start and load have different lengths: {', '.join(map(str, sorted(lengths)))}"
+        raise InputError(Problem(where="step", what=what, remedy="one row for each run"))
+    p = axis.parameters(parameters, lengths.pop() if lengths else None)
+    fixed = np.empty((len(p), 8))
+    sensible, fixed[:, :3] = axis.figures(p)
+    fixed[:, 3] = arrays["start"]
+    fixed[:, 4] = arrays["start"] + arrays["step"]
+    fixed[:, 5], fixed[:, 6], fixed[:, 7] = arrays["load"], load_time, duration
+    return p, fixed, sensible
+
+
+def _criteria(report: np.ndarray, sensible: np.ndarray, duration: float) -> Criteria:
+    column = dict(zip(REPORT, report.T, strict=True))
+    outcome = np.where(sensible, column["outcome"].astype(int), int(Outcome.INVALID))
+    with np.errstate(invalid="ignore"):
+        swing = column["highest"] - column["lowest"]
+    criteria = Criteria(
+        rise_time=column["rise_time"],
+        overshoot=column["overshoot"],
+        settling_time=column["settling_time"],
+        energy=column["energy"],
+        final_error=column["final_error"],
+        swing=swing,
+        settled=(column["settled"] > 0) & (outcome == Outcome.OK),
+        outcome=outcome,
+        end=np.where(outcome == Outcome.INVALID, 0.0, column["end"]),
+        steps=column["steps"].astype(int),
+        events=column["events"].astype(int),
+    )
+    return priced(criteria, np.full(len(report), duration))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One run in time.
+
+    Attributes:
+        time: s (T,), up to where the run came.
+        signals: values (T,) by name with unit, such as ``cart.position [m]``.
+        criteria: of this run (1,).
+        reference, before: of the step, m or rad.
+    """
+
+    time: np.ndarray
+    signals: Mapping[str, np.ndarray]
+    criteria: Criteria
+    reference: float
+    before: float
+
+    def signal(self, name: str) -> np.ndarray:
+        """Values (T,) of a signal by its name without unit.
+
+        Raises:
+            InputError: there is no such signal.
+        """
+        for full, values in self.signals.items():
+            if full.split(" [")[0] == name:
+                return values
+        remedy = suggestion(name, [full.split(" [")[0] for full in self.signals]) or f"known: {', '.join(self.signals)}"
+        raise InputError(Problem(where=name, what="no such signal", remedy=remedy))
+
+
+def record_axis(
+    axis: Axis,
+    parameters: Mapping[str, float] | None = None,
+    *,
+    step: float = 0.1,
+    start: float = 0.0,
+    duration: float = 10.0,
+    load: float = 0.0,
+    load_time: float = 0.0,
+    samples: int = 2001,
+    stepping: Stepping | None = None,
+) -> Record:
+    """One run with everything there is to see at equidistant times; arguments as of `simulate_axis`.
+
+    Args:
+        axis, parameters, step, start, duration, load, load_time, stepping: as of `simulate_axis`.
+        samples: number of times from zero to the end.
+
+    Raises:
+        InputError: what is given cannot be used.
+    """
+    p, fixed, sensible = _prepared(axis, parameters or {}, step, start, duration, load, load_time)
+    if len(p) != 1 or samples < 2:
+        what = f"{len(p)} parameter sets and {samples} samples"
+        raise InputError(Problem(where="record", what=what, remedy="one set, and at least two samples"))
+    times = np.linspace(0.0, duration, samples)
+    report, (y, s, z) = axis.run(p, fixed, stepping or Stepping(), times)
+    known = np.isfinite(y).all(axis=1)
+    n = int(known.argmin()) if not known.all() else len(times)
+    inputs = np.tile([start + step, start, 0.0], (n, 1))
+    inputs[:, 2] = np.where(times[:n] >= load_time, load, 0.0)
+    values = axis.system.signals([y[:n], s[:n], z[:n], inputs, np.tile(p, (n, 1))], n)[0]
+    signals = dict(zip(axis.system.signal_names, values.T, strict=True))
+    criteria = _criteria(report, sensible, duration)
+    return Record(time=times[:n], signals=signals, criteria=criteria, reference=start + step, before=start)

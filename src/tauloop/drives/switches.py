@@ -1,0 +1,97 @@
+"""Conditions inside equations: frozen as modes that an integrator changes at exact instants, or decided in place."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import final
+
+import casadi as ca
+
+
+class Switches(ABC):
+    """Turns a condition into a 0-or-1 factor of an equation."""
+
+    @abstractmethod
+    def above(self, g: ca.SX, name: str) -> ca.SX:
+        """Whether g > 0."""
+
+    def least(self, x: ca.SX, y: ca.SX, name: str) -> ca.SX:
+        """The smaller of two expressions."""
+        return ca.if_else(self.above(x - y, name), y, x)
+
+    def within(self, x: ca.SX, limit: ca.SX, name: str) -> ca.SX:
+        """x, cut off at -limit and limit."""
+        over, under = (
+            self.above(x - limit, f"{name} at its limit"),
+            self.above(-x - limit, f"{name} at its lower limit"),
+        )
+        return ca.if_else(over, limit, ca.if_else(under, -limit, x))
+
+    def size(self, x: ca.SX, name: str) -> ca.SX:
+        """Absolute value."""
+        return ca.if_else(self.above(x, name), x, -x)
+
+
+@final
+class Direct(Switches):
+    """Every condition is decided where it stands."""
+
+    def above(self, g: ca.SX, name: str) -> ca.SX:
+        """Whether g > 0."""
+        return g > 0
+
+
+@final
+class Modes(Switches):
+    """Every condition is a mode (a symbol) with a guard: the mode 1 needs guard >= 0, and 0 needs guard <= 0.
+
+    Between events the equations are smooth, for modes are constant there. A guard may depend on its own mode: so
+    sticking ends at another value than it begins at.
+    """
+
+    def __init__(self) -> None:
+        """Start without modes."""
+        self._symbols: list[ca.SX] = []
+        self._guards: list[ca.SX] = []
+        self._names: list[str] = []
+        self._starts: list[float] = []
+
+    def above(self, g: ca.SX, name: str) -> ca.SX:
+        """A mode that follows the sign of g."""
+        mode = self.mode(name)
+        self.guard(mode, g)
+        return mode
+
+    def mode(self, name: str, *, start: bool = False) -> ca.SX:
+        """A new mode, whose guard must follow."""
+        symbol = ca.SX.sym(f"mode{len(self._symbols)}")
+        self._symbols.append(symbol)
+        self._guards.append(ca.SX(0))
+        self._names.append(name)
+        self._starts.append(float(start))
+        return symbol
+
+    def guard(self, mode: ca.SX, g: ca.SX) -> None:
+        """Set the guard of a mode."""
+        index = next(i for i, symbol in enumerate(self._symbols) if ca.is_equal(symbol, mode))
+        self._guards[index] = g
+
+    @property
+    def symbols(self) -> ca.SX:
+        """All modes (n_s,)."""
+        return ca.vertcat(ca.SX(0, 1), *self._symbols)
+
+    @property
+    def guards(self) -> ca.SX:
+        """All guards (n_s,)."""
+        return ca.vertcat(ca.SX(0, 1), *self._guards)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each mode stands for."""
+        return tuple(self._names)
+
+    @property
+    def starts(self) -> tuple[float, ...]:
+        """Modes from which the search for the first consistent ones begins."""
+        return tuple(self._starts)

@@ -1,0 +1,234 @@
+"""Tuning: the least cost over a box of parameters, by any of several methods, with evidence and history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.drives.tuning_evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
+from tauloop.drives.tuning_methods import Method, PatternSearch
+from tauloop.errors import InputError, Problem
+from tauloop.result import Evidence, Result, provenance
+
+#: Neighbours that test a best point lie this far along each axis, as a share of the range.
+NEIGHBOUR = 0.01
+#: A neighbour that is better by less than this share of the cost's span is no sign of a point that is not optimal.
+NEIGHBOUR_GAIN = 0.01
+#: Most evaluations, unless more are allowed.
+BUDGET = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tuning(Result):
+    """The best parameters of one search and how they were found.
+
+    Attributes:
+        names: of the parameters (n).
+        start: where the search began (n,).
+        best: the best point (n,), in the units of the bounds.
+        cost: its cost.
+        start_cost: cost at the start; NaN if it has none.
+        points, costs: all evaluations in order (N, n), (N,), NaN where there is no cost.
+        ending: why the search ended.
+        interrupted: whether it was stopped from outside; `best` is then the best so far.
+    """
+
+    names: tuple[str, ...]
+    start: np.ndarray
+    best: np.ndarray
+    cost: float
+    start_cost: float
+    points: np.ndarray
+    costs: np.ndarray
+    ending: str
+    interrupted: bool
+
+    @property
+    def descent(self) -> np.ndarray:
+        """The least cost after each evaluation (N,); infinite before the first."""
+        least: np.ndarray = np.minimum.accumulate(np.where(np.isfinite(self.costs), self.costs, np.inf))
+        return least
+
+
+def tune(
+    cost: BatchCost,
+    bounds: Mapping[str, tuple[float, float]],
+    start: Sequence[float] | np.ndarray,
+    method: Method | None = None,
+    *,
+    budget: int = BUDGET,
+    watcher: Watcher | None = None,
+) -> Tuning:
+    """Search the least cost within bounds, from a start.
+
+    The cost is evaluated in batches, so that a compiled simulation takes a whole generation, poll or gradient in one
+    call. A cost that is not finite (a diverging loop, say) is priced above all others. Ctrl-C, or `KeyboardInterrupt`
+    raised by the watcher, ends the search and keeps the best so far.
+
+    Args:
+        cost: function of points (N, n) to costs (N,); wrap a function of one point in `Pointwise`.
+        bounds: lower and upper bound by name of the parameter; their order is the order of a point's numbers.
+        start: (n,) in the units of the bounds.
+        method: how to search; pattern search without it.
+        budget: most evaluations (four times n more test the best point).
+        watcher: is told the number of evaluations and the least cost after every batch, for a progress bar.
+
+    Raises:
+        InputError: bounds that are empty or exclude the start; a cost of the wrong shape or without any finite value.
+        EngineError: the method needs pymoo, which is not installed.
+    """
+    method = PatternSearch() if method is None else method
+    lower, upper, first = checked_box(bounds, start, budget)
+    evaluations = Evaluations(cost, lower, upper, budget, watcher)
+    interrupted = False
+    try:
+        evaluations.at((first - lower) / (upper - lower))
+        ending = method.search(evaluations, (first - lower) / (upper - lower))
+    except BudgetSpentError:
+        ending = f"all {budget} evaluations are used up"
+    except KeyboardInterrupt:
+        ending, interrupted = "interrupted", True
+    points, costs = evaluations.points, evaluations.costs
+    if not np.isfinite(costs).any():
+        raise InputError(
+            Problem(
+                where="cost",
+                what=f"none of {len(costs)} evaluations gave a finite cost",
+                remedy="start where the loop is stable, or narrow the bounds to stable gains",
+            )
+        )
+    least = int(np.nanargmin(costs))
+    evidence = [
+        Evidence(
+            name="share of evaluations without a cost",
+            value=float(np.mean(~np.isfinite(costs))),
+            upper=0.5,
+            advice="narrow the bounds: most of the box has no cost",
+        ),
+        Evidence(
+            name="interruptions",
+            value=float(interrupted),
+            upper=0.0,
+            advice="the best so far is kept; run on from it",
+        ),
+    ]
+    if not interrupted:
+        evidence += _tested(cost, points[least], float(costs[least]), costs, lower, upper)
+    return Tuning(
+        evidence=tuple(evidence),
+        provenance=provenance(
+            packages=("numpy", "scipy", "pymoo"),
+            options={"method": type(method).__name__, "options": repr(method), "budget": budget},
+            inputs={name: list(map(float, bounds[name])) for name in bounds},
+        ),
+        names=tuple(bounds),
+        start=first,
+        best=points[least],
+        cost=float(costs[least]),
+        start_cost=float(costs[0]),
+        points=points,
+        costs=costs,
+        ending=ending,
+        interrupted=interrupted,
+    )
+
+
+def tune_from(
+    cost: BatchCost,
+    bounds: Mapping[str, tuple[float, float]],
+    starts: Sequence[Sequence[float]] | np.ndarray,
+    method: Method | None = None,
+    *,
+    budget: int = BUDGET,
+    watcher: Watcher | None = None,
+) -> tuple[Tuning, ...]:
+    """Search from several starts (S, n), one after another; an interruption keeps those already begun.
+
+    Raises:
+        InputError: as for `tune`; all starts are checked before the first search, and an empty list is refused.
+    """
+    starts = np.asarray(starts, dtype=float)
+    problems = [] if len(starts) else [Problem(where="starts", what="is empty", remedy="give one start or more")]
+    for k, start in enumerate(starts):
+        problems += _start_problems(bounds, start, f"starts[{k}]")
+    if problems:
+        raise InputError(problems)
+    found: list[Tuning] = []
+    for start in starts:
+        found.append(tune(cost, bounds, start, method, budget=budget, watcher=watcher))
+        if found[-1].interrupted:
+            break
+    return tuple(found)
+
+
+def checked_box(
+    bounds: Mapping[str, tuple[float, float]], start: Sequence[float] | np.ndarray, budget: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bounds and start as arrays (n,).
+
+    Raises:
+        InputError: with all that is wrong.
+    """
+    problems = _start_problems(bounds, np.asarray(start, dtype=float), "start")
+    if budget < 1:
+        problems.append(Problem(where="budget", what=f"is {budget}", remedy="allow one evaluation or more"))
+    if problems:
+        raise InputError(problems)
+    lower, upper = np.array([bounds[name] for name in bounds], dtype=float).T
+    return lower, upper, np.array(start, dtype=float)
+
+
+def _start_problems(bounds: Mapping[str, tuple[float, float]], start: np.ndarray, where: str) -> list[Problem]:
+    """What is wrong with the bounds and a start (n,)."""
+    if not bounds:
+        return [Problem(where="bounds", what="are empty", remedy="give a lower and an upper bound for a parameter")]
+    problems = [
+        Problem(
+            where=f"bounds[{name!r}]",
+            what=f"from {low:g} to {high:g} hold nothing",
+            remedy="give two finite numbers, the lower first",
+        )
+        for name, (low, high) in bounds.items()
+        if not (np.isfinite([low, high]).all() and low < high)
+    ]
+    if start.shape != (len(bounds),):
+        what = f"has shape {start.shape}, the bounds name {len(bounds)} parameters"
+        problems.append(Problem(where=where, what=what, remedy=f"give one number for each of {', '.join(bounds)}"))
+    elif not problems:
+        problems += [
+            Problem(
+                where=f"{where}: {name}",
+                what=f"{value:g} is outside its bounds {low:g} to {high:g}",
+                remedy=f"start within the bounds, or widen them to hold {value:g}",
+            )
+            for value, (name, (low, high)) in zip(start, bounds.items(), strict=True)
+            if not low <= value <= high
+        ]
+    return problems
+
+
+def _tested(
+    cost: BatchCost, best: np.ndarray, least: float, costs: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> list[Evidence]:
+    """The best point evaluated anew, and beside its neighbours along the axes."""
+    offsets = NEIGHBOUR * np.diag(upper - lower)
+    neighbours = np.clip(np.concatenate([best + offsets, best - offsets]), lower, upper)
+    found = np.asarray(cost(np.concatenate([best[None], neighbours])), dtype=float)
+    gain = least - float(np.nanmin(found))
+    span = float(np.nanmax(costs)) - least
+    return [
+        Evidence(
+            name="difference when the best point is evaluated again",
+            value=abs(float(found[0]) - least) / max(abs(least), 1e-300) if np.isfinite(found[0]) else None,
+            upper=1e-9,
+            advice="the cost is not a function of its parameters: fix its random numbers",
+        ),
+        Evidence(
+            name=f"share of the costs' span gained by a step of {NEIGHBOUR:.0%} of the range along an axis",
+            value=gain / span if span > 0 else 0.0,
+            upper=NEIGHBOUR_GAIN,
+            advice="not a minimum: search on from the best point, or take another method",
+        ),
+    ]

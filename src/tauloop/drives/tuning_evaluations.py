@@ -1,0 +1,131 @@
+"""The evaluations of a cost while it is tuned: counted, priced where they fail, remembered, and stopped in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+
+#: Costs (N,) of points (N, n), all in one call.
+BatchCost: TypeAlias = Callable[[np.ndarray], np.ndarray]
+#: What is told while a cost is tuned: the number of evaluations so far and the least cost.
+Watcher: TypeAlias = Callable[[int, float], None]
+#: A failed evaluation costs this many spans (highest less lowest cost so far) more than the highest so far.
+PRICE = 1.0
+#: Price while no cost is known yet: more than any real one.
+PRICE_OF_NOTHING = 1e100
+
+
+class BudgetSpentError(Exception):
+    """The allowed number of evaluations is used up: a signal to a method, never seen outside `tune`."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Pointwise:
+    """A cost of one point made into a cost of a batch, on several threads.
+
+    Compiled code and most of NumPy and CasADi let other threads run; a cost written in plain Python gains nothing.
+
+    Attributes:
+        cost: f(x) of one point (n,).
+        threads: how many points are evaluated at once.
+    """
+
+    cost: Callable[[np.ndarray], float]
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        if self.threads < 1:
+            raise InputError(Problem(where="Pointwise.threads", what=f"is {self.threads}", remedy="give 1 or more"))
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        """Costs (N,) of points (N, n), in their order whatever thread is done first."""
+        if self.threads == 1 or len(points) == 1:
+            return np.array([self.cost(point) for point in points], dtype=float)
+        with ThreadPoolExecutor(self.threads) as pool:
+            return np.array(list(pool.map(self.cost, points)), dtype=float)
+
+
+class Evaluations:
+    """The cost over the unit box, as methods see it, and all that was evaluated.
+
+    A cost that is not finite (divergence, say) is priced above all costs seen so far, so that every method can go on;
+    the history keeps it as NaN.
+    """
+
+    def __init__(
+        self, cost: BatchCost, lower: np.ndarray, upper: np.ndarray, allowed: int, watcher: Watcher | None
+    ) -> None:
+        """Keep the cost and its bounds (n,).
+
+        Args:
+            cost: of points (N, n) within the bounds.
+            lower, upper: (n,) ends of the unit box.
+            allowed: largest number of evaluations.
+            watcher: is told after every batch.
+        """
+        self._cost, self._lower, self._upper = cost, lower, upper
+        self._allowed, self._watcher = allowed, watcher
+        self._points: list[np.ndarray] = []
+        self._costs: list[np.ndarray] = []
+        self._count = 0
+        self._least, self._greatest = np.inf, -np.inf
+
+    @property
+    def points(self) -> np.ndarray:
+        """All points so far (N, n), in the order of their evaluation."""
+        return np.concatenate(self._points) if self._points else np.empty((0, len(self._lower)))
+
+    @property
+    def costs(self) -> np.ndarray:
+        """Their costs (N,); NaN where there is none."""
+        return np.concatenate(self._costs) if self._costs else np.empty(0)
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Costs (N,) at places (N, n) of the unit box, all finite.
+
+        Raises:
+            BudgetSpentError: no evaluation is left; a batch that is too long is cut first, and counts.
+            InputError: the cost gives another number of values.
+        """
+        left = self._allowed - self._count
+        places = np.clip(np.atleast_2d(places), 0.0, 1.0)
+        found = self.costs_of(self._lower + places[:left] * (self._upper - self._lower)) if left > 0 else np.empty(0)
+        if len(found) < len(places):
+            raise BudgetSpentError
+        return np.where(np.isfinite(found), found, self._price())
+
+    def costs_of(self, points: np.ndarray) -> np.ndarray:
+        """Costs (N,) of points (N, n), remembered; NaN where there is none."""
+        found = np.asarray(self._cost(points), dtype=float)
+        if found.shape != (len(points),):
+            raise InputError(
+                Problem(
+                    where="cost",
+                    what=f"gives shape {found.shape} for {len(points)} points",
+                    remedy=f"return one cost a row, shape ({len(points)},); wrap a cost of one point in Pointwise",
+                )
+            )
+        found = np.where(np.isfinite(found), found, np.nan)
+        self._points.append(points)
+        self._costs.append(found)
+        self._count += len(points)
+        if np.isfinite(found).any():
+            self._least = min(self._least, float(np.nanmin(found)))
+            self._greatest = max(self._greatest, float(np.nanmax(found)))
+        if self._watcher is not None:
+            self._watcher(self._count, self._least)
+        return found
+
+    def _price(self) -> float:
+        """More than every cost so far."""
+        if not np.isfinite(self._least):
+            return PRICE_OF_NOTHING
+        return self._greatest + PRICE * max(self._greatest - self._least, abs(self._greatest), 1e-300)

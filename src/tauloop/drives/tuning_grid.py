@@ -1,0 +1,78 @@
+"""A dense grid over the box of a tuning: what the methods are measured by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.drives.tuning_evaluations import BatchCost
+from tauloop.errors import InputError, Problem
+
+#: Points evaluated in one call.
+CHUNK = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grid:
+    """Costs on a rectangular grid.
+
+    Attributes:
+        names: of the parameters (n).
+        axes: the values of each parameter.
+        costs: on the grid, one dimension a parameter; NaN where there is no cost.
+    """
+
+    names: tuple[str, ...]
+    axes: tuple[np.ndarray, ...]
+    costs: np.ndarray
+
+    @property
+    def cost(self) -> float:
+        """The least cost."""
+        return float(np.nanmin(self.costs))
+
+    @property
+    def best(self) -> np.ndarray:
+        """Where it is (n,)."""
+        place = np.unravel_index(np.nanargmin(self.costs), self.costs.shape)
+        return np.array([axis[k] for axis, k in zip(self.axes, place, strict=True)])
+
+    @property
+    def minima(self) -> np.ndarray:
+        """Grid points (k, n) with no better neighbour along an axis, the least first: where a method may get stuck."""
+        costs = np.where(np.isfinite(self.costs), self.costs, np.inf)
+        lowest = np.isfinite(costs)
+        for axis in range(costs.ndim):
+            padded = np.moveaxis(np.pad(costs, 1, constant_values=np.inf), axis, 0)
+            inner = (slice(1, -1),) * (costs.ndim - 1)
+            for side in (padded[:-2], padded[2:]):
+                lowest &= costs <= np.moveaxis(side[(slice(None), *inner)], 0, axis)
+        places = np.argwhere(lowest)
+        places = places[np.argsort(costs[lowest], kind="stable")]
+        return np.stack([axis[places[:, k]] for k, axis in enumerate(self.axes)], axis=1)
+
+
+def dense_grid(cost: BatchCost, bounds: Mapping[str, tuple[float, float]], counts: tuple[int, ...]) -> Grid:
+    """The cost on an even grid over the bounds, corners included.
+
+    Args:
+        cost: function of points (N, n) to costs (N,).
+        bounds: lower and upper bound by name.
+        counts: (n,) grid points along each parameter, two or more.
+
+    Raises:
+        InputError: the counts do not fit the bounds, or no point has a finite cost.
+    """
+    if len(counts) != len(bounds) or min(counts, default=0) < 2:
+        what, remedy = f"are {counts} for {len(bounds)} parameters", "give two or more for each parameter"
+        raise InputError(Problem(where="counts", what=what, remedy=remedy))
+    axes = tuple(np.linspace(*bounds[name], count) for name, count in zip(bounds, counts, strict=True))
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    costs = np.concatenate([cost(points[k : k + CHUNK]) for k in range(0, len(points), CHUNK)])
+    if not np.isfinite(costs).any():
+        what = f"none of {len(costs)} grid points has a finite cost"
+        raise InputError(Problem(where="cost", what=what, remedy="narrow the bounds to stable gains"))
+    costs = np.where(np.isfinite(costs), costs, np.nan)
+    return Grid(names=tuple(bounds), axes=axes, costs=costs.reshape(tuple(counts)))

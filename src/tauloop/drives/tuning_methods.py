@@ -1,0 +1,269 @@
+"""Methods of tuning: pattern search, SQP, Nelder–Mead simplex and a genetic algorithm, all on the unit box."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.optimize import minimize
+
+from tauloop.drives.tuning_evaluations import Evaluations
+from tauloop.errors import EngineError, InputError, Problem
+
+
+class Method(ABC):
+    """How a cost over a box is searched; options are the attributes."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
+        """Search from `start` (n,) in the unit box; whatever is evaluated is kept by `evaluations`.
+
+        Returns:
+            Why the search ended, as a sentence without a full stop.
+
+        Raises:
+            BudgetSpentError: no evaluation is left.
+        """
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternSearch(Method):
+    """Direct search by Hooke and Jeeves' pattern moves over a full poll of the axes.
+
+    The neighbours of the best point along all axes (2 n of them) are evaluated at once, and with them the
+    same around the continuation of the last successful move. The best of them is followed; when none is better the
+    step is halved. With the steps tending to zero the limit is stationary for smooth costs (Torczon 1997, theorem
+    3.3). Nothing is random.
+
+    (pymoo's pattern search takes the axes in an order that cannot be seeded, one evaluation at a time.)
+
+    Attributes:
+        step: first step, as a share of the range of each parameter.
+        tolerance: last step, likewise.
+    """
+
+    step: float = 0.25
+    tolerance: float = 1e-4
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _require(self, step=(self.step, 0.0, 1.0), tolerance=(self.tolerance, 0.0, self.step))
+
+    def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
+        """See `Method`."""
+        axes = np.concatenate([np.eye(len(start)), -np.eye(len(start))])
+        best, cost, step, move = start, float(evaluations.at(start)[0]), self.step, np.zeros(len(start))
+        while step >= self.tolerance:
+            poll = best + step * axes
+            if move.any():
+                poll = np.concatenate([poll, (best + move)[None], best + move + step * axes])
+            poll = np.clip(poll, 0.0, 1.0)
+            costs = evaluations.at(poll[(poll != best).any(axis=1)])
+            poll = poll[(poll != best).any(axis=1)]
+            least = int(np.argmin(costs))
+            if costs[least] < cost:
+                best, cost, move = poll[least], float(costs[least]), poll[least] - best
+            else:
+                step, move = step / 2, np.zeros(len(start))
+        return f"the step fell below {self.tolerance:g} of the range"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SQP(Method):
+    """Sequential quadratic programming (SciPy's SLSQP), gradients by central differences in one batch.
+
+    A difference at a bound is one-sided.
+
+    Attributes:
+        difference: half the step of the differences, as a share of the range; wide enough to see through the noise
+            of a simulation.
+        tolerance: change of the cost at which it stops.
+        iterations: most iterations.
+    """
+
+    difference: float = 1e-3
+    tolerance: float = 1e-7
+    iterations: int = 100
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _require(
+            self,
+            difference=(self.difference, 0.0, 0.5),
+            tolerance=(self.tolerance, 0.0, np.inf),
+            iterations=(self.iterations, 0, np.inf),
+        )
+
+    def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
+        """See `Method`."""
+
+        def gradient(x: np.ndarray) -> np.ndarray:
+            offsets = self.difference * np.eye(len(x))
+            ahead, behind = np.minimum(x + offsets, 1.0), np.maximum(x - offsets, 0.0)
+            costs = evaluations.at(np.concatenate([ahead, behind]))
+            return np.asarray((costs[: len(x)] - costs[len(x) :]) / (np.diag(ahead) - np.diag(behind)))
+
+        found = minimize(
+            lambda x: float(evaluations.at(x)[0]),
+            start,
+            jac=gradient,
+            method="SLSQP",
+            bounds=[(0.0, 1.0)] * len(start),
+            options={"ftol": self.tolerance, "maxiter": self.iterations},
+        )
+        return str(found.message)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NelderMead(Method):
+    """The simplex of Nelder and Mead within bounds (SciPy's), begun anew where it ended.
+
+    Points outside are put on the bound, which can flatten the simplex there: a new one shows whether it had ended
+    too soon.
+
+    Attributes:
+        simplex: edge of the first simplex, as a share of the range.
+        tolerance: size of the simplex at which it stops, likewise.
+        restarts: how many times it is begun anew at most; it ends earlier when a new simplex gains nothing.
+    """
+
+    simplex: float = 0.05
+    tolerance: float = 1e-4
+    restarts: int = 5
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _require(
+            self,
+            simplex=(self.simplex, 0.0, 0.5),
+            tolerance=(self.tolerance, 0.0, self.simplex),
+            restarts=(self.restarts + 1, 0, np.inf),
+        )
+
+    def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
+        """See `Method`."""
+        found = self._simplex(evaluations, start)
+        for _ in range(self.restarts):
+            before, found = found, self._simplex(evaluations, found.x)
+            if not found.fun < before.fun:
+                break
+        return str(found.message).rstrip(".")
+
+    def _simplex(self, evaluations: Evaluations, start: np.ndarray) -> Any:
+        """SciPy's result of one descent."""
+        inwards = np.where(start + self.simplex <= 1.0, self.simplex, -self.simplex)
+        return minimize(
+            lambda x: float(evaluations.at(x)[0]),
+            start,
+            method="Nelder-Mead",
+            bounds=[(0.0, 1.0)] * len(start),
+            options={
+                "initial_simplex": np.concatenate([start[None], start + np.diag(inwards)]),
+                "xatol": self.tolerance,
+                "fatol": np.inf,
+                "maxiter": 1000 * len(start),
+                "maxfev": np.inf,
+            },
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Genetic(Method):
+    """A genetic algorithm (pymoo's: tournaments, simulated binary crossover, polynomial mutation).
+
+    The start is one of the first generation, the others are drawn evenly over the box.
+
+    Attributes:
+        seed: of the random numbers.
+        population: how many there are in a generation, evaluated at once.
+        generations: how many generations.
+    """
+
+    seed: int = 0
+    population: int = 32
+    generations: int = 25
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _require(
+            self,
+            seed=(self.seed + 1, 0, np.inf),
+            population=(self.population, 3, np.inf),
+            generations=(self.generations, 0, np.inf),
+        )
+
+    def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
+        """See `Method`."""
+        first = np.random.default_rng(self.seed).random((self.population, len(start)))
+        first[0] = start
+        genetic = pymoo_module("pymoo.algorithms.soo.nonconvex.ga").GA(pop_size=self.population, sampling=first)
+        run_generations(genetic, evaluations.at, (len(start), 1), self.seed, self.generations)
+        return f"{self.generations} generations of {self.population} are done"
+
+
+def run_generations(algorithm: Any, costs: Any, sizes: tuple[int, int], seed: int, generations: int) -> Any:
+    """Run one of pymoo's algorithms on the unit box, a generation in one call.
+
+    Args:
+        algorithm: of pymoo.
+        costs: function of places (N, n) to costs (N,) or (N, k).
+        sizes: n and k.
+        seed: of the random numbers.
+        generations: how many.
+
+    Returns:
+        pymoo's result, with X (places) and F (costs) of the best.
+    """
+    unit_box = pymoo_module("pymoo.core.problem").Problem(n_var=sizes[0], n_obj=sizes[1], xl=0.0, xu=1.0)
+    algorithm.setup(unit_box, termination=("n_gen", generations), seed=seed, verbose=False)
+    static = pymoo_module("pymoo.problems.static").StaticProblem
+    evaluator = pymoo_module("pymoo.core.evaluator").Evaluator()
+    while algorithm.has_next():
+        asked = algorithm.ask()
+        found = np.asarray(costs(asked.get("X"))).reshape(len(asked), sizes[1])
+        evaluator.eval(static(unit_box, F=found), asked)
+        algorithm.tell(infills=asked)
+    return algorithm.result()
+
+
+def pymoo_module(name: str) -> Any:
+    """A module of pymoo, which is optional.
+
+    Raises:
+        EngineError: pymoo is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise EngineError(
+            Problem(where="pymoo", what=f"cannot be imported ({error})", remedy="pip install tauloop[tuning]")
+        ) from error
+
+
+def _require(method: Method, **ranges: tuple[float, float, float]) -> None:
+    """Refuse options that are not above their lower and at most their upper limit.
+
+    Raises:
+        InputError: with all that are outside.
+    """
+    problems = [
+        Problem(
+            where=f"{type(method).__name__}.{name}",
+            what=f"is {getattr(method, name)!r}",
+            remedy=f"give a number above {lower if name not in ('seed', 'restarts') else -1:g}"
+            + (f" and at most {upper:g}" if np.isfinite(upper) else ""),
+        )
+        for name, (value, lower, upper) in ranges.items()
+        if not lower < value <= upper
+    ]
+    if problems:
+        raise InputError(problems)

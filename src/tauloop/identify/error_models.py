@@ -1,0 +1,195 @@
+"""Standard deviations under three models of the errors: independent, of unknown correlation, and filtered."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.signal import oaconvolve
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.logs import decimate
+
+#: Half the lags kept by `decimation_correlation`, in decimated samples; the filter reaches ten to each side.
+_REACH = 21
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Equations:
+    """Estimating equations Z^T (f - Y p) = 0 at their solution.
+
+    Attributes:
+        instruments: Z (N, n_out, r).
+        regressor: Y (N, n_out, r).
+        residual: f - Y p (N, n_out), SI.
+    """
+
+    instruments: np.ndarray
+    regressor: np.ndarray
+    residual: np.ndarray
+
+    @property
+    def sensitivity(self) -> np.ndarray:
+        """(Z^T Y)^-1 (r, r): the parameters' errors are this times Z^T e."""
+        rank = self.regressor.shape[-1]
+        return np.linalg.inv(self.instruments.reshape(-1, rank).T @ self.regressor.reshape(-1, rank))
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Z_n^T e_n of every sample (N, r); they add up to zero."""
+        return np.asarray(np.einsum("nkr,nk->nr", self.instruments, self.residual))
+
+
+class ErrorModel(ABC):
+    """What is assumed of the errors of the forces."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def covariance(self, equations: Equations) -> np.ndarray:
+        """Covariance (r, r) of the parameters, SI."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class IndependentErrors(ErrorModel):
+    """White errors, of a constant standard deviation in each output."""
+
+    def covariance(self, equations: Equations) -> np.ndarray:
+        """See `ErrorModel`."""
+        return _filtered(equations, np.ones(1))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutocorrelatedErrors(ErrorModel):
+    """Errors of any correlation in time and between outputs, and any size: heteroskedasticity and autocorrelation.
+
+    B S B^T with B = (Z^T Y)^-1 and S = sum over l of k_l (G_l + G_l^T), G_l = sum of s_n s_(n+l)^T of the scores s. The
+    kernel k is the quadratic spectral one with its bandwidth chosen from the scores, each a first-order autoregression
+    (Andrews 1991, Heteroskedasticity and autocorrelation consistent covariance matrix estimation); with a given number
+    of lags it is 1 - l / (L + 1) (Newey and West 1987, A simple, positive semi-definite, heteroskedasticity and
+    autocorrelation consistent covariance matrix). Residuals are smaller than errors by what the parameters follow, as
+    in `FilteredErrors`: multiplied by N / (N - t), t = sum over parameters of S_jj / G_0,jj, per output.
+
+    Attributes:
+        lags: L; None to choose the bandwidth. 0 is White's estimator: independent, but of any size.
+    """
+
+    lags: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        if self.lags is not None and (not isinstance(self.lags, int) or self.lags < 0):
+            raise IdentificationError(
+                Problem(
+                    where="AutocorrelatedErrors.lags",
+                    what=f"is {self.lags!r}",
+                    remedy="give a whole number of samples from 0 on, or None to choose it from the data",
+                )
+            )
+
+    def covariance(self, equations: Equations) -> np.ndarray:
+        """See `ErrorModel`."""
+        directions = equations.scores @ equations.sensitivity.T
+        count, outputs, _ = equations.regressor.shape
+        kernel = (
+            quadratic_spectral(directions) if self.lags is None else 1.0 - np.arange(self.lags + 1) / (self.lags + 1)
+        )
+        white = directions.T @ directions
+        total = directions.T @ correlated(directions, kernel)
+        sizes = np.diag(white)
+        followed = np.sum(np.diag(total)[sizes > 0.0] / sizes[sizes > 0.0]) / outputs
+        return np.asarray(total * count / max(count - followed, 1.0))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilteredErrors(ErrorModel):
+    """White errors that went through a known filter, as forces do in decimation.
+
+    Attributes:
+        correlation: (L,) of the filtered errors at lags 0 to L - 1; 1 at lag 0. `decimation_correlation` gives that of
+            `tauloop.logs.decimate`.
+    """
+
+    correlation: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Check the shape."""
+        correlation = np.asarray(self.correlation, dtype=float)
+        if correlation.ndim != 1 or not len(correlation) or not np.isfinite(correlation).all() or correlation[0] != 1.0:
+            raise IdentificationError(
+                Problem(
+                    where="FilteredErrors.correlation",
+                    what="is no list of finite correlations that begins with 1",
+                    remedy="give the correlation at lags 0, 1, ..., such as decimation_correlation(factor)",
+                )
+            )
+        object.__setattr__(self, "correlation", correlation)
+
+    def covariance(self, equations: Equations) -> np.ndarray:
+        """See `ErrorModel`."""
+        return _filtered(equations, self.correlation)
+
+
+def correlated(columns: np.ndarray, correlation: np.ndarray) -> np.ndarray:
+    """Symmetric Toeplitz matrix of correlations (L,) at lags 0, 1, ... times columns (N, n)."""
+    kept = correlation[: len(columns)]
+    both = np.concatenate([kept[:0:-1], kept])
+    return np.asarray(oaconvolve(columns, both[:, None], axes=0)[len(kept) - 1 :][: len(columns)])
+
+
+def _filtered(equations: Equations, correlation: np.ndarray) -> np.ndarray:
+    """B (sum over outputs k of s_k^2 sum over lags of c_l Z_k^T Z_k,shifted) B^T.
+
+    The noise variance s_k^2 is the residual's sum of squares over N - t_k, where t_k is the part of the errors' own
+    sum of squares that the parameters follow; it takes the correlation into account.
+    """
+    instruments, regressor, residual = equations.instruments, equations.regressor, equations.residual
+    sensitivity = equations.sensitivity
+    count, outputs, rank = regressor.shape
+    total = np.zeros((rank, rank))
+    for k in range(outputs):
+        left, right = instruments[:, k], regressor[:, k]
+        spread = correlated(left, correlation)
+        meat, mixed = left.T @ spread, spread.T @ right
+        freedom = max(count - float(np.trace(sensitivity @ mixed)), 1.0)
+        total += residual[:, k] @ residual[:, k] / freedom * meat
+    return np.asarray(sensitivity @ total @ sensitivity.T)
+
+
+#: The quadratic spectral kernel is left out beyond this many bandwidths, where it is below 0.002.
+_BANDWIDTHS = 10.0
+
+
+def quadratic_spectral(scores: np.ndarray) -> np.ndarray:
+    """Kernel (L,) at lags 0, 1, ... for scores (N, r), by Andrews' rule for first-order autoregressions."""
+    count = len(scores)
+    power = np.sum(scores[:-1] ** 2, axis=0)
+    rho = np.sum(scores[1:] * scores[:-1], axis=0) / np.maximum(power, np.finfo(float).tiny)
+    rho = np.clip(rho, -0.97, 0.97)
+    variance = np.sum((scores[1:] - rho * scores[:-1]) ** 2, axis=0) / count
+    weight = 1.0 / np.maximum(np.sum(scores**2, axis=0), np.finfo(float).tiny) ** 2  # every parameter counts alike
+    above = np.sum(weight * 4.0 * rho**2 * variance**2 / (1.0 - rho) ** 8)
+    below = np.sum(weight * variance**2 / (1.0 - rho) ** 4)
+    if not above > 0.0 or not below > 0.0:
+        return np.ones(1)
+    bandwidth = 1.3221 * (above / below * count) ** 0.2
+    x = 1.2 * np.pi * np.arange(1, int(min(_BANDWIDTHS * bandwidth, count / 2.0)) + 1) / bandwidth
+    return np.append(1.0, 3.0 / x**2 * (np.sin(x) / x - np.cos(x)))
+
+
+def decimation_correlation(factor: int) -> np.ndarray:
+    """Correlation of white noise after `tauloop.logs.decimate`, at lags 0, 1, ... of the decimated samples.
+
+    Taken from the filter itself, M M^T of its matrix M.
+    """
+    if factor == 1:
+        return np.ones(1)
+    rows = decimate(np.eye(2 * _REACH * factor), factor)
+    middle = len(rows) // 2
+    products = rows[middle:] @ rows[middle]
+    return np.asarray(products / products[0])

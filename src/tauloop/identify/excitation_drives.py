@@ -1,0 +1,48 @@
+"""The same machine with its motors elsewhere: series and torques in the joints that a paper calls active."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tauloop.errors import InputError, Problem
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import Actuator, Mechanism
+from tauloop.mechanism.suggestions import suggestion
+
+
+def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
+    """The machine with direct drives, without limits of force, on the given coordinates instead of its actuators.
+
+    Args:
+        mechanism: the machine.
+        coordinates: scalar joint freedoms or telescopic rods, as many as the machine has freedoms.
+
+    Raises:
+        InputError: a name is unknown or given twice.
+    """
+    known = [
+        velocity
+        for joint in mechanism.joints
+        for velocity in joint.velocity_names
+        if velocity in joint.coordinate_names
+    ]
+    known += [rod.name for rod in mechanism.rods if rod.telescope is not None]
+    problems = [
+        Problem(
+            where=f"drive.{name}",
+            what="is no scalar coordinate of the machine",
+            remedy=suggestion(name, known) or "see `tauloop check`",
+        )
+        for name in coordinates
+        if name not in known
+    ]
+    problems += [
+        Problem(where=f"drive.{name}", what="is given twice", remedy="give it once")
+        for k, name in enumerate(coordinates)
+        if name in coordinates[:k]
+    ]
+    if problems:
+        raise InputError(problems)
+    drives = tuple(Actuator(name=name, drives=((name, Constant(1.0)),)) for name in coordinates)
+    return replace(mechanism, actuators=drives)

@@ -1,0 +1,204 @@
+"""Limits that an excitation keeps: of the series' channels, and of everything that the loops make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.functions import Model
+from tauloop.functions.entry import coordinate_units, velocity_units
+from tauloop.kinematics.clearance import RodClearance
+from tauloop.kinematics.singularities import singularities
+
+#: Limits by channel: one number for all, or one for each by name; channels not named have none.
+PerChannel = float | Mapping[str, float]
+#: Kinds of singularities from which a motion keeps away.
+SINGULARITIES = ("parallel", "serial")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcitationLimits:
+    """Limits beside those of the machine file (ranges, speeds, forces), which always hold.
+
+    Attributes:
+        stroke: largest distance of a channel from its centre, m or rad.
+        speed, acceleration: largest of a channel, SI.
+        force: share of the file's force limits that may be used.
+        singularity: least distance to singularities of both types, between 0 and 1 (see `kinematics.singularities`).
+        clearance: least distance of rods' centre lines, m; 0 for none.
+    """
+
+    stroke: PerChannel = field(default_factory=dict)
+    speed: PerChannel = field(default_factory=dict)
+    acceleration: PerChannel = field(default_factory=dict)
+    force: float = 1.0
+    singularity: float = 0.05
+    clearance: float = 0.0
+
+    def of_channels(self, channels: tuple[str, ...]) -> np.ndarray:
+        """Stroke, speed and acceleration (3, n), infinite where there is none.
+
+        Raises:
+            InputError: a name is no channel, a limit is not positive, or a share is out of range; all problems.
+        """
+        problems = [
+            Problem(where=f"limits.{name}", what=f"{value:g} is out of range", remedy=remedy)
+            for name, value, is_good, remedy in (
+                ("force", self.force, 0 < self.force, "1 uses all that the machine file allows"),
+                ("singularity", self.singularity, 0 <= self.singularity < 1, "from 0 (none) to below 1, such as 0.05"),
+                ("clearance", self.clearance, 0 <= self.clearance < np.inf, "metres; 0 for none"),
+            )
+            if not is_good
+        ]
+        rows = []
+        for name, given in (("stroke", self.stroke), ("speed", self.speed), ("acceleration", self.acceleration)):
+            named = given if isinstance(given, Mapping) else dict.fromkeys(channels, given)
+            problems += [
+                Problem(where=f"limits.{name}", what=f"{channel!r} is no channel", remedy=f"{', '.join(channels)}")
+                for channel in named
+                if channel not in channels
+            ]
+            problems += [
+                Problem(where=f"limits.{name}.{channel}", what=f"must be positive, got {value:g}", remedy="SI units")
+                for channel, value in named.items()
+                if not value > 0
+            ]
+            rows.append([named.get(channel, np.inf) for channel in channels])
+        if problems:
+            raise InputError(problems)
+        return np.array(rows, dtype=float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """One bounded quantity.
+
+    Attributes:
+        kind: "position", "speed", "motor speed", "force", "singularity" or "clearance".
+        of: name of the coordinate, velocity or actuator; kind of singularity; "rods".
+        unit: its unit.
+        lower, upper: the limits.
+    """
+
+    kind: str
+    of: str
+    unit: str
+    lower: float = -np.inf
+    upper: float = np.inf
+
+    @property
+    def is_floor(self) -> bool:
+        """Whether it bounds from below only: a distance."""
+        return self.upper == np.inf and self.kind in ("singularity", "clearance")
+
+    @property
+    def middle(self) -> float:
+        """Middle of the range; zero where one side is open."""
+        return 0.5 * (self.lower + self.upper) if np.isfinite(self.lower) and np.isfinite(self.upper) else 0.0
+
+    @property
+    def half(self) -> float:
+        """Half of the range; where one side is open, the size of the other limit (one for zero)."""
+        if np.isfinite(self.lower) and np.isfinite(self.upper):
+            return 0.5 * (self.upper - self.lower)
+        return abs(self.lower if np.isfinite(self.lower) else self.upper) or 1.0
+
+    @property
+    def scaled(self) -> tuple[float, float]:
+        """Limits of the quantity less its middle, over its half."""
+        return (self.lower - self.middle) / self.half, (self.upper - self.middle) / self.half
+
+    @property
+    def name(self) -> str:
+        """Name for tables."""
+        return {"singularity": f"distance to {self.of} singularity", "clearance": "distance of rods"}.get(
+            self.kind, f"{self.kind} of {self.of}"
+        )
+
+
+def bounds(model: Model, limits: ExcitationLimits, clearance: RodClearance | None) -> tuple[Bound, ...]:
+    """All finite limits of the machine file, and the distances that `limits` asks for."""
+    shape, actuators = model.topology, model.mechanism.actuators
+    found = []
+    for i, freedom in enumerate(shape.freedoms):
+        if i in model.assembly.frozen:
+            continue
+        name, iq = shape.velocity_names[i], shape.q_of_v[i]
+        if iq >= 0 and (np.isfinite(freedom.lower) or np.isfinite(freedom.upper)):
+            place, unit = shape.coordinate_names[iq], coordinate_units(shape, [iq])[0]
+            found.append(Bound(kind="position", of=place, unit=unit, lower=freedom.lower, upper=freedom.upper))
+        if np.isfinite(freedom.speed):
+            unit = velocity_units(shape, (i,))[0]
+            found.append(Bound(kind="speed", of=name, unit=unit, lower=-freedom.speed, upper=freedom.speed))
+    names, units = model.output_ports("actuators")
+    for actuator, name, unit in zip(actuators, names, units, strict=True):
+        if np.isfinite(actuator.speed):
+            rate = "rad/s" if shape.motor_turns(actuator) else "m/s"
+            found.append(Bound(kind="motor speed", of=name, unit=rate, lower=-actuator.speed, upper=actuator.speed))
+        if np.isfinite(actuator.force):
+            limit = limits.force * actuator.force
+            found.append(Bound(kind="force", of=name, unit=unit, lower=-limit, upper=limit))
+    if limits.singularity > 0 and model.assembly.rows:
+        found += [Bound(kind="singularity", of=kind, unit="", lower=limits.singularity) for kind in SINGULARITIES]
+    if clearance is not None and len(clearance.pairs):
+        found.append(Bound(kind="clearance", of="rods", unit="m", lower=limits.clearance))
+    return tuple(found)
+
+
+def measured(
+    model: Model,
+    bounded: tuple[Bound, ...],
+    q: np.ndarray,
+    v: np.ndarray,
+    force: np.ndarray,
+    clearance: RodClearance | None,
+) -> np.ndarray:
+    """The bounded quantities (N, n) of a motion, by the functions that all applications use.
+
+    Args:
+        model: the machine.
+        bounded: the limits.
+        q, v: coordinates and velocities (N, ...).
+        force: actuator forces (N, n_u).
+        clearance: distances of rods.
+    """
+    shape = model.topology
+    actuators = [actuator.name for actuator in model.mechanism.actuators]
+    motors = v @ model.assembly.loops.transmission.T
+    far = singularities(model, q) if any(bound.kind == "singularity" for bound in bounded) else None
+    columns = []
+    for bound in bounded:
+        if bound.kind == "position":
+            columns.append(q[:, shape.coordinate_names.index(bound.of)])
+        elif bound.kind == "speed":
+            columns.append(v[:, shape.velocity_names.index(bound.of)])
+        elif bound.kind == "motor speed":
+            columns.append(motors[:, actuators.index(bound.of)])
+        elif bound.kind == "force":
+            columns.append(force[:, actuators.index(bound.of)])
+        elif bound.kind == "clearance" and clearance is not None:
+            columns.append(clearance.distances(q).min(axis=1))
+        elif far is not None:
+            columns.append(far.distance(bound.of))
+    return np.stack(columns, axis=1) if columns else np.zeros((len(q), 0))
+
+
+def use(bounded: tuple[Bound, ...], values: np.ndarray) -> np.ndarray:
+    """Shares (..., n) of the limits that values (..., n) take: at most one where they are kept.
+
+    Distances from below count as limit over value.
+    """
+    shares = []
+    for bound, value in zip(bounded, np.moveaxis(values, -1, 0), strict=True):
+        if bound.is_floor:
+            shares.append(bound.lower / np.maximum(value, 1e-300))
+            continue
+        lower, upper = bound.scaled
+        scaled = (value - bound.middle) / bound.half
+        above = scaled - upper + 1.0 if np.isfinite(upper) else np.full_like(scaled, -np.inf)
+        below = lower - scaled + 1.0 if np.isfinite(lower) else np.full_like(scaled, -np.inf)
+        shares.append(np.maximum(np.maximum(above, below), 0.0))
+    return np.stack(shares, axis=-1) if shares else np.zeros(values.shape)

@@ -1,0 +1,164 @@
+"""All starts of an optimisation, one after the other or in parallel processes; an interrupt keeps what there is."""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tauloop.identify.excitation_criteria import Criterion
+from tauloop.identify.excitation_problem import ExcitationProblem, ExcitationTask
+from tauloop.identify.excitation_solver import ExcitationProgram, Outcome, SolverOptions
+from tauloop.mechanism.model import Mechanism
+
+Report = Callable[[str, float, float], None]
+#: Seconds between two looks at workers that are silent, and until a stopped one must have ended.
+LOOK, END = 0.2, 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Work:
+    """What a worker needs; all of it can be sent to another process."""
+
+    mechanism: Mechanism
+    task: ExcitationTask
+    before: np.ndarray
+    independent: np.ndarray
+    criterion: Criterion
+    starts: tuple[tuple[int, np.ndarray], ...]
+    options: SolverOptions
+
+
+def solve_all(
+    problem: ExcitationProblem,
+    independent: np.ndarray,
+    criterion: Criterion,
+    starts: list[np.ndarray],
+    options: SolverOptions,
+    processes: int,
+    report: Report,
+) -> list[Outcome]:
+    """Optimise from all starts.
+
+    Args:
+        problem: the task.
+        independent: which unknowns represent the base parameters.
+        criterion: what is made small.
+        starts: series (n_free, 2 K + 1) that keep all limits.
+        options: of the solver.
+        processes: among which starts are shared out; with one, they run here.
+        report: called with "optimising", the number of starts that have ended, and of all.
+
+    Returns:
+        One outcome per start that has begun: with an interrupt there may be fewer, but at least one.
+    """
+    report("optimising", 0, len(starts))
+    with interrupts() as is_stopped:
+        if processes == 1 or len(starts) == 1:
+            return _one_by_one(ExcitationProgram(problem, independent, criterion), starts, options, is_stopped, report)
+        shares = [
+            Work(
+                mechanism=problem.mechanism,
+                task=problem.task,
+                before=problem.before,
+                independent=independent,
+                criterion=criterion,
+                starts=tuple(enumerate(starts))[k::processes],
+                options=options,
+            )
+            for k in range(min(processes, len(starts)))
+        ]
+        found = _in_parallel(shares, len(starts), is_stopped, report)
+        return [found.get(k) or _failed(criterion, start) for k, start in enumerate(starts)]
+
+
+def _failed(criterion: Criterion, start: np.ndarray) -> Outcome:
+    """A start whose worker has died or was stopped before it began."""
+    return Outcome(coefficients=start, value=np.inf, started=np.inf, status="no answer", converged=False, iterations=0)
+
+
+def _one_by_one(
+    program: ExcitationProgram,
+    starts: list[np.ndarray],
+    options: SolverOptions,
+    is_stopped: Callable[[], bool],
+    report: Report,
+) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for start in starts:
+
+        def watch(_: float, done: int = len(outcomes)) -> bool:
+            report("optimising", done, len(starts))
+            return is_stopped()
+
+        outcomes.append(program.solve(start, options, watch))
+        report("optimising", len(outcomes), len(starts))
+        if is_stopped():
+            break
+    return outcomes
+
+
+def _in_parallel(shares: list[Work], total: int, is_stopped: Callable[[], bool], report: Report) -> dict[int, Outcome]:
+    """Outcomes by number of the start. New interpreters are started, for threads may run in this one."""
+    context = mp.get_context("spawn")
+    stop, answers = context.Event(), context.Queue()
+    workers = [context.Process(target=_work, args=(share, stop, answers), daemon=True) for share in shares]
+    for worker in workers:
+        worker.start()
+    found: dict[int, Outcome] = {}
+    try:
+        while len(found) < total:
+            if is_stopped():
+                stop.set()
+            try:
+                number, outcome = answers.get(timeout=LOOK)
+            except queue.Empty:
+                report("optimising", len(found), total)
+                if any(worker.is_alive() for worker in workers):
+                    continue
+                with suppress(queue.Empty):
+                    number, outcome = answers.get(timeout=LOOK)
+                    found[number] = outcome
+                    continue
+                break
+            found[number] = outcome
+            report("optimising", len(found), total)
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join(timeout=END)
+            if worker.is_alive():
+                worker.terminate()
+    return found
+
+
+def _work(work: Work, stop: Any, answers: Any) -> None:
+    """Run a share of the starts in a process of its own; interrupts go to the process that waits for it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    problem = ExcitationProblem(work.mechanism, work.task, work.before)
+    program = ExcitationProgram(problem, work.independent, work.criterion)
+    for number, start in work.starts:
+        if stop.is_set():
+            break
+        answers.put((number, program.solve(start, work.options, lambda _: bool(stop.is_set()))))
+
+
+@contextmanager
+def interrupts() -> Iterator[Callable[[], bool]]:
+    """Within it an interrupt (Ctrl-C) sets a mark instead of raising; only the main thread can see to that."""
+    seen = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield seen.is_set
+        return
+    former = signal.signal(signal.SIGINT, lambda *_: seen.set())
+    try:
+        yield seen.is_set
+    finally:
+        signal.signal(signal.SIGINT, former)

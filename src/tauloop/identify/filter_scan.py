@@ -1,0 +1,198 @@
+"""How much the position filter decides: orders and cut-offs scanned, chosen by validation, judged on held-out data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.functions import Model
+from tauloop.identify.base_parameters import BaseParameters
+from tauloop.identify.data import RegressionData, Ties, split
+from tauloop.identify.estimators import Estimator, WeightedLeastSquares
+from tauloop.identify.fitting import fit
+from tauloop.identify.from_log import regression_data
+from tauloop.identify.result import Identification
+from tauloop.logs import Preparation
+from tauloop.result import Evidence, Result, plain, provenance
+
+#: A parameter that moves by more standard deviations than this over the filters is decided by the filter.
+MOVED = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilterTrial:
+    """One filter.
+
+    Attributes:
+        order, cutoff: of the Butterworth filter; cutoff in Hz.
+        validation_percent: (n_out,) RMSE on the validation part, % of each output's largest force.
+        held_out_percent: (n_out,) the same on the held-out part, which does not take part in the choice.
+        values: (r,) base parameters from training and validation parts together, SI.
+    """
+
+    order: int
+    cutoff: float
+    validation_percent: np.ndarray
+    held_out_percent: np.ndarray
+    values: np.ndarray
+
+    @property
+    def validation_error(self) -> float:
+        """Root mean square of the outputs' percentages: what the choice is made by."""
+        return float(np.sqrt(np.mean(self.validation_percent**2)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilterScan(Result):
+    """All filters, the chosen one, and how far each base parameter moves.
+
+    Attributes:
+        trials: in the order of orders, then cut-offs.
+        chosen: number of the trial with the least validation error.
+        base: the base parameters, the same for all filters.
+        spread: (r,) largest less smallest value over the trials, SI.
+        spread_in_deviations: (r,) the same in standard deviations of the chosen trial.
+        identification: the fit with the chosen filter, judged on the held-out part.
+    """
+
+    trials: tuple[FilterTrial, ...]
+    chosen: int
+    base: BaseParameters
+    spread: np.ndarray
+    spread_in_deviations: np.ndarray
+    identification: Identification
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole result as plain data for JSON."""
+        moved = zip(self.base.names, self.spread, self.spread_in_deviations, strict=True)
+        return dict(
+            plain(
+                {
+                    "format": "tauloop-filter-scan/1",
+                    "status": self.status,
+                    "evidence": self.evidence,
+                    "chosen": {"order": self.trials[self.chosen].order, "cutoff": self.trials[self.chosen].cutoff},
+                    "trials": self.trials,
+                    "parameters": [
+                        {"name": name, "spread": spread, "spread_in_standard_deviations": ratio}
+                        for name, spread, ratio in moved
+                    ],
+                    "identification": self.identification.as_dict(),
+                    "provenance": self.provenance,
+                }
+            )
+        )
+
+
+def scan_filters(
+    model: Model,
+    log: xr.Dataset,
+    preparation: Preparation,
+    *,
+    orders: Sequence[int] = (2, 4, 6),
+    cutoffs: Sequence[float] = (),
+    estimator: Estimator | None = None,
+    output: str = "actuators",
+    ties: Ties | None = None,
+    shares: tuple[float, float] = (0.7, 0.7),
+) -> FilterScan:
+    """Try every order and cut-off on one log.
+
+    Forces are not filtered, and trimming and decimation are the same for all, so errors compare. Percentages are of the
+    largest force of the whole log.
+
+    Args:
+        model, log, preparation, output, ties: as for `regression_data`; the preparation's own filter need not be among
+            those scanned.
+        orders: of the Butterworth filter.
+        cutoffs: Hz; without them half, once, twice and four times that of the preparation that are possible.
+        estimator: weighted least squares without it.
+        shares: part of the log before the held-out part, and share of that before the validation part.
+
+    Raises:
+        IdentificationError: there is nothing to scan, or the data cannot support the identification.
+        InputError: a filter is not possible for this log.
+    """
+    estimator = estimator or WeightedLeastSquares()
+    if not cutoffs and preparation.cutoff is not None:
+        cutoffs = tuple(factor * preparation.cutoff for factor in (0.25, 0.5, 1.0, 2.0))
+    if not cutoffs or not orders:
+        raise IdentificationError(
+            Problem(where="cutoffs", what="there is no filter to try", remedy="give cut-offs (Hz) and orders")
+        )
+    trials: list[FilterTrial] = []
+    best: Identification | None = None
+    base: BaseParameters | None = None
+    for order in orders:
+        for cutoff in cutoffs:
+            data = regression_data(
+                model, log, replace(preparation, order=order, cutoff=cutoff), output=output, ties=ties
+            )
+            before, held_out = split(data, shares[0])
+            training, validation = split(before, shares[1])
+            inner = fit(training, validation, estimator, base=base)
+            base = inner.base
+            whole = fit(before, held_out, estimator, base=base)
+            trials.append(
+                FilterTrial(
+                    order=order,
+                    cutoff=cutoff,
+                    validation_percent=_percent(inner, data),
+                    held_out_percent=_percent(whole, data),
+                    values=whole.values,
+                )
+            )
+            if trials[-1].validation_error <= min(trial.validation_error for trial in trials):
+                best = whole
+    if best is None or base is None:
+        raise IdentificationError(
+            Problem(where="log", what="no filter gave a finite error", remedy="look at the log's forces")
+        )
+    chosen = min(range(len(trials)), key=lambda k: trials[k].validation_error)
+    spread = np.ptp([trial.values for trial in trials], axis=0)
+    ratio = spread / np.maximum(best.standard_deviations, np.finfo(float).tiny)
+    return FilterScan(
+        trials=tuple(trials),
+        chosen=chosen,
+        base=base,
+        spread=spread,
+        spread_in_deviations=ratio,
+        identification=best,
+        evidence=_evidence(trials, chosen, ratio),
+        provenance=provenance(
+            packages=("numpy", "scipy"),
+            options={"orders": orders, "cutoffs": cutoffs, "shares": shares, "preparation": plain(preparation)},
+            inputs={"samples": len(log["time"]), "outputs": best.outputs},
+        ),
+    )
+
+
+def _percent(result: Identification, data: RegressionData) -> np.ndarray:
+    largest = np.abs(data.forces[:, data.kept]).max(axis=0)
+    return np.array([100.0 * fit.rmse for fit in result.held_out]) / largest
+
+
+def _evidence(trials: Sequence[FilterTrial], chosen: int, ratio: np.ndarray) -> tuple[Evidence, ...]:
+    held_out = [float(np.sqrt(np.mean(trial.held_out_percent**2))) for trial in trials]
+    return (
+        Evidence(
+            name="held-out error of the chosen filter beside the least of all filters",
+            value=held_out[chosen] / min(held_out),
+            upper=1.1,
+            advice="validation and held-out parts want different filters: the log is short, or its motion changes",
+        ),
+        Evidence(
+            name="held-out error of the worst filter beside the least",
+            value=max(held_out) / min(held_out),
+        ),
+        Evidence(
+            name=f"base parameters that move by more than {MOVED:g} standard deviations over the filters",
+            value=float(np.sum(ratio > MOVED)),
+            unit=f"of {len(ratio)}",
+        ),
+    )

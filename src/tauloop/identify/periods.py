@@ -1,0 +1,111 @@
+"""Periodic excitation: averages over periods with the noise that they show, and derivatives by Fourier series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.fft
+import xarray as xr
+
+from tauloop.errors import InputError, Problem
+from tauloop.logs import sample_period
+from tauloop.logs.channels import TIME, Channel, build_log
+
+#: A period may differ from a whole number of samples by this share of one sample over the whole log.
+WHOLE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PeriodAverage:
+    """One period of a log, averaged over all.
+
+    Attributes:
+        log: the averaged period.
+        periods: how many there were; samples after the last whole one are left out.
+        noise: standard deviation of one measured sample about its average, per variable of the log, in its unit.
+            An averaged sample has 1 / sqrt(periods) of it.
+    """
+
+    log: xr.Dataset
+    periods: int
+    noise: dict[str, float]
+
+
+def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
+    """Average a log of periodic motion over its periods.
+
+    With P periods y_p and their mean, the noise variance is sum of (y_p - mean)^2 / (N (P - 1)) (Swevers, Ganseman,
+    Tukel, De Schutter and Van Brussel 1997, Optimal robot excitation and identification).
+
+    Args:
+        log: evenly sampled, in periodic steady state from its first sample on.
+        period: s.
+
+    Raises:
+        InputError: fewer than two periods, or a period that is not a whole number of samples.
+    """
+    step = sample_period(log)
+    samples = period / step if np.isfinite(period) and period > 0.0 else 0.0
+    count = round(samples)
+    total = len(log[TIME])
+    periods = total // count if count else 0
+    if periods < 2:
+        what = f"{total} samples of {step:g} s hold fewer than two periods of {period:g} s"
+        raise InputError(Problem(where="period", what=what, remedy="record longer, or give the period in seconds"))
+    if abs(samples - count) * periods > WHOLE:
+        raise InputError(
+            Problem(
+                where="period",
+                what=f"{period:g} s are {samples:.6g} samples: {periods} periods drift by "
+                f"{abs(samples - count) * periods:.2g} samples",
+                remedy="choose a sampling rate at which the period is a whole number of samples",
+            )
+        )
+    channels, noise = [], {}
+    for name, variable in log.data_vars.items():
+        values = variable.to_numpy()[: periods * count].reshape(periods, count)
+        mean = values.mean(axis=0)
+        noise[str(name)] = float(np.sqrt(np.sum((values - mean) ** 2) / (count * (periods - 1))))
+        channels.append(
+            Channel(
+                quantity=variable.attrs["quantity"],
+                channel=variable.attrs["channel"],
+                values=mean,
+                unit=variable.attrs["unit"],
+                source=variable.attrs["source"],
+            )
+        )
+    return PeriodAverage(log=build_log(log[TIME].to_numpy()[:count], channels), periods=periods, noise=noise)
+
+
+def fourier_derivatives(x: np.ndarray, rate: float, highest: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Position, velocity and acceleration of whole periods, exact for harmonics up to the highest frequency.
+
+    The discrete Fourier transform times (i omega)^k, all above the highest frequency left out: a filter without phase
+    and without ends (Swevers and others 1997).
+
+    Args:
+        x: (N, n) samples of a whole number of periods.
+        rate: Hz.
+        highest: highest frequency kept, Hz, below half the rate.
+
+    Returns:
+        x, dx/dt, d2x/dt2, each (N, n).
+
+    Raises:
+        InputError: the highest frequency is not below half the rate.
+    """
+    if not 0.0 < highest < 0.5 * rate:
+        raise InputError(
+            Problem(
+                where="highest",
+                what=f"{highest:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz",
+                remedy="give a frequency a little above the highest harmonic of the motion",
+            )
+        )
+    frequencies = scipy.fft.rfftfreq(len(x), 1.0 / rate)
+    spectrum = scipy.fft.rfft(x, axis=0) * (frequencies <= highest)[:, None]
+    turn = (2j * np.pi * frequencies)[:, None]
+    position, velocity, acceleration = (scipy.fft.irfft(spectrum * turn**k, n=len(x), axis=0) for k in range(3))
+    return np.asarray(position), np.asarray(velocity), np.asarray(acceleration)

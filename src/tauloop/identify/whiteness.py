@@ -1,0 +1,62 @@
+"""Whether residuals are white noise: the portmanteau test of their correlations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtrc
+
+from tauloop.errors import InputError, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whiteness:
+    """Ljung-Box test of one residual.
+
+    Attributes:
+        lags: number of correlations that were looked at.
+        statistic: Q = N (N + 2) sum of r_l^2 / (N - l) over l = 1 to lags; None where the residual is zero.
+        probability: chance that white noise has a larger Q; below 0.01 the residual is not white.
+        correlations: r_1 to r_lags; None where the residual is zero.
+    """
+
+    lags: int
+    statistic: float | None
+    probability: float | None
+    correlations: tuple[float, ...] | None
+
+
+def whiteness(residual: np.ndarray, lags: int = 20) -> Whiteness:
+    """Test a residual (N,) for whiteness (Ljung and Box 1978, On a measure of lack of fit in time series models).
+
+    Args:
+        residual: evenly spaced in time.
+        lags: how many correlations; at most a quarter of the samples are taken.
+
+    Raises:
+        InputError: fewer than eight samples, or no lags.
+    """
+    count = len(residual)
+    if count < 8 or lags < 1:
+        raise InputError(
+            Problem(
+                where="residual",
+                what=f"{count} samples and {lags} lags are no test of whiteness",
+                remedy="give at least 8 samples and 1 lag",
+            )
+        )
+    lags = min(lags, count // 4)
+    centred = residual - residual.mean()
+    power = float(centred @ centred)
+    if power <= (np.finfo(float).eps * np.abs(residual).max(initial=0.0)) ** 2 * count:
+        return Whiteness(lags=lags, statistic=None, probability=None, correlations=None)
+    numbers = np.arange(1, lags + 1)
+    correlations = np.array([centred[lag:] @ centred[:-lag] for lag in numbers]) / power
+    statistic = float(count * (count + 2.0) * np.sum(correlations**2 / (count - numbers)))
+    return Whiteness(
+        lags=lags,
+        statistic=statistic,
+        probability=float(chdtrc(lags, statistic)),
+        correlations=tuple(float(r) for r in correlations),
+    )

@@ -1,0 +1,69 @@
+"""Motions that start and end at rest: any motion, faded in from a still position and out to it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.motion.laws import POLYNOMIAL_4567, Law
+from tauloop.motion.sampled import SampledMotion
+
+
+class Motion(Protocol):
+    """Anything that can be sampled at times."""
+
+    def sample(self, time: np.ndarray) -> SampledMotion:
+        """Positions with exact first and second derivatives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Faded:
+    """q(t) = c + w(t) (p(t) - c): w rises from 0 to 1 by a motion law, and falls back to 0 at the end.
+
+    Velocity and acceleration (with the 4-5-6-7 polynomial the jerk too) vanish at both ends. Inside, the motion is p.
+
+    Attributes:
+        motion: p.
+        center: c (n,), where it starts and ends.
+        duration: of the whole motion, s.
+        fade: duration of the rise, and of the fall, s.
+        law: of the rise.
+    """
+
+    motion: Motion
+    center: np.ndarray
+    duration: float
+    fade: float
+    law: Law = POLYNOMIAL_4567
+
+    def __post_init__(self) -> None:
+        """Check the times.
+
+        Raises:
+            InputError: the fades do not fit into the duration.
+        """
+        if not 0 < 2 * self.fade <= self.duration < np.inf:
+            what = f"two of {self.fade:g} s do not fit into {self.duration:g} s"
+            raise InputError(Problem(where="fade", what=what, remedy="shorter than half of the duration"))
+
+    def sample(self, time: np.ndarray) -> SampledMotion:
+        """Positions (N, n) with exact first and second derivatives at times (N,), s; still outside the duration."""
+        time = np.asarray(time, dtype=float)
+        falling = time > 0.5 * self.duration
+        x = np.where(falling, self.duration - time, time) / self.fade
+        rise = self.law.at(np.clip(x, 0.0, 1.0))
+        changing = ((x > 0.0) & (x < 1.0))[:, None]
+        w = rise.s[:, None]
+        w1 = np.where(changing, np.where(falling, -1.0, 1.0)[:, None] * rise.first[:, None] / self.fade, 0.0)
+        w2 = np.where(changing, rise.second[:, None] / self.fade**2, 0.0)
+        inner = self.motion.sample(time)
+        moved = inner.position - self.center
+        return SampledMotion(
+            time=time,
+            position=self.center + w * moved,
+            velocity=w1 * moved + w * inner.velocity,
+            acceleration=w2 * moved + 2 * w1 * inner.velocity + w * inner.acceleration,
+        )

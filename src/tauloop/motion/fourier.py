@@ -1,0 +1,117 @@
+"""Finite Fourier series: periodic motions with exact derivatives, linear in their coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from tauloop.errors import InputError, Problem
+from tauloop.motion.sampled import SampledMotion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FourierSeries:
+    """q_i(t) = c_i + sum_k (mu_ik / (k w) sin(k w t) - nu_ik / (k w) cos(k w t)), k = 1 ... K, w = 2 pi / T.
+
+    So mu and nu are the coefficients of the velocities. At k = 0, where print begins the sum, the terms do not exist.
+
+    Attributes:
+        center: c (n,), m or rad.
+        mu, nu: coefficients (n, K), m/s or rad/s.
+        period: T, s.
+    Source: SpiderMill paper (Kroneis, Müller and Liu), eqs. 15 and 17; Swevers et al. 1997.
+    """
+
+    center: np.ndarray
+    mu: np.ndarray
+    nu: np.ndarray
+    period: float
+
+    def __post_init__(self) -> None:
+        """Check shapes and numbers.
+
+        Raises:
+            InputError: with all problems.
+        """
+        center, mu, nu = (np.asarray(values, dtype=float) for values in (self.center, self.mu, self.nu))
+        problems = []
+        if (
+            center.ndim != 1
+            or mu.shape != nu.shape
+            or mu.ndim != 2
+            or len(mu) != len(center)
+            or not mu.shape[1:] > (0,)
+        ):
+            what = f"centre {center.shape}, mu {mu.shape} and nu {nu.shape} do not agree"
+            problems.append(Problem(where="series", what=what, remedy="give (n,), (n, K) and (n, K), K at least 1"))
+        if not all(np.isfinite(values).all() for values in (center, mu, nu)):
+            problems.append(Problem(where="series", what="a coefficient is not finite", remedy="give finite numbers"))
+        if not 0 < self.period < np.inf:
+            what = f"must be positive, got {self.period:g} s"
+            problems.append(Problem(where="period", what=what, remedy="such as 10 s"))
+        if problems:
+            raise InputError(problems)
+        for name, values in (("center", center), ("mu", mu), ("nu", nu)):
+            object.__setattr__(self, name, values)
+
+    @property
+    def harmonics(self) -> int:
+        """K, the number of terms."""
+        return int(self.mu.shape[1])
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """All coefficients (n, 2 K + 1): c, then mu / (k w), then nu / (k w), all in the unit of the position."""
+        scale = np.arange(1, self.harmonics + 1) * 2 * np.pi / self.period
+        return np.concatenate([self.center[:, None], self.mu / scale, self.nu / scale], axis=1)
+
+    @staticmethod
+    def of(coefficients: np.ndarray, period: float) -> FourierSeries:
+        """The series with the given `coefficients` (n, 2 K + 1)."""
+        coefficients = np.asarray(coefficients, dtype=float)
+        count = coefficients.shape[1] // 2
+        scale = np.arange(1, count + 1) * 2 * np.pi / period
+        return FourierSeries(
+            center=coefficients[:, 0],
+            mu=coefficients[:, 1 : 1 + count] * scale,
+            nu=coefficients[:, 1 + count :] * scale,
+            period=period,
+        )
+
+    def sample(self, time: np.ndarray) -> SampledMotion:
+        """Positions (N, n) with exact first and second derivatives at times (N,), s."""
+        time = np.asarray(time, dtype=float)
+        position, velocity, acceleration = (
+            basis @ self.coefficients.T for basis in fourier_basis(time, self.harmonics, self.period)
+        )
+        return SampledMotion(time=time, position=position, velocity=velocity, acceleration=acceleration)
+
+
+def fourier_basis(time: np.ndarray, harmonics: int, period: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Matrices (N, 2 K + 1) from `FourierSeries.coefficients` to positions, velocities and accelerations."""
+    rate = np.arange(1, harmonics + 1) * 2 * np.pi / period
+    angle = np.asarray(time, dtype=float)[:, None] * rate
+    s, c = np.sin(angle), np.cos(angle)
+    one, zero = np.ones((len(angle), 1)), np.zeros((len(angle), 1))
+    return (
+        np.concatenate([one, s, -c], axis=1),
+        np.concatenate([zero, rate * c, rate * s], axis=1),
+        np.concatenate([zero, -rate * rate * s, rate * rate * c], axis=1),
+    )
+
+
+def resting_series(harmonics: int) -> np.ndarray:
+    """Orthonormal basis (2 K + 1, 2 K - 1) of the coefficients that start and end a period at rest.
+
+    Velocity and acceleration vanish there: sum mu_k = 0 and sum k nu_k = 0. One harmonic alone cannot move so.
+
+    Raises:
+        InputError: fewer than two harmonics.
+    """
+    if harmonics < 2:
+        what = f"{harmonics} cannot start and end at rest"
+        raise InputError(Problem(where="harmonics", what=what, remedy="at least 2, or let the motion start moving"))
+    _, velocity, acceleration = fourier_basis(np.zeros(1), harmonics, 2 * np.pi)
+    return np.asarray(scipy.linalg.null_space(np.concatenate([velocity, acceleration / harmonics])))

@@ -1,0 +1,151 @@
+"""The tables of a calibration for the terminal; lengths in mm and angles in degrees."""
+
+from __future__ import annotations
+
+import math
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from tauloop.calibrate import Calibration, Comparison, Direction
+from tauloop.result import Status
+
+#: What one SI unit is in the unit that is shown.
+SHOWN = {"m": (1e3, "mm"), "rad": (180 / math.pi, "deg"), "1": (1.0, "")}
+
+
+def shown(value: float, unit: str) -> tuple[float, str]:
+    """A value in SI in the unit that is shown."""
+    factor, name = SHOWN.get(unit, (1.0, unit))
+    return value * factor, name
+
+
+def calibration_table(calibration: Calibration) -> Group:
+    """Summary, parameters with error bars, errors before and after, what cannot be told, outliers and advice."""
+    parts: list[RenderableType] = [_summary(calibration), _parameters(calibration), _errors(calibration)]
+    parts += _untold(calibration)
+    for a, b, r in calibration.strong_correlations[:6]:
+        parts.append(Text(f"correlation {r:+.3f} of {a} and {b}"))
+    for outlier in calibration.outliers:
+        factor, unit = SHOWN.get(_unit(calibration, outlier.pose), (1.0, ""))
+        text = f"outlier: {outlier.label}: {outlier.quantity} off by {factor * outlier.error:.3g} {unit}, "
+        parts.append(Text(f"{text}{outlier.deviations:.0f} standard deviations", style="yellow"))
+    parts += [Text(str(problem), style="yellow") for problem in calibration.findings]
+    parts += [Text(line, style="yellow") for line in calibration.advice]
+    return Group(*parts)
+
+
+def _unit(calibration: Calibration, pose: int) -> str:
+    for series in calibration.problem.series:
+        if pose < len(series):
+            return series.instrument.errors[0][1]
+        pose -= len(series)
+    return "1"
+
+
+def _summary(calibration: Calibration) -> Text:
+    told = calibration.identifiability
+    text = Text()
+    text.append(
+        f"{len(calibration.estimates)} of {len(told.unknowns)} unknowns estimated from {told.equations} residuals of "
+        f"{calibration.problem.n_poses} poses; rank {told.rank} at the nominal geometry, {told.generic_rank} away from "
+        f"it; {len(told.gauge)} gauge freedoms, {len(told.weak)} directions weaker than their tolerances\n"
+    )
+    good = calibration.status is Status.OK
+    text.append(f"status: {calibration.status.value}", style="green" if good else "bold yellow")
+    return text
+
+
+def _parameters(calibration: Calibration) -> Table:
+    table = Table(title="Parameters", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table.add_column("parameter", no_wrap=True)
+    for heading in ("nominal", "calibrated", "correction", "std. dev."):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for estimate in calibration.estimates:
+        factor, unit = SHOWN.get(estimate.unit, (1.0, estimate.unit))
+        note = "instrument" if estimate.is_nuisance else "prior" if estimate.has_prior else ""
+        if len(estimate.members) > 1:
+            note = f"of {len(estimate.members)}"
+        table.add_row(
+            escape(estimate.name),
+            f"{factor * estimate.nominal:.4f}",
+            f"{factor * estimate.value:.4f}",
+            f"{factor * estimate.correction:+.4f}",
+            f"{factor * estimate.deviation:.2g}",
+            unit,
+            note,
+        )
+    return table
+
+
+def _errors(calibration: Calibration) -> Table:
+    table = Table(title="Errors, predicted less measured", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for heading in ("series", "quantity"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("RMS\nbefore", "\nafter", "mean size\nafter", "largest\nafter"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("unit", no_wrap=True)
+    for before, after in zip(calibration.before, calibration.after, strict=True):
+        factor, unit = SHOWN.get(after.unit, (1.0, after.unit))
+        cells = [f"{factor * value:.3g}" for value in (before.rms, after.rms, after.mean_absolute, after.largest)]
+        table.add_row(escape(after.series), after.quantity, *cells, unit)
+    return table
+
+
+def in_words(calibration: Calibration, direction: Direction, most: int = 6) -> str:
+    """A combination of unknowns in shown units, its largest terms."""
+    units = {unknown.name: unknown.unit for unknown in calibration.problem.unknowns}
+    terms = []
+    for name, change in direction.terms[:most]:
+        value, unit = shown(change, units[name])
+        terms.append(f"{value:+.3g} {unit} {name}".replace("  ", " "))
+    more = len(direction.terms) - most
+    return ", ".join(terms) + (f" and {more} smaller" if more > 0 else "")
+
+
+def _untold(calibration: Calibration) -> list[RenderableType]:
+    told = calibration.identifiability
+    parts: list[RenderableType] = []
+    if told.gauge:
+        parts.append(Text("Gauge freedoms: no geometry shows them, all measurements stay as they are", style="bold"))
+        parts += [Text(f"  {in_words(calibration, direction)}") for direction in told.gauge]
+    if told.weak:
+        parts.append(Text("Seen less well than the tolerances (standard deviation in tolerances)", style="bold"))
+        parts += [Text(f"  {d.deviation:.3g}: {in_words(calibration, d, 4)}") for d in told.weak[:5]]
+        if len(told.weak) > 5:
+            parts.append(Text(f"  and {len(told.weak) - 5} more"))
+    if told.left_out:
+        parts.append(Text("Left at their start values", style="bold"))
+        gauge = {f"({direction})" for direction in told.gauge}
+        for item in told.left_out:
+            in_gauge = any(text in item.reason for text in gauge)
+            reason = "cannot be told from others: its gauge freedom is above" if in_gauge else item.reason
+            parts.append(Text(f"  {item.name}: {reason}"))
+    return parts
+
+
+def comparison_table(comparison: Comparison, unit: str) -> Group:
+    """Sets of unknowns side by side, judged by poses they had not seen; errors in the unit shown for `unit`."""
+    factor, name = SHOWN.get(unit, (1.0, unit))
+    table = Table(
+        title=f"Judged by poses not seen (RMS, {name})", title_justify="left", title_style="bold", box=SIMPLE_HEAD
+    )
+    table.add_column("set", no_wrap=True)
+    for heading in ("unknowns", "leave-one-out", "k folds: mean", "least", "largest"):
+        table.add_column(heading, justify="right")
+    for model in comparison.models:
+        folds = factor * model.fold_errors
+        table.add_row(
+            escape(model.name),
+            str(model.unknowns),
+            f"{factor * model.leave_one_out.rms:.4g}",
+            f"{folds.mean():.4g}",
+            f"{folds.min():.4g}",
+            f"{folds.max():.4g}",
+        )
+    return Group(table, Text(f"recommended: {comparison.recommended}", style="bold"), Text(comparison.reason))

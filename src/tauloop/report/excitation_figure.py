@@ -1,0 +1,88 @@
+"""The picture of an excitation: its motion over one period inside the limits, and how much of each limit it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tauloop.identify.excitation_result import Excitation, LimitUse
+from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+
+#: Lines of one panel, told apart by lightness too.
+COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
+#: Points that a period is drawn by; limits shown at most.
+POINTS, SHOWN = 1200, 16
+
+
+def excitation_figure(found: Excitation, *, title: str = "Excitation") -> Figure:
+    """Positions from the centre, speeds and accelerations of all moving channels, and the use of all limits.
+
+    Args:
+        found: the excitation.
+        title: heading.
+    """
+    figure = Figure(figsize=(10.5, 6.6), layout="constrained")
+    grid = figure.add_gridspec(3, 2, width_ratios=(1.5, 1.0))
+    panels = [figure.add_subplot(grid[k, 0]) for k in range(3)]
+    motion = found.series.sample(np.linspace(0.0, found.series.period, POINTS))
+    levels = (motion.position - found.series.center, motion.velocity, motion.acceleration)
+    kinds = (("position from the centre", ""), ("speed", "/s"), ("acceleration", "/s²"))
+    moving = [i for i, name in enumerate(found.channels) if name not in found.task.held]
+    for axes, values, (what, suffix) in zip(panels, levels, kinds, strict=True):
+        clean(axes)
+        for k, i in enumerate(moving):
+            colour = COLOURS[k % len(COLOURS)]
+            axes.plot(motion.time, values[:, i], color=colour, linewidth=1.2, label=found.channels[i])
+        units = ", ".join(dict.fromkeys(found.units[i] + suffix for i in moving))
+        axes.set_ylabel(f"{what} [{units}]", fontsize=SMALL, color=TEXT)
+        axes.set_xlim(0.0, found.series.period)
+        axes.axhline(0.0, color=FAINT, linewidth=0.8)
+    panels[0].legend(fontsize=SMALL, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    panels[-1].set_xlabel("time [s], one period", fontsize=SMALL, color=TEXT)
+    _uses(figure.add_subplot(grid[:, 1]), found)
+    figure.suptitle(f"{title}\n", fontsize=LARGE, color=TEXT, x=0.01, ha="left")
+    figure.text(0.01, 0.945, _summary(found), fontsize=NORMAL, color=TEXT, va="top")
+    return figure
+
+
+def _summary(found: Excitation) -> str:
+    random = found.random
+    return (
+        f"condition number of {found.base.rank} base parameters: {found.conditions.si:.3g} in SI units "
+        f"(best of {random.tried} random series {random.best_si:.3g}), {found.conditions.unit_norm:.3g} with unit-norm "
+        f"columns ({random.best_unit_norm:.3g})"
+    )
+
+
+def _uses(axes: Axes, found: Excitation) -> None:
+    """Range of every bounded quantity inside its limits, on a scale from lower (-1) to upper limit (1)."""
+    shown = sorted(found.limits, key=_share, reverse=True)[:SHOWN]
+    clean(axes)
+    for row, limit in enumerate(shown):
+        low, high = _scaled(limit)
+        axes.barh(row, high - low, left=low, height=0.5, color=PREDICTED if _share(limit) > 0.99 else MEASURED)
+    axes.axvline(1.0, color=RESIDUAL, linewidth=1.0)
+    axes.axvline(-1.0, color=RESIDUAL, linewidth=1.0)
+    axes.set_yticks(range(len(shown)), [limit.name for limit in shown], fontsize=SMALL)
+    axes.set_ylim(len(shown) - 0.5, -0.5)
+    axes.set_xlim(-1.1, 1.1)
+    hidden = len(found.limits) - len(shown)
+    more = f"\n{hidden} less used ones not shown" if hidden else ""
+    axes.set_xticks((-1, 0, 1), ("lower limit", "middle", "upper limit"))
+    axes.set_xlabel(f"range of every quantity; dark where a limit is reached{more}", fontsize=SMALL, color=TEXT)
+
+
+def _scaled(limit: LimitUse) -> tuple[float, float]:
+    """Extremes on a scale where the limits are -1 and 1; a distance with a floor counts as floor over value."""
+    if limit.lower is not None and limit.upper is not None:
+        middle, half = 0.5 * (limit.upper + limit.lower), 0.5 * (limit.upper - limit.lower)
+        return (limit.least - middle) / half, (limit.greatest - middle) / half
+    if limit.upper is None and limit.lower is not None and limit.lower > 0:
+        return -limit.lower / limit.least, -limit.lower / limit.greatest
+    size = abs(limit.upper if limit.upper is not None else limit.lower or 1.0) or 1.0
+    return limit.least / size, limit.greatest / size
+
+
+def _share(limit: LimitUse) -> float:
+    return max(abs(value) for value in _scaled(limit))

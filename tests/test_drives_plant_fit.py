@@ -1,0 +1,138 @@
+"""Unknown figures of a drive line from printed criteria, on plants that are known; and the tuning experiment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tauloop.drives import Axis, Stepping, load_drive, simulate_axis
+from tauloop.drives.plant_fit import Observation, Unknown, fit_plant, predicted
+from tauloop.errors import InputError
+from tauloop.functions.compiler import find_compiler
+
+pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
+
+#: Events and steps of the integrator make criteria smooth to about 1e-6; the fits stop within a few of their steps.
+FOUND = 1e-3
+TRUTH = {"cart_viscous": 2400.0, "preload": 8.5, "first_step": 0.12}
+UNKNOWNS = (
+    Unknown(name="cart_viscous", lower=1000.0, upper=6000.0),
+    Unknown(name="preload", lower=5.0, upper=12.0, logarithmic=False),
+    Unknown(name="first_step", lower=0.05, upper=0.3),
+)
+GAINS = {"kp": 150.0, "ti": 1.8}
+
+
+@pytest.fixture(scope="module")
+def axis() -> Axis:
+    return Axis(load_drive("dual_motor_axis"))
+
+
+@pytest.fixture(scope="module")
+def observations(axis: Axis) -> tuple[Observation, ...]:
+    """Two steps of the true plant, simulated one by one (the fit's batches are another route)."""
+    plant = {name: value for name, value in TRUTH.items() if name in axis.names}
+    first = simulate_axis(axis, {**plant, **GAINS}, step=TRUTH["first_step"])
+    second = simulate_axis(axis, plant, step=0.1)
+    weights = {"rise_time": 2.0, "energy": 1000.0}
+    cost = float(second.rise_time[0] / 2.0 + second.energy[0] / 1000.0)
+    printed = {"rise_time": float(first.rise_time[0]), "energy": float(first.energy[0])}
+    return (
+        Observation(
+            name="first",
+            parameters=GAINS,
+            step="first_step",
+            printed=printed,
+            tolerances={name: 0.01 * value for name, value in printed.items()},
+            weights={},
+        ),
+        Observation(
+            name="second",
+            parameters={},
+            step=0.1,
+            printed={"cost": cost, "energy": float(second.energy[0])},
+            tolerances={"cost": 0.01 * cost, "energy": 0.01 * float(second.energy[0])},
+            weights=weights,
+        ),
+        Observation(
+            name="held out",
+            parameters={"ti": 2.0},
+            step=0.1,
+            printed={"rise_time": float(simulate_axis(axis, {**plant, "ti": 2.0}, step=0.1).rise_time[0])},
+            tolerances={"rise_time": 0.01},
+            weights={},
+            held_out=True,
+        ),
+    )
+
+
+def shares(values: dict[str, float]) -> np.ndarray:
+    found = []
+    for unknown in UNKNOWNS:
+        low, high, value = unknown.lower, unknown.upper, values[unknown.name]
+        log = unknown.logarithmic
+        found.append(np.log(value / low) / np.log(high / low) if log else (value - low) / (high - low))
+    return np.array(found)
+
+
+def test_prediction_of_a_batch_is_that_of_single_runs(axis: Axis, observations: tuple[Observation, ...]) -> None:
+    true = shares(TRUTH)
+    found = predicted(axis, UNKNOWNS, observations, np.stack([true, np.full(3, 0.5), true]))
+    printed = [value for observation in observations for value in observation.printed.values()]
+    np.testing.assert_allclose(found[0], printed, rtol=1e-12)
+    np.testing.assert_array_equal(found[0], found[2])
+    assert not np.allclose(found[1], printed, rtol=0.01)
+
+
+def test_plant_is_found_from_its_own_figures(axis: Axis, observations: tuple[Observation, ...]) -> None:
+    fit = fit_plant(
+        axis, UNKNOWNS, observations, seed=0, generations=0, start=shares(TRUTH) + np.array([0.08, -0.1, 0.06])
+    )
+    for name, value in TRUTH.items():
+        assert fit.values[name] == pytest.approx(value, rel=FOUND), name
+    for name, _, printed, ours, held_out in fit.rows:
+        assert ours == pytest.approx(printed, rel=FOUND)
+        assert held_out == (name == "held out")
+    assert len(fit.undetermined) == 0
+
+
+def test_search_from_afar_ends_at_the_same_plant(axis: Axis, observations: tuple[Observation, ...]) -> None:
+    stepping = Stepping(rtol=1e-6, atol=1e-8)
+    fit = fit_plant(axis, UNKNOWNS, observations, seed=1, generations=12, population=12, stepping=stepping)
+    assert fit.values == pytest.approx(TRUTH, rel=FOUND)
+
+
+def test_what_nothing_tells_is_named(axis: Axis, observations: tuple[Observation, ...]) -> None:
+    """The settling band has no part in rise times and energies: one direction, along it, is open."""
+    unknowns = (*UNKNOWNS, Unknown(name="band", lower=1e-4, upper=1e-2))
+    start = np.append(shares(TRUTH), 0.3)
+    fit = fit_plant(axis, unknowns, observations, seed=0, generations=0, start=start)
+    assert fit.undetermined.shape == (1, 4)
+    np.testing.assert_allclose(np.abs(fit.undetermined[0]), [0.0, 0.0, 0.0, 1.0], atol=1e-9)
+    assert fit.shares[3] == pytest.approx(0.3)
+
+
+def test_bad_input_is_refused_with_all_problems_at_once(axis: Axis, observations: tuple[Observation, ...]) -> None:
+    with pytest.raises(InputError) as error:
+        fit_plant(axis, (), (), seed=0)
+    assert [problem.where for problem in error.value.problems] == ["unknowns", "observations"]
+    wrong = (
+        Unknown(name="cart_viscous", lower=-1.0, upper=6000.0),
+        Unknown(name="preload", lower=5.0, upper=5.0),
+        Unknown(name="colour", lower=1.0, upper=2.0),
+    )
+    bad = replace(observations[1], tolerances={}, weights={})
+    with pytest.raises(InputError) as error:
+        fit_plant(axis, wrong, (observations[0], bad), seed=0)
+    text = str(error.value)
+    for part in (
+        "cart_viscous: has the lower end -1, which has no logarithm",
+        "preload: ranges from 5 to 5",
+        "colour: is used by nothing",
+        "first_step: stands in an observation, but is no unknown",
+        "second: has the tolerance None for cost",
+        "second: has a figure cost",
+    ):
+        assert part in text

@@ -1,0 +1,404 @@
+"""Periods, faults, streaming, essential parameters, filter scan, and the identified machine written back."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from planar_arm import NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor
+from typer.testing import CliRunner
+
+from tauloop import Model, load
+from tauloop.cli.app import app
+from tauloop.errors import IdentificationError, InputError
+from tauloop.identify import (
+    AutocorrelatedErrors,
+    OrdinaryLeastSquares,
+    RegressionData,
+    WeightedLeastSquares,
+    fit,
+    split,
+)
+from tauloop.identify.columns import asymmetric_friction, gain_regression, stribeck_friction, with_columns
+from tauloop.identify.condense import condense
+from tauloop.identify.essential import essential_parameters
+from tauloop.identify.faults import clipped, delays, wrong_signs
+from tauloop.identify.filter_scan import scan_filters
+from tauloop.identify.from_log import regression_data
+from tauloop.identify.periods import average_periods, fourier_derivatives
+from tauloop.identify.streaming import condense_parts, estimate_condensed, merge
+from tauloop.identify.write_back import identified_mechanism
+from tauloop.logs import Preparation, Sensors, measure, samples, write_log
+from tauloop.mechanism.formats.yaml_writer import to_yaml
+from tauloop.mechanism.library import loads
+from tauloop.motion import random_multisine
+
+#: The same sums in another order.
+SAME = 1e-9
+
+
+@functools.cache
+def machine(name: str) -> Model:
+    return Model(load(name))
+
+
+def arm_log(count: int, noise: float = 0.0, seed: int = 0) -> xr.Dataset:
+    """The arm's positions and torques as a log, with a shared period of 2 s at 200 Hz."""
+    t = np.arange(count) / 200.0
+    turn = 2.0 * np.pi * t[:, None] * (0.5, 1.0)
+    rate = np.pi * np.array([1.0, 2.0])
+    q, v, a = np.sin(turn), rate * np.cos(turn), -(rate**2) * np.sin(turn)
+    forces = arm_regressor(q, v, a) @ TRUE
+    sensors = Sensors(resolution=np.full(2, 1e-9), force_noise=np.full(2, noise))
+    rng = np.random.default_rng(seed)
+    return measure(t, q, forces, OUTPUTS, ("rad",) * 2, ("N m",) * 2, sensors, rng)
+
+
+# Periods
+
+
+def test_average_over_periods_is_the_mean_and_tells_the_noise():
+    log = arm_log(400 * 25 + 30, noise=0.3)
+    average = average_periods(log, 2.0)
+    assert average.periods == 25
+    forces = samples(log, "force", OUTPUTS)[: 400 * 25].reshape(25, 400, 2)
+    np.testing.assert_allclose(samples(average.log, "force", OUTPUTS), forces.mean(axis=0), rtol=SAME)
+    # 9600 spare samples: the standard deviation of a standard deviation is 0.7 %
+    assert average.noise["force.shoulder"] == pytest.approx(0.3, rel=0.03)
+    exact = samples(arm_log(400), "force", OUTPUTS)
+    np.testing.assert_allclose(np.std(samples(average.log, "force", OUTPUTS) - exact), 0.3 / 5.0, rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("period", "text"), [(10.0, "fewer than two periods"), (1.0033, "drift by"), (0.0, "fewer than two periods")]
+)
+def test_periods_that_do_not_suit(period, text):
+    with pytest.raises(InputError, match=text):
+        average_periods(arm_log(1600), period)
+
+
+def test_fourier_derivatives_are_exact_for_harmonics_below_the_limit():
+    t = np.arange(400) / 200.0
+    low, high = 2.0 * np.pi * 3.0, 2.0 * np.pi * 60.0
+    x = np.stack([np.sin(low * t) + 0.1 * np.sin(high * t), np.cos(low * t) + 2.0], axis=1)
+    position, velocity, acceleration = fourier_derivatives(x, 200.0, 10.0)
+    np.testing.assert_allclose(position, np.stack([np.sin(low * t), np.cos(low * t) + 2.0], axis=1), atol=1e-12)
+    np.testing.assert_allclose(velocity, low * np.stack([np.cos(low * t), -np.sin(low * t)], axis=1), atol=1e-10)
+    np.testing.assert_allclose(acceleration, -(low**2) * np.stack([np.sin(low * t), np.cos(low * t)], 1), atol=1e-8)
+    with pytest.raises(InputError, match="between zero and half"):
+        fourier_derivatives(x, 200.0, 100.0)
+
+
+# Faults
+
+
+def test_clipped_torques_are_named():
+    log = arm_log(1600, noise=0.05)
+    assert clipped(log) == ()
+    limit = 0.8 * float(log["force.shoulder"].max())
+    cut = log.copy()
+    cut["force.shoulder"] = log["force.shoulder"].clip(max=limit).assign_attrs(log["force.shoulder"].attrs)
+    (problem,) = clipped(cut)
+    assert problem.where == "force.shoulder"
+    assert f"{limit:.6g}" in problem.what
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0, -2.5])
+def test_a_shifted_channel_is_found(shift):
+    """Fractions of a sample by moving the motion, which is known at any time."""
+    data = arm_data(1500, noise=(0.02, 0.02))
+    t = data.time - shift / 200.0
+    frequencies = np.array([[1.1, 2.3, 3.9], [1.7, 2.9, 5.1]])
+    sizes = np.array([[0.7, 0.4, 0.15], [0.8, 0.3, 0.12]])
+    angles = frequencies[None] * t[:, None, None] + np.arange(3)
+    q = np.sum(sizes * np.sin(angles), axis=2)
+    v = np.sum(sizes * frequencies * np.cos(angles), axis=2)
+    a = -np.sum(sizes * frequencies**2 * np.sin(angles), axis=2)
+    late = (arm_regressor(q, v, a) @ TRUE)[:, 1]
+    forces = np.stack([data.forces[:, 0], late + 0.02 * np.random.default_rng(3).standard_normal(1500)], axis=1)
+    found = delays(dataclasses.replace(data, forces=forces), 6)
+    assert [delay.output for delay in found] == list(OUTPUTS)
+    assert found[0].samples == pytest.approx(0.0, abs=0.3)
+    assert found[1].samples == pytest.approx(shift, abs=0.3)
+    assert found[1].rmse <= found[1].rmse_without
+    with pytest.raises(InputError, match="too few for shifts"):
+        delays(data.part(slice(0, 50)), 6)
+
+
+def rubbing(signs: tuple[float, float]) -> RegressionData:
+    """The arm with viscous friction, and drives with signs."""
+    _, q, v, a = arm_motion(1000)
+    regressor = np.concatenate([arm_regressor(q, v, a), v[:, :, None] * np.eye(2)], axis=2)
+    forces = regressor @ np.append(TRUE, [0.8, 0.5]) * signs
+    return RegressionData(
+        regressor=regressor,
+        forces=forces + 0.05 * np.random.default_rng(2).standard_normal(forces.shape),
+        parameters=(*NAMES, "shoulder.viscous", "elbow.viscous"),
+        parameter_units=(*UNITS, "N m s/rad", "N m s/rad"),
+        outputs=OUTPUTS,
+        output_units=("N m",) * 2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("signs", "where"),
+    [
+        ((1.0, 1.0), set()),
+        ((1.0, -1.0), {"force.elbow"}),
+        ((-1.0, -1.0), {"shoulder.viscous", "elbow.viscous"}),
+    ],
+    ids=["right", "elbow", "both"],
+)
+def test_wrong_signs_are_named(signs, where):
+    found = wrong_signs(rubbing(signs), ("shoulder.viscous", "elbow.viscous"))
+    named = {problem.where for problem in found}
+    if signs == (1.0, -1.0):  # which of two outputs is turned, friction says
+        assert named & {"force.elbow", "force.shoulder"}
+    else:
+        assert named == where
+
+
+# Streaming
+
+
+def test_parts_condense_to_the_same_as_the_whole():
+    data = arm_data(5000, noise=(0.3, 0.1))
+    whole = condense_parts([data])
+    parts = condense_parts(data.part(slice(k, k + 700)) for k in range(0, 5000, 700))
+    assert parts.samples == whole.samples == 5000
+    for k in range(2):
+        np.testing.assert_allclose(
+            parts.triangles[k].T @ parts.triangles[k], whole.triangles[k].T @ whole.triangles[k], rtol=1e-9, atol=1e-9
+        )
+    base, estimate = estimate_condensed(parts, WeightedLeastSquares())
+    result = fit(data, None, WeightedLeastSquares())
+    np.testing.assert_allclose(estimate.values, result.values, rtol=SAME)
+    np.testing.assert_allclose(estimate.standard_deviations, result.standard_deviations, rtol=SAME)
+    np.testing.assert_allclose(
+        parts.root_mean_squares(base.spread(estimate.values)),
+        [judged.rmse for judged in result.training],
+        rtol=SAME,
+    )
+
+
+def test_logs_are_merged():
+    first, second = arm_data(400, noise=(0.1, 0.1)), arm_data(300, noise=(0.1, 0.1), phase=0.7)
+    both = merge([first, second])
+    assert len(both) == 700
+    np.testing.assert_allclose(
+        condense(both)[0].T @ condense(both)[0],
+        sum(condense(part)[0].T @ condense(part)[0] for part in (first, second)),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+    other = dataclasses.replace(second, outputs=("a", "b"))
+    for together in (merge, condense_parts):
+        with pytest.raises(IdentificationError, match="outputs are others"):
+            together([first, other])
+        with pytest.raises(IdentificationError, match="there are none"):
+            together([])
+
+
+# Essential parameters
+
+
+def test_parameters_that_do_nothing_are_left_out():
+    rng = np.random.default_rng(1)
+    regressor = rng.standard_normal((900, 1, 5))
+    truth = np.array([2.0, 0.0, -1.0, 0.001, 0.5])
+    forces = regressor @ truth + 0.2 * rng.standard_normal((900, 1))
+    data = RegressionData(
+        regressor=regressor,
+        forces=forces,
+        parameters=tuple("abcde"),
+        parameter_units=("kg",) * 5,
+        outputs=("motor",),
+        output_units=("N",),
+    )
+    training, held_out = split(data)
+    full = fit(training, held_out, OrdinaryLeastSquares(), errors=AutocorrelatedErrors())
+    result = essential_parameters(full, training, held_out)
+    assert result.names == ("a", "c", "e")
+    assert {removal.parameter for removal in result.removed} == {"b", "d"}
+    expected, *_ = np.linalg.lstsq(training.regressor[:, 0, [0, 2, 4]], training.forces[:, 0])
+    np.testing.assert_allclose(result.values, expected, rtol=SAME)
+    assert result.held_out[0].rmse < 1.01 * full.held_out[0].rmse
+    with pytest.raises(IdentificationError, match="no base parameter is known to"):
+        essential_parameters(full, training, held_out, largest_deviation=1e-6)
+
+
+# Further columns
+
+
+def test_gains_of_the_drives_from_a_known_payload():
+    """Currents of the arm, without and with a known mass at the end of its second link."""
+    gains = np.array([3.0, 0.4])
+    added = np.array([0.0, 0.0, 0.0, 0.0, 1.5, 0.45, 0.0, 0.135])  # 1.5 kg at 0.3 m
+    logs = []
+    for seed, parameters in enumerate((TRUE, TRUE + added)):
+        data = arm_data(600, phase=0.4 * seed)
+        forces = data.regressor @ parameters
+        noise = 1e-4 * np.random.default_rng(seed).standard_normal(forces.shape)
+        logs.append(dataclasses.replace(data, forces=forces / gains + noise))
+    together = gain_regression(*logs, logs[1].regressor @ added, ("N m/A",) * 2)
+    assert len(together) == 1200
+    result = fit(together, None, WeightedLeastSquares())
+    found = dict(zip((parameter.representative for parameter in result.base.base), result.values, strict=True))
+    np.testing.assert_allclose([found[f"{output}.gain"] for output in OUTPUTS], gains, rtol=2e-3)
+    assert found["link2.I"] == pytest.approx(TRUE[7], rel=0.02)
+    with pytest.raises(IdentificationError, match="payload: has shape"):
+        gain_regression(*logs, np.zeros((3, 2)), ("N m/A",) * 2)
+
+
+def test_asymmetric_and_stribeck_friction_are_found():
+    _, _, v, _ = arm_motion(3000)
+    data = arm_data(3000)
+    columns = np.concatenate(
+        [
+            _coulomb(v),
+            asymmetric_friction(v),
+            stribeck_friction(v, np.array([0.2, 0.3])),
+        ],
+        axis=2,
+    )
+    truth = np.array([2.0, 1.0, 0.3, -0.2, 0.1, 0.05, 0.8, 0.4])
+    forces = data.forces + columns @ truth + 0.01 * np.random.default_rng(1).standard_normal((3000, 2))
+    names = [f"{kind}{k}" for kind in ("coulomb", "shift", "tilt", "stribeck") for k in (1, 2)]
+    wider = with_columns(dataclasses.replace(data, forces=forces), columns, names, ("N m",) * 8)
+    result = fit(wider, None, WeightedLeastSquares())
+    found = dict(zip((parameter.representative for parameter in result.base.base), result.values, strict=True))
+    np.testing.assert_allclose([found[name] for name in names], truth, atol=0.02)
+    with pytest.raises(IdentificationError, match="columns: have shape"):
+        with_columns(data, columns, names[:3], ("N m",) * 3)
+    with pytest.raises(IdentificationError, match="is not positive"):
+        stribeck_friction(v, np.zeros(2))
+
+
+def _coulomb(velocity: np.ndarray) -> np.ndarray:
+    return np.sign(velocity)[:, :, None] * np.eye(2)
+
+
+# Filters
+
+
+@functools.cache
+def five_bar_log() -> xr.Dataset:
+    model, rng = machine("five_bar"), np.random.default_rng(5)
+    center = model.actuator_position(model.assembly.q)
+    motion = random_multisine(center, np.full(len(center), 0.3), rng, terms=4, lowest=0.3, highest=2.0).sample(
+        np.arange(0.0, 12.0, 1.0 / 400.0)
+    )
+    start = model.actuators.track(motion.position).q
+    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
+    count = len(center)
+    return measure(
+        motion.time,
+        motion.position,
+        forces.force,
+        forces.actuator_names,
+        model.actuators.ports["position"].units,
+        model.output_ports("actuators")[1],
+        Sensors(resolution=np.full(count, 2e-5), force_noise=np.full(count, 0.02)),
+        rng,
+    )
+
+
+def test_the_filter_is_chosen_by_validation_and_judged_apart():
+    preparation = Preparation(cutoff=40.0, trim=100, decimation=10)
+    scan = scan_filters(machine("five_bar"), five_bar_log(), preparation, orders=(2,), cutoffs=(2.0, 20.0, 190.0))
+    assert [trial.cutoff for trial in scan.trials] == [2.0, 20.0, 190.0]
+    assert scan.trials[scan.chosen].cutoff == 20.0  # 2 Hz cuts the motion, 190 Hz leaves the encoder's steps
+    errors = [trial.validation_error for trial in scan.trials]
+    assert scan.chosen == int(np.argmin(errors))
+    data = regression_data(machine("five_bar"), five_bar_log(), dataclasses.replace(preparation, order=2, cutoff=20.0))
+    again = fit(*split(data), WeightedLeastSquares())
+    np.testing.assert_allclose(scan.identification.values, again.values, rtol=1e-6, atol=1e-9)
+    assert scan.as_dict()["chosen"] == {"order": 2, "cutoff": 20.0}
+    assert np.all(scan.spread >= 0.0)
+    with pytest.raises(IdentificationError, match="there is no filter to try"):
+        scan_filters(machine("five_bar"), five_bar_log(), Preparation(cutoff=None))
+
+
+# The identified machine
+
+
+@pytest.mark.parametrize("name", ["five_bar", "delta", "hexapod"])
+def test_an_identified_machine_is_written_and_read_again(name):
+    model = machine(name)
+    values = 1.1 * model.pi
+    again = Model(loads(to_yaml(identified_mechanism(model, values))))
+    assert [p.name for p in again.parameters] == [p.name for p in model.parameters]
+    np.testing.assert_array_equal(again.pi, values)
+    center = model.actuator_position(model.assembly.q)
+    rng = np.random.default_rng(0)
+    v, a = rng.standard_normal((2, 1, len(center)))
+    position = center[None]
+    expected = (model.actuators.regressor(position, v, a) @ values)[0]
+    forces = again.actuators.inverse_dynamics(position, v, a).force[0]
+    np.testing.assert_allclose(forces, expected, atol=SAME * np.abs(expected).max())
+
+
+def test_values_of_another_machine_are_refused():
+    with pytest.raises(InputError, match="finite values, one for each"):
+        identified_mechanism(machine("five_bar"), np.ones(3))
+
+
+# The command
+
+
+def answer(*arguments: object, code: int = 0) -> dict[str, Any]:
+    result = CliRunner().invoke(app, [str(argument) for argument in (*arguments, "--json")])
+    assert result.exit_code == code, result.output
+    return dict(json.loads(result.stdout))
+
+
+FILTER = ("--cutoff", 40, "--trim", 100, "--decimation", 10)
+
+
+def test_the_command_finds_consistent_parameters_and_writes_the_machine(tmp_path):
+    pytest.importorskip("cvxpy", reason="the extra `consistency` (CVXPY, Clarabel) is not installed")
+    log = write_log(tmp_path / "log.csv", five_bar_log())
+    written = tmp_path / "found.yaml"
+    found = answer(
+        *("identify", "five_bar", log, *FILTER, "--estimator", "irls"),
+        *("--errors", "autocorrelated", "--consistent", "--write", written),
+    )
+    assert found["estimator"]["name"] == "IterativelyReweightedLeastSquares"
+    assert found["provenance"]["options"]["errors"]["name"] == "AutocorrelatedErrors"
+    assert found["findings"] == []
+    parameters = found["consistent"]["regressor_parameters"]
+    again = Model(load(written))
+    assert {p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)} == parameters
+    text = CliRunner().invoke(app, ["identify", "five_bar", str(log), *map(str, FILTER), "--consistent"]).stdout
+    assert "Physically consistent parameters" in text
+
+
+def test_the_command_names_faults_of_the_log(tmp_path):
+    log = five_bar_log().copy()
+    name = "force.motor_2"
+    attributes = log[name].attrs
+    log[name] = log[name].clip(max=0.7 * float(log[name].max())).assign_attrs(attributes)
+    path = write_log(tmp_path / "log.csv", log)
+    result = CliRunner().invoke(app, ["identify", "five_bar", str(path), *map(str, FILTER), "--json"])
+    findings = json.loads(result.stdout)["findings"]
+    assert findings[0]["where"] == name
+    assert "it is clipped" in findings[0]["what"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (["--write", "found.yaml"], "--write"),
+        (["--hold-out", "0"], "--hold-out"),
+        (["--errors", "none"], "--errors"),
+    ],
+)
+def test_options_that_cannot_be(tmp_path, arguments, where):
+    log = write_log(tmp_path / "log.csv", five_bar_log())
+    problems = answer("identify", "five_bar", log, *FILTER, *arguments, code=2)["problems"]
+    assert [problem["where"] for problem in problems] == [where]

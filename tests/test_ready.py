@@ -1,0 +1,182 @@
+"""Functions straight from a file: the model's numbers, found again without the model, made anew after any change."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiled_machines import compilers
+
+from tauloop import DescriptionError, FunctionOptions, InputError, Model, load, load_function
+from tauloop.functions import compiler as compiler_module
+from tauloop.functions import ready
+from tauloop.functions.compiled import CompiledFunction
+from tauloop.functions.evaluator import Interpreted
+from tauloop.mechanism.library import machine_path
+
+pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+
+#: Compiled against interpreted: the same operations up to their order.
+SAME = 1e-12
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Programs for which a model had to be built."""
+    made: list[str] = []
+    real = ready._make
+
+    def noted(*arguments: object) -> CompiledFunction:
+        made.append("made")
+        return real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ready, "_make", noted)
+    return made
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    path = tmp_path / "arm.yaml"
+    path.write_bytes(machine_path("pendulum_arm").read_bytes())
+    return path
+
+
+def records(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.json"))
+
+
+def test_a_function_from_the_cache_is_the_models(tmp_path, built):
+    model = Model(load("four_bar"), evaluator=Interpreted())
+    for _ in range(2):
+        found = load_function("four_bar", folder=tmp_path)
+        n = 40
+        angle = np.linspace(-1, 1, n)[:, None]
+        given = {"position": angle, "velocity": angle + 1, "acceleration": angle - 2}
+        expected = model.platform.inverse_dynamics(*given.values()).force
+        outputs = found(given, n)
+        assert set(outputs) == {"force", "health"}
+        assert np.abs(outputs["force"] - expected).max() < SAME * np.abs(expected).max()
+        (force,) = found.function.outputs
+        assert (force.columns, force.units) == (("motor",), ("N m",))
+    assert len(built) == 1
+
+
+def test_a_bound_call_begins_at_the_reference_pose(tmp_path):
+    """Start values of Newton's method among them; all else at rest, so that the first call gives the holding forces."""
+    options = FunctionOptions(entry="actuators", free=("tip_mass",))
+    model = Model(load("five_bar"), options.free, evaluator=Interpreted())
+    for _ in range(2):
+        arrays, call = load_function("five_bar", outputs=("force", "q"), options=options, folder=tmp_path).bind()
+        call()
+        assert np.abs(arrays["q"] - model.assembly.q).max() < SAME
+        zero = np.zeros(2)
+        expected = model.actuators.inverse_dynamics(arrays["position"], zero, zero).force
+        assert np.abs(arrays["force"] - expected).max() < SAME * np.abs(expected).max()
+
+
+def test_what_it_is_made_from_gives_the_name(tmp_path, machine, built, monkeypatch):
+    """The file, side by side with every option, the toolkit's own files, the compiler and the processor."""
+    folder = tmp_path / "cache"
+
+    def made(options: FunctionOptions | None = None, **arguments: object) -> int:
+        load_function(machine, options=options, folder=folder, **arguments)  # type: ignore[arg-type]
+        return len(built)
+
+    assert [made(), made()] == [1, 1]
+    machine.write_text(machine.read_text(encoding="utf-8") + "# a remark\n", encoding="utf-8")
+    assert [made(), made()] == [2, 2]
+    assert made(FunctionOptions(entry="actuators")) == 3
+    assert made(outputs=("force", "q")) == 4
+    assert made(FunctionOptions(formulation="generalized-momentum")) == 5
+    assert made() == 5
+    monkeypatch.setattr(ready, "_processor", lambda: ["another one"])
+    assert [made(), made()] == [6, 6]
+    monkeypatch.setattr(ready, "_compiler", lambda: ["another one"])
+    assert [made(), made()] == [7, 7]
+    package = tmp_path / "package"
+    for name in ready._MAKERS:
+        (package / name).mkdir(parents=True)
+    (package / "functions" / "one.py").write_text("a = 1\n", encoding="ascii")
+    monkeypatch.setattr(ready, "_PACKAGE", package)
+    assert [made(), made()] == [8, 8]
+    (package / "functions" / "one.py").write_text("a = 2\n", encoding="ascii")
+    assert [made(), made()] == [9, 9]
+
+
+def test_a_file_rewritten_in_the_same_instant_is_another(tmp_path):
+    """Size and time of the last change are what they were; the time of the change of its entry is not."""
+    path = tmp_path / "one.py"
+    path.write_text("a = 1\n", encoding="ascii")
+    before, state = ready._identity(path), path.stat()
+    path.write_text("a = 2\n", encoding="ascii")
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert path.stat().st_mtime_ns == state.st_mtime_ns
+    assert ready._identity(path) != before
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "no text", "no library", "another library"])
+def test_a_damaged_record_is_written_anew(damage, tmp_path, machine, built):
+    """In another folder than it was made in: a library that this process has loaded would not be read again."""
+    found = load_function(machine, folder=tmp_path / "elsewhere")
+    (elsewhere,) = records(tmp_path / "elsewhere")
+    good = elsewhere.read_bytes()
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    record, library = folder / elsewhere.name, folder / found.library.name
+    checksum, _, body = good.partition(b"\n")
+    damaged = {
+        "cut": good[: len(good) // 2],
+        "changed": checksum + b"\n" + body.replace(b"force", b"farce"),
+        "empty": b"",
+        "no text": b"\xff\xfe",
+    }
+    record.write_bytes(damaged.get(damage, good))
+    if damage == "another library":
+        library.write_bytes(b"not a library")
+    elif damage in damaged:
+        library.write_bytes(found.library.read_bytes())
+    load_function(machine, folder=folder)
+    assert len(built) == 2
+    assert record.read_bytes() == good
+    load_function(machine, folder=folder)
+    assert len(built) == 2
+
+
+def test_a_record_says_nothing_of_places(tmp_path, machine):
+    folder = tmp_path / "cache"
+    load_function(machine, folder=folder)
+    (record,) = records(folder)
+    text = record.read_text(encoding="ascii")
+    assert str(tmp_path) not in text
+    assert set(json.loads(text.partition("\n")[2])) == {"library", "name", "inputs", "outputs", "nominal"}
+
+
+def test_a_record_that_cannot_be_written_is_done_without(tmp_path, machine, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise InputError("full")
+
+    monkeypatch.setattr(ready, "write_file", refuse)
+    folder = tmp_path / "cache"
+    assert load_function(machine, folder=folder).function.outputs[0].name == "force"
+    assert records(folder) == []
+
+
+def test_without_a_compiler_it_says_so(tmp_path, machine, monkeypatch):
+    monkeypatch.setattr(compiler_module.shutil, "which", lambda _: None)
+    with pytest.raises(Exception, match="none was found"):
+        load_function(machine, folder=tmp_path / "cache")
+
+
+def test_unknown_names_are_refused_together(tmp_path, machine):
+    with pytest.raises(InputError) as error:
+        load_function(machine, "dynamics", options=FunctionOptions(entry="motors"), folder=tmp_path)
+    assert [problem.where for problem in error.value.problems] == ["function", "entry"]
+    with pytest.raises(InputError, match="no output of inverse_dynamics"):
+        load_function(machine, outputs=("torque",), folder=tmp_path)
+    with pytest.raises(DescriptionError):
+        load_function(tmp_path / "gone.yaml", folder=tmp_path)
+    with pytest.raises(DescriptionError, match="no machine of this name"):
+        load_function("nothing", folder=tmp_path)
