@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import tauloop.functions.motion_functions
 from tauloop import Model, load, loads
-from tauloop.errors import InputError, PoseError
+from tauloop.errors import AssemblyError, InputError, PoseError
 from tauloop.kinematics import RandomStates, conditioning, random_states
+from tauloop.kinematics.assembly_modes import assembly_modes
 from tauloop.mechanism import machine_path, shipped_machines
 
 #: Two routes to the same numbers, of a well conditioned machine: rounding only.
@@ -375,3 +376,13 @@ def test_accelerations_need_velocities():
     position, _, acceleration = motion("delta")
     with pytest.raises(InputError, match="velocity: is missing"):
         model("delta").platform.kinematics(position, acceleration=acceleration)
+
+
+def test_a_start_on_another_mode_than_the_closed_forms_is_refused() -> None:
+    model = Model(load("four_bar"))
+    modes = assembly_modes(model, rng=np.random.default_rng(0))
+    mine, other = modes.q
+    position = model.actuator_position(mine[None])
+    assert np.abs(model.forward_kinematics(position, start=mine).q - mine).max() < 1e-9
+    with pytest.raises(AssemblyError, match="another assembly mode"):
+        model.forward_kinematics(position, start=other)

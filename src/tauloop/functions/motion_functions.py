@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.errors import AssemblyError, InputError, PoseError, Problem
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.diagnosis import condition_numbers, gaps, singular, unreached
 from tauloop.functions.entry import Entry
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 CONTINUATION_STEPS = 12
 #: Newton's tolerance before the last of these steps (m, rad): good enough to start the next one from.
 ON_THE_WAY = 1e-3
+#: A start that differs by more than this (rad, characteristic lengths) from its own closed forms lies elsewhere.
+OTHER_MODE = 1e-3
 #: Samples evaluated at once; bounds the memory of intermediate values.
 CHUNK = 8192
 
@@ -156,6 +158,8 @@ class MotionFunctions:
         full = Port(name="start", columns=names, units=("",) * len(names))
         q = checked({"start": full}, {"start": self._model.assembly.q if start is None else start})[0]["start"][0]
         origin = self.entry.at(q)
+        if start is not None:
+            self._require_branch(q)
         current = np.broadcast_to(q, (len(target), len(q)))
         for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
             waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
@@ -163,6 +167,24 @@ class MotionFunctions:
             current = on_the_way.q
         state = self.kinematics(target, start=current)
         return _single(state) if single else state
+
+    def _require_branch(self, start: np.ndarray) -> None:
+        """Raise where closed forms lead from the start's own position to another pose: their branch is the reference's."""
+        found, _ = self._kinematics({"position": self.entry.at(start)[None]}, start[None])
+        gap = np.abs(found.q[0] - start)
+        is_angle = np.array(self._model.topology.is_angle, dtype=bool)
+        gap[is_angle] = np.abs((gap[is_angle] + np.pi) % (2 * np.pi) - np.pi)
+        worst = int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
+        if found.health.is_reached.all() and gap[worst] > OTHER_MODE * max(1.0, self._model.assembly.loops.length):
+            name = self._model.topology.coordinate_names[worst]
+            raise AssemblyError(
+                Problem(
+                    where="start",
+                    what=f"is on another assembly mode than the closed forms, or its loops are open: {name} differs by "
+                    f"{gap[worst]:.3g} (m or rad)",
+                    remedy="give a reference pose on that mode in the machine file; `tauloop modes` lists all of them",
+                )
+            )
 
     def track(self, position: object, start: object | None = None) -> State:
         """Positions of consecutive samples of one motion, each followed from the samples before it.
