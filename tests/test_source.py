@@ -166,6 +166,25 @@ def test_bound_arrays_are_freed_with_the_call(folder):
     assert all(array() is None for array in watched)
 
 
+@needs_compiler
+def test_chunks_are_written_into_a_long_result(folder):
+    kernel = compiled("delta", "platform", "inverse_dynamics", folder)
+    n, rng = 100, np.random.default_rng(4)
+    inputs = {port.name: np.zeros((n, port.size)) for port in kernel.function.inputs}
+    inputs["position"][:] = [0.0, 0.0, -0.5] + 0.05 * rng.normal(size=(n, 3))
+    whole = kernel(inputs, n)["force"]
+    long = np.full_like(whole, np.nan)
+    for first in range(0, n, 32):
+        part = slice(first, min(first + 32, n))
+        size = part.stop - part.start
+        kernel({name: array[part] for name, array in inputs.items()}, size, out={"force": long[part]})
+    np.testing.assert_array_equal(long, whole)
+    wrong = {"force": np.empty((n, 2)), "forces": whole, "health": np.empty((n, 4), dtype=np.float32)}
+    with pytest.raises(InputError) as caught:
+        kernel(inputs, n, out=wrong)
+    assert len(caught.value.problems) == 3
+
+
 # Pieces of straight-line code
 
 

@@ -10,10 +10,10 @@ import argparse
 
 import numpy as np
 
-from tauloop.drives import Axis, Stepping, load_drive
+from tauloop.drives import Axis, load_drive
 from tauloop.drives.plant_fit import DETERMINED, PlantFit, fit_plant
 from tauloop.reproduce import experiment
-from tauloop.reproduce.drive_settings import drive_settings
+from tauloop.reproduce.drive_settings import STEPPING, drive_settings
 
 
 def fit(generations: int = 0, seed: int = 0) -> PlantFit:
@@ -27,7 +27,7 @@ def fit(generations: int = 0, seed: int = 0) -> PlantFit:
         seed=seed,
         generations=generations,
         start=settings.shares(axis) if generations == 0 else None,
-        stepping=Stepping(rtol=1e-6, atol=1e-8, max_steps=50_000),
+        stepping=STEPPING,
     )
 
 

@@ -57,7 +57,7 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(
     cls=LazyGroup,
     name="tauloop",
-    help="Parallel robots: one description of a machine gives its kinematics, dynamics and identification.",
+    help="Parallel robots: one description of a machine gives its kinematics, dynamics, simulation and identification.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -72,7 +72,7 @@ def _print(verification: Verification, seed: int) -> None:
         screen.print(f"not compared: {where}: {reason}")
     versions = ", ".join(dict.fromkeys(f"{row.engine} {row.version}" for row in verification.comparisons))
     screen.print(
-        f"{versions}. Limit {TOLERANCE:.0e} of the largest number of a state, 1e-08 for accelerations; friction is left out "
-        "on both sides."
+        f"{versions}. Limit {TOLERANCE:.0e} of the largest number of a state, 1e-08 for accelerations; friction is "
+        "left out on both sides."
     )
     screen.print("Residual: of the engine's loops and their rates (m, rad, s), and of forces that nothing balances.")

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError, InputError, Problem
 from tauloop.functions.compiler import Compiler, build
 from tauloop.functions.source import HEALTH, CFunction, CSignature, c_units
 
@@ -39,11 +39,25 @@ class CompiledFunction:
         self._batch.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * len(function.arguments)]
         self._batch.restype = None
 
-    def __call__(self, inputs: Mapping[str, np.ndarray], n: int) -> dict[str, np.ndarray]:
-        """Outputs (N, n) by port, `health` among them; inputs are contiguous float arrays (N, n), already checked."""
+    def __call__(
+        self, inputs: Mapping[str, np.ndarray], n: int, out: Mapping[str, np.ndarray] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Outputs (N, n) by port, `health` among them.
+
+        Args:
+            inputs: contiguous float arrays (N, n) by port, already checked.
+            n: number of samples N.
+            out: arrays to write into, by port, such as slices of a long result when a motion streams through in chunks;
+                contiguous floats (N, n). Ports that are not named get new arrays.
+
+        Raises:
+            InputError: an array of `out` has another name, shape, type or layout.
+        """
         arrays = [np.ascontiguousarray(inputs[port.name], dtype=float) for port in self.function.inputs]
-        outputs = {port.name: np.empty((n, port.size)) for port in self.function.outputs}
-        outputs["health"] = np.empty((n, HEALTH))
+        sizes = {port.name: port.size for port in self.function.outputs} | {"health": HEALTH}
+        given = dict(out or {})
+        _require_writable(given, sizes, n)
+        outputs = {name: given[name] if name in given else np.empty((n, size)) for name, size in sizes.items()}
         self._batch(n, *(array.ctypes.data for array in (*arrays, *outputs.values())))
         return outputs
 
@@ -110,3 +124,20 @@ def loaded(
                 remedy="keep the cache where programs may be run; without it everything runs interpreted",
             )
         ) from error
+
+
+def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n: int) -> None:
+    """Refuse arrays that machine code must not write to: it trusts their names, sizes and layout."""
+    problems = []
+    for name, array in out.items():
+        if name not in sizes:
+            remedy = f"outputs are: {', '.join(sizes)}"
+            problems.append(Problem(where=f"out.{name}", what="is no output", remedy=remedy))
+        elif array.shape != (n, sizes[name]) or array.dtype != np.float64 or not array.flags.c_contiguous:
+            what = f"is {array.dtype} {array.shape}, contiguous: {array.flags.c_contiguous}"
+            remedy = f"give a contiguous float64 array ({n}, {sizes[name]})"
+            problems.append(Problem(where=f"out.{name}", what=what, remedy=remedy))
+        elif not array.flags.writeable:
+            problems.append(Problem(where=f"out.{name}", what="is read-only", remedy="give an array of your own"))
+    if problems:
+        raise InputError(problems)

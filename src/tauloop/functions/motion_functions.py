@@ -169,7 +169,7 @@ class MotionFunctions:
         return _single(state) if single else state
 
     def _require_branch(self, start: np.ndarray) -> None:
-        """Raise where closed forms lead from the start's own position to another pose: their branch is the reference's."""
+        """Raise where closed forms, whose branch is the reference's, lead from a start's position to another pose."""
         found, _ = self._kinematics({"position": self.entry.at(start)[None]}, start[None])
         gap = np.abs(found.q[0] - start)
         is_angle = np.array(self._model.topology.is_angle, dtype=bool)

@@ -17,7 +17,7 @@ from tauloop.drives.tuning import Tuning, tune
 from tauloop.drives.tuning_grid import Grid, dense_grid
 from tauloop.drives.tuning_pareto import ParetoFront, Robustness, pareto_front, robustness
 from tauloop.reproduce.drive_results import Scatter, Search, Table
-from tauloop.reproduce.drive_settings import DriveSettings, Start, Study, drive_settings
+from tauloop.reproduce.drive_settings import STEPPING, DriveSettings, Start, Study, drive_settings
 from tauloop.reproduce.drive_table import choices, comparisons
 from tauloop.reproduce.experiments import Experiment
 from tauloop.reproduce.reproduction import Progress, Reproduction
@@ -28,6 +28,8 @@ ABOVE_GRID = 0.01
 #: The plant meets printed times and energies to this share.
 PLANT_ERROR = 0.02
 TIMES_AND_ENERGIES = ("rise_time", "settling_time", "energy")
+#: Steps of a batch are shared out over this many cores.
+THREADS = 2
 #: Costs are computed to this.
 COST_ERROR = 1e-3
 #: Tolerances of the integrator are tightened by this for the costs of the evidence.
@@ -62,9 +64,9 @@ def run(experiment: Experiment, progress: Progress) -> DriveTuning:
     """
     settings = drive_settings(experiment)
     progress("compiling the drive line")
-    axis = Axis(load_drive(settings.line))
+    axis = Axis(load_drive(settings.line), threads=THREADS)
     progress("comparing the plant with what is printed of it")
-    plant = assess_plant(axis, settings.unknowns, settings.observations, settings.shares(axis))
+    plant = assess_plant(axis, settings.unknowns, settings.observations, settings.shares(axis), stepping=STEPPING)
     tables = tuple(_table(axis, study, settings, progress) for study in settings.studies)
     switching = tables[1]
     points = np.array([settings.before.best, settings.after.best])
@@ -131,8 +133,7 @@ def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress
     least = min(grid.cost, *(tuning.cost for _, _, tuning in found))
     printed = cost(np.array([start.printed[name].best for name, start, _ in found]))
     best = min((tuning for _, _, tuning in found), key=lambda tuning: tuning.cost)
-    usual = Stepping()
-    tight = Stepping(rtol=usual.rtol * TIGHTER, atol=usual.atol * TIGHTER)
+    tight = Stepping(rtol=STEPPING.rtol * TIGHTER, atol=STEPPING.atol * TIGHTER, max_steps=100 * STEPPING.max_steps)
     refined = float(study.cost(axis, tight)(best.best[None])[0])
     return Table(
         study=study,
