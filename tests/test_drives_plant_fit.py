@@ -81,7 +81,8 @@ def test_prediction_of_a_batch_is_that_of_single_runs(axis: Axis, observations: 
     true = shares(TRUTH)
     found = predicted(axis, UNKNOWNS, observations, np.stack([true, np.full(3, 0.5), true]))
     printed = [value for observation in observations for value in observation.printed.values()]
-    np.testing.assert_allclose(found[0], printed, rtol=1e-12)
+    # values pass through shares of their ranges: rounding moves the steps of the integrator (relative tolerance 1e-7)
+    np.testing.assert_allclose(found[0], printed, rtol=1e-8)
     np.testing.assert_array_equal(found[0], found[2])
     assert not np.allclose(found[1], printed, rtol=0.01)
 

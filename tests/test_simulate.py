@@ -338,6 +338,18 @@ def test_a_free_fall_into_a_singularity_is_stopped_and_named(name):
     assert found.status is Status.DOUBTFUL
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_fall_from_rest_that_creeps_into_a_singularity_ends_there(compiled):
+    """All legs stretch at once, so that the plate comes to rest where its legs do not: steps must not shrink forever."""
+    model = Model(load("delta")) if compiled else Model(load("delta"), evaluator=Interpreter())
+    found = simulate(model, 0.3)
+    assert found.ending is Ending.SINGULAR
+    assert found.problem is not None
+    assert "forearm" in found.problem.where
+    assert 0.2 < found.time[-1] < 0.25
+    assert len(found.time) < 1000
+
+
 def test_full_coordinates_pass_through_a_leg_side_singularity():
     model = frictionless("delta")
     q, v = start_state(model, model.platform_position(model.assembly.q), [0.1, 0.05, 0.0])

@@ -77,10 +77,17 @@ def _map(figure: Figure, axes: Axes, table: Table) -> None:
         label = search.method if search.start == table.study.starts[0] else None
         axes.plot(*zip(search.start.at, search.best, strict=True), color="white", linewidth=0.6, linestyle=":")
         axes.plot(
-            *search.best, marker, color=colour, markeredgecolor="white", markersize=7, linestyle="none", label=label
+            *search.best,
+            marker,
+            color=colour,
+            markeredgecolor="white",
+            markersize=7,
+            linestyle="none",
+            label=label,
+            clip_on=False,
         )
     for start in table.study.starts:
-        axes.plot(*start.at, "x", color="white", markersize=8, markeredgewidth=1.8)
+        axes.plot(*start.at, "x", color="white", markersize=8, markeredgewidth=1.8, clip_on=False)
     names = list(table.study.bounds)
     axes.set_xlabel(names[0], fontsize=NORMAL, color=TEXT)
     axes.set_ylabel(names[1], fontsize=NORMAL, color=TEXT)
@@ -101,13 +108,18 @@ def _front(found: DriveTuning) -> Figure:
     axes = figure.add_subplot(1, 2, 2)
     clean(axes)
     for k, scatter in enumerate(found.scatters):
-        low, middle, high = scatter.quantiles
-        if low is not None and middle is not None and high is not None:
-            axes.plot([low, high], [k, k], color=FAINT, linewidth=6, solid_capstyle="butt")
-            axes.plot(middle, k, "o", color=RESIDUAL, markersize=7)
+        known = [value for value in scatter.quantiles if value is not None]
+        if known:
+            axes.plot([known[0], known[-1]], [k, k], color=FAINT, linewidth=6, solid_capstyle="butt")
+        if scatter.quantiles[1] is not None:
+            axes.plot(scatter.quantiles[1], k, "o", color=RESIDUAL, markersize=7)
+        label = f"{scatter.failures:.0%} without a cost"
+        axes.annotate(
+            label, (0.98, k + 0.12), xycoords=("axes fraction", "data"), ha="right", fontsize=SMALL, color=TEXT
+        )
     names = [f"{scatter.name}\n({', '.join(f'{value:.2g}' for value in scatter.at)})" for scatter in found.scatters]
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) - 0.4)
-    axes.set_xlabel("cost of Table 2: median, 5 % to 95 %", fontsize=NORMAL, color=TEXT)
+    axes.set_xlabel("cost of Table 2: median (dot), 5 % to 95 %, if any", fontsize=NORMAL, color=TEXT)
     axes.set_title("Designs over random plants", fontsize=NORMAL, color=TEXT, loc="left")
     return figure

@@ -121,7 +121,8 @@ def _scatter_row(scatter: Scatter) -> Comparison:
     return Comparison(
         quantity=f"cost of Table 2 over random plants, {scatter.name} {_point(scatter.at)}",
         ours=f"{middle} ({low} to {high})",
-        why=f"median, 5 % and 95 %; {scatter.failures:.0%} of the plants fail",
+        why=f"median, 5 % and 95 %; {scatter.failures:.0%} of the simulations are given up or diverge"
+        + (", which makes these figures doubtful" if scatter.failures > 0 else ""),
     )
 
 

@@ -258,7 +258,8 @@ class InterpretedStepper(Stepper):
                     memory[0] = h * factor
                 return _Step(time=limit if is_last else progress.time + h, y=following, K=K)
             memory[4] += 1
-            if not is_adaptive or h < code.SMALLEST_STEP:
+            smallest = code.SMALLEST_RETREAT if K is None else code.SMALLEST_STEP
+            if not is_adaptive or h < smallest:
                 return Ending.SINGULAR if K is None else Ending.STEP
             most, memory[0] = 1.0, h * factor
 

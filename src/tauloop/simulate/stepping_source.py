@@ -21,6 +21,9 @@ MEMORY = 5
 DONE, FULL, UNHEALTHY, TOO_SMALL, LOOPS_LOST = range(5)
 #: No step shorter than this is tried, s: below it a second's time stamps have lost most of their digits.
 SMALLEST_STEP = 1e-13
+#: A step as short as this, s, that still leads into a singular pose is the last one. Where a motion creeps up to such a
+#: pose a shorter one would not move it by a unit in the last place, and the pose would never be reached.
+SMALLEST_RETREAT = 1e-10
 #: A step is shortened to a share of what the error estimate allows, and changes by these factors at most.
 SAFETY, LEAST_FACTOR, GREATEST_FACTOR = 0.9, 0.2, 10.0
 #: After a stage that could not be computed the step is shortened by this.
@@ -207,8 +210,8 @@ int tl_advance(double *time, double *y, double end, double *memory, double *gues
             }}
             memory[4] += 1.0;
             if (!TL_ADAPTIVE) return {UNHEALTHY};
-            if (h < {SMALLEST_STEP!r}) return health[0] >= 0.0 && health[1] > TL_SMALLEST_PIVOT
-                && health[2] < {CONVERGED!r} ? {TOO_SMALL} : {UNHEALTHY};
+            const int is_healthy = health[0] >= 0.0 && health[1] > TL_SMALLEST_PIVOT && health[2] < {CONVERGED!r};
+            if (h < (is_healthy ? {SMALLEST_STEP!r} : {SMALLEST_RETREAT!r})) return is_healthy ? {TOO_SMALL} : {UNHEALTHY};
             is_after_rejection = 1;
             memory[0] = h * factor;
         }}
