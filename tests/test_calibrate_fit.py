@@ -430,6 +430,50 @@ def test_swapped_columns_are_named_where_the_data_can_tell(tracker):
     )
 
 
+def test_encoders_in_another_unit_are_named(tracker):
+    series = tracker[1]
+    wrong = replace(series, encoders=1e-3 * series.encoders)
+    text = faults(calibration_problem(machine("gantry_tau_3dof"), [wrong], P21))
+    assert "when multiplied by 1000" in text
+    assert "as far away" not in text
+
+
+def test_a_mirror_is_not_also_called_a_swap_of_encoders(tracker):
+    mirrored = replace(tracker[1], readings=tracker[1].readings * [1.0, -1.0, 1.0])
+    text = faults(calibration_problem(machine("gantry_tau_3dof"), [mirrored], (*P21, "tracker.frame.*")))
+    assert "look swapped" not in text
+
+
+@pytest.mark.parametrize(
+    ("field", "factor", "message"),
+    [("readings", 1e-3, "with the readings multiplied by 1000"), ("encoders", 1e-3, "with the encoders multiplied by")],
+)
+def test_single_rows_in_another_unit_are_named(tracker, field, factor, message):
+    series = tracker[1]
+    rows = getattr(series, field).copy()
+    rows[[4, 9, 100]] *= factor
+    problem = calibration_problem(machine("gantry_tau_3dof"), [replace(series, **{field: rows})], P21)
+    with pytest.raises(IdentificationError) as caught:
+        fit(problem, rng())
+    told = caught.value.problems
+    assert {item.where for item in told} == {f"tracker, pose {k}" for k in (5, 10, 101)}
+    assert all(message in item.what for item in told)
+
+
+@pytest.mark.parametrize("field", ["readings", "encoders"])
+def test_a_reading_too_gross_to_be_fitted_is_named_before(tracker, field):
+    """A fit would bend to it until sound poses look worse; a robust loss may take it."""
+    series = tracker[1]
+    rows = getattr(series, field).copy()
+    rows[37, 0] += 0.3
+    problem = calibration_problem(machine("gantry_tau_3dof"), [replace(series, **{field: rows})], P21)
+    with pytest.raises(IdentificationError) as caught:
+        fit(problem, rng())
+    assert [item.where for item in caught.value.problems] == ["tracker, pose 38"]
+    assert "1 of 176" in caught.value.problems[0].what
+    assert not inspect(problem, gross=False)
+
+
 def test_start_out_of_reach_is_told(odd):
     with pytest.raises(PoseError, match="nearer the nominal"):
         solve(odd, start=np.where(["length" in name for name in odd.names], -1.2, 0.0))

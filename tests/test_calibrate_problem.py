@@ -301,6 +301,19 @@ def test_poses_out_of_reach_are_named_with_the_loop():
     assert [problem.where[-6:] for problem in caught.value.problems] == ["pose 4", "pose 8"]
     assert "stays open by" in caught.value.problems[0].what
     assert "units" in caught.value.problems[0].remedy
+    assert len(caught.value.problems) == 2  # no swap of columns brings these within reach
+
+
+def test_swapped_columns_that_put_poses_out_of_reach_are_named():
+    name = "gantry_tau_3dof"
+    series = measured(name, {}, Position(name="tracker"), encoders(name, 12, np.random.default_rng(3)), 2e-5)
+    with pytest.raises(PoseError) as caught:
+        calibration_problem(
+            machine(name), [replace(series, encoders=series.encoders[:, [1, 0, 2]])], ("track1.length",)
+        )
+    told = [problem.what for problem in caught.value.problems]
+    assert any("columns of track1.motor and track2.motor swapped" in what for what in told)
+    assert not any("columns of track1.motor and track3.motor swapped" in what for what in told)
 
 
 def test_instruments_that_do_not_fit_the_machine():

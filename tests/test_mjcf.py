@@ -400,3 +400,9 @@ def test_entities_and_depth_and_size_are_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(xml_nodes, "LARGEST_FILE", 100)
     with pytest.raises(DescriptionError, match="MB is more than"):
         read(tmp_path, world(BODY))
+
+
+def test_unknown_elements_are_listed_whether_or_not_they_have_attributes(tmp_path: Path) -> None:
+    inside = '<foo/><wibble><inner x="1"/></wibble><joint/><geom size="0.1"/>'
+    text = f"<mujoco><worldbody><body>{inside}</body></worldbody></mujoco>"
+    assert "- not used: geom (1), unknown foo (1), unknown wibble (1)" in read(tmp_path, text).description.splitlines()

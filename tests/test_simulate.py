@@ -13,6 +13,7 @@ from simulation_machines import FINE, frictionless, interpreted, swinger, swingi
 from tauloop import Model, load
 from tauloop.errors import AssemblyError, InputError
 from tauloop.functions.closing import close_loops
+from tauloop.functions.evaluator import Interpreted
 from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Friction
@@ -340,8 +341,8 @@ def test_a_free_fall_into_a_singularity_is_stopped_and_named(name):
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_fall_from_rest_that_creeps_into_a_singularity_ends_there(compiled):
-    """All legs stretch at once, so that the plate comes to rest where its legs do not: steps must not shrink forever."""
-    model = Model(load("delta")) if compiled else Model(load("delta"), evaluator=Interpreter())
+    """All legs stretch at once: the plate comes to rest where its legs do not, and steps must not shrink forever."""
+    model = Model(load("delta")) if compiled else Model(load("delta"), evaluator=Interpreted())
     found = simulate(model, 0.3)
     assert found.ending is Ending.SINGULAR
     assert found.problem is not None
@@ -368,6 +369,20 @@ def test_too_many_steps_are_given_up_and_friction_is_blamed():
 
 
 # What is refused
+
+
+def test_a_freedom_without_inertia_is_refused_by_name(tmp_path):
+    link = '<body name="b"><joint name="idle" axis="0 1 0"/><inertial pos="0 0 0" mass="0" diaginertia="0 0 0"/></body>'
+    body = f'<body name="a"><joint name="turn"/><geom size="0.1"/>{link}</body>'
+    file = tmp_path / "massless.xml"
+    file.write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>", encoding="utf-8")
+    model = Model(load(file))
+    with pytest.raises(AssemblyError, match="idle: moves nothing that has mass"):
+        simulate(model, 0.1)
+    with pytest.raises(AssemblyError, match="idle: moves nothing that has mass"):
+        simulate(model, 0.1, route=Projected())
+    with pytest.raises(AssemblyError, match="idle: moves nothing that has mass"):
+        model.platform.forward_dynamics([0.0, 0.0], [0.0, 0.0], [])
 
 
 def test_a_start_that_is_not_assembled_is_refused():

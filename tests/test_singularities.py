@@ -95,7 +95,7 @@ def test_bad_input() -> None:
         singularity_report(model, state, entry="tool")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_determinants_change_sign_only_with_the_measure_small(seed: int) -> None:
     """On a short random motion without a change of sign the measure stays positive, and the other way round."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -115,7 +116,28 @@ def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where:
         )
     if len(lost) > 10:
         problems.append(Problem(where=where, what=f"and {len(lost) - 10} more poses of {len(series)}"))
+    problems += _reached_when_swapped(station, x, assembly)
     raise PoseError(problems)
+
+
+def _reached_when_swapped(station: Station, x: np.ndarray, assembly: Assembly) -> list[Problem]:
+    """Pairs of encoder columns whose swap brings all poses within reach."""
+    names = [actuator.name for actuator in assembly.loops.mechanism.actuators]
+    start = np.broadcast_to(assembly.q, station.q.shape)
+    found = []
+    for i, j in combinations(range(len(names)), 2):
+        encoders = station.series.encoders.copy()
+        encoders[:, [i, j]] = encoders[:, [j, i]]
+        other = replace(station, series=replace(station.series, encoders=encoders), q=start.copy())
+        if other.state(x, followed(other, x)).is_reached.all():
+            found.append(
+                Problem(
+                    where=f"{station.series.instrument.name}.encoders",
+                    what=f"all poses are within reach with the columns of {names[i]} and {names[j]} swapped",
+                    remedy="check the order of these columns",
+                )
+            )
+    return found
 
 
 def _closed(station: Station, x: np.ndarray, open_count: int) -> Station:

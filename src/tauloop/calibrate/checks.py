@@ -27,6 +27,10 @@ FLAT = 1e-2
 FITS_BETTER = 5.0
 #: And when, as it stands, the error is beyond this share of the spread of the poses.
 LARGE_ERROR = 0.02
+#: A pose is gross when it is also so many times further off than the median one.
+GROSS = 20.0
+#: Gross poses that are named one by one.
+NAMED = 5
 #: Ratios of lengths that are two units mixed up.
 UNIT_RATIOS = {
     1e3: "mm read as m",
@@ -39,8 +43,14 @@ UNIT_RATIOS = {
 SAME_FIT = 1.05
 
 
-def inspect(problem: CalibrationProblem) -> tuple[Problem, ...]:
-    """Everything about the measurements that keeps a calibration from being meaningful."""
+def inspect(problem: CalibrationProblem, *, gross: bool = True) -> tuple[Problem, ...]:
+    """Everything about the measurements that keeps a calibration from being meaningful.
+
+    Args:
+        problem: measurements and unknowns.
+        gross: also look for single poses that are far off before anything is fitted; a least-squares fit bends to
+            them until they hide behind others, a robust loss may take them.
+    """
     found: list[Problem] = []
     n = len(problem.free)
     rows = len(problem.pose_of_row)
@@ -59,7 +69,12 @@ def inspect(problem: CalibrationProblem) -> tuple[Problem, ...]:
         points = tool_points(problem.assembly, station.series, state.q)
         found += _on_a_line(station.series, points)
         if isinstance(station.series.instrument, Position | Pose):
-            found += _wrong_reading(forward, station, state.errors)
+            wrong = _wrong_reading(forward, station, state.errors)
+            found += wrong
+            if wrong:
+                continue
+        if gross:
+            found += _gross(forward, station, state.errors, float(np.linalg.norm(_spreads(points))))
     return tuple(found)
 
 
@@ -160,8 +175,10 @@ def _wrong_reading(problem: CalibrationProblem, station: Station, errors: np.nda
                         remedy=f"map the columns in the order {names}, or let the frame be unknown",
                     )
                 )
-    found += _swapped_encoders(problem, station, measured, as_is, frame_free)
-    return found
+    units = _encoder_units(problem, station, measured, as_is, frame_free)
+    # another explanation is named only where it fits about as well as the ones before
+    best = as_is if not found else min(as_is, FITS_BETTER**2 * mirrored)
+    return found + (units or _swapped_encoders(problem, station, measured, best, frame_free))
 
 
 def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
@@ -176,7 +193,7 @@ def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[
     usual = np.median(distance)
     reach = float(np.linalg.norm(predicted - predicted.mean(axis=0), axis=1).max())
     far = np.flatnonzero(distance > 20 * max(min(usual, reach), 1e-12))
-    if len(far) >= 2:
+    if 2 <= len(far) <= len(series) / 2:  # else it is the prediction that is wrong: encoders in another unit
         names = ", ".join(series.label(int(i)) for i in far[:5])
         times = distance[far].min() / max(min(usual, reach), 1e-12)
         what = (
@@ -187,27 +204,88 @@ def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[
     return []
 
 
+def _left(
+    problem: CalibrationProblem, station: Station, encoders: np.ndarray, measured: np.ndarray, frame_free: bool
+) -> float | None:
+    """RMS distance of nominal and measured positions with other encoder readings, m; None where out of reach."""
+    zero = np.zeros(len(problem.unknowns))
+    other = replace(station, series=replace(station.series, encoders=encoders))
+    start = np.broadcast_to(problem.assembly.q, station.q.shape)
+    state = other.state(zero, followed(replace(other, q=start.copy()), zero))
+    if not state.is_reached.all():
+        return None
+    if frame_free and len(measured) > 3:
+        return kabsch(measured, state.errors[:, :3] + station.series.readings[:, :3])[1]
+    return float(np.sqrt(np.mean(np.sum(state.errors[:, :3] ** 2, axis=1))))
+
+
+def _encoder_units(
+    problem: CalibrationProblem, station: Station, measured: np.ndarray, as_is: float, frame_free: bool
+) -> list[Problem]:
+    """Encoders of all poses in another unit."""
+    for ratio in UNIT_RATIOS:
+        other = _left(problem, station, ratio * station.series.encoders, measured, frame_free)
+        if other is not None and as_is > FITS_BETTER * other:
+            what = (
+                f"{1e3 * other:.3g} mm RMS from the nominal positions when multiplied by {ratio:g}, "
+                f"{1e3 * as_is:.3g} mm as they are: in another unit?"
+            )
+            where = f"{station.series.instrument.name}.encoders"
+            return [Problem(where=where, what=what, remedy="state the unit of the encoder columns")]
+    return []
+
+
+def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, spread: float) -> list[Problem]:
+    """Single poses so far off that their readings are wrong, whatever the geometry is."""
+    series = station.series
+    lengths = [k for k, (_, unit) in enumerate(series.instrument.errors) if unit == "m"]
+    if not lengths:
+        return []
+    size = np.linalg.norm(errors[:, lengths], axis=1)
+    usual = float(np.median(size))
+    far = np.flatnonzero(size > max(GROSS * usual, LARGE_ERROR * spread))
+    found = []
+    for pose in far[np.argsort(-size[far])][:NAMED]:
+        what = (
+            f"{1e3 * size[pose]:.3g} mm off with the nominal geometry, where the median is {1e3 * usual:.3g} mm; "
+            f"{len(far)} of {len(series)} are like that"
+        )
+        unit = _unit_of_one(problem, station.take(np.array([pose])), float(size[pose]))
+        remedy = "measure this pose again or leave it out, or use a robust loss"
+        if unit:
+            what, remedy = f"{what}; {unit}: two units in one table?", "bring all rows to one unit"
+        found.append(Problem(where=f"{series.instrument.name}, {series.label(int(pose))}", what=what, remedy=remedy))
+    return found
+
+
+def _unit_of_one(problem: CalibrationProblem, station: Station, size: float) -> str:
+    """What a pose's readings (or encoders) are multiplied by to fit; empty where nothing makes them fit."""
+    series = station.series
+    if not isinstance(series.instrument, Position):
+        return ""
+    zero = np.zeros(len(problem.unknowns))
+    predicted = station.state(zero, station.q).errors + series.readings
+    for ratio in UNIT_RATIOS:
+        other = float(np.linalg.norm(predicted - ratio * series.readings))
+        if size > FITS_BETTER * other:
+            return f"{1e3 * other:.3g} mm with the readings multiplied by {ratio:g}"
+    for ratio in UNIT_RATIOS:
+        left = _left(problem, station, ratio * series.encoders, series.readings, frame_free=False)
+        if left is not None and size > FITS_BETTER * left:
+            return f"{1e3 * left:.3g} mm with the encoders multiplied by {ratio:g}"
+    return ""
+
+
 def _swapped_encoders(
     problem: CalibrationProblem, station: Station, measured: np.ndarray, as_is: float, frame_free: bool
 ) -> list[Problem]:
     names = [actuator.name for actuator in problem.mechanism.actuators]
-    zero = np.zeros(len(problem.unknowns))
     found = []
     for i, j in combinations(range(len(names)), 2):
         encoders = station.series.encoders.copy()
         encoders[:, [i, j]] = encoders[:, [j, i]]
-        swapped = replace(station, series=replace(station.series, encoders=encoders))
-        start = np.broadcast_to(problem.assembly.q, station.q.shape)
-        state = swapped.state(zero, followed(replace(swapped, q=start.copy()), zero))
-        if not state.is_reached.all():
-            continue
-        predicted = state.errors[:, :3] + station.series.readings[:, :3]
-        other = (
-            kabsch(measured, predicted)[1]
-            if frame_free
-            else float(np.sqrt(np.mean(np.sum(state.errors[:, :3] ** 2, axis=1))))
-        )
-        if as_is > FITS_BETTER * other:
+        other = _left(problem, station, encoders, measured, frame_free)
+        if other is not None and as_is > FITS_BETTER * other:
             found.append(
                 Problem(
                     where=f"{station.series.instrument.name}.encoders",

@@ -61,7 +61,7 @@ def fit(
         PoseError: poses are out of reach.
     """
     options = options or FitOptions()
-    findings = inspect(problem)
+    findings = inspect(problem, gross=isinstance(options.loss, Squares))
     if findings and options.refuse:
         raise IdentificationError(findings)
     told = identifiability(problem, rng, leave_out_weak=options.leave_out_weak)

@@ -20,7 +20,7 @@ from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.errors import InputError, Problem
 from tauloop.functions.builder import ProgramBuilder
 from tauloop.functions.loops import nominal
-from tauloop.functions.motion_programs import Machine, column, moving_velocities
+from tauloop.functions.motion_programs import Machine, column, moving_velocities, refuse_idle
 from tauloop.functions.program import Program
 from tauloop.functions.rate_programs import Acting, RateProgram, coordinate_rate, parameter_entries
 
@@ -90,6 +90,9 @@ def extended_rate_program(
     parts = (state.mechanism, shape, state.values)
     tau = machine.formulation.forces(*parts, state.motion(held, a), machine.parameters, pi)
     M = ca.sparsify(ca.jacobian(tau, a))[state.moving, state.moving]
+    bound = ca.vertcat(M, state.jacobian())
+    idle = [i for k, i in enumerate(state.moving) if not ca.sparsify(bound[:, k]).nnz()]
+    refuse_idle([shape.velocity_names[i] for i in idle])
     h = machine.formulation.forces(*parts, state.motion(held, ca.SX(n_v, 1)), machine.parameters, pi)
     acting = Acting(state.builder, machine, state.values, state.configuration, with_wrench=with_wrench)
     solution = state.accelerations(held, M, (acting.generalized - h)[state.moving], (alpha, beta))

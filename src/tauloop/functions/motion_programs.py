@@ -177,6 +177,24 @@ def embedding(state: MotionState, entry: Entry) -> ca.SX:
     return G
 
 
+def require_inertia(M: ca.SX, entry: Entry) -> None:
+    """Refuse a mass matrix (m, m) with zeros on its diagonal: no force determines those accelerations.
+
+    Raises:
+        AssemblyError: the velocities that move nothing with inertia.
+    """
+    diagonal = ca.diag(M)
+    refuse_idle([name for i, name in enumerate(entry.velocity.columns) if diagonal[i].is_zero()])
+
+
+def refuse_idle(idle: list[str]) -> None:
+    """Refuse velocities, by name, that move nothing with inertia."""
+    what = "moves nothing that has mass or inertia, so that forces do not determine its acceleration"
+    remedy = "give a body that it moves a mass, or its motor an inertia; or make the joint a fixed one"
+    if idle:
+        raise AssemblyError([Problem(where=name, what=what, remedy=remedy) for name in idle])
+
+
 def forward_dynamics_program(machine: Machine, entry: Entry) -> Program:
     """Program of the accelerations that actuator forces give, in the given velocities and in all coordinates.
 
@@ -197,6 +215,7 @@ def forward_dynamics_program(machine: Machine, entry: Entry) -> Program:
     tau_bias = machine.formulation.forces(*parts, state.motion(state.v, bias), machine.parameters, pi)
     S = transmission(*parts).T
     reduced = G.T @ (M @ G)
+    require_inertia(reduced, entry)
     given = state.builder.solve_symmetric(reduced, G.T @ (S @ force - tau_bias), "accelerations")
     return state.builder.finish(
         {

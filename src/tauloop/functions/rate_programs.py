@@ -20,7 +20,7 @@ from tauloop.equations.values import Values
 from tauloop.functions.builder import ProgramBuilder
 from tauloop.functions.entry import Entry
 from tauloop.functions.loops import nominal
-from tauloop.functions.motion_programs import Machine, MotionState, column, embedding
+from tauloop.functions.motion_programs import Machine, MotionState, column, embedding, require_inertia
 from tauloop.functions.program import Program
 from tauloop.mechanism.model import Mechanism
 
@@ -64,7 +64,9 @@ def independent_rate_program(machine: Machine, entry: Entry, *, with_wrench: boo
     tau_bias = machine.formulation.forces(*parts, state.motion(state.v, bias), machine.parameters, pi)
     acting = Acting(state.builder, machine, state.values, state.configuration, with_wrench=with_wrench)
     rest = G.T @ (acting.generalized - tau_bias)
-    acceleration = state.builder.solve_symmetric(G.T @ (M @ G), rest, "accelerations")
+    reduced = G.T @ (M @ G)
+    require_inertia(reduced, entry)
+    acceleration = state.builder.solve_symmetric(reduced, rest, "accelerations")
     q_rate = coordinate_rate(state.shape, state.configuration.q, state.v)
     program = state.builder.finish(
         {

@@ -211,7 +211,8 @@ int tl_advance(double *time, double *y, double end, double *memory, double *gues
             memory[4] += 1.0;
             if (!TL_ADAPTIVE) return {UNHEALTHY};
             const int is_healthy = health[0] >= 0.0 && health[1] > TL_SMALLEST_PIVOT && health[2] < {CONVERGED!r};
-            if (h < (is_healthy ? {SMALLEST_STEP!r} : {SMALLEST_RETREAT!r})) return is_healthy ? {TOO_SMALL} : {UNHEALTHY};
+            const double smallest = is_healthy ? {SMALLEST_STEP!r} : {SMALLEST_RETREAT!r};
+            if (h < smallest) return is_healthy ? {TOO_SMALL} : {UNHEALTHY};
             is_after_rejection = 1;
             memory[0] = h * factor;
         }}

@@ -18,7 +18,7 @@ import numpy as np
 from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.formats.linkage import Pose
 from tauloop.mechanism.formats.mjcf_constraints import ConstraintReader
-from tauloop.mechanism.formats.mjcf_settings import MjcfReader
+from tauloop.mechanism.formats.mjcf_settings import ACTUATORS, MjcfReader
 from tauloop.mechanism.formats.mjcf_tree import GENERATORS, Bodies, TreeReader
 from tauloop.mechanism.formats.options import ImportOptions
 from tauloop.mechanism.formats.rod_recognition import finished
@@ -36,6 +36,10 @@ _OTHER_ATTRIBUTES = frozenset(
     "name class group rgba user material margin solref solimp solreflimit solimplimit solreffriction solimpfriction "
     "size type sleep ctrlrange ctrllimited fromto model".split()
 )
+_KNOWN = frozenset(
+    "body frame joint inertial site flag compiler option connect weld flex flexvert flexstrain tendon fixed spatial "
+    "pulley".split()
+).union(ACTUATORS)
 _READ = ("compiler", "option", "default", "worldbody", "equality", "tendon", "actuator")
 
 
@@ -163,6 +167,8 @@ def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
         for child in node.children:
             if child.tag in _OTHER_ELEMENTS:
                 elements[child.tag] += child.tag != "freejoint"
+            elif child.tag not in _KNOWN | {"default"}:
+                elements[f"unknown {child.tag}"] += 1
             elif child.tag != "default" and child.attributes.get("active") != "false":
                 visit(child)
 
