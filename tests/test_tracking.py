@@ -56,7 +56,7 @@ def both_trackers(name: str, folder: Path) -> tuple[Model, Tracker, Tracker]:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["delta", "rcid", "five_bar"])
+@pytest.mark.parametrize("name", ["hexapod", "rcid", "five_bar"])
 def test_lanes_find_what_one_lane_finds(name: str, folder: Path) -> None:
     """Also where the parts have unequal lengths, and where there are fewer samples than lanes."""
     model, one, lanes = both_trackers(name, folder)
@@ -76,7 +76,7 @@ def test_lanes_find_what_one_lane_finds(name: str, folder: Path) -> None:
 @needs_compiler
 def test_after_the_first_samples_one_step_is_enough(folder: Path) -> None:
     """A smooth motion is extrapolated so well that only the first samples need more than one step of Newton's."""
-    model, one, _ = both_trackers("delta", folder)
+    model, one, _ = both_trackers("rcid", folder)
     position = np.ascontiguousarray(motion(model))
     _, health, _ = one(position, model.actuators.follow(position[:1]).q, np.zeros(0))
     assert np.quantile(health[:, 3], 0.99) == 1

@@ -289,13 +289,15 @@ def _batch(ready: Ready, arrays: tuple[Array, Array, Array], settings: Settings)
 
 def _loop(ready: Ready, arrays: tuple[Array, Array, Array], settings: Settings) -> float:
     """A Python loop over states; where there is no faster way, arrays of one sample."""
-    samples = [tuple(sample) for sample in zip(*(array[:LOOP] for array in arrays), strict=True)]
-    work = ready.single
-    if work is None:
-        work, samples = ready.work, [tuple(x[None] for x in sample) for sample in samples[:8]]
+    work: Callable[..., Array]
+    if ready.single is not None:
+        work, samples = ready.single, [(sample,) for sample in np.hstack([array[:LOOP] for array in arrays])]
+    else:
+        work = ready.work
+        samples = [tuple(x[None] for x in sample) for sample in zip(*(array[:8] for array in arrays), strict=True)]
 
     def loop() -> None:
-        for p, v, x in samples:
-            work(p, v, x)
+        for sample in samples:
+            work(*sample)
 
     return seconds_per_call(loop, settings.seconds, len(samples))

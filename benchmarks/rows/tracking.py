@@ -1,4 +1,6 @@
-"""Forward kinematics along a motion sampled at 1 kHz: the tracker in machine code beside SciPy's `root`.
+"""Forward kinematics along a motion sampled at 1 kHz: machine code beside SciPy's `root`.
+
+A machine with a closed form has nothing to track: its samples are computed one call each, and in batch.
 
 SciPy gets the same loop equations and their Jacobian as machine code (CasADi's C, compiled), reduced to the unknown
 coordinates, and starts from the line through its last two solutions.
@@ -6,6 +8,7 @@ coordinates, and starts from the line through its last two solutions.
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import tempfile
 import time
@@ -16,6 +19,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import scipy
+from peers.c_loop import c_loop
 from peers.cache import built
 from peers.comparison import Disagreement, Settings
 from peers.computer import compiler_version
@@ -25,7 +29,10 @@ from scipy.optimize import root
 from rows.limits import limits
 from rows.row import Row
 from tauloop import Model, load
-from tauloop.functions.compiler import find_compiler
+from tauloop.functions.compiled import compile_function
+from tauloop.functions.compiler import Compiler, find_compiler
+from tauloop.functions.program import Newton
+from tauloop.functions.source import CFunction
 from tauloop.functions.tracking import Tracker
 
 #: (one lane, lanes) of issue 3.
@@ -74,18 +81,18 @@ def _machine(name: str, targets: tuple[str, str], settings: Settings) -> Iterato
         yield Row(work=f"{name}, forward kinematics", tauloop=None, note="there is no C compiler")
         return
     function = model.actuators.source_function("kinematics_0", ("q",))
+    is_closed = not any(isinstance(step, Newton) for step in function.program.steps)
+    make = _computed if is_closed else _followed
     for label, in_lanes, target in zip(("one lane", "batch lanes"), (False, True), targets, strict=True):
-        tracker = Tracker(function, compiler, in_lanes=in_lanes)
-        start = np.ascontiguousarray(model.actuators.follow(position[tracker.starts(LONG)]).q)
-        q, health, gap = tracker(position, start, NOTHING)
+        work, found = make(model, function, compiler, position, in_lanes)
+        q, steps = found()
         worst = float(np.abs(q[:SHORT] - wanted).max())
-        if not (worst <= TOLERANCE and gap <= TOLERANCE):
-            raise Disagreement(f"{name}: tracked coordinates differ from SciPy's by {worst:.1e}, seams by {gap:.1e}")
-        spent = seconds_per_call(lambda t=tracker, s=start: t(position, s, NOTHING), settings.seconds, LONG)
-        steps = float(health[:, 3].mean())
+        if not worst <= TOLERANCE:
+            raise Disagreement(f"{name}: coordinates differ from SciPy's by {worst:.1e}")
+        spent = seconds_per_call(work, settings.seconds, LONG)
         limit, divider = limits(function, steps, in_lanes=in_lanes)
         yield Row(
-            work=f"{name}, forward kinematics tracked at 1 kHz, {label}",
+            work=f"{name}, forward kinematics at 1 kHz, {label}",
             tauloop=spent,
             peer="SciPy root",
             version=scipy.__version__,
@@ -93,8 +100,48 @@ def _machine(name: str, targets: tuple[str, str], settings: Settings) -> Iterato
             target=target,
             limit=limit,
             divider=divider,
-            note=f"{steps:.2f} Newton steps",
+            note="closed form" if is_closed else f"tracked, {steps:.2f} Newton steps",
         )
+
+
+#: What is timed, and what gives its coordinates (LONG, n_q) and Newton steps.
+Made = tuple[Callable[[], object], Callable[[], tuple[np.ndarray, float]]]
+
+
+def _followed(model: Model, function: CFunction, compiler: Compiler, position: np.ndarray, in_lanes: bool) -> Made:
+    tracker = Tracker(function, compiler, in_lanes=in_lanes)
+    start = np.ascontiguousarray(model.actuators.follow(position[tracker.starts(LONG)]).q)
+
+    def work() -> tuple[np.ndarray, np.ndarray, float]:
+        return tracker(position, start, NOTHING)
+
+    def found() -> tuple[np.ndarray, float]:
+        q, health, gap = work()
+        if not gap <= TOLERANCE:
+            raise Disagreement(f"{model.mechanism.name}: parts of the motion do not meet, by {gap:.1e}")
+        return q, float(health[:, 3].mean())
+
+    return work, found
+
+
+def _computed(model: Model, function: CFunction, compiler: Compiler, position: np.ndarray, in_lanes: bool) -> Made:
+    kernel = compile_function(function, compiler)
+    sizes = {port.name: port.size for port in kernel.function.arguments}
+    arrays = {name: np.zeros((LONG, size)) for name, size in sizes.items()}
+    arrays["position"][:] = position
+    loop = c_loop(getattr(ctypes.CDLL(str(kernel.library)), kernel.function.name), list(arrays.values()))
+    out = {name: arrays[name] for name in ("q", "health")}
+
+    def batch() -> object:
+        return kernel(arrays, LONG, out=out)
+
+    work = batch if in_lanes else loop
+
+    def found() -> tuple[np.ndarray, float]:
+        work()
+        return arrays["q"], 0.0
+
+    return work, found
 
 
 def motion(model: Model, n: int) -> np.ndarray:

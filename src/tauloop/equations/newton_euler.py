@@ -158,7 +158,7 @@ def _add_rod(
         ends = full_rod(
             A,
             B,
-            rod_motion(A, B, length),
+            rod_motion(A, B, length, is_fixed=index is None),
             motion.bodies[rod.start.body],
             h / ca.norm_2(h),
             rod.spin == "universal",
@@ -171,7 +171,7 @@ def _add_rod(
     else:
         lower = entries.part(rod.name) if rod.lower is not None else ca.SX(3, 1)
         upper = entries.part(rod.name, upper=True) if rod.upper is not None else ca.SX(3, 1)
-        ends = slender_telescopic(A, B, rod_motion(A, B, length), gravity, lower, upper)
+        ends = slender_telescopic(A, B, rod_motion(A, B, length, is_fixed=False), gravity, lower, upper)
     wrenches.add_at(rod.start, A, ends.f_A)
     wrenches.add_at(rod.end, B, ends.f_B)
     if rod.start.body != BASE:

@@ -45,33 +45,34 @@ def slender_fixed(A: PointMotion, B: PointMotion, gravity: ca.SX, length: ca.SX,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RodMotion:
-    """Direction u of a rod from A to B, with rates, and its length with rates."""
+    """Direction u of a rod from A to B, with rates, and the reciprocal of its length."""
 
     u: ca.SX
     u_rate: ca.SX
     u_acceleration: ca.SX
-    length: ca.SX
-    rate: ca.SX
-    acceleration: ca.SX
+    per_length: ca.SX
 
 
-def rod_motion(A: PointMotion, B: PointMotion, length: ca.SX) -> RodMotion:
-    """Direction and length of a rod from the motion of its ends; on the loops' manifold |d| = length.
+def rod_motion(A: PointMotion, B: PointMotion, length: ca.SX, is_fixed: bool) -> RodMotion:
+    """Direction of a rod from the motion of its ends; on the loops' manifold |d| = length, and l' = 0 of a fixed one.
 
     u' = P d'/l,  l'' = u.d'' + l |u'|^2,  u'' = (d'' - l'' u - 2 l' u')/l  with P = I - u u^T.
     """
     d, d_rate, d_acceleration = B.p - A.p, B.v - A.v, B.a - A.a
-    u = d / length
+    per_length = 1 / length
+    u = d * per_length
+    if is_fixed:
+        return RodMotion(
+            u=u, u_rate=d_rate * per_length, u_acceleration=d_acceleration * per_length, per_length=per_length
+        )
     rate = ca.dot(u, d_rate)
-    u_rate = (d_rate - rate * u) / length
+    u_rate = (d_rate - rate * u) * per_length
     acceleration = ca.dot(u, d_acceleration) + length * ca.dot(u_rate, u_rate)
     return RodMotion(
         u=u,
         u_rate=u_rate,
-        u_acceleration=(d_acceleration - acceleration * u - 2 * rate * u_rate) / length,
-        length=length,
-        rate=rate,
-        acceleration=acceleration,
+        u_acceleration=(d_acceleration - acceleration * u - 2 * rate * u_rate) * per_length,
+        per_length=per_length,
     )
 
 
@@ -95,7 +96,7 @@ def slender_telescopic(
     m2, h2, J2 = ca.vertsplit(pi_upper)
     a_A, a_B = A.a - gravity, B.a - gravity
     moment = h1 * a_A - h2 * a_B + (J1 + J2) * rod.u_acceleration
-    t = (moment - ca.dot(rod.u, moment) * rod.u) / rod.length
+    t = (moment - ca.dot(rod.u, moment) * rod.u) * rod.per_length
     return EndForces(
         f_A=m1 * a_A + h1 * rod.u_acceleration - t,
         f_B=m2 * a_B - h2 * rod.u_acceleration + t,
@@ -119,7 +120,8 @@ def full_rod(
     The rod frame has z = u and y along h x u, with h the first axis of the universal joint, fixed to A's body.
     w = u x u' + sigma u; the universal joint gives sigma = ((W - u x u') . y x h)/(u . y x h) for the neighbour's
     angular velocity W (machines.md: sigma = (h.u)(h x u).u'/|h x u|^2 for W = 0). Without spin sigma = 0. Forces
-    follow from virtual power with the same partial velocities.
+    follow from virtual power with the same partial velocities: with n the moment about the ends, D = 1 - (h.u)^2,
+    b = u - (h.u) h and u' = P (v_B - v_A)/l, the ends carry t = (n x u - (n.u/D) b x u)/l, the couple is (n.u/D) b.
 
     Args:
         A, B, rod: motion of the ends and of the direction.
@@ -130,42 +132,112 @@ def full_rod(
         pi_lower: ten parameters about A in the rod frame.
         pi_upper: ten parameters about B in the rod frame (telescopic), or None.
     """
-    u, du, ddu = rod.u, rod.u_rate, rod.u_acceleration
+    spin = _forced_spin(rod, neighbour, first_axis) if spins else None
+    parts = [(pi_lower, A.a - gravity)] + ([] if pi_upper is None else [(pi_upper, B.a - gravity)])
+    force_A, force_B = ca.SX(3, 1), ca.SX(3, 1)
+    across, about_axis = ca.SX(3, 1), ca.SX(0)
+    frame: _RodFrame | None = None
+    for i, (pi, a) in enumerate(parts):
+        if _is_axisymmetric(pi):
+            force, part_across, part_about = _axisymmetric(rod, spin, a, pi)
+        else:
+            frame = frame or _rod_frame(rod, neighbour, first_axis, spin)
+            force, moment = _rigid_wrench(frame, a, pi)
+            part_across, part_about = ca.cross(moment, rod.u), ca.dot(rod.u, moment)
+        across, about_axis = across + part_across, about_axis + part_about
+        force_A, force_B = (force_A + force, force_B) if i == 0 else (force_A, force_B + force)
+    if spin is None:
+        t, couple = across * rod.per_length, ca.SX(3, 1)
+    else:
+        share = about_axis * spin.per_D
+        # b x u = -c h x u
+        t = (across + share * spin.c * ca.cross(spin.h, rod.u)) * rod.per_length
+        couple = share * (rod.u - spin.c * spin.h)
+    return EndForces(f_A=force_A - t, f_B=force_B + t, couple_A=couple)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ForcedSpin:
+    """Spin of a rod at a universal joint: first axis h, c = h.u, 1/D = 1/(1 - c^2), spin and its rate, u x u'."""
+
+    h: ca.SX
+    c: ca.SX
+    per_D: ca.SX
+    sigma: ca.SX
+    rate: ca.SX
+    turning: ca.SX
+
+
+def _forced_spin(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX) -> _ForcedSpin:
+    """Spin from sigma D = (W - w).b with w = u x u' and b = u - c h, along y x h; u.w = 0 = u'.w are used.
+
+    (W - w).b = W.b + c h.w, and its rate is W'.b + W.(u' - c' h - c h') + c h.(u x u'') + c' h.w + c h'.w.
+    """
+    u, du = rod.u, rod.u_rate
     h = neighbour.R @ first_axis
     W, dW = neighbour.w_W, neighbour.alpha_W
     dh = ca.cross(W, h)
     c = ca.dot(h, u)
     dc = ca.dot(dh, u) + ca.dot(h, du)
     D = 1 - c * c
-    y = ca.cross(h, u) / ca.sqrt(D)
-    R = ca.horzcat(ca.cross(y, u), y, u)
+    w = ca.cross(u, du)
+    hw = ca.dot(h, w)
+    b = u - c * h
+    db = du - dc * h - c * dh
+    per_D = 1 / D
+    sigma = (ca.dot(W, b) + c * hw) * per_D
+    driven = ca.dot(dW, b) + ca.dot(W, db)
+    rate = (
+        driven + c * (ca.dot(h, ca.cross(u, rod.u_acceleration)) + ca.dot(dh, w) + 2 * dc * sigma) + dc * hw
+    ) * per_D
+    return _ForcedSpin(h=h, c=c, per_D=per_D, sigma=sigma, rate=rate, turning=w)
+
+
+def _is_axisymmetric(pi: ca.SX) -> bool:
+    """Whether mass centre and inertia are those of a body of revolution about the rod; known when they are baked in."""
+    _, mc_x, mc_y, _, I_xx, I_xy, I_yy, I_xz, I_yz, _ = ca.vertsplit(pi)
+    return all(entry.is_zero() for entry in (mc_x, mc_y, I_xy, I_xz, I_yz, I_xx - I_yy))
+
+
+def _axisymmetric(rod: RodMotion, spin: _ForcedSpin | None, a: ca.SX, pi: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Force, moment x u and moment . u of a part with axial symmetry, which needs no frame.
+
+    Its angular momentum about its end is I_xx u x u' + I_zz sigma u, so that
+    moment x u = P (I_xx u'' + mc_z a) - I_zz sigma (u x u'),  moment . u = I_zz sigma'.
+    """
+    m, mc, I_across, I_axial = pi[0], pi[3], pi[4], pi[9]
+    n = I_across * rod.u_acceleration + mc * a
+    across, about_axis = n - ca.dot(rod.u, n) * rod.u, ca.SX(0)
+    if spin is not None:
+        across = across - I_axial * spin.sigma * spin.turning
+        about_axis = I_axial * spin.rate
+    return m * a + mc * rod.u_acceleration, across, about_axis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RodFrame:
+    """Orientation of the rod frame with the angular velocity and acceleration of the link (base frame)."""
+
+    R: ca.SX
+    w: ca.SX
+    alpha: ca.SX
+
+
+def _rod_frame(rod: RodMotion, neighbour: BodyMotion, first_axis: ca.SX, spin: _ForcedSpin | None) -> _RodFrame:
+    u, du, ddu = rod.u, rod.u_rate, rod.u_acceleration
+    h = neighbour.R @ first_axis
+    y = ca.cross(h, u)
+    y = y / ca.norm_2(y)
     w, alpha = ca.cross(u, du), ca.cross(u, ddu)
-    b = u - c * h  # along y x h
-    if spins:
-        db = du - dc * h - c * dh
-        relative, d_relative = W - w, dW - alpha
-        sigma = ca.dot(relative, b) / D
-        d_sigma = (ca.dot(d_relative, b) + ca.dot(relative, db) + 2 * c * dc * sigma) / D
-        w, alpha = w + sigma * u, alpha + d_sigma * u + sigma * du
-    force_A, moment = _rigid_wrench(R, w, alpha, A.a - gravity, pi_lower)
-    force_B = ca.SX(3, 1)
-    if pi_upper is not None:
-        force_B, moment_B = _rigid_wrench(R, w, alpha, B.a - gravity, pi_upper)
-        moment = moment + moment_B
-    # virtual power of the couple: moment . w with w = u x u' + sigma u, u' = P (v_B - v_A)/l
-    spin_moment = ca.dot(u, moment) if spins else ca.SX(0)
-    across = ca.cross(moment, u)
-    if spins:
-        across = across - (spin_moment / D) * ca.cross(b, u)
-    t = across / rod.length
-    couple = (spin_moment / D) * b
-    return EndForces(f_A=force_A - t, f_B=force_B + t, couple_A=couple)
+    if spin is not None:
+        w, alpha = w + spin.sigma * u, alpha + spin.rate * u + spin.sigma * du
+    return _RodFrame(R=ca.horzcat(ca.cross(y, u), y, u), w=w, alpha=alpha)
 
 
-def _rigid_wrench(R: ca.SX, w: ca.SX, alpha: ca.SX, a: ca.SX, pi: ca.SX) -> tuple[ca.SX, ca.SX]:
+def _rigid_wrench(frame: _RodFrame, a: ca.SX, pi: ca.SX) -> tuple[ca.SX, ca.SX]:
     """Force and moment about the frame's origin that move a rigid part (base frame); a includes -g."""
-    w_body, alpha_body, a_body = R.T @ w, R.T @ alpha, R.T @ a
-    force, moment = rigid_body_wrench(w_body, alpha_body, a_body, pi)
+    R = frame.R
+    force, moment = rigid_body_wrench(R.T @ frame.w, R.T @ frame.alpha, R.T @ a, pi)
     return R @ force, R @ moment
 
 

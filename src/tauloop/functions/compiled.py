@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +12,7 @@ import numpy as np
 
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.functions.compiler import Compiler, build
-from tauloop.functions.source import HEALTH, CFunction, CSignature, c_units
+from tauloop.functions.source import HEALTH, CFunction, CPort, CSignature, c_units
 
 
 class CompiledFunction:
@@ -64,9 +64,12 @@ class CompiledFunction:
     def bind(self) -> tuple[Mapping[str, np.ndarray], Callable[[], None]]:
         """Arrays by port and a call without arguments that reads and writes them: for control loops.
 
-        The arrays are filled in place; they live as long as the call does.
+        The arrays are filled in place; they live as long as the call does. Those of the inputs lie behind one another
+        in the array `inputs`, those of the outputs in `outputs`: one assignment sets a whole state.
         """
-        arrays = {port.name: np.zeros(port.size) for port in self.function.arguments}
+        sides = {"inputs": self.function.inputs, "outputs": self.function.arguments[len(self.function.inputs) :]}
+        whole = {name: np.zeros(sum(port.size for port in ports)) for name, ports in sides.items()}
+        arrays = {port.name: part for name, ports in sides.items() for port, part in _parts(ports, whole[name])}
         for name in self.nominal.keys() & arrays.keys():
             arrays[name][:] = self.nominal[name]
         pointer = ctypes.POINTER(ctypes.c_double)
@@ -77,7 +80,15 @@ class CompiledFunction:
         # Without a release of the interpreter's lock, which would cost as much as the code that runs under it.
         call = ctypes.PyDLL(str(self.library))[f"{self.function.name}_bound"]
         call.restype = None
-        return MappingProxyType(arrays), partial(call, ctypes.byref(table))
+        return MappingProxyType(arrays | whole), partial(call, ctypes.byref(table))
+
+
+def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, np.ndarray]]:
+    """Ports with their parts of an array, one behind the other."""
+    first = 0
+    for port in ports:
+        yield port, whole[first : first + port.size]
+        first += port.size
 
 
 def compile_function(

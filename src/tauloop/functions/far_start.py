@@ -7,7 +7,6 @@ follows how well each linear model predicted (Branch, Coleman and Li 1999, as Sc
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from tauloop.equations.topology import Topology, integrate
 from tauloop.functions.loops import Loops
@@ -51,6 +50,8 @@ def close_from_afar(
         _, K = loops.residuals(integrate(shape, q[None, :], step))
         scaled = loops.row_scale[:, None] * (K[0] @ _rates(shape, step[0])) * loops.velocity_scale
         return np.asarray(scaled[:, movable])
+
+    from scipy.optimize import least_squares  # a tenth of a second of every start of Tauloop, rarely used
 
     found = least_squares(
         residual,

@@ -161,12 +161,17 @@ class MotionFunctions:
         if start is not None:
             self._require_branch(q)
         current = np.broadcast_to(q, (len(target), len(q)))
-        for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
+        steps = CONTINUATION_STEPS if self._iterates() else 1  # closed forms have no way to lose
+        for fraction in np.linspace(0.0, 1.0, steps + 1)[1:-1]:
             waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
-            on_the_way, _ = self._kinematics(waypoint, current, ON_THE_WAY, len(target) * CONTINUATION_STEPS)
+            on_the_way, _ = self._kinematics(waypoint, current, ON_THE_WAY, len(target) * steps)
             current = on_the_way.q
         state = self.kinematics(target, start=current)
         return _single(state) if single else state
+
+    def _iterates(self) -> bool:
+        """Whether positions need Newton's method anywhere."""
+        return any(isinstance(step, Newton) for step in self.program("kinematics_0").steps)
 
     def _require_branch(self, start: np.ndarray) -> None:
         """Raise where closed forms, whose branch is the reference's, lead from a start's position to another pose."""
@@ -203,7 +208,7 @@ class MotionFunctions:
         """
         program = self.program("kinematics_0")
         target = np.atleast_2d(checked({"position": self.entry.position}, {"position": position})[0]["position"])
-        if not any(isinstance(step, Newton) for step in program.steps):
+        if not self._iterates():
             return self.kinematics(target)
         tracked = self._tracked(program, target, start, True) if len(target) >= LONG_MOTION else None
         tracked = self._tracked(program, target, start, False) if tracked is None else tracked

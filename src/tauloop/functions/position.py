@@ -2,7 +2,7 @@
 
 One equation in one unknown is solved in closed form: a quadratic in a length, or A cos q + B sin q = C for the pair
 (cos q, sin q), without ever taking the angle. So are two equations that place a pin where two circles meet, or a circle
-and a line. Everything else goes to Newton's method.
+and a line, and spheres that meet in a point. Everything else goes to Newton's method.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from tauloop.functions.circle_form import CircleForm, circle_form
 from tauloop.functions.closed_forms import PairForm, QuadraticForm, pair_form, quadratic_form
 from tauloop.functions.program import ClosedForm
 from tauloop.functions.sorting import Block, blocks
+from tauloop.functions.sphere_form import sphere_form
 from tauloop.mechanism.model import Mechanism
+
+#: Singular values below this share of the largest, and entries below the other, do not move the start of an iteration.
+SLACK, NEGLIGIBLE = 1e-3, 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +93,7 @@ class SolvedBlock:
     Attributes:
         equations: names of its equations.
         unknowns: names of the coordinates that it yields.
-        method: "quadratic", "cosine and sine", "two circles", "circle and line", or "Newton".
+        method: "quadratic", "cosine and sine", "two circles", "circle and line", "spheres", or "Newton".
     """
 
     equations: tuple[str, ...]
@@ -200,8 +204,10 @@ class _Solver:
         self._states = states
         self._q = ca.SX(equations.q)
         self._c, self._s = ca.SX(equations.c), ca.SX(equations.s)
+        self._plain: set[int] = set()
 
     def set_coordinate(self, i: int, value: ca.SX) -> None:
+        self._plain.add(i)
         self._q[i] = value
         if self._topology.is_angle[i]:
             self._c[i], self._s[i] = ca.cos(value), ca.sin(value)
@@ -225,6 +231,8 @@ class _Solver:
             method = self._solve_one(_Equation.of_row(self._equations, rows[0]), unknown[0])
         elif len(unknown) == 2:
             method = self._solve_pin(rows, unknown)
+        if not method and len(unknown) > 1:
+            method = self._solve_spheres(rows, unknown)
         if not method:
             method = "Newton"
             self._solve_newton(rows, unknown, start)
@@ -234,10 +242,13 @@ class _Solver:
             method=method,
         )
 
-    def _known(self, expression: ca.SX) -> ca.SX:
-        """The expression with everything put in that is known so far."""
+    def _known(self, expression: ca.SX, but: tuple[int, ...] = ()) -> ca.SX:
+        """The expression with everything put in that is known so far; some coordinates stay symbols."""
         e = self._equations
-        return ca.SX(ca.substitute([expression], [e.q, e.c, e.s], [self._q, self._c, self._s])[0])
+        q = ca.SX(self._q)
+        for i in but:
+            q[i] = e.q[i]
+        return ca.SX(ca.substitute([expression], [e.q, e.c, e.s], [q, self._c, self._s])[0])
 
     def _solve_one(self, equation: _Equation, i: int) -> str:
         """Solve one equation in one unknown in closed form; how, or nothing where it has none."""
@@ -267,6 +278,43 @@ class _Solver:
                 self.set_pair(b, c, s)
                 return "two circles" if isinstance(form, PairForm) else "circle and line"
         return ""
+
+    def _solve_spheres(self, rows: list[int], unknown: tuple[int, ...]) -> str:
+        """Solve equations of spheres; how, or nothing where they are something else."""
+        e, n = self._equations, len(unknown)
+        if any(self._topology.is_angle[i] for i in unknown):
+            return ""
+        x = e.q[list(unknown)]
+        form = sphere_form(self._known(e.psi[rows], but=unknown), x)
+        if form is None:
+            return ""
+        last = self._best_last(form.A, n)
+        others = [j for j in range(n) if j != last]
+        lines = self._builder.solve(form.A[:, others], -ca.horzcat(form.b, form.A[:, last]), "spheres")
+        u, w = ca.SX(n, 1), ca.SX(n, 1)
+        u[others], w[others], w[last] = lines[:, 0], lines[:, 1], 1
+        quadratic, alpha = form.along(u, w)
+        middle = self._builder.at_samples(form.centre[last] - quadratic.half)[0, 0]
+        t, discriminant = quadratic.solution(1.0 if self._reference[unknown[last]] > middle else -1.0)
+        point = form.centre + u + w * t
+        for j, i in enumerate(unknown):
+            self.set_coordinate(i, point[j])
+        record = ClosedForm(
+            equation=", ".join(e.names[row] for row in rows),
+            element=", ".join(dict.fromkeys(e.elements[row] for row in rows)),
+            unknown=", ".join(self._topology.coordinate_names[i] for i in unknown),
+        )
+        difference = e.differences[rows[0]]
+        length = ca.SX(0) if difference is None else self._known(difference[1])
+        least, greatest = quadratic.extremes()
+        self._builder.closed_form(record, discriminant, ca.vertcat(alpha * least, greatest, length))
+        return "spheres"
+
+    def _best_last(self, A: ca.SX, n: int) -> int:
+        """The unknown without which the linear equations (n - 1, n) are best conditioned at the worst state."""
+        sampled = self._builder.at_samples(A).reshape(-1, n, n - 1).transpose(0, 2, 1)
+        worst = [np.linalg.svd(np.delete(sampled, j, axis=2), compute_uv=False)[:, -1].min() for j in range(n)]
+        return int(np.argmax(worst))
 
     def _radius(self, circle: CircleForm | None) -> float:
         """Nominal radius of a circle; zero where it changes."""
@@ -330,10 +378,31 @@ class _Solver:
         solution = self._builder.newton(
             residual,
             x,
-            ca.vertcat(*(start[i] for i in unknown)),
+            self._predicted(rows, unknown, start),
             tuple(e.names[r] for r in rows),
             tuple(names[i] for i in unknown),
             self._states[:, list(unknown)],
         )
         for j, i in enumerate(unknown):
             self.set_coordinate(i, solution[j])
+
+    def _predicted(self, rows: list[int], unknown: tuple[int, ...], start: ca.SX) -> ca.SX:
+        """Where Newton begins: the start, moved along with what is known by the tangent at the reference pose.
+
+        x = x_start - (dr/dx)^-1 (dr/dknown) (known - known_start): it saves a step of the iteration.
+        Angles that are known by cosine and sine only would cost an arctangent; they are left out.
+        """
+        e = self._equations
+        q = ca.SX.sym("q", e.q.numel())
+        at_q = ca.substitute([e.psi[rows] / e.scales[rows]], [e.q, e.c, e.s], [q, ca.cos(q), ca.sin(q)])[0]
+        slopes = ca.Function("slopes", [q, self._theta[0]], [ca.jacobian(at_q, q)])
+        J = np.array(slopes(self._reference, self._theta[1]).full())
+        known = [i for i in sorted(self._plain) if np.any(J[:, i])]
+        follow, *_ = np.linalg.lstsq(J[:, list(unknown)], -J[:, known], rcond=SLACK)
+        follow[np.abs(follow) < NEGLIGIBLE] = 0.0
+        moved = ca.SX(0, 1)
+        for i in known:
+            step = self._q[i] - start[i]
+            turns = self._topology.is_angle[i] and not ca.depends_on(e.psi[rows], e.q[i])
+            moved = ca.vertcat(moved, step - 2 * np.pi * ca.floor(step / (2 * np.pi) + 0.5) if turns else step)
+        return ca.SX(ca.vertcat(*(start[i] for i in unknown)) + ca.sparsify(ca.DM(follow)) @ moved)

@@ -6,8 +6,9 @@ what outlives its piece is kept in an array, whose places are used again when th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 
@@ -58,6 +59,41 @@ def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruc
         if one.number in needed:
             needed.update(one.operands)
     return tuple(one for one in found if one.number in needed)
+
+
+def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """The same code, with one reciprocal and products for several quotients by the same value, or one by a constant.
+
+    A division takes as long as four to sixteen products; the results differ by rounding.
+    """
+    constants = {one.number: one.constant for one in code if one.operation == ca.OP_CONST}
+    quotients = Counter(one.operands[1] for one in code if one.operation == ca.OP_DIV)
+    reciprocals = {one.operands[0]: one.number for one in code if one.operation == ca.OP_INV}
+    following = max((one.number for one in code), default=0) + 1
+    made: dict[int, int] = {}
+    found: list[Instruction] = []
+    for one in code:
+        if one.operation == ca.OP_INV:
+            if one.operands[0] in made:
+                found.append(replace(one, operation=ca.OP_ASSIGN, operands=(made[one.operands[0]],)))
+                continue
+            made[one.operands[0]] = one.number
+        elif one.operation == ca.OP_DIV:
+            above, below = one.operands
+            if below in made or below in constants or below in reciprocals or quotients[below] > 1:
+                if below not in made:
+                    made[below], following = following, following + 1
+                    if below in constants:
+                        inverse = Instruction(
+                            number=made[below], operation=ca.OP_CONST, operands=(), constant=1 / constants[below]
+                        )
+                    else:
+                        inverse = Instruction(number=made[below], operation=ca.OP_INV, operands=(below,))
+                    found.append(inverse)
+                found.append(replace(one, operation=ca.OP_MUL, operands=(above, made[below])))
+                continue
+        found.append(one)
+    return tuple(found)
 
 
 def needed_instructions(function: ca.Function, wanted: Sequence[bool]) -> set[int]:
