@@ -5,8 +5,10 @@
 
 The data are those of `tauloop reproduce gantry-tau-calibration`, and the Delta printer's where FOLDER (by default
 ../shared/data/delta_printer) holds them. Both fits start from the nominal geometry and must end at the same cost.
-Times are those of a fit that is set up: reading files and making functions come before. They are times on the wall, or
-with --cpu those of the processor, for computers that are busy otherwise.
+Times are those of a fit that is set up: reading files and making functions come before. Rows "core" are the search
+alone, beside SciPy; rows "whole" are `fit`: checks of the data, ranks, null directions, search, error bars, outliers;
+"compiled" with machine code for the equations instead of CasADi's interpreter. They are times on the wall, or with
+--cpu those of the processor, for computers that are busy otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +29,9 @@ from rich.table import Table
 from scipy.optimize import least_squares
 
 from tauloop import Model, load
+from tauloop.calibrate.fitting import fit
 from tauloop.calibrate.instruments import Position
+from tauloop.calibrate.pose_equations import station_functions
 from tauloop.calibrate.poses_candidates import candidate_poses
 from tauloop.calibrate.poses_readings import simulated_series
 from tauloop.calibrate.poses_selection import CRITERIA, select_poses
@@ -38,6 +42,8 @@ from tauloop.calibrate.solving import prior_weights, solve
 from tauloop.calibrate.unknowns import Tolerances
 from tauloop.calibrate.validation import bootstrap
 from tauloop.errors import TauloopError
+from tauloop.functions import Compiled
+from tauloop.functions.compiler import find_compiler
 from tauloop.reproduce import experiment
 from tauloop.reproduce.tracker_fits import measured, planned_encoders
 from tauloop.reproduce.tracker_settings import tracker_settings
@@ -102,12 +108,42 @@ def fit_row(name: str, problem: CalibrationProblem, asked: float, options: argpa
     if peer_cost > cost * (1 + SAME_COST):
         note += f"; its cost is {peer_cost / cost - 1:.1e} higher"
     return Row(
-        work=name,
+        work=f"{name}: core",
         seconds=least_time(lambda: solve(problem), options),
         asked=asked,
         peer=least_time(lambda: by_differences(problem), options),
         note=note,
     )
+
+
+def whole_rows(name: str, problem: CalibrationProblem, asked: float, options: argparse.Namespace) -> list[Row]:
+    """Time the whole fit, interpreted and compiled."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for how, one in (("", problem), (", compiled", compiled(problem))):
+        row = Row(
+            work=f"{name}: whole{how}",
+            seconds=least_time(lambda one=one: fit(one, rng), options),
+            asked=asked,
+            peer=None,
+            note="",
+        )
+        rows.append(row)
+    return rows
+
+
+def compiled(problem: CalibrationProblem) -> CalibrationProblem:
+    """The same problem with machine code; as it is where there is no compiler."""
+    if find_compiler() is None:
+        return problem
+    evaluator = Compiled(at_least=0)
+    made = {id(station.functions): station for station in problem.stations}
+    functions = {
+        key: station_functions(replace(problem.reach, evaluator=evaluator), station.series.instrument, problem.n_poses)
+        for key, station in made.items()
+    }
+    stations = tuple(replace(station, functions=functions[id(station.functions)]) for station in problem.stations)
+    return replace(problem, stations=stations, evaluator=evaluator)
 
 
 def least_time(work: Callable[[], object], options: argparse.Namespace) -> float:
@@ -143,6 +179,7 @@ def tracker_rows(options: argparse.Namespace) -> list[Row]:
         problem = calibration_problem(simple, [half], settings.model_parameters, residuals=kind)
         name = f"{len(problem.free)} parameters, {len(half)} poses, {type(kind).__name__}"
         rows.append(fit_row(name, problem, ASKED["eq1"], options))
+        rows += whole_rows(name, problem, ASKED["eq1"], options)
         solution = solve(problem)
         rows.append(
             Row(
@@ -157,6 +194,7 @@ def tracker_rows(options: argparse.Namespace) -> list[Row]:
     full = calibration_problem(session.nominal, [session.series], settings.machine_parameters, tolerances=tolerances)
     name = f"{len(full.free)} parameters with priors, {full.n_poses} poses"
     rows.append(fit_row(name, full, ASKED["full"], options))
+    rows += whole_rows(name, full, ASKED["full"], options)
     return rows
 
 
@@ -194,6 +232,7 @@ def printer_rows(options: argparse.Namespace) -> list[Row]:
         problem = calibration_problem(mechanism, given.series, given.parameters, tolerances=given.tolerances)
         name = f"printer, {len(problem.free)} parameters, {problem.n_poses} contacts"
         rows.append(fit_row(name, problem, ASKED["printer"], options))
+        rows += whole_rows(name, problem, ASKED["printer"], options)
     return rows
 
 

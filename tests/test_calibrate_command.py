@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from tauloop import load
 from tauloop.calibrate import Contact, Cylinder, Distance, JointSensor, Plane, Pose, Position, Sphere
-from tauloop.calibrate.reading import quantity, read_measurements
+from tauloop.calibrate.quantities import quantity
+from tauloop.calibrate.reading import read_measurements
 from tauloop.cli.app import app
 from tauloop.errors import InputError, LogError
 from tauloop.mechanism.units import ANGLE, LENGTH

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.calibrate.instruments import Inclinometer, Instrument, Orientation, Pose, Position
+from tauloop.calibrate.instruments import Contact, Inclinometer, Instrument, Orientation, Pose, Position
 from tauloop.calibrate.observability import observability, shown_directions
 from tauloop.calibrate.poses import plan_poses
-from tauloop.calibrate.poses_candidates import PoseLimits, candidate_poses
+from tauloop.calibrate.poses_candidates import PoseLimits, candidate_poses, usual_clearance
 from tauloop.calibrate.poses_readings import simulated_readings, simulated_series
 from tauloop.calibrate.poses_selection import CRITERIA, D_OPTIMAL, E_OPTIMAL, select_poses
 from tauloop.calibrate.problem import calibration_problem
 from tauloop.calibrate.solving import solve
+from tauloop.calibrate.surfaces import Plane, Sphere
 from tauloop.calibrate.unknowns import Tolerances
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError, PoseError
@@ -35,6 +37,8 @@ KINEMATICS = 1e-12
 #: Exchange finds a local optimum: on these sets of 10 candidates it stays this near the best of all subsets.
 NEAR_BEST = 1.05
 SEED = 7
+#: A point of a level plane within reach of the RCID's tool.
+RCID_PLANE = (0.0, 0.0, 0.132)
 
 
 def random_jacobians(n_candidates: int, r: int, n: int, seed: int = SEED) -> np.ndarray:
@@ -332,3 +336,104 @@ def test_the_command_writes_poses_figure_and_json(tmp_path: Path) -> None:
 def test_the_command_refuses_all_bad_options_at_once() -> None:
     answer = json.loads(run_command("gantry_tau_3dof", "--measure", "smell", "--criterion", "Q", "--json", code=2))
     assert [problem["where"] for problem in answer["problems"]] == ["--measure", "--criterion", "--parameters"]
+
+
+# Contacts, ball bars and joint sensors.
+
+
+@pytest.mark.parametrize(
+    ("name", "contact"),
+    [
+        ("linear_delta", Contact(name="bed")),
+        ("gantry_tau_3dof", Contact(name="t", surface=Plane(point=(0, 0, -0.2), normal=(0.1, 0.2, 1.0)))),
+        ("gantry_tau_3dof", Contact(name="t", surface=Sphere(center=(0.0, 0.0, -0.3), radius=0.1))),
+        ("rcid", Contact(name="t", surface=Plane(point=RCID_PLANE), target=(0.01, 0.0, 0.02))),
+    ],
+    ids=["bed", "tilted plane", "sphere", "turning platform"],
+)
+def test_candidates_of_a_contact_touch_its_surface(name: str, contact: Contact) -> None:
+    """Gaps worked out by the kinematics of `Model`, apart from the code that closed them."""
+    model = Model(load(name))
+    found = candidate_poses(model, 25, np.random.default_rng(SEED), touching=contact)
+    tool_point = Position(name="t", target=contact.target)
+    points = simulated_readings(model, tool_point, model.forward_kinematics(found.encoders).q)
+    surface = contact.surface
+    if isinstance(surface, Plane):
+        gaps = (points - surface.point) @ np.array(surface.normal) / np.linalg.norm(surface.normal)
+    else:
+        assert isinstance(surface, Sphere)
+        gaps = np.linalg.norm(points - surface.center, axis=1) - surface.radius
+    assert np.abs(gaps).max() < KINEMATICS * 1e3
+    assert np.ptp(points, axis=0)[:2].min() > 0.005
+
+
+def test_a_surface_that_cannot_be_touched_is_told() -> None:
+    far = Contact(name="bed", surface=Plane(point=(0.0, 0.0, 5.0)))
+    with pytest.raises(PoseError, match="outside the ranges"):
+        candidate_poses(Model(load("linear_delta")), 10, np.random.default_rng(SEED), touching=far)
+
+
+def test_rods_keep_a_sensible_distance_unless_told_otherwise() -> None:
+    model = Model(load("hexapod"))
+    usual = usual_clearance(model)
+    clearance = rod_clearance(model)
+    assert usual is not None
+    segments = clearance.segments(model.assembly.q[None])[0]
+    lengths = np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1)
+    assert usual == pytest.approx(min(0.02 * lengths.mean(), clearance.distances(model.assembly.q[None]).min() / 2))
+    wild = PoseLimits(turn=1.5, joint_ranges=False, singularity=0.0)
+    kept, close = (
+        candidate_poses(model, 150, np.random.default_rng(0), limits=replace(wild, clearance=least))
+        for least in (None, 0.0)
+    )
+    assert kept.clearance == usual
+    assert clearance.distances(kept.q).min() >= usual > clearance.distances(close.q).min()
+    assert "interference of rods" in kept.excluded
+    assert "interference of rods" not in close.excluded
+    assert usual_clearance(Model(load("pendulum_arm"))) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "extra", "kind"),
+    [
+        ("linear_delta", "tower*.radius,tower*.end_stop", ("--measure", "contact"), "contact"),
+        ("gantry_tau_3dof", "track*.length", ("--measure", "distance", "--center", "0 m, 0.1 m, -0.6 m"), "distance"),
+        ("delta", "arm_length,forearm_length", ("--measure", "joint", "--coordinate", "platform.z"), "joint"),
+    ],
+)
+def test_the_command_plans_contacts_bars_and_joint_sensors(
+    name: str, parameters: str, extra: tuple[str, ...], kind: str
+) -> None:
+    text = run_command(name, "--parameters", parameters, "--count", "12", "--candidates", "40", *extra)
+    assert f"{kind} measured" in text
+    assert "interference of rods was not looked at" in text or "rods have no thickness in machine files" in text
+
+
+def test_an_instrument_may_be_described_by_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "ball.yaml"
+    path.write_text("kind: contact\nsurface: {sphere: {center: [0 m, 0 m, -0.3 m], radius: 10 cm}}\n", encoding="utf-8")
+    sizes = ["--parameters", "track*.length", "--count", "8", "--candidates", "30", "--instrument", str(path), "--json"]
+    answer = json.loads(run_command("gantry_tau_3dof", *sizes))
+    points = np.array(answer["positions"]) + np.array([0.0, 0.0, -0.2])  # the tool centre point
+    assert np.linalg.norm(points - [0.0, 0.0, -0.3], axis=1) == pytest.approx(0.1, abs=1e-9)
+    path.write_text("kind: contakt\nnoise: 1 mm\n", encoding="utf-8")
+    told = " ".join(
+        json.dumps(problem) for problem in json.loads(run_command("gantry_tau_3dof", *sizes, code=2))["problems"]
+    )
+    assert "did you mean contact" in told
+    assert "unknown key" in told
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (("--measure", "distance"), "give the fixed centre of the bar"),
+        (("--measure", "distance", "--center", "1, 2"), "is not three lengths"),
+        (("--measure", "distance", "--center", "1, 2, 3"), "is not a length"),
+        (("--measure", "joint"), "name the coordinate that is read: platform.x"),
+        (("--measure", "joint", "--coordinate", "elbow"), "is no scalar coordinate"),
+    ],
+)
+def test_what_is_missing_of_an_instrument_is_told(extra: tuple[str, ...], message: str) -> None:
+    answer = run_command("gantry_tau_3dof", "--parameters", "track1.length", *extra, "--json", code=2)
+    assert message in " ".join(f"{problem['what']} {problem['remedy']}" for problem in json.loads(answer)["problems"])

@@ -146,7 +146,14 @@ def test_ranks_are_those_of_the_notes(result: TrackerCalibration) -> None:
     # a constant rotation of all B and of nothing else
     names = {name.split(".")[1][0] for direction in result.ranks.positions.gauge for name, _ in direction.terms}
     assert names == {"B"}
-    assert len(result.ranks.positions.weak) > 10
+    turns = [f"rotation of the platform frame about the target, about {axis}" for axis in "xyz"]
+    assert [direction.name for direction in result.ranks.positions.gauge] == turns
+    # in the notes' own volume, with as many poses as fit, as many are weak as they say; fewer in a larger one
+    assert len(result.ranks.narrow.weak) == stated["unobservable"] == 22
+    assert 10 < len(result.ranks.positions.weak) < 22
+    assert result.ranks.narrow.generic_rank == 48
+    text = " ".join(row.why for row in result.comparisons)
+    assert "rotation of the platform frame about the target" in text
 
 
 def test_evidence_choices_and_figures(result: TrackerCalibration, tmp_path: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import json
 import math
 import os
@@ -78,16 +79,22 @@ class Provenance:
     inputs: Mapping[str, Any] = field(default_factory=dict)
 
 
+@functools.cache
+def _installed(package: str) -> str:
+    """Version of an installed package; reading it takes milliseconds."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed as a package"
+
+
 def provenance(
     *, packages: tuple[str, ...], options: Mapping[str, Any], inputs: Mapping[str, Any] | None = None
 ) -> Provenance:
     """Provenance with the installed versions of Python, Tauloop and the named packages."""
     versions = {"python": platform.python_version()}
     for package in ("tauloop", *packages):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "not installed as a package"
+        versions[package] = _installed(package)
     return Provenance(versions=versions, options=dict(options), inputs=dict(inputs or {}))
 
 

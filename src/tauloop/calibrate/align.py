@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.calibrate.checks import kabsch, tool_points
+from tauloop.calibrate.checks import kabsch
 from tauloop.calibrate.instruments import Frame, Orientation, Pose, Position
 from tauloop.calibrate.measurements import Series
 from tauloop.calibrate.problem import calibration_problem
@@ -51,7 +51,7 @@ def aligned(mechanism: Mechanism, series: Series) -> Series:
         position = np.array(instrument.frame.position)
     else:
         order = [instrument.components.index(c) for c in "xyz"] if isinstance(instrument, Position) else [0, 1, 2]
-        points, readings = tool_points(probe.assembly, series, q), series.readings[:, order]
+        points, readings = probe.stations[0].points(np.zeros(1), q), series.readings[:, order]
         R, _, _ = kabsch(readings, points)
         position = points.mean(axis=0) - R @ readings.mean(axis=0)
     x, y, z, w = (float(value) for value in Rotation.from_matrix(R).as_quat())

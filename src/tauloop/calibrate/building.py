@@ -31,11 +31,8 @@ def build_station(
         InputError: the instrument reads more than `LoopEquations` can use.
     """
     assembly = reach.assembly
-    if twin is None:
-        equations, sensitivity, sizes = station_functions(reach, series.instrument, len(series))
-    else:
-        equations, sensitivity, sizes = twin.equations, twin.sensitivity, twin.n_equations
-    hard, soft = kind.split(*sizes)
+    functions = twin.functions if twin is not None else station_functions(reach, series.instrument, len(series))
+    hard, soft = kind.split(*functions.sizes)
     n, n_v = len(series), assembly.loops.topology.n_v
     nothing = Elimination(
         hard=hard, soft=soft, closing=np.zeros((n, 0, len(soft))), whitening=np.zeros((n, 0, len(soft)))
@@ -44,9 +41,7 @@ def build_station(
         series=series,
         nuisances=reach.nuisances,
         topology=assembly.loops.topology,
-        equations=equations,
-        sensitivity=sensitivity,
-        n_equations=sizes,
+        functions=functions,
         leading=assembly.leading,
         elimination=nothing,
         q=np.broadcast_to(assembly.q, (n, assembly.loops.topology.n_q)).copy(),
@@ -103,14 +98,13 @@ def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where:
     f, _ = station.evaluate(x, state.q)
     problems = []
     for i in lost[:10]:
-        row = int(np.abs(f[i, :loops]).argmax()) if loops else 0
-        name = assembly.loops.names[independent_rows(assembly)[row]] if loops else "encoders"
+        name, gap = _widest_gap(assembly, f[i, :loops]) if loops else ("encoders", "an unknown length")
         readings = ", ".join(f"{value:.5g}" for value in series.encoders[i])
         problems.append(
             Problem(
                 where=f"{where} ({series.instrument.name}), {series.label(int(i))}",
                 what=f"out of reach of the nominal geometry: with encoders at ({readings}) the loop {name!r} stays "
-                f"open by {np.abs(f[i, :loops]).max(initial=0.0):.3g}",
+                f"open by {gap}",
                 remedy="check the units, signs and order of the encoder columns (SI here), or leave the pose out",
             )
         )
@@ -118,6 +112,21 @@ def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where:
         problems.append(Problem(where=where, what=f"and {len(lost) - 10} more poses of {len(series)}"))
     problems += _reached_when_swapped(station, x, assembly)
     raise PoseError(problems)
+
+
+def _widest_gap(assembly: Assembly, phi: np.ndarray) -> tuple[str, str]:
+    """The loop equation (of the independent ones) that is left most, and by how much, with its unit."""
+    found = assembly.loops
+    rows = independent_rows(assembly)
+    k = int(np.abs(phi).argmax())
+    row, left = rows[k], float(phi[k])
+    rod = next((rod for rod in found.mechanism.rods if rod.name == found.elements[row]), None)
+    if rod is not None and rod.length is not None:  # phi = (d.d - L^2) / 2L
+        length = found.mechanism.value(rod.length)
+        left = float(np.sqrt(max(length**2 + 2 * length * left, 0.0))) - length
+    if found.is_length[row]:
+        return found.names[row], f"{1e3 * abs(left):.3g} mm"
+    return found.names[row], f"{abs(left):.3g} (the cosine of an angle that should be a right one)"
 
 
 def _reached_when_swapped(station: Station, x: np.ndarray, assembly: Assembly) -> list[Problem]:

@@ -5,21 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations, permutations
 
-import casadi as ca
 import numpy as np
 
 from tauloop.calibrate.building import followed
-from tauloop.calibrate.instruments import Contact, Pose, Position, Scene
+from tauloop.calibrate.instruments import Contact, Pose, Position
 from tauloop.calibrate.measurements import Series
-from tauloop.calibrate.problem import CalibrationProblem
+from tauloop.calibrate.problem import CalibrationProblem, Evaluation
 from tauloop.calibrate.solving import Solution, solve
 from tauloop.calibrate.stations import Station
 from tauloop.calibrate.surfaces import Plane
-from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import IdentificationError, PoseError, Problem
-from tauloop.functions.assembly import Assembly
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.loops import nominal
+from tauloop.functions.closing import coordinate_limits
 
 #: A spread below this share of the next larger one is none: poses on a line, or in a plane.
 FLAT = 1e-2
@@ -31,6 +27,8 @@ LARGE_ERROR = 0.02
 GROSS = 20.0
 #: Gross poses that are named one by one.
 NAMED = 5
+#: A joint may be beyond its stated range by this share of it: zero points are among what calibrations find.
+BEYOND = 0.05
 #: Ratios of lengths that are two units mixed up.
 UNIT_RATIOS = {
     1e3: "mm read as m",
@@ -43,13 +41,14 @@ UNIT_RATIOS = {
 SAME_FIT = 1.05
 
 
-def inspect(problem: CalibrationProblem, *, gross: bool = True) -> tuple[Problem, ...]:
+def inspect(problem: CalibrationProblem, *, gross: bool = True, start: Evaluation | None = None) -> tuple[Problem, ...]:
     """Everything about the measurements that keeps a calibration from being meaningful.
 
     Args:
         problem: measurements and unknowns.
         gross: also look for single poses that are far off before anything is fitted; a least-squares fit bends to
             them until they hide behind others, a robust loss may take them.
+        start: the evaluation of `problem.predicting()` without corrections, where it is at hand.
     """
     found: list[Problem] = []
     n = len(problem.free)
@@ -64,9 +63,10 @@ def inspect(problem: CalibrationProblem, *, gross: bool = True) -> tuple[Problem
             )
         )
     forward = problem.predicting()
-    evaluation = forward.evaluate(np.zeros(n))
+    evaluation = forward.evaluate(np.zeros(n)) if start is None else start
+    nothing = np.zeros(len(problem.unknowns))
     for station, state in zip(forward.stations, evaluation.states, strict=True):
-        points = tool_points(problem.assembly, station.series, state.q)
+        points = station.points(nothing, state.q)
         found += _on_a_line(station.series, points)
         if isinstance(station.series.instrument, Position | Pose):
             wrong = _wrong_reading(forward, station, state.errors)
@@ -74,27 +74,16 @@ def inspect(problem: CalibrationProblem, *, gross: bool = True) -> tuple[Problem
             if wrong:
                 continue
         if gross:
+            found += _beyond_range(forward, station, state.q)
             found += _gross(forward, station, state.errors, float(np.linalg.norm(_spreads(points))))
     return tuple(found)
-
-
-def tool_points(assembly: Assembly, series: Series, q: np.ndarray) -> np.ndarray:
-    """Targets (N, 3) of an instrument in the base frame at coordinates (N, n_q), nominal geometry."""
-    mechanism, shape = assembly.loops.mechanism, assembly.loops.topology
-    symbol, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
-    values = nominal(mechanism)
-    motion = tree_motion(shape, values, Configuration(symbol, {}), v, ca.SX(shape.n_v, 1))
-    target = getattr(series.instrument, "target", (0.0, 0.0, 0.0))
-    place = dict(zip(("at.target.x", "at.target.y", "at.target.z"), target, strict=True))
-    scene = Scene(mechanism=mechanism, topology=shape, values=values, motion=motion, nuisances=place)
-    function = BatchFunction(ca.Function("target", [symbol], [ca.densify(scene.target("at"))]))
-    return function([q], len(q))[0]
 
 
 def _spreads(points: np.ndarray) -> np.ndarray:
     """Root mean square spreads (3,) along the principal directions, largest first."""
     centred = points - points.mean(axis=0)
-    return np.asarray(np.linalg.svd(centred, compute_uv=False) / np.sqrt(len(points)))
+    squares = np.linalg.eigvalsh(centred.T @ centred / len(points))
+    return np.asarray(np.sqrt(np.maximum(squares[::-1], 0.0)))
 
 
 def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
@@ -233,6 +222,31 @@ def _encoder_units(
             where = f"{station.series.instrument.name}.encoders"
             return [Problem(where=where, what=what, remedy="state the unit of the encoder columns")]
     return []
+
+
+def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) -> list[Problem]:
+    """Poses that close, but with driven joints far beyond their ranges in the machine file."""
+    loops = problem.assembly.loops
+    lower, upper = coordinate_limits(loops)
+    width = upper - lower
+    over = np.maximum(lower - q, q - upper)
+    driven = {name for actuator in problem.mechanism.actuators for name, _ in actuator.drives}
+    counts = np.array([name in driven for name in loops.topology.coordinate_names])
+    over[:, ~(counts & np.isfinite(width))] = -np.inf
+    far = np.flatnonzero((over > BEYOND * width).any(axis=1))
+    found = []
+    for pose in far[:NAMED]:
+        j = int(over[pose].argmax())
+        factor, unit = (np.degrees(1.0), "deg") if loops.topology.is_angle[j] else (1e3, "mm")
+        what = (
+            f"the encoders put {loops.topology.coordinate_names[j]} at {factor * q[pose, j]:.4g} {unit}, "
+            f"{factor * over[pose, j]:.3g} {unit} beyond its range of {factor * lower[j]:.4g} to "
+            f"{factor * upper[j]:.4g} {unit}; {len(far)} of {len(q)} are like that"
+        )
+        remedy = "check the encoders of this pose, their unit and zero, or leave it out; else mend the machine's limits"
+        where = f"{station.series.instrument.name}, {station.series.label(int(pose))}"
+        found.append(Problem(where=where, what=what, remedy=remedy))
+    return found
 
 
 def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, spread: float) -> list[Problem]:

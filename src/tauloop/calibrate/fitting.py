@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tauloop.calibrate.checks import inspect
 from tauloop.calibrate.identifiability import identifiability
 from tauloop.calibrate.losses import Loss, Squares
-from tauloop.calibrate.problem import CalibrationProblem
+from tauloop.calibrate.problem import CalibrationProblem, Evaluation
 from tauloop.calibrate.result import Calibration, Estimate
-from tauloop.calibrate.solving import SQUARES, Solution, solve
+from tauloop.calibrate.solving import SQUARES, Solution, bounds_met, solve
 from tauloop.calibrate.statistics import correlations, covariance, error_figures, outliers, variance_factor
+from tauloop.calibrate.unknowns import Bounds
 from tauloop.errors import IdentificationError
 from tauloop.result import Evidence, plain, provenance
 
@@ -33,12 +35,14 @@ class FitOptions:
         leave_out_weak: also leave out unknowns that the data tell less well than their tolerance.
         scale_covariance: take the noise's size from the residuals instead of the stated one.
         refuse: raise on measurements that cannot be what they claim.
+        bounds: least and largest values of unknowns by name or pattern, SI, besides those of the problem.
     """
 
     loss: Loss = SQUARES
     leave_out_weak: bool = False
     scale_covariance: bool = True
     refuse: bool = True
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
 
 def fit(
@@ -57,27 +61,35 @@ def fit(
         start: corrections of the free unknowns (n,) to start from, SI; zeros without it.
 
     Raises:
+        InputError: bounds that cannot be.
         IdentificationError: the data cannot support the calibration, with all reasons.
         PoseError: poses are out of reach.
     """
     options = options or FitOptions()
-    findings = inspect(problem, gross=isinstance(options.loss, Squares))
+    problem = problem.bounded(options.bounds)
+    at_start = problem.predicting().evaluate(np.zeros(len(problem.free)))
+    findings = inspect(problem, gross=isinstance(options.loss, Squares), start=at_start)
     if findings and options.refuse:
         raise IdentificationError(findings)
-    told = identifiability(problem, rng, leave_out_weak=options.leave_out_weak)
+    # where residuals are those of forward kinematics, what was evaluated already serves again
+    is_forward = problem.predicting() is problem
+    near = problem.linearised(at_start if is_forward else problem.evaluate(at_start.correction))
+    told = identifiability(problem, rng, leave_out_weak=options.leave_out_weak, near=near)
     reduced = problem.only(told.subset)
+    near = near.only([problem.names.index(name) for name in reduced.names])
     begin = None
     if start is not None:
         begin = np.array([start[problem.names.index(name)] for name in reduced.names])
-    solution = solve(reduced, begin, loss=options.loss)
+    solution = solve(reduced, begin, loss=options.loss, near=near)
     factor = variance_factor(solution)
     used = factor if options.scale_covariance and factor is not None else 1.0
     C = covariance(solution, used, reduced.tolerances)
     forward = reduced.predicting()
-    before = error_figures(forward, forward.evaluate(np.zeros(len(reduced.free))))
-    after_evaluation = forward.evaluate(solution.correction)
+    before = error_figures(forward, at_start)
+    after_evaluation = solution.evaluation if is_forward else forward.evaluate(solution.correction)
     errors = tuple(state.errors for state in after_evaluation.states)
     found = outliers(reduced, solution, errors)
+    at_bounds = bounds_met(reduced, solution)
     estimates = tuple(
         Estimate(
             name=unknown.name,
@@ -90,6 +102,7 @@ def fit(
             tolerance=unknown.tolerance,
             has_prior=unknown.has_prior,
             is_nuisance=unknown.is_nuisance,
+            bound=at_bounds[k],
         )
         for k, (unknown, step) in enumerate(
             zip((reduced.unknowns[i] for i in reduced.free), solution.correction, strict=True)
@@ -108,7 +121,7 @@ def fit(
         after=error_figures(forward, after_evaluation),
         errors=errors,
         outliers=found,
-        evidence=_evidence(reduced, solution, estimates, factor, len(found)),
+        evidence=_evidence(reduced, solution, after_evaluation, estimates, factor, len(found)),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
             options={
@@ -117,6 +130,7 @@ def fit(
                 "leave_out_weak": options.leave_out_weak,
                 "scale_covariance": options.scale_covariance,
                 "encoder_noise": problem.encoder_noise,
+                "bounds": {name: [_finite(b.lower), _finite(b.upper)] for name, b in options.bounds.items()},
             },
             inputs={
                 "machine": problem.mechanism.name,
@@ -134,6 +148,10 @@ def fit(
     )
 
 
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
 def _plain(loss: Loss) -> dict[str, object]:
     return {} if isinstance(loss, Squares) else dict(plain(loss))
 
@@ -141,20 +159,22 @@ def _plain(loss: Loss) -> dict[str, object]:
 def _evidence(
     problem: CalibrationProblem,
     solution: Solution,
+    predicted: Evaluation,
     estimates: tuple[Estimate, ...],
     factor: float | None,
     n_outliers: int,
 ) -> tuple[Evidence, ...]:
     open_loops = 0.0
-    for station, state in zip(problem.predicting().stations, solution.evaluation.states, strict=True):
-        x = np.zeros(len(problem.unknowns))
-        x[list(problem.free)] = solution.correction
-        q = station.state(x, state.q).q
-        f, _ = station.evaluate(x, q)
+    x = np.zeros(len(problem.unknowns))
+    x[list(problem.free)] = solution.correction
+    for station, state in zip(problem.predicting().stations, predicted.states, strict=True):
+        f, _ = station.evaluate(x, state.q)
         open_loops = max(open_loops, float(np.abs(f[:, : station.n_equations[0]]).max(initial=0.0)))
     columns = solution.jacobian * problem.tolerances
     gradient = columns.T @ (solution.weights * solution.residual)
     gradient += problem.tolerances * solution.prior**2 * solution.correction
+    held = [estimate.bound is not None for estimate in estimates]
+    gradient[held] = 0.0
     size = np.linalg.norm(columns, axis=0) * max(float(np.linalg.norm(solution.residual)), 1e-9)
     cosine = float((np.abs(gradient) / np.maximum(size, 1e-300)).max(initial=0.0))
     noiseless = float(np.linalg.norm(solution.residual)) < 1e-6
@@ -179,6 +199,14 @@ def _evidence(
             value=weakest.deviation / weakest.tolerance if weakest else None,
             upper=1.0,
             advice="measure more or better chosen poses, give priors, or leave such unknowns out",
+        ),
+        Evidence(
+            name="unknowns at a bound"
+            + (f" ({', '.join(e.name for e in estimates if e.bound is not None)})" if any(held) else ""),
+            value=float(sum(held)),
+            upper=0.0,
+            advice="the data want values beyond the bounds, and error bars do not count these: widen the bounds, or "
+            "look for what the model lacks",
         ),
         Evidence(
             name="outliers",

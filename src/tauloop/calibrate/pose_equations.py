@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 import scipy.linalg
 
-from tauloop.calibrate.instruments import Instrument, Nuisance, Scene
+from tauloop.calibrate.instruments import ORIGIN, Instrument, Nuisance, Scene
 from tauloop.calibrate.unknowns import Unknown
 from tauloop.equations.closure import closure
 from tauloop.equations.newton_euler import transmission
@@ -33,6 +33,63 @@ class Reach:
     unknowns: tuple[Unknown, ...]
     nuisances: tuple[Nuisance, ...]
     evaluator: Evaluator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymbolicPose:
+    """A pose with symbols: coordinates q, velocities v, corrections x of the unknowns, and the machine seen there.
+
+    Attributes:
+        q, v, x: symbols.
+        scene: bodies and nuisance parameters at them.
+    """
+
+    q: ca.SX
+    v: ca.SX
+    x: ca.SX
+    scene: Scene
+
+    def rates(self, f: ca.SX) -> ca.SX:
+        """Derivatives of f in the velocities."""
+        return ca.jacobian(f, self.q) @ _coordinate_rates(self.scene.topology, self.q)
+
+
+def symbolic_pose(reach: Reach, instrument: Instrument) -> SymbolicPose:
+    """A pose of the machine as an instrument sees it; instruments without a target look at the tool centre point."""
+    mechanism, shape = reach.assembly.loops.mechanism, reach.assembly.loops.topology
+    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
+    x = ca.SX.sym("x", len(reach.unknowns))
+    target = zip("xyz", ORIGIN, strict=True)
+    nuisances: dict[str, Any] = {f"{instrument.name}.target.{letter}": value for letter, value in target}
+    nuisances |= {nuisance.name: nuisance.value for nuisance in reach.nuisances}
+    leaves: dict[str, Any] = {}
+    for i, unknown in enumerate(reach.unknowns):
+        for member in unknown.members:
+            if member in nuisances:
+                nuisances[member] = nuisances[member] + x[i]
+            else:
+                leaves[member] = mechanism.parameters[member].value + x[i]
+    values: Values = nominal(mechanism, leaves)
+    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
+    scene = Scene(mechanism=mechanism, topology=shape, values=values, motion=motion, nuisances=nuisances)
+    return SymbolicPose(q=q, v=v, x=x, scene=scene)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StationFunctions:
+    """The functions of one instrument at the poses of a machine.
+
+    Attributes:
+        equations: (q, x, p, y) -> all equations and their derivatives in the velocities.
+        sensitivity: (q, x, p, y) -> derivatives of all equations in the unknowns.
+        target: (q, x) -> point (3,) in the base frame that the instrument looks at, m.
+        sizes: numbers of (loops, encoders, errors).
+    """
+
+    equations: PoseFunction
+    sensitivity: PoseFunction
+    target: PoseFunction
+    sizes: tuple[int, int, int]
 
 
 class PoseFunction:
@@ -58,55 +115,39 @@ class PoseFunction:
         return [outputs[name] for name in self._outputs]
 
 
-def station_functions(
-    reach: Reach, instrument: Instrument, samples: int
-) -> tuple[PoseFunction, PoseFunction, tuple[int, int, int]]:
-    """All equations with their derivatives in the velocities, their derivatives in the unknowns, and their numbers.
-
-    Numbers are those of loops, encoders and errors; both functions take (q, x, p, y).
-    """
+def station_functions(reach: Reach, instrument: Instrument, samples: int) -> StationFunctions:
+    """All equations of a pose with their derivatives, ready for numbers."""
     assembly = reach.assembly
     mechanism, shape = assembly.loops.mechanism, assembly.loops.topology
-    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
-    x = ca.SX.sym("x", len(reach.unknowns))
+    pose = symbolic_pose(reach, instrument)
+    q, x, scene = pose.q, pose.x, pose.scene
     p = ca.SX.sym("p", len(mechanism.actuators))
     y = ca.SX.sym("y", len(instrument.columns))
-    nuisances: dict[str, Any] = {nuisance.name: nuisance.value for nuisance in reach.nuisances}
-    leaves: dict[str, Any] = {}
-    for i, unknown in enumerate(reach.unknowns):
-        for member in unknown.members:
-            if member in nuisances:
-                nuisances[member] = nuisances[member] + x[i]
-            else:
-                leaves[member] = mechanism.parameters[member].value + x[i]
-    values: Values = nominal(mechanism, leaves)
-    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
-    rows = closure(mechanism, shape, values, motion)
+    rows = closure(mechanism, shape, scene.values, scene.motion)
     phi, _, _ = stacked(tuple(rows[i] for i in independent_rows(assembly)))
-    A = transmission(mechanism, shape, values)
+    A = transmission(mechanism, shape, scene.values)
     scalars = ca.vertcat(*(q[j] if j >= 0 else 0 for j in shape.q_of_v))
     leading = list(assembly.leading)
     motors = [mechanism.actuators[i].name for i in leading]
     scale, offset = (
-        ca.vertcat(*(nuisances[f"encoder.{name}.{what}"] for name in motors)) for what in ("scale", "offset")
+        ca.vertcat(*(scene.nuisances[f"encoder.{name}.{what}"] for name in motors)) for what in ("scale", "offset")
     )
     encoders = A[leading, :] @ scalars - (scale * p[leading] + offset)
-    scene = Scene(mechanism=mechanism, topology=shape, values=values, motion=motion, nuisances=nuisances)
     error = instrument.error(scene, y)
     f = ca.densify(ca.vertcat(phi, encoders, error))
-    f_v = ca.jacobian(f, q) @ _coordinate_rates(shape, q)
     f_x = ca.jacobian(f, x)
     inputs, names = [q, x, p, y], ["q", "x", "p", "y"]
-    return (
-        PoseFunction(
-            ca.Function("equations", inputs, [f, ca.densify(ca.vec(f_v))], names, ["f", "f_v"]),
-            reach.evaluator,
-            samples,
-        ),
-        PoseFunction(
-            ca.Function("sensitivity", inputs, [ca.densify(ca.vec(f_x))], names, ["f_x"]), reach.evaluator, samples
-        ),
-        (phi.numel(), len(leading), error.numel()),
+    made = (
+        ca.Function("equations", inputs, [f, ca.densify(ca.vec(pose.rates(f)))], names, ["f", "f_v"]),
+        ca.Function("sensitivity", inputs, [ca.densify(ca.vec(f_x))], names, ["f_x"]),
+        ca.Function("target", [q, x], [ca.densify(scene.target(instrument.name))], ["q", "x"], ["target"]),
+    )
+    equations, sensitivity, target = (PoseFunction(function, reach.evaluator, samples) for function in made)
+    return StationFunctions(
+        equations=equations,
+        sensitivity=sensitivity,
+        target=target,
+        sizes=(phi.numel(), len(leading), error.numel()),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from tauloop.calibrate.instruments import Instrument
+from tauloop.calibrate.instruments import Contact, Instrument
 from tauloop.calibrate.poses_candidates import LIMITS, Candidates, PoseLimits, candidate_poses
 from tauloop.calibrate.poses_readings import simulated_series
 from tauloop.calibrate.poses_selection import D_OPTIMAL, SHOWN, Criterion, Progress, Selection, select_poses
@@ -100,7 +100,7 @@ def plan_poses(
 
     Args:
         model: the nominal machine.
-        instrument: what will be measured.
+        instrument: what will be measured; poses of a contact all touch its surface.
         parameters: unknowns by name or pattern, as in `calibration_problem`.
         count: how many poses to choose.
         rng: spreads the candidates and draws random sets to compare with.
@@ -120,7 +120,8 @@ def plan_poses(
     """
     if not goal > 0:
         raise InputError(Problem(where="goal", what=f"is {goal:g}", remedy="give a share of the noise above zero"))
-    found = candidate_poses(model, candidates, rng, limits=limits)
+    touching = instrument if isinstance(instrument, Contact) else None
+    found = candidate_poses(model, candidates, rng, limits=limits, touching=touching)
     series = simulated_series(model, instrument, found.q, noise)
     problem = calibration_problem(model.mechanism, [series], parameters, tolerances=tolerances)
     (per_pose,) = problem.pose_jacobians(problem.evaluate(np.zeros(len(problem.free))))

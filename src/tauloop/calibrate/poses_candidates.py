@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
 
+from tauloop.calibrate.instruments import Contact
+from tauloop.calibrate.poses_contact import Gap
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.functions.closing import coordinate_limits
@@ -19,6 +21,8 @@ from tauloop.kinematics.workspace import section_axes
 
 #: Poses tried for each one that is wanted, at most.
 TRIES = 30
+#: Share of the rods' mean length that their centre lines keep apart where nobody says more.
+SLENDER = 0.02
 #: Steps of the range in which a platform position without limits is tried, as a share of the characteristic length.
 FINENESS = 0.01
 
@@ -29,14 +33,14 @@ class PoseLimits:
 
     Attributes:
         singularity: least measure of every kind of singularity, 0 to 1 (see `Singularities`).
-        clearance: least distance of the centre lines of two rods, m.
+        clearance: least distance of the centre lines of two rods, m; None for that of `usual_clearance`, zero for any.
         joint_ranges: whether ranges of joints and rods in the machine file must be kept.
         ranges: from and to of platform positions by column; those of the machine file without it.
         turn: largest angle about each axis by which a platform that can turn is turned from its reference, rad.
     """
 
     singularity: float = 0.05
-    clearance: float = 0.0
+    clearance: float | None = None
     joint_ranges: bool = True
     ranges: Mapping[str, tuple[float, float]] | None = None
     turn: float = 0.15
@@ -56,6 +60,7 @@ class Candidates:
         encoders: actuator positions (N, n_u), m or rad.
         tried: how many poses were tried.
         excluded: how many of them were left out, by reason.
+        clearance: distance that centre lines of rods keep, m; None for a machine without pairs of rods.
     """
 
     columns: tuple[str, ...]
@@ -64,13 +69,35 @@ class Candidates:
     encoders: np.ndarray
     tried: int
     excluded: Mapping[str, int]
+    clearance: float | None = None
 
     def __len__(self) -> int:
         """Number of poses."""
         return len(self.position)
 
 
-def candidate_poses(model: Model, count: int, rng: np.random.Generator, *, limits: PoseLimits = LIMITS) -> Candidates:
+def usual_clearance(model: Model) -> float | None:
+    """Distance that centre lines of rods keep where nobody says more, m; None for a machine without pairs of rods.
+
+    Machine files give rods no thickness. A fiftieth of their mean length is about what slender rods are thick, and half
+    of the least distance at the reference pose is allowed at any rate, so that it is never left out itself.
+    """
+    clearance, q = rod_clearance(model), model.assembly.q[None]
+    if not len(clearance.pairs):
+        return None
+    ends = clearance.segments(q)[0]
+    lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
+    return float(min(SLENDER * lengths.mean(), clearance.distances(q).min() / 2))
+
+
+def candidate_poses(
+    model: Model,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    limits: PoseLimits = LIMITS,
+    touching: Contact | None = None,
+) -> Candidates:
     """Poses spread evenly (a scrambled Halton sequence) over the work volume, those that break a limit left out.
 
     Args:
@@ -78,9 +105,10 @@ def candidate_poses(model: Model, count: int, rng: np.random.Generator, *, limit
         count: how many poses are wanted.
         rng: scrambles the sequence.
         limits: what the poses must keep.
+        touching: an instrument whose surface every pose touches: positions are moved onto it.
 
     Raises:
-        InputError: a count below one, or unknown or empty ranges.
+        InputError: a count below one, unknown or empty ranges, or a platform that cannot be moved onto a surface.
         PoseError: too few poses keep the limits; which limits left out how many.
     """
     if count < 1:
@@ -88,14 +116,19 @@ def candidate_poses(model: Model, count: int, rng: np.random.Generator, *, limit
     port = model.platform.entry.position
     box = _box(model, limits)
     turned = _quaternion(port)
+    clearance = usual_clearance(model) if limits.clearance is None else limits.clearance
+    kept_apart = replace(limits, clearance=clearance or 0.0)
+    gap = Gap(model, touching) if touching is not None else None
     halton = qmc.Halton(len(port.columns), rng=rng)
     found: list[tuple[np.ndarray, np.ndarray]] = []
     excluded: dict[str, int] = {}
     tried = kept = 0
     while kept < count and tried < TRIES * count:
         position = _spread(halton.random(max(count, 16)), box, turned)
-        q, good = _kept(model, position, limits, excluded)
         tried += len(position)
+        if gap is not None:
+            position = gap.closed(position, box, excluded)
+        q, good = _kept(model, position, kept_apart, excluded)
         kept += len(good)
         found.append((position[good], q[good]))
     if kept < count:
@@ -115,6 +148,7 @@ def candidate_poses(model: Model, count: int, rng: np.random.Generator, *, limit
         encoders=model.actuator_position(q),
         tried=tried,
         excluded=excluded,
+        clearance=clearance,
     )
 
 
@@ -195,6 +229,6 @@ def _kept(
                 excluded[reason] = excluded.get(reason, 0) + int(is_first.sum())
         good = good[~near.any(axis=0)]
     clearance = rod_clearance(model)
-    if len(good) and len(clearance.pairs) and limits.clearance > 0.0:
+    if len(good) and len(clearance.pairs) and limits.clearance:
         good = count("interference of rods", good[clearance.distances(state.q[good]).min(axis=1) >= limits.clearance])
     return state.q, good

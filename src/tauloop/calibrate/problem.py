@@ -15,7 +15,7 @@ dr/dx = C (s_x + s_v dq/dx).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,7 +27,7 @@ from tauloop.calibrate.measurements import Series
 from tauloop.calibrate.pose_equations import Reach
 from tauloop.calibrate.residuals import FORWARD_KINEMATICS, ForwardKinematics, ResidualKind
 from tauloop.calibrate.stations import Station, StationState
-from tauloop.calibrate.unknowns import Tolerances, Unknown, select_unknowns
+from tauloop.calibrate.unknowns import Bounds, Tolerances, Unknown, bounded, select_unknowns
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, Problem
 from tauloop.functions.assembly import Assembly, assemble
@@ -72,6 +72,15 @@ class Linearised:
     evaluation: Evaluation
     jacobian: np.ndarray
     tangents: tuple[np.ndarray, ...]
+
+    def only(self, columns: Sequence[int]) -> Linearised:
+        """The same for some of the free unknowns, at their corrections here; the others must have none."""
+        kept = list(columns)
+        return Linearised(
+            evaluation=replace(self.evaluation, correction=self.evaluation.correction[kept]),
+            jacobian=self.jacobian[:, kept],
+            tangents=tuple(tangent[:, :, kept] for tangent in self.tangents),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -176,7 +185,18 @@ class CalibrationProblem:
         unknown = [name for name in wanted if name not in known]
         if unknown:
             raise InputError(Problem(where=name, what="is not among the unknowns") for name in unknown)
-        return replace(self, free=tuple(known.index(name) for name in wanted))
+        chosen = replace(self, free=tuple(known.index(name) for name in wanted))
+        if "_forward" in self.__dict__:  # its functions took seconds to make and are the same
+            chosen.__dict__["_forward"] = replace(self._forward, free=chosen.free)
+        return chosen
+
+    def bounded(self, bounds: Mapping[str, Bounds]) -> CalibrationProblem:
+        """The same problem with the values of unknowns (by name or pattern) kept within bounds, SI.
+
+        Raises:
+            InputError: see `tauloop.calibrate.unknowns.bounded`.
+        """
+        return replace(self, unknowns=bounded(self.unknowns, bounds)) if bounds else self
 
     def take(self, poses: np.ndarray) -> CalibrationProblem:
         """The same problem on some poses: indices into all of them, series after series (repeats allowed)."""
@@ -189,6 +209,17 @@ class CalibrationProblem:
             first += len(station.series)
         return replace(self, stations=tuple(stations))
 
+    @property
+    def reach(self) -> Reach:
+        """What all series share."""
+        nuisances = {n.name: n for station in self.stations for n in station.nuisances}
+        return Reach(
+            assembly=self.assembly,
+            unknowns=self.unknowns,
+            nuisances=tuple(nuisances.values()),
+            evaluator=self.evaluator,
+        )
+
     def predicting(self) -> CalibrationProblem:
         """The same problem whose residuals are errors of the instruments, by forward kinematics.
 
@@ -199,14 +230,7 @@ class CalibrationProblem:
 
     @cached_property
     def _forward(self) -> CalibrationProblem:
-        nuisances = {n.name: n for station in self.stations for n in station.nuisances}
-        reach = Reach(
-            assembly=self.assembly,
-            unknowns=self.unknowns,
-            nuisances=tuple(nuisances.values()),
-            evaluator=self.evaluator,
-        )
-        stations = _stations(reach, self.series, FORWARD_KINEMATICS, self.encoder_noise)
+        stations = _stations(self.reach, self.series, FORWARD_KINEMATICS, self.encoder_noise)
         return replace(self, stations=stations, residuals=FORWARD_KINEMATICS)
 
     def values(self, correction: np.ndarray) -> dict[str, float]:
@@ -233,6 +257,7 @@ def calibration_problem(
     residuals: ResidualKind = FORWARD_KINEMATICS,
     tolerances: Tolerances | None = None,
     encoder_noise: float = 0.0,
+    bounds: Mapping[str, Bounds] | None = None,
     evaluator: Evaluator | None = None,
 ) -> CalibrationProblem:
     """Set a calibration up.
@@ -245,6 +270,7 @@ def calibration_problem(
         residuals: `ForwardKinematics()` or `LoopEquations()`.
         tolerances: usual sizes of corrections, and priors.
         encoder_noise: standard deviation of encoders, m or rad; propagated into the weights.
+        bounds: least and largest values of unknowns by name or pattern, SI, besides those of the machine file.
         evaluator: how functions are run; interpreted without it, `Compiled(at_least=0)` for many fits.
 
     Raises:
@@ -263,6 +289,7 @@ def calibration_problem(
     nuisances = {n.name: n for s in series for n in s.instrument.nuisances()}
     everything = (*nuisances.values(), *encoders)
     unknowns = select_unknowns(mechanism, everything, parameters, tolerances or Tolerances())
+    unknowns = bounded(unknowns, bounds or {})
     how = Compiled() if evaluator is None else evaluator
     reach = Reach(assembly=assembly, unknowns=unknowns, nuisances=everything, evaluator=how)
     return CalibrationProblem(

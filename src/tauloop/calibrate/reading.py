@@ -12,12 +12,13 @@ series:
     noise: 0.04 mm
 parameters: [tower*.end_stop]
 tolerances: {length: 5 mm, angle: 0.5 deg}
+bounds: {tower1.arm: 200 mm to 230 mm, tower*.end_stop: -5 mm to}
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,22 +36,22 @@ from tauloop.calibrate.instruments import (
     Vector3,
 )
 from tauloop.calibrate.measurements import Series
+from tauloop.calibrate.quantities import DIMENSIONS, any_quantity, bounds_of, quantity
 from tauloop.calibrate.surfaces import Cylinder, Plane, Sphere, Surface
-from tauloop.calibrate.unknowns import Tolerances
+from tauloop.calibrate.unknowns import Bounds, Tolerances
 from tauloop.errors import InputError, LogError, Problem
 from tauloop.logs.findings import Findings
 from tauloop.logs.scales import find_scale
 from tauloop.logs.tables import Table, open_table
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError, named, parse_unit
+from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension
 from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, parse_nodes, read_text
 from tauloop.mechanism.yaml_nodes import Sequence as List
 
 FORMAT = "tauloop-measurements/1"
 #: Kinds of measurements by the name that files and the command line use.
 KINDS = ("position", "pose", "orientation", "distance", "contact", "inclinometer", "joint")
-_DIMENSIONS: dict[str, Dimension] = {"m": LENGTH, "rad": ANGLE, "1": ONE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +63,14 @@ class MeasurementFile:
         parameters: unknowns that it proposes.
         tolerances: usual sizes of corrections; None where it says nothing.
         encoder_noise: standard deviation of the encoders, SI.
+        bounds: least and largest values of unknowns by name or pattern, SI.
     """
 
     series: tuple[Series, ...]
     parameters: tuple[str, ...] = ()
     tolerances: Tolerances | None = None
     encoder_noise: float = 0.0
+    bounds: dict[str, Bounds] = field(default_factory=dict)
 
 
 class _HeadlessTable(Table):
@@ -144,6 +147,22 @@ def read_measurements(
     return MeasurementFile(series=(_series(table, instrument, encoders, columns, {}, (noise,), mechanism),))
 
 
+def read_instrument(path: str | Path, mechanism: Mechanism) -> Instrument:
+    """An instrument from a YAML with the keys that a series of measurements has for it (kind, center, surface, ...).
+
+    Raises:
+        InputError: everything that is wrong, with lines.
+        DescriptionError: the file is no plain YAML.
+    """
+    path = Path(path)
+    reader = _Reader(str(path), path.parent, mechanism)
+    entry = reader.mapping("", parse_nodes(read_text(path), str(path)), INSTRUMENT_KEYS)
+    instrument = reader.instrument("instrument", entry)
+    if reader.problems or instrument is None:
+        raise InputError(reader.problems)
+    return instrument
+
+
 def _series(
     table: Table,
     instrument: Instrument,
@@ -200,27 +219,8 @@ def _series(
     )
 
 
-def quantity(text: str, dimension: Dimension) -> float:
-    """SI value of a text such as ``0.02 mm``.
-
-    Raises:
-        ValueError: no number with a unit of that dimension; the text says what.
-    """
-    number, _, unit_text = text.strip().partition(" ")
-    try:
-        value = float(number)
-        unit = parse_unit(unit_text or "1")
-    except (ValueError, UnitError):
-        raise ValueError(f"{text!r} is not {named(dimension)}") from None
-    if unit.dimension != dimension or not np.isfinite(value):
-        raise ValueError(f"{text!r} is not {named(dimension)}")
-    return value * unit.scale
-
-
-_SERIES_KEYS = (
-    *("path", "header", "kind", "name", "encoders", "readings", "units", "noise"),
-    *("components", "center", "target", "coordinate", "unit", "surface"),
-)
+INSTRUMENT_KEYS = ("kind", "name", "components", "center", "target", "coordinate", "unit", "surface")
+_SERIES_KEYS = ("path", "header", "encoders", "readings", "units", "noise", *INSTRUMENT_KEYS)
 
 
 class _Reader:
@@ -234,7 +234,7 @@ class _Reader:
         line = node.line if node is not None else None
         self.problems.append(Problem(where=where, what=what, remedy=remedy, file=self._file, line=line))
 
-    def _mapping(self, where: str, node: Node | None, known: Sequence[str] = ()) -> dict[str, Node]:
+    def mapping(self, where: str, node: Node | None, known: Sequence[str] = ()) -> dict[str, Node]:
         if not isinstance(node, Mapping):
             self._fault(where, node, "is not a mapping", f"give keys {', '.join(known) or 'and values'}")
             return {}
@@ -275,8 +275,8 @@ class _Reader:
         return (x, y, z)
 
     def file(self, node: Node) -> MeasurementFile | None:
-        keys = ("format", "description", "series", "parameters", "tolerances", "encoder_noise")
-        root = self._mapping("", node, keys)
+        keys = ("format", "description", "series", "parameters", "tolerances", "encoder_noise", "bounds")
+        root = self.mapping("", node, keys)
         if self._text("format", root.get("format")) not in (FORMAT, ""):
             self._fault("format", root["format"], "is not known", f"write {FORMAT}")
         items = root.get("series")
@@ -291,6 +291,7 @@ class _Reader:
             turns = "rad" in self._text("encoder_noise", noise) or "deg" in self._text("encoder_noise", noise)
             encoder_noise = self._quantity("encoder_noise", noise, ANGLE if turns else LENGTH)
         parameters = self._texts("parameters", root["parameters"]) if "parameters" in root else ()
+        bounds = self._bounds(root["bounds"]) if "bounds" in root else {}
         if self.problems:
             return None
         return MeasurementFile(
@@ -298,10 +299,21 @@ class _Reader:
             parameters=parameters,
             tolerances=tolerances,
             encoder_noise=encoder_noise,
+            bounds=bounds,
         )
 
+    def _bounds(self, node: Node) -> dict[str, Bounds]:
+        found = {}
+        for name, item in self.mapping("bounds", node).items():
+            text = self._text(f"bounds.{name}", item)
+            try:
+                found[name] = bounds_of(text, " to ")
+            except ValueError as error:
+                self._fault(f"bounds.{name}", item, str(error), "such as 1.2 m to 1.3 m, or one side left out")
+        return found
+
     def _tolerances(self, node: Node) -> Tolerances:
-        entry = self._mapping("tolerances", node, ("length", "angle", "ratio", "named", "priors"))
+        entry = self.mapping("tolerances", node, ("length", "angle", "ratio", "named", "priors"))
         values: dict[str, Any] = {}
         for key, dimension in (("length", LENGTH), ("angle", ANGLE), ("ratio", ONE)):
             if key in entry:
@@ -309,7 +321,7 @@ class _Reader:
         if "named" in entry:
             values["named"] = {
                 name: self._any(f"tolerances.named.{name}", item)
-                for name, item in self._mapping("tolerances.named", entry["named"]).items()
+                for name, item in self.mapping("tolerances.named", entry["named"]).items()
             }
         if "priors" in entry:
             values["priors"] = self._texts("tolerances.priors", entry["priors"])
@@ -318,22 +330,20 @@ class _Reader:
     def _any(self, where: str, node: Node) -> float:
         """A length, angle or plain number."""
         text = self._text(where, node)
-        for dimension in (LENGTH, ANGLE, ONE):
-            try:
-                return quantity(text, dimension)
-            except ValueError:
-                continue
-        self._fault(where, node, f"{text!r} is no length, angle or number", "such as 1 mm")
-        return 1.0
+        try:
+            return any_quantity(text)[0]
+        except ValueError as error:
+            self._fault(where, node, str(error), "such as 1 mm")
+            return 1.0
 
     def _series(self, where: str, node: Node) -> Series | None:
-        entry = self._mapping(where, node, _SERIES_KEYS)
+        entry = self.mapping(where, node, _SERIES_KEYS)
         before = len(self.problems)
-        instrument = self._instrument(where, entry)
+        instrument = self.instrument(where, entry)
         path = self._folder / self._text(f"{where}.path", entry.get("path"))
         groups: dict[str, dict[str, str]] = {}
         for group in ("encoders", "readings", "units"):
-            found = self._mapping(f"{where}.{group}", entry[group]) if group in entry else {}
+            found = self.mapping(f"{where}.{group}", entry[group]) if group in entry else {}
             groups[group] = {key: self._text(f"{where}.{group}.{key}", item) for key, item in found.items()}
         noise = self._noise(where, entry.get("noise"), instrument)
         header = self._texts(f"{where}.header", entry["header"]) if "header" in entry else ()
@@ -359,10 +369,10 @@ class _Reader:
             )
             return ()
         return tuple(
-            self._quantity(f"{where}.noise", item, _DIMENSIONS[unit]) for item, unit in zip(texts, units, strict=False)
+            self._quantity(f"{where}.noise", item, DIMENSIONS[unit]) for item, unit in zip(texts, units, strict=False)
         )
 
-    def _instrument(self, where: str, entry: dict[str, Node]) -> Instrument | None:
+    def instrument(self, where: str, entry: dict[str, Node]) -> Instrument | None:
         kind = self._text(f"{where}.kind", entry.get("kind"))
         name = self._text(f"{where}.name", entry.get("name"), default=kind or "instrument")
         target = self._vector(f"{where}.target", entry.get("target"), LENGTH, (0.0, 0.0, 0.0))
@@ -394,22 +404,22 @@ class _Reader:
     def _surface(self, where: str, node: Node | None) -> Surface:
         if node is None:
             return Plane()
-        found = self._mapping(f"{where}.surface", node, ("plane", "sphere", "cylinder"))
+        found = self.mapping(f"{where}.surface", node, ("plane", "sphere", "cylinder"))
         origin = (0.0, 0.0, 0.0)
         for name, value in found.items():
             place = f"{where}.surface.{name}"
             if name == "plane":
-                entry = self._mapping(place, value, ("point", "normal"))
+                entry = self.mapping(place, value, ("point", "normal"))
                 point = self._vector(f"{place}.point", entry.get("point"), LENGTH, origin)
                 return Plane(
                     point=point, normal=self._vector(f"{place}.normal", entry.get("normal"), ONE, (0.0, 0.0, 1.0))
                 )
             if name == "sphere":
-                entry = self._mapping(place, value, ("center", "radius"))
+                entry = self.mapping(place, value, ("center", "radius"))
                 center = self._vector(f"{place}.center", entry.get("center"), LENGTH, origin)
                 return Sphere(center=center, radius=self._quantity(f"{place}.radius", entry.get("radius"), LENGTH))
             if name == "cylinder":
-                entry = self._mapping(place, value, ("point", "axis", "radius"))
+                entry = self.mapping(place, value, ("point", "axis", "radius"))
                 point = self._vector(f"{place}.point", entry.get("point"), LENGTH, origin)
                 axis = self._vector(f"{place}.axis", entry.get("axis"), ONE, (0.0, 0.0, 1.0))
                 radius = self._quantity(f"{place}.radius", entry.get("radius"), LENGTH)

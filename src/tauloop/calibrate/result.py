@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.calibrate.identifiability import Identifiability
 from tauloop.calibrate.problem import CalibrationProblem
+from tauloop.calibrate.residual_analysis import ResidualAnalysis, analyse_residuals
 from tauloop.calibrate.solving import Solution
 from tauloop.calibrate.statistics import ErrorFigures, Outlier
 from tauloop.errors import Problem
@@ -31,6 +32,7 @@ class Estimate:
         value, correction: after the fit, and their difference.
         deviation: standard deviation.
         tolerance, has_prior, is_nuisance: as in `Unknown`.
+        bound: the bound at which the estimate ends, SI, where the data would have it go further; None without.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Estimate:
     tolerance: float
     has_prior: bool
     is_nuisance: bool
+    bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,6 +77,11 @@ class Calibration(Result):
     after: tuple[ErrorFigures, ...]
     errors: tuple[np.ndarray, ...]
     outliers: tuple[Outlier, ...]
+
+    @property
+    def residual_analysis(self) -> ResidualAnalysis:
+        """Trends, correlation from pose to pose and distribution of the errors after the fit."""
+        return analyse_residuals(self.problem, self.solution, self.errors)
 
     @property
     def values(self) -> dict[str, float]:
@@ -122,6 +130,7 @@ class Calibration(Result):
             "advice": self.advice,
             "evidence": self.evidence,
             "parameters": self.estimates,
+            "covariance": self.covariance,
             "correlations": self.correlations,
             "strong_correlations": self.strong_correlations,
             "variance_factor": self.variance_factor,
@@ -131,6 +140,7 @@ class Calibration(Result):
             "errors_before": self.before,
             "errors_after": self.after,
             "outliers": self.outliers,
+            "residual_analysis": self.residual_analysis,
             "provenance": self.provenance,
         }
         return dict(plain(content))

@@ -16,6 +16,8 @@ SQUARES = Squares()
 COST_CHANGE, STEP_CHANGE = 1e-10, 1e-9
 #: Residuals evaluated before the search gives up: where data say next to nothing it would wander on.
 MOST_EVALUATIONS = 200
+#: A correction so near a bound, in tolerances, is at it.
+AT_BOUND = 1e-3
 #: A trial geometry that does not close all loops is given residuals this many times those at the start.
 OUT_OF_REACH = 1e3
 
@@ -54,12 +56,12 @@ class Solution:
 class _Walk:
     """Residuals and Jacobian for SciPy, each pose started from where it was last."""
 
-    def __init__(self, problem: CalibrationProblem, near: Evaluation | None) -> None:
+    def __init__(self, problem: CalibrationProblem, near: Evaluation | Linearised | None) -> None:
         self.problem, self.scale = problem, problem.tolerances
         self.prior = prior_weights(problem)
         self._prior_rows = np.flatnonzero(self.prior)
-        self.last = near
-        self._linear: Linearised | None = None
+        self._linear = near if isinstance(near, Linearised) else None
+        self.last = near.evaluation if isinstance(near, Linearised) else near
         self.count = 0
         self._penalty: np.ndarray | None = None
 
@@ -82,10 +84,41 @@ class _Walk:
             self._penalty = np.full(len(r), OUT_OF_REACH * (1.0 + float(np.abs(r).max(initial=0.0))))
         return r
 
+    def jacobian_at(self, evaluation: Evaluation) -> np.ndarray:
+        """Jacobian (R, n) of the residuals, SI."""
+        if self._linear is not None and self._linear.evaluation is evaluation:
+            return self._linear.jacobian
+        return self.problem.jacobian(evaluation)
+
     def jacobian(self, s: np.ndarray) -> np.ndarray:
-        self._linear = self.problem.linearised(self.at(s))
+        evaluation = self.at(s)
+        if self._linear is None or self._linear.evaluation is not evaluation:
+            self._linear = self.problem.linearised(evaluation)
         J = self._linear.jacobian * self.scale
         return np.concatenate([J, np.diag(self.prior * self.scale)[self._prior_rows]])
+
+
+def limits(problem: CalibrationProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest corrections (n,) of the free unknowns, SI."""
+    unknowns = [problem.unknowns[i] for i in problem.free]
+    return np.array([u.lower for u in unknowns]), np.array([u.upper for u in unknowns])
+
+
+def bounds_met(problem: CalibrationProblem, solution: Solution) -> list[float | None]:
+    """For each free unknown the value (SI) of the bound that keeps it from fitting better; None where none does."""
+    lower, upper = limits(problem)
+    gradient = solution.jacobian.T @ (solution.weights * solution.residual) + solution.prior**2 * solution.correction
+    near = AT_BOUND * problem.tolerances
+    found: list[float | None] = []
+    for k, unknown in enumerate(problem.unknowns[i] for i in problem.free):
+        x = solution.correction[k]
+        if x - lower[k] < near[k] and gradient[k] > 0:
+            found.append(unknown.value + float(lower[k]))
+        elif upper[k] - x < near[k] and gradient[k] < 0:
+            found.append(unknown.value + float(upper[k]))
+        else:
+            found.append(None)
+    return found
 
 
 def prior_weights(problem: CalibrationProblem) -> np.ndarray:
@@ -98,7 +131,7 @@ def solve(
     start: np.ndarray | None = None,
     *,
     loss: Loss = SQUARES,
-    near: Evaluation | None = None,
+    near: Evaluation | Linearised | None = None,
 ) -> Solution:
     """Least (or robust) squares from a start; nothing is checked beforehand (`fit` does).
 
@@ -106,7 +139,7 @@ def solve(
         problem: the calibration.
         start: corrections to start from (n,), SI; zeros without it.
         loss: how residuals count.
-        near: an evaluation of the same poses whose coordinates to start from.
+        near: an evaluation of the same poses whose coordinates to start from, with derivatives where they are at hand.
 
     Raises:
         IdentificationError: fewer residuals than unknowns.
@@ -128,9 +161,7 @@ def solve(
         raise PoseError(
             Problem(where="start", what="some poses are out of reach there", remedy="start nearer the nominal geometry")
         )
-    unknowns = [problem.unknowns[i] for i in problem.free]
-    lower = np.array([u.lower for u in unknowns]) / walk.scale
-    upper = np.array([u.upper for u in unknowns]) / walk.scale
+    lower, upper = (limit / walk.scale for limit in limits(problem))
     # unknowns are scaled by their tolerances already, so SciPy is not to scale them by columns again
     settings = {"ftol": COST_CHANGE, "xtol": STEP_CHANGE, "gtol": 1e-14, "jac": walk.jacobian, "x_scale": 1.0}
     if isinstance(loss, Squares):
@@ -156,7 +187,7 @@ def solve(
     return Solution(
         correction=found * walk.scale,
         evaluation=evaluation,
-        jacobian=problem.jacobian(evaluation),
+        jacobian=walk.jacobian_at(evaluation),
         prior=walk.prior,
         weights=loss.rho(residual**2)[1],
         evaluations=walk.count,

@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.calibrate.instruments import Nuisance
 from tauloop.calibrate.measurements import Series
-from tauloop.calibrate.pose_equations import PoseFunction
+from tauloop.calibrate.pose_equations import StationFunctions
 from tauloop.equations.topology import Topology, integrate
 
 #: Newton's method stops when no coordinate moves by more than this (m or rad): what is left then is its square.
@@ -68,9 +68,7 @@ class Station:
         series: the measurements.
         nuisances: of instruments and encoders.
         topology: coordinates.
-        equations: (q, x, p, y) -> all equations and their derivatives in the velocities.
-        sensitivity: (q, x, p, y) -> derivatives of all equations in the unknowns.
-        n_equations: (loops, encoders, errors).
+        functions: of poses and corrections.
         leading: actuators whose encoders count as equations.
         elimination: which equations give coordinates and which are residuals.
         q: coordinates (N, n_q) at the start values.
@@ -79,12 +77,15 @@ class Station:
     series: Series
     nuisances: tuple[Nuisance, ...]
     topology: Topology
-    equations: PoseFunction
-    sensitivity: PoseFunction
-    n_equations: tuple[int, int, int]
+    functions: StationFunctions
     leading: tuple[int, ...]
     elimination: Elimination
     q: np.ndarray
+
+    @property
+    def n_equations(self) -> tuple[int, int, int]:
+        """Numbers of equations: loops, encoders, errors."""
+        return self.functions.sizes
 
     @property
     def n_rows(self) -> int:
@@ -100,8 +101,12 @@ class Station:
     ) -> tuple[np.ndarray, np.ndarray]:
         """All equations (N, n_eq) and their derivatives in the velocities (N, n_eq, n_v)."""
         n = len(q)
-        f, columns = self.equations([q, *self._given(x, encoders)], n)
+        f, columns = self.functions.equations([q, *self._given(x, encoders)], n)
         return f, columns.reshape(n, self.topology.n_v, -1).transpose(0, 2, 1)
+
+    def points(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Targets (N, 3) of the instrument in the base frame, m."""
+        return self.functions.target([q, np.broadcast_to(x, (len(q), len(x)))], len(q))[0]
 
     def _given(self, x: np.ndarray, encoders: np.ndarray | None) -> list[np.ndarray]:
         n = len(self.series)
@@ -136,7 +141,7 @@ class Station:
     def jacobian(self, x: np.ndarray, state: StationState) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives in all unknowns of the whitened residuals (N, r, n) and of the coordinates (N, n_v, n)."""
         n, part = len(state.q), self.elimination
-        (columns,) = self.sensitivity([state.q, *self._given(x, None)], n)
+        (columns,) = self.functions.sensitivity([state.q, *self._given(x, None)], n)
         f_x = columns.reshape(n, len(x), -1).transpose(0, 2, 1)
         F_x = np.concatenate([f_x[:, part.hard], part.closing @ f_x[:, part.soft]], axis=1)
         F_v = np.concatenate([state.rates[:, part.hard], part.closing @ state.rates[:, part.soft]], axis=1)

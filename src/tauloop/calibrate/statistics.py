@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.stats
+import scipy.special
 
 from tauloop.calibrate.problem import CalibrationProblem, Evaluation
 from tauloop.calibrate.solving import Solution
@@ -136,7 +136,7 @@ def outliers(problem: CalibrationProblem, solution: Solution, errors: tuple[np.n
         without = np.sqrt(np.maximum(total - now**2 / share, 1e-300) / freedom)
         t = np.where(kept & (share > 1e-6), np.abs(now) / (without * np.sqrt(share)), 0.0)
         worst = int(t.argmax())
-        if t[worst] <= scipy.stats.t.isf(FALSE_ALARM / (2 * len(r)), freedom):
+        if t[worst] <= -scipy.special.stdtrit(freedom, FALSE_ALARM / (2 * len(r))):
             break
         found.append(_outlier(problem, errors, worst, float(t[worst])))
         kept &= pose_of_row != pose_of_row[worst]

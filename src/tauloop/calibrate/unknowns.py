@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -14,6 +14,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import UnitError, parse_unit
 
+#: Units of unknowns in words.
+_SPOKEN = {"m": "a length", "rad": "an angle", "1": "a plain number"}
 #: Groups of leaf parameters that a pattern with * or ? picks; others must be named in full.
 PICKED_GROUPS = ("geometry", "drive")
 
@@ -43,6 +45,20 @@ class Unknown:
     lower: float = -np.inf
     upper: float = np.inf
     is_nuisance: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Least and largest value of an unknown (of its first member, for ties), SI.
+
+    Attributes:
+        lower, upper: minus or plus infinity for none.
+        unit: m, rad or 1, to be checked against that of the unknown; empty where nobody said.
+    """
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +164,51 @@ def select_unknowns(
         for u in result
         if not (np.isfinite(u.tolerance) and u.tolerance > 0)
     ]
+    if problems:
+        raise InputError(problems)
+    return tuple(result)
+
+
+def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[Unknown, ...]:
+    """Unknowns whose values must stay within bounds as well as those they had.
+
+    Args:
+        unknowns: what is estimated.
+        bounds: by name or pattern.
+
+    Raises:
+        InputError: nothing matches a pattern, bounds are empty or in another unit, or a start value lies outside.
+    """
+    result = list(unknowns)
+    problems: list[Problem] = []
+    for pattern, bound in bounds.items():
+        low, high = bound.lower, bound.upper
+        matches = [i for i, unknown in enumerate(result) if fnmatchcase(unknown.name, pattern)]
+        where = f"bounds of {pattern}"
+        if not matches:
+            names = [unknown.name for unknown in result]
+            remedy = suggestion(pattern, names) or f"unknowns are {', '.join(names[:12])}"
+            problems.append(Problem(where=where, what="no unknown has this name", remedy=remedy))
+        if not low < high:
+            what = f"{low:g} to {high:g} is no range"
+            problems.append(Problem(where=where, what=what, remedy="give a lower bound and a larger upper one"))
+            continue
+        for i in matches:
+            unknown = result[i]
+            if bound.unit and bound.unit != unknown.unit:
+                what = f"is {_SPOKEN[bound.unit]}, and {unknown.name} is {_SPOKEN.get(unknown.unit, unknown.unit)}"
+                problems.append(Problem(where=where, what=what, remedy="give both bounds in its unit"))
+                continue
+            if not low <= unknown.value <= high:
+                unit = "" if unknown.unit == "1" else f" {unknown.unit}"
+                what = f"{unknown.name} starts at {unknown.value:g}{unit}, outside {low:g} to {high:g}{unit}"
+                remedy = "widen the bounds, or change the machine's value"
+                problems.append(Problem(where=where, what=what, remedy=remedy))
+            result[i] = replace(
+                unknown,
+                lower=max(unknown.lower, low - unknown.value),
+                upper=min(unknown.upper, high - unknown.value),
+            )
     if problems:
         raise InputError(problems)
     return tuple(result)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import lsq_linear
 
 from tauloop.calibrate.problem import CalibrationProblem
-from tauloop.calibrate.solving import Solution, solve
+from tauloop.calibrate.solving import Solution, limits, solve
 from tauloop.errors import IdentificationError, InputError, Problem
 
 #: Called after each piece of work with how many are done and how many there are.
@@ -310,6 +311,7 @@ def bootstrap(
     corrections = np.empty((replicates, n))
     J_start = solution.jacobian * scale
     penalty = np.diag((prior * scale) ** 2)
+    lower, upper = (limit / scale for limit in limits(problem))
     for k in range(replicates):
         counts = np.concatenate([rng.multinomial(count, np.full(count, 1.0 / count)) for count in counts_of])
         weights = counts[pose_of_row] * solution.weights
@@ -318,6 +320,10 @@ def bootstrap(
             weighted = J.T * weights
             gradient = weighted @ r + (prior * scale) ** 2 * s
             step = -np.linalg.lstsq(weighted @ J + penalty, gradient, rcond=1e-14)[0]
+            if ((s + step < lower) | (s + step > upper)).any():
+                rows = np.concatenate([np.sqrt(weights)[:, None] * J, np.diag(prior * scale)])
+                left = np.concatenate([np.sqrt(weights) * r, prior * scale * s])
+                step = lsq_linear(rows, -left, bounds=(lower - s, upper - s)).x
             s = s + step
             if iteration and (np.abs(step) <= ENOUGH * deviations).all():
                 break

@@ -15,6 +15,7 @@ from rich.progress import Progress
 from threadpoolctl import threadpool_limits
 
 from tauloop.calibrate import (
+    Bounds,
     CalibrationProblem,
     Cauchy,
     FitOptions,
@@ -32,7 +33,8 @@ from tauloop.calibrate import (
     indistinguishable_swaps,
     leave_one_out,
 )
-from tauloop.calibrate.reading import KINDS, MeasurementFile, quantity, read_measurements
+from tauloop.calibrate.quantities import bounds_of, quantity
+from tauloop.calibrate.reading import KINDS, MeasurementFile, read_measurements
 from tauloop.calibrate.residuals import ResidualKind
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors
@@ -73,6 +75,14 @@ def calibrate(
     ] = None,
     prior: Annotated[
         list[str] | None, typer.Option("--prior", help="Patterns of unknowns whose tolerance is a prior; '*' for all.")
+    ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bounds",
+            help="Least and largest value of unknowns, such as 'track1.length=1.2 m:1.3 m' or 'tower*.angle=:1 deg'; "
+            "separated by commas or given again.",
+        ),
     ] = None,
     residuals: Annotated[str, typer.Option(help=f"{' or '.join(RESIDUALS)}.")] = "forward-kinematics",
     loss: Annotated[str, typer.Option(help=f"{', '.join(LOSSES)}.")] = "squares",
@@ -115,6 +125,7 @@ def calibrate(
     tolerances = found.tolerances or Tolerances()
     if prior:
         tolerances = replace(tolerances, priors=_listed(prior))
+    found = replace(found, bounds=found.bounds | _bounds(bounds))
     problem = _problem(mechanism, found, names, tolerances, RESIDUALS[residuals])
     rng = np.random.default_rng(seed)
     options = FitOptions(loss=LOSSES[loss], leave_out_weak=leave_out_weak)
@@ -205,7 +216,27 @@ def _problem(
         residuals=residuals,
         tolerances=tolerances,
         encoder_noise=found.encoder_noise,
+        bounds=found.bounds,
     )
+
+
+def _bounds(texts: list[str] | None) -> dict[str, Bounds]:
+    found: dict[str, Bounds] = {}
+    problems = []
+    for part in _listed(texts):
+        name, _, limits = part.rpartition("=")
+        try:
+            found[name.strip()] = bounds_of(limits, ":")
+        except ValueError as error:
+            problems.append(Problem(where="--bounds", what=str(error), remedy="such as 'track1.length=1.2 m:1.3 m'"))
+            continue
+        if not name.strip():
+            problems.append(
+                Problem(where="--bounds", what=f"{part!r} names no unknown", remedy="write NAME=LOW:HIGH, with units")
+            )
+    if problems:
+        raise InputError(problems)
+    return found
 
 
 def _unit(problem: CalibrationProblem) -> str:

@@ -10,25 +10,30 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
-from tauloop.calibrate.instruments import Inclinometer, Instrument, Orientation, Pose, Position
+from tauloop.calibrate.instruments import (
+    Contact,
+    Distance,
+    Inclinometer,
+    Instrument,
+    JointSensor,
+    Orientation,
+    Pose,
+    Position,
+    Vector3,
+)
 from tauloop.calibrate.poses import ENOUGH, PosePlan, plan_poses
 from tauloop.calibrate.poses_candidates import PoseLimits
 from tauloop.calibrate.poses_selection import CRITERIA
+from tauloop.calibrate.quantities import quantity
+from tauloop.calibrate.reading import KINDS, read_instrument
 from tauloop.calibrate.unknowns import Tolerances
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
+from tauloop.mechanism.units import LENGTH
 from tauloop.result import Status, write_file
 
-#: What can be planned for; an instrument's name is also the prefix of its frame's parameters.
-NAME = "tracker"
-MEASURES: dict[str, Instrument] = {
-    "position": Position(name=NAME),
-    "pose": Pose(name=NAME),
-    "orientation": Orientation(name=NAME),
-    "inclinometer": Inclinometer(name=NAME),
-}
 #: Numbers of poses of the curve, as shares of the number that is asked for.
 SHARES = (0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0)
 
@@ -41,7 +46,17 @@ def poses(
         str,
         typer.Option(help="Unknowns by name or pattern, such as 'track*.length,track*.yaw,tracker.frame.*'."),
     ] = "",
-    measure: Annotated[str, typer.Option(help=f"What is measured: {', '.join(MEASURES)}.")] = "position",
+    measure: Annotated[
+        str, typer.Option(help=f"What is measured: {', '.join(KINDS)}; contacts are with the plane z = 0.")
+    ] = "position",
+    center: Annotated[
+        str | None, typer.Option(help="Fixed centre of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.")
+    ] = None,
+    coordinate: Annotated[str | None, typer.Option(help="Coordinate that a joint sensor reads.")] = None,
+    instrument: Annotated[
+        Path | None,
+        typer.Option(help="YAML that describes the instrument as a series of measurements does (kind, surface, ...)."),
+    ] = None,
     count: Annotated[int, typer.Option(min=1, help="How many poses to choose.")] = 60,
     candidates: Annotated[int, typer.Option(min=1, help="How many poses to choose from.")] = 2000,
     criterion: Annotated[
@@ -59,7 +74,12 @@ def poses(
     singularity: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Least distance to singularities (0 to 1, free of units).")
     ] = 0.05,
-    clearance: Annotated[float, typer.Option(min=0.0, help="Least distance of rod centre lines, m.")] = 0.0,
+    clearance: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="Least distance of rod centre lines, m; without it a share of the rods' length; 0: none."
+        ),
+    ] = None,
     turn: Annotated[float, typer.Option(min=0.0, help="Largest turn of the platform about an axis, rad.")] = 0.15,
     curve: Annotated[
         bool, typer.Option("--curve", help="Also try other numbers of poses: how many are enough?")
@@ -76,14 +96,18 @@ def poses(
 
     Exit code 1 when the poses leave more open than the instrument's noise.
     """
-    instrument, chosen = _checked(measure, criterion, parameters)
+    chosen = _checked(measure, criterion, parameters)
     model = Model(load_machine(machine, side))
-    deviations = tuple(noise if unit == "m" else turn_noise for _, unit in instrument.errors)
+    if instrument is not None:
+        read = read_instrument(instrument, model.mechanism)
+    else:
+        read = _instrument(model, measure, center, coordinate)
+    deviations = tuple(noise if unit == "m" else turn_noise for _, unit in read.errors)
     with Progress(transient=True, disable=as_json) as progress:
         task = progress.add_task("poses")
         plan = plan_poses(
             model,
-            instrument,
+            read,
             [part.strip() for part in parameters.split(",") if part.strip()],
             count,
             np.random.default_rng(seed),
@@ -102,22 +126,22 @@ def poses(
         from tauloop.report import save_figure
         from tauloop.report.poses_figure import poses_figure
 
-        title = f"{model.mechanism.name}: {count} poses for {len(plan.problem.free)} parameters, {measure} measured"
+        title = f"{model.mechanism.name}: {count} poses for {len(plan.problem.free)} parameters, {_kind(plan)} measured"
         save_figure(poses_figure(plan, title=title), figure)
     if out is not None:
         write_file(out, lambda path: _write_csv(plan, path))
     if as_json:
         print_json(_as_dict(plan, chosen))
     else:
-        _print(plan, chosen, measure, [path for path in (figure, out) if path is not None])
+        _print(plan, chosen, clearance is None, [path for path in (figure, out) if path is not None])
     if plan.status is not Status.OK:
         raise typer.Exit(FAILED)
 
 
-def _checked(measure: str, criterion: str, parameters: str) -> tuple[Instrument, str]:
+def _checked(measure: str, criterion: str, parameters: str) -> str:
     problems = []
-    if measure not in MEASURES:
-        problems.append(Problem(where="--measure", what=f"{measure!r} is unknown", remedy=", ".join(MEASURES)))
+    if measure not in KINDS:
+        problems.append(Problem(where="--measure", what=f"{measure!r} is unknown", remedy=", ".join(KINDS)))
     if criterion.upper() not in CRITERIA:
         problems.append(Problem(where="--criterion", what=f"{criterion!r} is unknown", remedy=", ".join(CRITERIA)))
     if not parameters.strip():
@@ -125,7 +149,47 @@ def _checked(measure: str, criterion: str, parameters: str) -> tuple[Instrument,
         problems.append(Problem(where="--parameters", what="are not given", remedy=remedy))
     if problems:
         raise InputError(problems)
-    return MEASURES[measure], criterion.upper()
+    return criterion.upper()
+
+
+def _instrument(model: Model, measure: str, center: str | None, coordinate: str | None) -> Instrument:
+    """The instrument of a kind; names are those that `tauloop calibrate` gives to bare tables."""
+    if measure == "distance":
+        if center is None:
+            remedy = "give the fixed centre of the bar, such as --center '0 m, 0.1 m, -0.6 m'"
+            raise InputError(Problem(where="--center", what="is missing", remedy=remedy))
+        return Distance(name="bar", center=_vector("--center", center))
+    if measure == "joint":
+        shape = model.topology
+        scalars = [shape.coordinate_names[j] for j in shape.q_of_v if j >= 0]
+        if coordinate is None:
+            remedy = f"name the coordinate that is read: {', '.join(scalars)}"
+            raise InputError(Problem(where="--coordinate", what="is missing", remedy=remedy))
+        is_angle = coordinate not in scalars or shape.is_angle[shape.coordinate_names.index(coordinate)]
+        return JointSensor(name="sensor", coordinate=coordinate, unit="rad" if is_angle else "m")
+    plain: dict[str, Instrument] = {
+        "position": Position(name="tracker"),
+        "pose": Pose(name="tracker"),
+        "orientation": Orientation(name="tracker"),
+        "contact": Contact(name="surface"),
+        "inclinometer": Inclinometer(name="level"),
+    }
+    return plain[measure]
+
+
+def _vector(where: str, text: str) -> Vector3:
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        x, y, z = (quantity(part, LENGTH) for part in parts)
+    except ValueError as error:
+        what = str(error) if len(parts) == 3 else f"{text!r} is not three lengths"
+        raise InputError(Problem(where=where, what=what, remedy="such as '0 m, 0.1 m, -0.6 m'")) from None
+    return (x, y, z)
+
+
+def _kind(plan: PosePlan) -> str:
+    (series,) = plan.problem.series
+    return "joint" if isinstance(series.instrument, JointSensor) else type(series.instrument).__name__.lower()
 
 
 def _ranges(model: Model, text: str | None) -> dict[str, tuple[float, float]]:
@@ -166,6 +230,7 @@ def _as_dict(plan: PosePlan, criterion: str) -> dict[str, object]:
             "number": len(plan.candidates),
             "tried": plan.candidates.tried,
             "excluded": plan.candidates.excluded,
+            "clearance": plan.candidates.clearance,
         },
         "columns": plan.candidates.columns,
         "positions": plan.positions,
@@ -180,10 +245,10 @@ def _as_dict(plan: PosePlan, criterion: str) -> dict[str, object]:
     }
 
 
-def _print(plan: PosePlan, criterion: str, measure: str, written: list[Path]) -> None:
+def _print(plan: PosePlan, criterion: str, is_usual_clearance: bool, written: list[Path]) -> None:
     screen, chosen, indices = console(), plan.selection, plan.selection.indices
     name, n = plan.problem.mechanism.name, len(plan.problem.free)
-    rows = table(f"{len(chosen.chosen)} poses of {name} for {n} parameters, {measure} measured", "figure", "value")
+    rows = table(f"{len(chosen.chosen)} poses of {name} for {n} parameters, {_kind(plan)} measured", "figure", "value")
     rows.add_row("candidates", f"{len(plan.candidates)} of {plan.candidates.tried} tried")
     for reason, number in plan.candidates.excluded.items():
         rows.add_row(f"  left out: {reason}", str(number))
@@ -194,6 +259,16 @@ def _print(plan: PosePlan, criterion: str, measure: str, written: list[Path]) ->
     rows.add_row("directions that no candidate shows", str(chosen.silent))
     rows.add_row("expected error over the noise", f"{plan.error:.3f}")
     screen.print(rows)
+    apart = plan.candidates.clearance
+    if apart is not None and is_usual_clearance:
+        screen.print(
+            f"rods have no thickness in machine files: centre lines were kept {1e3 * apart:.3g} mm apart "
+            "(--clearance states another distance)"
+        )
+    elif apart is None:
+        screen.print("interference of rods was not looked at: there are no two rods that do not meet")
+    elif not apart:
+        screen.print("interference of rods was not looked at (--clearance 0)")
     units = [plan.problem.unknowns[i].unit for i in plan.problem.free]
     weak = sorted(
         zip(plan.deviations / plan.problem.tolerances, plan.problem.names, plan.deviations, units, strict=True)

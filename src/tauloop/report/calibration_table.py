@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tauloop.calibrate import Calibration, Comparison, Direction
+from tauloop.calibrate.identifiability import NOT_TOLD_APART
 from tauloop.result import Status
 
 #: What one SI unit is in the unit that is shown.
@@ -33,6 +34,7 @@ def calibration_table(calibration: Calibration) -> Group:
         factor, unit = SHOWN.get(_unit(calibration, outlier.pose), (1.0, ""))
         text = f"outlier: {outlier.label}: {outlier.quantity} off by {factor * outlier.error:.3g} {unit}, "
         parts.append(Text(f"{text}{outlier.deviations:.0f} standard deviations", style="yellow"))
+    parts += _analysed(calibration)
     parts += [Text(str(problem), style="yellow") for problem in calibration.findings]
     parts += [Text(line, style="yellow") for line in calibration.advice]
     return Group(*parts)
@@ -71,6 +73,8 @@ def _parameters(calibration: Calibration) -> Table:
         note = "instrument" if estimate.is_nuisance else "prior" if estimate.has_prior else ""
         if len(estimate.members) > 1:
             note = f"of {len(estimate.members)}"
+        if estimate.bound is not None:
+            note = f"{note}, bound".lstrip(", ")
         table.add_row(
             escape(estimate.name),
             f"{factor * estimate.nominal:.4f}",
@@ -97,6 +101,26 @@ def _errors(calibration: Calibration) -> Table:
     return table
 
 
+def _analysed(calibration: Calibration) -> list[RenderableType]:
+    """What the residuals look like, and what in them chance does not make."""
+    analysis = calibration.residual_analysis
+    table = Table(title="Residuals", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for heading in ("quantity", "strongest\ntrend with"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("its\nshare", "\np", "neigh-\nbours r", "\np", "normal\np"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for item in analysis.quantities:
+        trend = min(item.trends, key=lambda trend: trend.p, default=None)
+        trend_cells = ("", "", "") if trend is None else (trend.against, f"{trend.share:.2f}", f"{trend.p:.1g}")
+        cells = (
+            "" if value is None else f"{value:{form}}"
+            for value, form in ((item.correlation, "+.2f"), (item.correlation_p, ".1g"), (item.normality_p, ".1g"))
+        )
+        table.add_row(escape(f"{item.series} {item.quantity}"), *trend_cells, *cells)
+    lines = [Text(f"residuals: {line}", style="yellow") for line in analysis.remarks]
+    return [table, *(lines or [Text(f"residuals: {analysis.verdict}")])]
+
+
 def in_words(calibration: Calibration, direction: Direction, most: int = 6) -> str:
     """A combination of unknowns in shown units, its largest terms."""
     units = {unknown.name: unknown.unit for unknown in calibration.problem.unknowns}
@@ -108,12 +132,22 @@ def in_words(calibration: Calibration, direction: Direction, most: int = 6) -> s
     return ", ".join(terms) + (f" and {more} smaller" if more > 0 else "")
 
 
+def named(direction: Direction) -> str:
+    """The motion that a gauge freedom is, and how much of it."""
+    if direction.name:
+        whole = direction.explained is None or direction.explained > 0.9999
+        return direction.name if whole else f"{direction.name} ({100 * (direction.explained or 0):.1f} % of it)"
+    if direction.explained is None:
+        return "no motion known by name"
+    return f"no single motion known by name ({100 * direction.explained:.0f} % of it is made of such)"
+
+
 def _untold(calibration: Calibration) -> list[RenderableType]:
     told = calibration.identifiability
     parts: list[RenderableType] = []
     if told.gauge:
         parts.append(Text("Gauge freedoms: no geometry shows them, all measurements stay as they are", style="bold"))
-        parts += [Text(f"  {in_words(calibration, direction)}") for direction in told.gauge]
+        parts += [Text(f"  {named(direction)}: {in_words(calibration, direction)}") for direction in told.gauge]
     if told.weak:
         parts.append(Text("Seen less well than the tolerances (standard deviation in tolerances)", style="bold"))
         parts += [Text(f"  {d.deviation:.3g}: {in_words(calibration, d, 4)}") for d in told.weak[:5]]
@@ -121,10 +155,9 @@ def _untold(calibration: Calibration) -> list[RenderableType]:
             parts.append(Text(f"  and {len(told.weak) - 5} more"))
     if told.left_out:
         parts.append(Text("Left at their start values", style="bold"))
-        gauge = {f"({direction})" for direction in told.gauge}
         for item in told.left_out:
-            in_gauge = any(text in item.reason for text in gauge)
-            reason = "cannot be told from others: its gauge freedom is above" if in_gauge else item.reason
+            in_gauge = item.reason.startswith(NOT_TOLD_APART)
+            reason = f"{NOT_TOLD_APART}: its gauge freedom is above" if in_gauge else item.reason
             parts.append(Text(f"  {item.name}: {reason}"))
     return parts
 

@@ -1,0 +1,171 @@
+"""Bounds on unknowns: in Python, in files and on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from calibration_sessions import encoders, machine, measured, part_errors
+from typer.testing import CliRunner
+
+from tauloop.calibrate import Bounds, CalibrationProblem, FitOptions, Position, bootstrap, calibration_problem, fit
+from tauloop.calibrate.reading import read_measurements
+from tauloop.cli.app import app
+from tauloop.errors import InputError
+from tauloop.result import Status
+
+NAME, NOISE = "gantry_tau_3dof", 2e-5
+PARAMETERS = ("track*.length", "track1.yaw")
+#: The search by trust regions keeps off bounds by a little, in tolerances.
+NEAR = 1e-3
+
+
+@pytest.fixture(scope="module")
+def problem() -> CalibrationProblem:
+    draw = np.random.default_rng(8)
+    true = part_errors(NAME, PARAMETERS, 3e-4, draw)
+    series = measured(NAME, true, Position(name="t"), encoders(NAME, 25, draw), NOISE)
+    return calibration_problem(machine(NAME), [series], PARAMETERS)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def half_way(problem: CalibrationProblem) -> tuple[str, Bounds, float]:
+    """The largest correction, bounds that allow half of it, and the bound."""
+    result = fit(problem, rng())
+    largest = max(result.estimates[:3], key=lambda e: abs(e.correction))
+    edge = largest.nominal + largest.correction / 2
+    bounds = Bounds(lower=edge) if largest.correction < 0 else Bounds(upper=edge)
+    return largest.name, bounds, edge
+
+
+@pytest.mark.parametrize("way", ["problem", "fit"])
+def test_a_bound_holds_and_is_told(problem, way):
+    name, bounds, edge = half_way(problem)
+    if way == "fit":
+        result = fit(problem, rng(), options=FitOptions(bounds={name: bounds}))
+    else:
+        made = calibration_problem(machine(NAME), problem.series, PARAMETERS, bounds={name: bounds})
+        result = fit(made, rng())
+    held = {estimate.name: estimate for estimate in result.estimates}
+    assert held[name].value == pytest.approx(edge, abs=NEAR * held[name].tolerance)
+    assert held[name].bound == edge
+    assert all(estimate.bound is None for other, estimate in held.items() if other != name)
+    assert result.status is Status.DOUBTFUL
+    assert any("at a bound" in line and name in line for line in result.advice)
+    # a second route: the bounded parameter put there and not estimated at all
+    fixed = machine(NAME).with_values({name: edge})
+    others = [parameter for parameter in problem.names if parameter != name]
+    again = fit(calibration_problem(fixed, problem.series, others), rng())
+    for estimate in again.estimates:
+        assert held[estimate.name].value == pytest.approx(estimate.value, abs=0.1 * estimate.deviation)
+
+
+def test_bounds_that_do_not_bind_change_nothing(problem):
+    free = fit(problem, rng())
+    bounds = {"track*.length": Bounds(lower=0.1, upper=5.0), "track1.yaw": Bounds(upper=1.0, unit="rad")}
+    bounded = fit(problem, rng(), options=FitOptions(bounds=bounds))
+    assert [e.value for e in bounded.estimates] == [e.value for e in free.estimates]
+    assert bounded.status is free.status
+    assert bounded.provenance.options["bounds"]["track1.yaw"] == [None, 1.0]
+
+
+def test_bootstrap_keeps_bounds(problem):
+    name, bounds, _ = half_way(problem)
+    result = fit(problem, rng(), options=FitOptions(bounds={name: bounds}))
+    drawn = bootstrap(result.problem, result.solution, rng(), replicates=20)
+    column = drawn.names.index(name)
+    values = drawn.corrections[:, column] + result.estimates[column].nominal
+    slack = NEAR * result.estimates[column].tolerance
+    assert (values >= bounds.lower - slack).all()
+    assert (values <= bounds.upper + slack).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds", "message"),
+    [
+        ("track1.lenght", Bounds(upper=2.0), "did you mean track1.length"),
+        ("track1.length", Bounds(lower=2.0, upper=1.0), "2 to 1 is no range"),
+        ("track1.length", Bounds(lower=3.0), "starts at"),
+        ("track1.yaw", Bounds(lower=-1.0, unit="m"), "is a length, and track1.yaw is an angle"),
+    ],
+)
+def test_bounds_that_cannot_be_meant(problem, name, bounds, message):
+    with pytest.raises(InputError, match=message) as caught:
+        problem.bounded({name: bounds})
+    assert all(item.remedy for item in caught.value.problems)
+
+
+def test_all_wrong_bounds_are_told_at_once(problem):
+    wrong = {"nothing": Bounds(upper=1.0), "track1.length": Bounds(lower=9.0), "track2.length": Bounds(upper=0.0)}
+    with pytest.raises(InputError) as caught:
+        problem.bounded(wrong)
+    assert len(caught.value.problems) == 3
+
+
+# Files and the command line
+
+
+@pytest.fixture(scope="module")
+def table(problem, tmp_path_factory) -> Path:
+    series = problem.series[0]
+    header = [f"encoder.{a.name} [mm]" for a in machine(NAME).actuators] + [f"measured.{c} [mm]" for c in "xyz"]
+    path = tmp_path_factory.mktemp("bounds") / "t.csv"
+    values = 1e3 * np.hstack([series.encoders, series.readings])
+    np.savetxt(path, values, delimiter=",", header=",".join(header), comments="", fmt="%.9f")
+    return path
+
+
+def run(table: Path, *arguments: str) -> tuple[int, str]:
+    common = ("calibrate", NAME, str(table), "--noise", "0.02 mm", "-p", ",".join(PARAMETERS))
+    result = CliRunner().invoke(app, [*common, *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_the_command_takes_bounds_with_units(problem, table):
+    name, bounds, edge = half_way(problem)
+    text = f"{1e3 * edge:.9f} mm"
+    limits = f"{name}={text}:" if np.isfinite(bounds.lower) else f"{name}=:{text}"
+    code, output = run(table, "--bounds", f"{limits},track1.yaw=-5 deg:5 deg", "--json")
+    assert code == 1
+    found = json.loads(output)
+    assert next(row["bound"] for row in found["parameters"] if row["name"] == name) == pytest.approx(edge)
+    code, output = run(table, "--bounds", limits)
+    assert f"unknowns at a bound ({name}): 1" in " ".join(output.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("track1.length", "is not LOW:HIGH"),
+        ("track1.length=1 m:200 deg", "has two units"),
+        ("track1.length=1:2", "is a plain number, and track1.length is a length"),
+        ("track1.length=1 kg:", "is no length, angle or number"),
+        ("=1 m:2 m", "names no unknown"),
+    ],
+)
+def test_bounds_that_cannot_be_read(table, text, message):
+    code, output = run(table, "--bounds", text)
+    assert code == 2
+    assert message in " ".join(output.split())
+
+
+def test_a_file_states_bounds(tmp_path):
+    (tmp_path / "a.csv").write_text("m1 [mm],m2 [mm],m3 [mm]\n1,2,3\n", encoding="utf-8")
+    start = (
+        "format: tauloop-measurements/1\nseries:\n  - {path: a.csv, kind: contact, noise: 1 mm, "
+        "encoders: {track1.motor: m1, track2.motor: m2, track3.motor: m3}}\n"
+    )
+    path = tmp_path / "m.yaml"
+    path.write_text(start + "bounds: {track1.length: 1 m to 1.5 m, track*.yaw: to 2 deg}\n", encoding="utf-8")
+    found = read_measurements(path, machine(NAME)).bounds
+    assert found["track1.length"] == Bounds(lower=1.0, upper=1.5, unit="m")
+    assert found["track*.yaw"] == Bounds(upper=np.radians(2), unit="rad")
+    path.write_text(start + "bounds: {track1.length: 1 m}\n", encoding="utf-8")
+    with pytest.raises(InputError, match="is not LOW to HIGH"):
+        read_measurements(path, machine(NAME))
