@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tauloop.functions.motion_functions
+import tauloop.functions.program_runs
 from tauloop import Model, load, loads
 from tauloop.errors import AssemblyError, InputError, PoseError
 from tauloop.kinematics import RandomStates, conditioning, random_states
@@ -138,7 +138,7 @@ def test_chunks_give_what_the_whole_batch_gives(monkeypatch, size):
     machine, found = model("gantry_tau_5dof"), states("gantry_tau_5dof")
     whole = machine.platform.inverse_dynamics(*motion("gantry_tau_5dof"), start=found.q)
     Y = machine.platform.regressor(*motion("gantry_tau_5dof"), start=found.q)
-    monkeypatch.setattr(tauloop.functions.motion_functions, "CHUNK", size)
+    monkeypatch.setattr(tauloop.functions.program_runs, "CHUNK", size)
     parts = machine.platform.inverse_dynamics(*motion("gantry_tau_5dof"), start=found.q)
     assert np.array_equal(parts.force, whole.force)
     assert np.array_equal(parts.state.q, whole.state.q)
@@ -147,7 +147,7 @@ def test_chunks_give_what_the_whole_batch_gives(monkeypatch, size):
 
 
 def test_a_batch_longer_than_a_chunk():
-    count = tauloop.functions.motion_functions.CHUNK + 5
+    count = tauloop.functions.program_runs.CHUNK + 5
     position = np.resize(states("delta").position, (count, 3))
     force = model("delta").platform.inverse_dynamics(position, np.zeros(3), np.zeros(3)).force
     assert np.array_equal(force[:24], force[24:48])
@@ -155,7 +155,7 @@ def test_a_batch_longer_than_a_chunk():
 
 
 def test_faults_are_counted_over_all_chunks(monkeypatch):
-    monkeypatch.setattr(tauloop.functions.motion_functions, "CHUNK", 4)
+    monkeypatch.setattr(tauloop.functions.program_runs, "CHUNK", 4)
     position = np.tile([0.0, 0.0, -0.5], (10, 1))
     position[[1, 9], 2] = -0.9
     with pytest.raises(PoseError, match="samples 1, 9 of 10"):
@@ -228,8 +228,8 @@ def test_forward_kinematics_inverts_inverse_kinematics(name):
     assert np.abs(residuals).max(initial=0.0) < ARRIVED
 
 
-def test_forward_kinematics_keeps_to_the_branch_of_its_start():
-    """From a start above the motors the same arm angles lead to the plate's mirror image."""
+def test_forward_kinematics_in_closed_form_is_on_the_branch_of_the_reference():
+    """The plate below the motors, by plane geometry; a start on its mirror image above them is refused."""
     machine = model("delta")
     angles = np.full(3, 0.5)
     below = machine.forward_kinematics(angles)
@@ -238,8 +238,8 @@ def test_forward_kinematics_keeps_to_the_branch_of_its_start():
     assert below.coordinate("platform.z") == pytest.approx(elbow[1] - half)
     start = below.q.copy()
     start[machine.topology.coordinate_names.index("platform.z")] = elbow[1] + half
-    above = machine.forward_kinematics(angles + 0.05, start=start)
-    assert above.coordinate("platform.z") > 0 > below.coordinate("platform.z")
+    with pytest.raises(AssemblyError, match="another assembly mode"):
+        machine.forward_kinematics(angles + 0.05, start=start)
 
 
 def test_a_start_of_another_machine_is_refused():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -97,6 +97,11 @@ class State:
     def coordinate(self, name: str) -> np.ndarray:
         """One coordinate by name."""
         return np.asarray(self.q[..., self.coordinate_names.index(name)])
+
+    def single(self) -> State:
+        """The first sample without the axis of samples."""
+        v, a = (None if array is None else array[0] for array in (self.v, self.a))
+        return replace(self, q=self.q[0], v=v, a=a)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

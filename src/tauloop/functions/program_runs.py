@@ -1,0 +1,277 @@
+"""The programs of one entry of a machine, built when first used and run on batches, interpreted or as machine code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.errors import InputError, PoseError, Problem
+from tauloop.functions.compiled import CompiledFunction
+from tauloop.functions.diagnosis import condition_numbers, gaps, singular, unreached
+from tauloop.functions.entry import Entry
+from tauloop.functions.evaluator import Compiled, c_function, run_kernel
+from tauloop.functions.hybrid_programs import hybrid_inverse_dynamics_program
+from tauloop.functions.motion_programs import (
+    diagnosis_program,
+    embedding_program,
+    forward_dynamics_program,
+    inverse_dynamics_program,
+    kinematics_program,
+    momentum_forces_program,
+    momentum_program,
+    regressor_program,
+)
+from tauloop.functions.ports import Port, checked
+from tauloop.functions.position import SolvedBlock
+from tauloop.functions.program import NEWTON_STEP, Program
+from tauloop.functions.source import CFunction
+from tauloop.functions.state import Health, State, health, joined
+
+if TYPE_CHECKING:
+    from tauloop.functions.model import Model
+
+#: Samples evaluated at once; bounds the memory of intermediate values.
+CHUNK = 8192
+
+#: Programs without further choices, by name.
+PROGRAMS = {
+    "diagnosis": diagnosis_program,
+    "embedding": embedding_program,
+    "forward_dynamics": forward_dynamics_program,
+    "hybrid_inverse_dynamics": hybrid_inverse_dynamics_program,
+    "inverse_dynamics": inverse_dynamics_program,
+    "momentum": momentum_program,
+    "momentum_forces": momentum_forces_program,
+}
+
+
+class ProgramRuns:
+    """The programs of one entry, and how they are run."""
+
+    def __init__(self, model: Model, entry: Entry) -> None:
+        """Prepare; programs are built when first used."""
+        self._model = model
+        self.entry = entry
+        self._programs: dict[str, Program] = {}
+        self._kernels: dict[Program, CompiledFunction | None] = {}
+        self._blocks: tuple[SolvedBlock, ...] = ()
+
+    @property
+    def ports(self) -> dict[str, Port]:
+        """Ports of a motion: position, velocity, acceleration."""
+        return {
+            "position": self.entry.position,
+            "velocity": self.entry.velocity,
+            "acceleration": self.entry.acceleration,
+        }
+
+    @property
+    def blocks(self) -> tuple[SolvedBlock, ...]:
+        """How the position problem was sorted and is solved."""
+        self.program("kinematics_0")
+        return self._blocks
+
+    def program(self, name: str) -> Program:
+        """One of the programs: kinematics_0 (to 2), embedding, inverse_dynamics, regressor_actuators (_joints)."""
+        if name not in self._programs:
+            machine = self._model.machine
+            stem, _, detail = name.rpartition("_")
+            if stem == "kinematics":
+                program, self._blocks = kinematics_program(machine, self.entry, int(detail))
+            elif stem == "regressor":
+                program = regressor_program(machine, self.entry, detail)
+            else:
+                program = PROGRAMS[name](machine, self.entry)
+            self._programs[name] = program
+        return self._programs[name]
+
+    def run(
+        self,
+        program: str | Program,
+        given: dict[str, object],
+        *,
+        start: object | None = None,
+        theta: object | None = None,
+        extra: dict[str, np.ndarray] | None = None,
+        weights: np.ndarray | None = None,
+    ) -> tuple[dict[str, np.ndarray], Health, bool]:
+        """Run a program of this entry whose outputs contain q.
+
+        Args:
+            program: its name, or a program built for this entry.
+            given: position, and velocity and acceleration as the program needs them.
+            start: start values for Newton blocks.
+            theta: free parameters.
+            extra: further inputs (N, n).
+            weights: of redundant actuators (n_u,); all one without them.
+
+        Returns:
+            Outputs by name (N, n), the evidence, and whether a single sample was given.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+        """
+        inputs, single, n = self._inputs(given, start, theta)
+        if weights is not None:
+            relative = weights / np.exp(np.log(weights).mean())
+            inputs["weight"] = np.broadcast_to(relative, (n, len(weights)))
+        outputs, evidence = self._run(program, inputs | (extra or {}), n)
+        self._require(evidence, inputs, outputs["q"])
+        return outputs, evidence, single
+
+    def _inputs(
+        self, given: dict[str, object], start: object | None, theta: object | None
+    ) -> tuple[dict[str, np.ndarray], bool, int]:
+        """Checked arrays of the motion, the start values and the free parameters."""
+        machine, shape = self._model.machine, self._model.topology
+        names, units = self._model.output_ports("actuators")
+        known = self.ports | {"force": Port(name="force", columns=names, units=units)}
+        known["actuator_acceleration"] = self.entry.leading_acceleration(len(self._model.assembly.leading))
+        ports = {name: known[name] for name in given}
+        arguments = dict(given)
+        if start is not None:
+            ports["start"] = Port(name="start", columns=shape.coordinate_names, units=("",) * shape.n_q)
+            arguments["start"] = start
+        if theta is not None:
+            ports["theta"] = Port(name="theta", columns=machine.free, units=("",) * len(machine.free))
+            arguments["theta"] = theta
+        inputs, single = checked(ports, arguments)
+        n = len(inputs["position"])
+        table = self._model.mechanism.parameters
+        nominal_theta = np.array([table[name].value for name in machine.free]).reshape(1, -1)
+        inputs.setdefault("start", np.broadcast_to(self._model.assembly.q, (n, shape.n_q)))
+        inputs.setdefault("theta", np.broadcast_to(nominal_theta, (n, len(machine.free))))
+        if self._model.assembly.is_redundant:
+            inputs["weight"] = np.ones((n, len(names)))
+        return inputs, single, n
+
+    def _run(
+        self,
+        name: str | Program,
+        inputs: dict[str, np.ndarray],
+        n: int,
+        tolerance: float = NEWTON_STEP,
+        work: int = 0,
+    ) -> tuple[dict[str, np.ndarray], Health]:
+        """Run a program: as machine code where that pays, else in chunks, so that intermediate values stay small."""
+        program = self.program(name) if isinstance(name, str) else name
+        kernel = self._kernel(program, inputs, max(n, work))
+        if kernel is not None:
+            results, found = run_kernel(kernel, inputs, n)
+            if (found.is_reached & found.is_regular).all():
+                return results, found
+            # the interpreter, which keeps the evidence of every single loop, says what is wrong
+        outputs: dict[str, np.ndarray] = {}
+        parts = []
+        for first in range(0, max(n, 1), CHUNK):
+            size = min(CHUNK, n - first)
+            chunk = {key: np.ascontiguousarray(array[first : first + size]) for key, array in inputs.items()}
+            results, evidence = program.run(chunk, size, tolerance)
+            parts.append(health(program, evidence))
+            if size == n:
+                return results, parts[0]
+            for key, array in results.items():
+                outputs.setdefault(key, np.empty((n, array.shape[1])))[first : first + size] = array
+        return outputs, joined(parts)
+
+    def compiled(self, program: str, outputs: tuple[str, ...]) -> CompiledFunction:
+        """Machine code of a program with only the outputs that are wanted: for control loops and long streams.
+
+        It checks nothing: inputs are contiguous arrays in the order of the ports, and the health that it reports (least
+        discriminant, least relative pivot, Newton's residual and iterations) is the caller's to read.
+
+        Args:
+            program: name of a program, such as "inverse_dynamics".
+            outputs: names among its outputs, such as ("force",).
+
+        Raises:
+            InputError: no such output.
+            EngineError: there is no compiler, or it fails.
+        """
+        evaluator = self._model.evaluator
+        chosen = evaluator if isinstance(evaluator, Compiled) else Compiled()
+        return chosen.build(self.source_function(program, outputs))
+
+    def source_function(self, program: str, outputs: tuple[str, ...]) -> CFunction:
+        """A program with only the outputs that are wanted, to be printed as C beside others.
+
+        Args:
+            program: name of a program, such as "inverse_dynamics".
+            outputs: names among its outputs, such as ("force",).
+
+        Raises:
+            InputError: no such output.
+        """
+        found = self.program(program)
+        unknown = [name for name in outputs if name not in found.outputs]
+        if unknown:
+            remedy = f"outputs are: {', '.join(found.outputs)}"
+            raise InputError(Problem(where=name, what=f"is no output of {program}", remedy=remedy) for name in unknown)
+        return c_function(found, self._empty_inputs(), outputs)
+
+    def _empty_inputs(self) -> dict[str, np.ndarray]:
+        """Arrays (0, n) of all inputs that programs of this entry may have: their widths."""
+        model, size = self._model, self.entry.velocity.size
+        sizes = {
+            "theta": len(model.machine.free),
+            "position": self.entry.position.size,
+            "velocity": size,
+            "acceleration": size,
+            "force": len(model.mechanism.actuators),
+            "weight": len(model.mechanism.actuators),
+            "actuator_acceleration": len(model.assembly.leading),
+            "start": model.topology.n_q,
+        }
+        return {name: np.empty((0, count)) for name, count in sizes.items()}
+
+    def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> CompiledFunction | None:
+        """Machine code of a program, made once and kept (a failure too); None where it is interpreted."""
+        if program not in self._kernels:
+            if not self._model.evaluator.wants_code(program, n):
+                return None
+            self._kernels[program] = self._model.evaluator.kernel(c_function(program, inputs))
+        return self._kernels[program]
+
+    def _require(self, found: Health, inputs: dict[str, np.ndarray], q: np.ndarray | None = None) -> None:
+        """Raise unless every sample is in reach and regular.
+
+        Raises:
+            PoseError: which samples and loops, by how much, and the condition number.
+        """
+        what = f"{self.entry.name} motion" if "velocity" in inputs else f"{self.entry.name} position"
+        reached, regular = found.is_reached, found.is_regular
+        if (reached & regular).all():
+            return
+        bad = np.flatnonzero(reached & ~regular)
+        problems = []
+        if not reached.all():
+            outputs, _ = self.program("diagnosis").run(inputs, len(reached))
+            problems += unreached(found, gaps(outputs["extremes"], found.discriminants), what)
+        if len(bad):
+            condition = self.condition({key: array[bad] for key, array in inputs.items()} if q is None else q[bad])
+            problems += singular(bad, condition, len(reached), what)
+        raise PoseError(problems)
+
+    def condition(self, q: np.ndarray | dict[str, np.ndarray]) -> np.ndarray:
+        """Condition numbers (N,) of assembled poses, free of units (see `condition_numbers`).
+
+        Args:
+            q: full coordinates (N, n_q), or checked inputs from which they are to be computed.
+        """
+        if isinstance(q, dict):
+            outputs, _ = self._run("kinematics_0", q, len(q["position"]))
+            q = outputs["q"]
+        return condition_numbers(self._model.assembly, self.entry, np.atleast_2d(q))
+
+    def _state(self, outputs: dict[str, np.ndarray], found: Health) -> State:
+        shape = self._model.topology
+        return State(
+            coordinate_names=shape.coordinate_names,
+            velocity_names=shape.velocity_names,
+            q=outputs["q"],
+            v=outputs.get("v"),
+            a=outputs.get("a"),
+            health=found,
+        )
