@@ -18,15 +18,17 @@ from tauloop.equations.topology import integrate
 from tauloop.errors import InputError
 from tauloop.functions import Model, loops
 from tauloop.functions.closing import close_loops
+from tauloop.functions.entry import platform_entry
 from tauloop.functions.far_start import _rates, close_from_afar
 from tauloop.functions.loops import aligned
 from tauloop.kinematics.assembly_modes import ModeOptions, Modes, assembly_modes, working_modes
+from tauloop.kinematics.assembly_modes_equations import position_problem
 from tauloop.kinematics.homotopy import Ending, Line, TrackingOptions, track
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
-from tauloop.kinematics.homotopy_monodromy import MonodromyOptions, distinct
+from tauloop.kinematics.homotopy_monodromy import MonodromyOptions, _Search, distinct
+from tauloop.kinematics.homotopy_widening import Widened
 from tauloop.mechanism import load, loads
 from tauloop.mechanism.library import machine_path
-from tauloop.report.skeleton import outline, skeleton
 from tauloop.result import Status
 
 #: A mode is exact to rounding times the condition number of its loops, some thousands at most here.
@@ -169,7 +171,7 @@ def test_random_hexapod_has_40_complex_modes_and_newton_finds_no_other_real_one(
 
 
 # Complex solutions: three spheres 2; 6-3 platform 16 (Griffis and Duffy 1989; Innocenti and Parenti-Castelli 1990);
-# five-bar and four-bar 2 (two circles).
+# five-bar and four-bar 2 (two circles), 4 with the linear terms in cosines and sines that the trace test wants.
 @pytest.mark.parametrize(
     ("name", "complex_solutions", "real"),
     [
@@ -177,8 +179,8 @@ def test_random_hexapod_has_40_complex_modes_and_newton_finds_no_other_real_one(
         ("linear_delta", 2, 2),
         ("nuwar", 2, 2),
         ("gantry_tau_3dof", 2, 2),
-        ("five_bar", 2, 2),
-        ("four_bar", 2, 2),
+        ("five_bar", 4, 2),
+        ("four_bar", 4, 2),
         ("rcid", 40, 8),
         ("hexapod", 40, 8),
     ],
@@ -200,6 +202,42 @@ def test_spidermill_drops_solutions_that_break_its_redundant_equation() -> None:
     assert found.reference == 0
     assert len(found.modes) == 4
     assert found_by_newton(machine, found, 20)
+
+
+@pytest.mark.parametrize(("name", "angles", "count"), [("four_bar", 2, 4), ("five_bar", 2, 4), ("delta", 1, 2)])
+def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(name: str, angles: int, count: int) -> None:
+    """With linear terms in cosines and sines the sum over all solutions is straight, over all but one it is not."""
+    assembly = model(name).assembly
+    entry = platform_entry(assembly)
+    problem = position_problem(assembly, entry.q, entry.v)
+    block = problem.blocks[0]
+    assert len(block.angles) == angles
+    rng = np.random.default_rng(5)
+    family = Widened(block, rng)
+    w = problem.variables.values(assembly.q[None, :])[0]
+    y = family.of_machine(w[list(block.y)]).astype(complex)
+    search = _Search(family, y, rng, MonodromyOptions())
+    search.probe(64)
+    while not search.is_complete():
+        search.loop()
+    assert len(search.known) == count
+    assert search.trace is not None
+    assert search.trace < 1e-12
+    search.known = search.known[1:]
+    assert not search._traces_are_straight()
+    assert search.trace > 1e-4
+
+
+def test_blocks_of_up_to_three_angles_are_traced_and_longer_ones_on_request() -> None:
+    found = working_modes(model("five_bar"), rng=np.random.default_rng(0))
+    assert [block.trace is not None for block in found.blocks] == [True, True]
+    assert found.status is Status.OK
+    options = ModeOptions(monodromy=MonodromyOptions(traced_angles=1))
+    untraced = working_modes(model("five_bar"), rng=np.random.default_rng(0), options=options)
+    assert [block.trace for block in untraced.blocks] == [None, None]
+    assert len(untraced.modes) == len(found.modes) == 4
+    for q in found.q:
+        assert difference(model("five_bar"), untraced.q, q).min() < SAME
 
 
 @pytest.mark.parametrize("name", ["delta", "rcid"])
@@ -426,30 +464,12 @@ def test_rates_of_a_turned_body_agree_with_differences() -> None:
         assert turn[1:] / h == pytest.approx((_rates(shape, step) @ change)[iv : iv + 3], rel=1e-6, abs=1e-8)
 
 
-def test_skeleton_has_the_machine_s_own_lengths() -> None:
-    machine, found = model("five_bar"), modes("five_bar")
-    lines = skeleton(machine.assembly.loops, found.q)
-    assert lines.is_planar
-    for name, length in (("crank_1", 0.25), ("crank_2", 0.25), ("link_1", 0.35), ("link_2", 0.35)):
-        points = lines.bodies[name]
-        assert np.linalg.norm(points[:, 1] - points[:, 0], axis=1) == pytest.approx(length)
-    assert lines.tool[:, :2] == pytest.approx(found.q[:, :2])
-    rods = skeleton(model("delta").assembly.loops, modes("delta").q).rods
-    assert np.linalg.norm(rods[:, :, 1] - rods[:, :, 0], axis=-1) == pytest.approx(0.48)
-
-
-def test_outline_goes_around_a_square() -> None:
-    corners = np.array([[0, 0, 0], [1, 1, 0], [1, 0, 0], [0, 1, 0]], dtype=float)
-    around = corners[outline(corners)]
-    assert np.linalg.norm(np.roll(around, -1, axis=0) - around, axis=1) == pytest.approx(1.0)
-
-
 def test_command_prints_a_table_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "modes.png"
     run = CliRunner().invoke(app, ["modes", "five_bar", "--position", "motor_1=2.2", "--figure", str(picture)])
     assert run.exit_code == 0, run.output
     assert "Assembly modes of five_bar: 2" in run.output
-    assert "2 complex solutions" in run.output
+    assert "4 complex solutions" in run.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["modes.png"]
 

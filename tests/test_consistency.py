@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load
 from tauloop.errors import IdentificationError
-from tauloop.identify import RegressionData, Regularisation, split
+from tauloop.identify import RegressionData, Regularisation, split, ties
 from tauloop.identify.cones import body_matrix, cones, divergence, regularised, slender_matrix
 from tauloop.identify.consistency import ConsistentIdentification, PhysicallyConsistent, fit_consistent
 from tauloop.identify.from_log import leaf_ties, regression_data
@@ -30,7 +30,7 @@ from tauloop.mechanism.inertias import is_possible
 from tauloop.motion import random_multisine
 from tauloop.result import Status
 
-pytest.importorskip("cvxpy", reason="the extra `consistency` (CVXPY, Clarabel) is not installed")
+cvxpy = pytest.importorskip("cvxpy", reason="the extra `consistency` (CVXPY, Clarabel) is not installed")
 
 #: Sums of a few dozen products of numbers near one.
 ROUNDING = 1e-12
@@ -325,6 +325,45 @@ def test_priors_and_cones_of_another_machine():
     with pytest.raises(IdentificationError) as caught:
         fit_consistent(*split(data), cones(machine("delta").parameters[:0]), model.pi[:3])
     assert [problem.where for problem in caught.value.problems] == ["prior", "cones"]
+
+
+# Where the solver fails, and known values that no body can have
+
+
+def test_without_the_solver_the_same_minimum_is_reached_from_the_prior(monkeypatch):
+    solved = identified()
+
+    def fails(self: cvxpy.Problem, **options: object) -> None:
+        raise cvxpy.error.SolverError("out of iterations")
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", fails)
+    data, _ = experiment()
+    model = machine("five_bar")
+    options = PhysicallyConsistent(weights=(solved.weight,))
+    result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
+    assert result.status is Status.DOUBTFUL
+    assert "out of iterations" in result.solver_status
+    assert any("best feasible set" in line for line in result.advice)
+    for cone in result.cones:
+        assert np.linalg.eigvalsh(cone.matrix(result.parameters))[0] >= 0.0
+    for judged, other in zip(result.held_out, solved.held_out, strict=True):
+        assert judged.rmse == pytest.approx(other.rmse, rel=1e-6)
+
+
+def test_known_values_that_no_body_can_have_are_named():
+    """A known friction below zero, and a known first moment without a mass to carry it."""
+    data, _ = experiment()
+    model = machine("five_bar")
+    names, units = data.parameters, data.parameter_units
+    friction = next(name for name in names if name.endswith("shoulder_1.viscous"))
+    for known, element in (
+        ({friction: -0.5}, friction),
+        ({"link_2.m": 0.1, "link_2.mcx": 1.0, "link_2.Iyy": 0.01}, "link_2"),
+    ):
+        fixed = dataclasses.replace(data, ties=ties(names, units, known=known))
+        with pytest.raises(IdentificationError, match="known values leave no set of parameters") as caught:
+            fit_consistent(*split(fixed), cones(model.parameters), model.pi)
+        assert [problem.where for problem in caught.value.problems] == [element]
 
 
 # A measured arm

@@ -18,6 +18,7 @@ from scipy.integrate import solve_ivp
 from tauloop import Model, load
 from tauloop.errors import InputError
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, Together, Turn, plan, stroke
+from tauloop.motion.paths import quaternion_product
 from tauloop.result import Status
 from tauloop.simulate.controllers import (
     CONTROLLERS,
@@ -29,7 +30,7 @@ from tauloop.simulate.controllers import (
     GravityCompensation,
     Sampling,
 )
-from tauloop.simulate.controllers_loop import CompiledLoop, InterpretedLoop
+from tauloop.simulate.controllers_loop import CompiledLoop, InterpretedLoop, pose_error
 from tauloop.simulate.controllers_run import control
 
 PLATE = ("platform.x", "platform.y", "platform.z")
@@ -75,6 +76,7 @@ ROUTES = [
     ("five_bar", "computed torque", "joint"),
     ("five_bar", "PD with feed-forward", "platform"),
     ("gantry_tau_5dof", "computed torque", "joint"),
+    ("gantry_tau_5dof", "PD with gravity compensation", "platform"),
 ]
 
 
@@ -252,6 +254,44 @@ def test_the_quaternion_stays_a_unit_and_turns_as_wanted():
     assert np.ptp(found.reference[:, 3:], axis=0).max() > 0.02
 
 
+@pytest.mark.parametrize("name", ["rcid", "gantry_tau_5dof"])
+def test_the_error_of_a_pose_is_the_twist_that_leads_there(name):
+    """A small displacement along the loops: its error is the given velocities times the time, to second order."""
+    machine, step = model(name), 1e-4
+    entry = machine.platform.entry
+    twist = 0.3 * np.cos(np.arange(entry.velocity.size))
+    still = machine.platform.kinematics(entry.at(machine.assembly.q), twist, start=machine.assembly.q)
+    moved = solve_ivp(
+        lambda _, q: rate_of_coordinates(machine, q, twist), (0, step), still.q, method="DOP853", rtol=1e-12, atol=1e-14
+    ).y[:, -1]
+    assert pose_error(machine, moved, still.q) == pytest.approx(step * twist, abs=10 * step**2)
+    assert np.abs(pose_error(machine, still.q, still.q)).max() < 1e-15
+
+
+def rate_of_coordinates(machine: Model, q: np.ndarray, twist: np.ndarray) -> np.ndarray:
+    """Rates of all coordinates on a platform motion."""
+    shape = machine.topology
+    state = machine.platform.kinematics(machine.platform.entry.at(q), twist, start=q)
+    v, rate = np.asarray(state.v), np.zeros(shape.n_q)
+    for iv, iq in enumerate(shape.q_of_v):
+        if iq >= 0:
+            rate[iq] = v[iv]
+    for q0, v0 in shape.quaternions:
+        rate[q0 : q0 + 4] = 0.5 * quaternion_product(np.array([0.0, *v[v0 : v0 + 3]]), state.q[q0 : q0 + 4])
+    return rate
+
+
+@needs_compiler
+def test_a_part_of_a_rotation_is_followed_in_platform_space():
+    made = trajectory("gantry_tau_5dof", 0.3)
+    controller = FeedForward(bandwidth=100.0, space="platform")
+    found = control(made, controller, Sampling(saturates=False), settling=0.1)
+    moved = np.ptp(found.reference, axis=0)
+    assert (moved[3:] > 1e-3).all()
+    assert (np.abs(found.reference - found.position).max(axis=0) < 0.01 * moved.max()).all()
+    assert not found.end
+
+
 # What is refused
 
 
@@ -272,14 +312,14 @@ def test_what_does_not_fit_the_machine_is_refused_all_at_once():
     with pytest.raises(InputError) as caught:
         control(
             trajectory("gantry_tau_5dof"),
-            PD(bandwidth=1.0, space="platform"),
+            PD(bandwidth=1.0),
             Sampling(resolution=np.zeros(3)),
             plant=model("nuwar"),
             substeps=0,
             settling=-1.0,
         )
     wheres = [problem.where for problem in caught.value.problems]
-    assert wheres == ["plant", "space", "resolution", "substeps", "settling"]
+    assert wheres == ["plant", "resolution", "substeps", "settling"]
 
 
 @needs_compiler

@@ -162,8 +162,9 @@ def test_tighter_tolerances_change_nothing(name: str, duration: float) -> None:
     assert coarse.events[0] > 0
     for key in ("rise_time", "settling_time", "energy"):
         assert getattr(coarse, key) == pytest.approx(getattr(fine, key), rel=INVARIANT), key
-    for key in ("overshoot", "final_error"):
+    for key in ("overshoot", "final_error", "swing"):
         assert getattr(coarse, key) == pytest.approx(getattr(fine, key), abs=0.1 * INVARIANT), key
+    assert coarse.swing == pytest.approx(fine.swing, rel=1e-3)  # counted from the instant, not from the step behind it
 
 
 def test_sticking_holds_and_slips_at_the_breakaway_force() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tauloop.drives import Axis, Stepping, load_drive, simulate_axis
-from tauloop.drives.plant_fit import Observation, Unknown, fit_plant, predicted
+from tauloop.drives.plant_fit import Observation, Unknown, assess_plant, fit_plant, predicted
 from tauloop.errors import InputError
 from tauloop.functions.compiler import find_compiler
 
@@ -113,6 +113,37 @@ def test_what_nothing_tells_is_named(axis: Axis, observations: tuple[Observation
     assert fit.undetermined.shape == (1, 4)
     np.testing.assert_allclose(np.abs(fit.undetermined[0]), [0.0, 0.0, 0.0, 1.0], atol=1e-9)
     assert fit.shares[3] == pytest.approx(0.3)
+
+
+def test_known_figures_are_no_unknowns(axis: Axis, observations: tuple[Observation, ...]) -> None:
+    """A figure that is known, the step of an observation among them, is as one whose place in its range is given."""
+    true = shares(TRUTH)
+    everything = predicted(axis, UNKNOWNS, observations, true[None])
+    known = {"cart_viscous": TRUTH["cart_viscous"], "first_step": TRUTH["first_step"]}
+    some = predicted(axis, UNKNOWNS[1:2], observations, true[None, 1:2], known=known)
+    np.testing.assert_allclose(some, everything, rtol=1e-8)
+    fit = fit_plant(
+        axis,
+        UNKNOWNS[1:2],
+        observations,
+        seed=0,
+        generations=3,
+        population=5,
+        start=true[1:2] + 0.1,
+        spread=0.05,
+        known=known,
+    )
+    assert fit.values == pytest.approx({"preload": TRUTH["preload"]}, rel=FOUND)
+    assert fit.loss < 1e-3
+    with pytest.raises(InputError, match="is known and looked for"):
+        fit_plant(axis, UNKNOWNS, observations, seed=0, known=known)
+
+
+def test_directions_are_named_by_their_largest_parts(axis: Axis, observations: tuple[Observation, ...]) -> None:
+    fit = assess_plant(axis, UNKNOWNS, observations, shares(TRUTH))
+    assert fit.named(np.array([0.6, -0.8, 0.1])) == "-0.80 preload, +0.60 cart_viscous"
+    assert fit.loss == pytest.approx(0.0, abs=1e-6)
+    assert fit.evaluations == 7
 
 
 def test_bad_input_is_refused_with_all_problems_at_once(axis: Axis, observations: tuple[Observation, ...]) -> None:

@@ -21,11 +21,22 @@ from tauloop.engines import (
     mujoco_engine,
     pinocchio_engine,
 )
-from tauloop.engines.verify import ACTUATOR_JACOBIAN, EMBEDDING, FORWARD_DYNAMICS, INVERSE_DYNAMICS, OWN_CONSTRAINTS
+from tauloop.engines.verify import (
+    ACTUATOR_JACOBIAN,
+    EMBEDDING,
+    FORWARD_DYNAMICS,
+    INVERSE_DYNAMICS,
+    OWN_FORWARD,
+    OWN_INVERSE,
+    OWN_UNDER_WRENCH,
+    UNDER_WRENCH,
+)
 from tauloop.errors import EngineError, InputError, Problem
+from tauloop.functions import Model
+from tauloop.kinematics import random_states
 from tauloop.mechanism import load, shipped_machines
 from tauloop.mechanism.expression import Constant
-from tauloop.mechanism.model import Freedom, Friction, Telescope
+from tauloop.mechanism.model import Freedom, Friction, Mechanism, Telescope
 
 pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
 pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
@@ -123,14 +134,38 @@ def test_tauloop_agrees_with_the_engines_on_every_shipped_machine(name: str) -> 
     found = check(load(name), 20, np.random.default_rng(8))
     wanted = {(quantity, engine) for quantity in QUANTITIES for engine in ("Pinocchio", "MuJoCo")}
     if name not in MASSLESS:
-        wanted.add((OWN_CONSTRAINTS, "Pinocchio"))
+        wanted |= {(OWN_FORWARD, "Pinocchio"), (OWN_INVERSE, "Pinocchio")}
     assert {(row.quantity, row.engine) for row in found.comparisons} == wanted
     assert len(found.comparisons) == len(wanted)
     reasons = dict(found.not_run)
-    assert "soft" in reasons.pop(f"MuJoCo, {OWN_CONSTRAINTS}: constraints")
+    for quantity in (OWN_FORWARD, OWN_INVERSE):
+        assert "soft" in reasons.pop(f"MuJoCo, {quantity}: constraints")
     assert all("without inertia" in reason for reason in reasons.values())
-    assert len(reasons) == (name in MASSLESS)
+    assert len(reasons) == 2 * (name in MASSLESS)
     assert found.worst < EXACT
+
+
+@pytest.mark.parametrize("name", ["delta", "hexapod", "five_bar"])
+def test_a_wrench_at_the_tool_moves_the_engines_alike(name: str) -> None:
+    """Translational, free (its ball in the engines' own axes) and planar platforms; without it they move otherwise."""
+    machine, wrench = load(name), np.array([10.0, -4.0, 6.0, 0.3, 0.5, -0.2])
+    found = check(machine, 10, np.random.default_rng(8), wrench=wrench)
+    rows = {(row.quantity, row.engine): row for row in found.comparisons}
+    assert found.worst < EXACT
+    assert {(UNDER_WRENCH, "Pinocchio"), (UNDER_WRENCH, "MuJoCo")} <= set(rows)
+    assert name in MASSLESS or (OWN_UNDER_WRENCH, "Pinocchio") in rows
+    engine, still = mujoco_engine(machine), at_rest(machine)
+    forces = engine.inverse_dynamics(still).forces
+    pulled, free = (engine.forward_dynamics(still, forces, w).accelerations for w in (wrench, None))
+    assert np.abs(pulled - free).max() > 1e-2
+
+
+def at_rest(machine: Mechanism) -> Motion:
+    """A state of a machine at rest."""
+    model = Model(machine)
+    states = random_states(model, 1, np.random.default_rng(0))
+    v = dict.fromkeys(model.topology.velocity_names, np.zeros(1))
+    return Motion(q=dict(zip(model.topology.coordinate_names, states.q.T, strict=True)), v=v, a=v)
 
 
 def test_check_goes_on_with_what_can_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +177,7 @@ def test_check_goes_on_with_what_can_be_compared(monkeypatch: pytest.MonkeyPatch
     assert [(row.quantity, row.engine) for row in found.comparisons if row.engine == "MuJoCo"] == [
         (quantity, "MuJoCo") for quantity in QUANTITIES if quantity != FORWARD_DYNAMICS
     ]
-    assert found.not_run[0] == ("MuJoCo, forward dynamics: here", "no such thing; none")
+    assert ("MuJoCo, forward dynamics: here", "no such thing; none") in found.not_run
 
 
 def test_check_sees_a_wrong_model() -> None:
@@ -164,6 +199,7 @@ def test_not_a_number_never_agrees() -> None:
         quantity="q",
         engine="e",
         version="1",
+        method="m",
         largest_difference=0.0,
         sample=0,
         column="c",

@@ -26,7 +26,7 @@ from tauloop.engines import Engine, Motion, pinocchio_engine
 from tauloop.engines.pinocchio_constraints import constrained_dynamics
 from tauloop.errors import EngineError, InputError
 from tauloop.mechanism.expression import Constant
-from tauloop.mechanism.model import JOINT_KINDS, Body, Freedom, Mechanism, Spring
+from tauloop.mechanism.model import JOINT_KINDS, Body, Coupling, Freedom, Mechanism, Spring
 
 pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
 pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
@@ -161,7 +161,7 @@ def test_pinocchio_closes_loops_by_itself(name: str) -> None:
 
 
 def test_redundant_rows_without_regularisation_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tauloop.engines.pinocchio_constraints.REDUNDANT_MU", 0.0)
+    monkeypatch.setattr("tauloop.engines.pinocchio_constraints.MU", 0.0)
     with pytest.raises(EngineError, match="gives no numbers in 6 of 6 samples"):
         own_solver("bar")
 
@@ -191,3 +191,67 @@ def test_what_pinocchios_solver_cannot_hold_is_named() -> None:
         constrained_dynamics(odd, engine.states(motion), np.ones((6, 3)))
     assert [problem.where for problem in caught.value.problems] == [half.name, "rotors", mechanism.name]
     assert "parts without inertia" in str(caught.value)
+
+
+def geared(terms: tuple[tuple[tuple[str, float], ...], ...]) -> tuple[Mechanism, Motion]:
+    """A branched tree with a ball, a rotor and a spring, its joints j1 to j3 coupled, and a state on the couplings."""
+    rng = np.random.default_rng(6)
+    kinds = ["spherical", "revolute", "prismatic", "revolute", "revolute"]
+    mechanism, _ = random_tree(rng, kinds, [True, False, False, True, False])
+    loaded = Freedom(spring=Spring(stiffness=Constant(7.0), rest=Constant(0.1)), inertia=Constant(0.3))
+    joints = tuple(replace(j, freedoms=(loaded,)) if j.name in ("j1", "j2") else j for j in mechanism.joints)
+    couplings = tuple(
+        Coupling(name=f"c{i}", terms=tuple((name, Constant(ratio)) for name, ratio in of), offset=Constant(0.05))
+        for i, of in enumerate(terms)
+    )
+    parts = [[random_coordinates(j, rng), *rng.normal(size=(2, len(j.velocity_names)))] for j in joints]
+    motion = as_motion(joints, [[(q, v, a) for q, v, a in parts]])
+    q, v, a = (dict(part) for part in (motion.q, motion.v, motion.a))
+    for of in terms:
+        (first, *others), offset = of, 0.05
+        for part, constant in ((q, offset), (v, 0.0), (a, 0.0)):
+            part[first[0]] = (constant - sum(ratio * part[name] for name, ratio in others)) / first[1]
+    return replace(mechanism, joints=joints, couplings=couplings), Motion(q=q, v=v, a=a)
+
+
+def test_gears_are_mimic_joints_of_pinocchio() -> None:
+    """Offset, ratio and a rotor behind the gear; against multipliers on the tree's mass matrix."""
+    mechanism, motion = geared(((("j2", 0.7), ("j1", -1.9)), (("j4", 3.0), ("j3", 1.0))))
+    engine = pinocchio_engine(mechanism)
+    forces = np.random.default_rng(1).normal(size=(1, len(mechanism.actuators)))
+    states = engine.states(motion)
+    found = constrained_dynamics(engine, states, forces)
+    wanted = engine.forward_dynamics(motion, forces).accelerations
+    assert found.method == "its mimic joints"
+    assert np.max(np.abs(found.accelerations - wanted)) < EXACT * np.max(np.abs(wanted))
+    pulled = np.array([0.3, -2.0, 1.0, 0.1, 0.2, -0.3])
+    found, wanted = (
+        constrained_dynamics(engine, states, forces, pulled).accelerations,
+        engine.forward_dynamics(motion, forces, pulled).accelerations,
+    )
+    assert np.max(np.abs(found - wanted)) < EXACT * np.max(np.abs(wanted))
+
+
+def test_couplings_that_are_no_mimic_joints_are_named() -> None:
+    """One of three coordinates; and two with the same joint last, which cannot follow both others."""
+    plain = pinocchio_engine(geared(())[0])
+    place = dict(zip(plain.tree.velocity_names, plain.v_order, strict=True))
+    one, two, last = sorted(("j1", "j2", "j3"), key=lambda name: place[name])
+    of_three = (((one, 1.0), (two, -2.0), (last, 0.5)),)
+    for terms in (of_three, (((one, 1.0), (last, -2.0)), ((two, 1.0), (last, 0.5)))):
+        mechanism, motion = geared(terms[:1])
+        states = pinocchio_engine(mechanism).states(motion)
+        engine = pinocchio_engine(geared(terms)[0])
+        with pytest.raises(EngineError, match="mimic joints say") as caught:
+            constrained_dynamics(engine, states, np.ones((1, len(mechanism.actuators))))
+        assert len(caught.value.problems) == len(terms)
+
+
+def test_couplings_of_machines_with_loops_are_named() -> None:
+    mechanism, motion = machine_and_motion("bar")
+    engine = pinocchio_engine(mechanism)
+    states, tree = engine.states(motion), engine.tree
+    gears = np.zeros((1, len(tree.velocity_names)))
+    odd = replace(engine, tree=replace(tree, loads=replace(tree.loads, gears=gears, gear_offsets=np.zeros(1))))
+    with pytest.raises(EngineError, match="refuses its mimic joints"):
+        constrained_dynamics(odd, states, np.ones((6, len(mechanism.actuators))))

@@ -10,8 +10,9 @@ import pytest
 from engine_machines import four_bar, pendulum, random_tree, six_leg_states, six_legs, three_arms
 from engine_mechanics import EXACT, MAKERS, about_origin, assert_near, vector
 
-from tauloop.engines import Engine, Motion, pinocchio_engine
+from tauloop.engines import Engine, Motion, PinocchioEngine, pinocchio_engine
 from tauloop.engines.building import rigid_tree
+from tauloop.engines.pinocchio_constraints import constrained_inverse_dynamics
 from tauloop.errors import EngineError, InputError
 from tauloop.mechanism.expression import ZERO, Constant
 from tauloop.mechanism.model import Actuator, Body, Inertia
@@ -60,12 +61,34 @@ def test_actuator_on_a_cut_joint_is_named() -> None:
 
 @pytest.mark.parametrize("engine", MAKERS)
 def test_actuators_that_work_against_each_other_are_refused(engine: str) -> None:
-    mechanism, _ = four_bar()
-    second = Actuator(name="second", drives=(("foot", Constant(1.0)),))
-    mechanism = replace(mechanism, actuators=(*mechanism.actuators, second))
-    motion = Motion(q={"shoulder": np.array([0.9])}, v={"shoulder": np.zeros(1)}, a={"shoulder": np.zeros(1)})
+    """Two motors on one joint of two: as many as freedoms, but not theirs."""
+    mechanism, _ = random_tree(np.random.default_rng(0), ["revolute", "revolute"], [False, False])
+    both = tuple(Actuator(name=name, drives=(("j0", Constant(1.0)),)) for name in ("motor", "second"))
+    state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
+    made = MAKERS[engine](replace(mechanism, actuators=both))
     with pytest.raises(EngineError, match="motor, second"):
-        MAKERS[engine](mechanism).inverse_dynamics(motion)
+        made.inverse_dynamics(Motion(q=state, v=state, a=state))
+    if isinstance(made, PinocchioEngine):
+        with pytest.raises(EngineError, match="motor, second"):
+            constrained_inverse_dynamics(made, made.states(Motion(q=state, v=state, a=state)))
+
+
+@pytest.mark.parametrize("engine", MAKERS)
+def test_redundant_actuators_share_with_the_least_squares(engine: str) -> None:
+    """By hand: one motor's torque Q does Q per rad of the shoulder, two share it in proportion to what they turn."""
+    mechanism, _ = four_bar()
+    motion = Motion(q={"shoulder": np.array([0.9])}, v={"shoulder": np.zeros(1)}, a={"shoulder": np.ones(1)})
+    (alone,) = MAKERS[engine](mechanism).inverse_dynamics(motion).forces[0]
+    second = Actuator(name="second", drives=(("foot", Constant(1.0)),))
+    made = MAKERS[engine](replace(mechanism, actuators=(*mechanism.actuators, second)))
+    turned = made.velocities(motion, ("shoulder",)).actuator_jacobian[0, :, 0]
+    wanted = alone * turned[0] * turned / (turned @ turned)
+    found = made.inverse_dynamics(motion)
+    assert np.abs(found.forces[0] - wanted).max() < EXACT * abs(alone)
+    assert found.balance.max() < EXACT
+    if isinstance(made, PinocchioEngine):
+        own = constrained_inverse_dynamics(made, made.states(motion))
+        assert np.abs(own.forces[0] - wanted).max() < EXACT * abs(alone)
 
 
 @pytest.mark.parametrize("engine", MAKERS)

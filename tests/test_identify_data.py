@@ -318,7 +318,7 @@ def test_the_filter_is_chosen_by_validation_and_judged_apart():
     data = regression_data(machine("five_bar"), five_bar_log(), dataclasses.replace(preparation, order=2, cutoff=20.0))
     again = fit(*split(data), WeightedLeastSquares())
     np.testing.assert_allclose(scan.identification.values, again.values, rtol=1e-6, atol=1e-9)
-    assert scan.as_dict()["chosen"] == {"order": 2, "cutoff": 20.0}
+    assert scan.as_dict()["chosen"] == {"order": 2, "cutoff": 20.0, "standstill": preparation.standstill}
     assert np.all(scan.spread >= 0.0)
     with pytest.raises(IdentificationError, match="there is no filter to try"):
         scan_filters(machine("five_bar"), five_bar_log(), Preparation(cutoff=None))

@@ -370,6 +370,15 @@ def test_the_filter_scales_a_sine_by_its_squared_gain_and_keeps_the_phase(order,
     assert np.abs(filtered - sine[middle] / (1.0 + ratio ** (2 * order))).max() < TRANSIENT
 
 
+@pytest.mark.parametrize(("order", "cutoff"), [(1, 70.0), (4, 50.0), (6, 20.0)])
+def test_inside_a_record_the_filter_is_that_of_scipy(order, cutoff):
+    noise = np.cumsum(np.random.default_rng(order).normal(size=(4001, 2)), axis=0)
+    sections = scipy.signal.butter(order, cutoff, fs=RATE, output="sos")
+    middle = slice(1000, 3000)  # the ends are continued in other ways
+    ours = butterworth(noise, rate=RATE, cutoff=cutoff, order=order)[middle]
+    assert np.abs(ours - scipy.signal.sosfiltfilt(sections, noise, axis=0)[middle]).max() < TRANSIENT
+
+
 def test_central_differences_are_exact_for_a_parabola():
     period = 0.25  # a power of two: the differences themselves have no rounding
     time = period * np.arange(9)

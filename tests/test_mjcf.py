@@ -386,6 +386,14 @@ def test_everything_wrong_is_told_at_once_with_its_line(tmp_path: Path, case: st
         assert sorted(found, key=str) == sorted(expected, key=str)
 
 
+def test_a_crowd_of_bodies_is_refused_where_it_gets_too_large(tmp_path: Path) -> None:
+    """2 MB of small bodies are no large file, but no machine either."""
+    crowd = "".join(f'\n<body name="b{i}"><joint/><geom size="0.1"/></body>' for i in range(xml_nodes.MOST_BODIES + 5))
+    with pytest.raises(DescriptionError, match="more than 2000 bodies") as caught:
+        read(tmp_path, f"<mujoco><worldbody>{crowd}</worldbody></mujoco>")
+    assert caught.value.problems[0].line == xml_nodes.MOST_BODIES + 2
+
+
 def test_entities_and_depth_and_size_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = '<!DOCTYPE m [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>\n<mujoco model="&b;"/>'
     with pytest.raises(DescriptionError, match="document type"):

@@ -25,6 +25,7 @@ STROKE = [
     "--to",
     "y=0.144,z=-0.648",
 ]
+MOTION_UNITS = {"position": "m", "velocity": "m/s", "acceleration": "m/s^2"}
 #: A table at 1 kHz misses the peak between two samples.
 BETWEEN_SAMPLES = 2e-3
 
@@ -116,6 +117,21 @@ def test_what_makes_no_motion_is_refused(arguments, says):
     code, text = run(*arguments)
     assert code == 2
     assert says in text.replace("\n", " ")
+
+
+def test_inverse_dynamics_of_a_table_through_a_singularity_is_refused(tmp_path):
+    """The five-bar's distal links lie in one line at y = 0, which no row of the table hits."""
+    table = tmp_path / "through.csv"
+    y = np.linspace(0.42, -0.05, 42)
+    assert np.abs(y).min() > 1e-3
+    header = [f"{kind}.platform.{axis} [{unit}]" for kind, unit in MOTION_UNITS.items() for axis in "xy"]
+    rows = [",".join(f"{value:.9g}" for value in (k / 41, 0, y[k], 0, -0.47, 0, 0)) for k in range(42)]
+    table.write_text("\n".join([",".join(["time [s]", *header]), *rows]), encoding="utf-8")
+    result = CliRunner().invoke(app, ["dynamics", "five_bar", "--motion", str(table), "--json"])
+    assert result.exit_code == 2
+    (problem,) = json.loads(result.output)["problems"]
+    assert "passes a parallel singularity" in problem["what"]
+    assert float(problem["where"].removeprefix("sample ")) == pytest.approx(0.42 / 0.47 * 41, abs=0.01)
 
 
 # The example of the NUWAR paper

@@ -127,6 +127,10 @@ def test_the_full_model_reaches_the_noise_floor(result: TrackerCalibration) -> N
     assert full.unknowns == 51
     assert full.expected is not None
     assert full.rms / full.expected == pytest.approx(1.0, abs=THREE_SIGMA)
+    starts = {start.name: start for start in full.starts}
+    assert starts.keys() == {"nominal", "linear"}
+    assert starts["nominal"].cost is not None
+    assert starts["nominal"].cost == pytest.approx(starts["linear"].cost, rel=SAME_COST)
     # priors keep estimates within tolerances; without them unobservable directions run away at the same fit
     assert full.parameter_error is not None
     assert full.unfitted_error is not None

@@ -29,6 +29,7 @@ def found() -> DriveTuning:
     settings["genetic"] = {"population": 4, "generations": 2}
     settings["pareto"] = {"population": 8, "generations": 3}
     settings["scatter_samples"] = 5
+    settings["budget"] = 40
     for study in settings["studies"]:
         study["grid"] = [4, 4, 3][: len(study["grid"])]
     steps: list[str] = []
@@ -60,6 +61,13 @@ def test_costs_are_those_of_single_steps(found: DriveTuning) -> None:
         assert table.refined < 1e-3
 
 
+def test_exact_gradients_end_as_low_as_differences(found: DriveTuning) -> None:
+    assert len(found.exact) == len(found.tables)
+    for table, search in zip(found.tables, found.exact, strict=True):
+        assert search.cost <= search.start_cost
+        assert search.evaluations <= max(one.evaluations for one in table.searches if one.method == "SQP")
+
+
 def test_switching_that_means_nothing_has_no_cost(found: DriveTuning) -> None:
     """Above the diagonal e_min exceeds e_max: the grid has no cost there, and only there."""
     table = found.tables[1]
@@ -73,7 +81,7 @@ def test_rows_show_stated_and_own_figures(found: DriveTuning) -> None:
     row = rows["Table 1: pattern search from (200, 1.5, 0.05)"]
     assert row.stated == "1.67645 at (292, 1.24, 0.01)"
     assert "the printed optimum costs" in row.why
-    assert sum(quantity.startswith("Table") and " from " in quantity for quantity in rows) == 20
+    assert sum(quantity.startswith("Table") and " from " in quantity for quantity in rows) == 20 + len(found.exact)
     saved = next(row for row in found.comparisons if row.quantity.startswith("energy"))
     assert saved.stated == "2165 and 1845: 14.8% saved"
     assert f"{found.energies[0]:.0f} and {found.energies[1]:.0f}" in saved.ours
@@ -90,6 +98,13 @@ def test_printed_rows_agree_with_the_weights_that_are_used() -> None:
         assert energy * settings.studies[1].weights["energy"] == pytest.approx(
             {0.5: 1917, 0.25: 2170}[second.at[0]], abs=1
         )
+
+
+def test_random_plants_all_come_to_their_end(found: DriveTuning) -> None:
+    assert len(found.scatters) == 3
+    for scatter in found.scatters:
+        assert scatter.failures == 0
+        assert None not in scatter.quantiles
 
 
 def test_result_has_a_plain_form_and_figures(found: DriveTuning) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,8 +168,13 @@ class InPinocchio:
 
 
 def compare(
-    files: tuple[Path, Path], mechanism: Mechanism, resting: tuple[str, ...], upright: tuple[str, ...] = ()
+    files: tuple[Path, Path],
+    mechanism: Mechanism,
+    resting: tuple[str, ...],
+    upright: tuple[str, ...] = (),
+    lengths: dict[str, tuple[float, float]] | None = None,
 ) -> None:
+    """Forces of the machine beside Pinocchio's of the file; `lengths`: s and c of telescopic rods, l = s q + c."""
     model = Model(mechanism, evaluator=Interpreted())
     assert model.assembly.findings == ()
     states = random_states(model, STATES, np.random.default_rng(4))
@@ -177,6 +183,9 @@ def compare(
     names = model.topology.coordinate_names
     for k in range(STATES):
         known = {name: (states.q[k, i], states.v[k, i], states.a[k, i]) for i, name in enumerate(names)}
+        for name, (sense, shift) in (lengths or {}).items():
+            length, rate, acceleration = known[name]
+            known[name] = sense * (length - shift), sense * rate, sense * acceleration
         forces, missing = other.forces(known)
         assert missing < BALANCE
         assert np.abs(mine[k] - forces).max() < AGREEMENT * (1 + np.abs(forces).max())
@@ -221,6 +230,156 @@ def test_the_rods_of_digit_like_shrink_its_blocks(shared: Path) -> None:
     assert [len(block.unknowns) for block in model.actuators.blocks] == [1, 2]
     assert (model.assembly.mobility, model.assembly.rank) == (6, 3)
     compare(files, mechanism, resting=("toe_b_1_2", "toe_b_1_2_2", "toe_a_1_2"))
+
+
+def jack(
+    *,
+    hinges: tuple[str, ...],
+    axis: str = "0 0 1",
+    inertia: str = ROD,
+    aside: float = 0.0,
+    more: str = "",
+    lower: str = "",
+) -> str:
+    """A lever about y, pushed by a leg of two links on a slide; its foot stands on hinges through one point."""
+    inner = [f"hinge{k}" for k in range(1, len(hinges))]
+    chain = ["ground", *inner, "tube"]
+    steps = zip(hinges, chain[:-1], chain[1:], strict=True)
+    slide = joint("slide", "prismatic", "tube", "piston", axis, f"{aside} 0 0.2").replace("-0.15", lower or "-0.15")
+    return "".join(
+        [
+            '<robot name="jack"><link name="ground"/>',
+            link("lever", 2.0, "0.3 0.01 0.02"),
+            link("tube", 1.5, f"{aside} {aside} 0.12", inertia),
+            link("piston", 0.7, f"{aside / 2} 0 0.15", inertia),
+            *(f'<link name="{name}"/>' for name in (*inner, "tip", "eye")),
+            joint("pivot", "continuous", "ground", "lever", "0 1 0", "0 0 0.5"),
+            *(
+                joint(f"turn{k}", "continuous", parent, child, about, "0.5 0.03 0" if k == 0 else "0 0 0")
+                for k, (about, parent, child) in enumerate(steps)
+            ),
+            slide,
+            joint("to_tip", "fixed", "piston", "tip", "1 0 0", "0 0 0.3"),
+            joint("to_eye", "fixed", "lever", "eye", "1 0 0", "0.55 0.02 0.04"),
+            more,
+            "</robot>",
+        ]
+    )
+
+
+PUSHED = SIDE.replace("crank", "slide")
+
+
+@pytest.mark.parametrize(("axis", "sense"), [("0 0 1", 1.0), ("0 0 -1", -1.0)])
+@pytest.mark.parametrize("hinges", ["ball", "universal"])
+def test_two_links_on_a_slide_are_a_telescopic_rod(tmp_path: Path, hinges: str, axis: str, sense: float) -> None:
+    """Slender where it may spin (held in Pinocchio), full with the spin that the universal joint forces otherwise."""
+    is_ball = hinges == "ball"
+    files = write(
+        tmp_path, jack(hinges=BALL, axis=axis) if is_ball else jack(hinges=UNIVERSAL, axis=axis, inertia=TILTED), PUSHED
+    )
+    mechanism = recognised(files, platform="lever", independent=("pivot",))
+    (rod,) = mechanism.rods
+    assert (rod.name, rod.start.body, rod.end.body, rod.is_full) == ("slide", "base", "eye", not is_ball)
+    assert rod.telescope is not None
+    # joint centres 0.5 m apart at the start, where the slide may go 0.15 m either way
+    assert rod.telescope.reference == pytest.approx(0.5)
+    assert (rod.telescope.freedom.lower, rod.telescope.freedom.upper) == pytest.approx((0.35, 0.65))
+    assert mechanism.value(mechanism.actuators[0].drives[0][1]) == sense
+    assert [body.name for body in mechanism.bodies] == ["lever", "eye"]
+    shift = 0.5
+    compare(files, mechanism, ("tube",) if is_ball else (), () if is_ball else ("turn1",), {"slide": (sense, shift)})
+
+
+NO_LEGS = {
+    "beside the line": (jack(hinges=UNIVERSAL, aside=0.01), "does not lie on the line"),
+    "universal joints at both ends": (
+        jack(hinges=UNIVERSAL)
+        .replace('<link name="tip"/>', '<link name="tip"/><link name="cross"/><link name="end"/>')
+        .replace(
+            "</robot>",
+            joint("knee1", "continuous", "tip", "cross", "1 0 0")
+            + joint("knee2", "continuous", "cross", "end", "0 1 0")
+            + "</robot>",
+        ),
+        "universal joints at both ends",
+    ),
+    "through nothing": (jack(hinges=UNIVERSAL, lower="-0.6"), "at its limit the two joint centres are -0.1 m apart"),
+    "not round": (jack(hinges=BALL, inertia=TILTED), "not axisymmetric"),
+    "something hangs on it": (
+        jack(hinges=BALL, more=link("more", 1.0) + joint("hang", "continuous", "tube", "more", "1 0 0")),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NO_LEGS)
+def test_what_is_no_telescopic_rod_stays_two_bodies(tmp_path: Path, case: str) -> None:
+    urdf, note = NO_LEGS[case]
+    side = PUSHED
+    if case == "universal joints at both ends":
+        side = "closed_loop: [[end, eye]]\ntype: [6d]\nname_mot: [slide]\n"
+    files = write(tmp_path, urdf, side)
+    mechanism = recognised(files, platform="lever")
+    plain = load(*files, options=ImportOptions(platform="lever"))
+    assert mechanism.rods == ()
+    assert mechanism.joints == plain.joints
+    assert note in mechanism.description
+
+
+LOADED = """
+<mujoco><compiler angle="radian"/><option gravity="0 0.4 -9.81"/><worldbody>
+  <body name="lever" pos="0 0 0.5"><joint name="pivot" axis="0 1 0"/>
+    <inertial mass="2" pos="0.3 0.01 0.02" diaginertia="0.1 0.2 0.3"/><site name="eye" pos="0.55 0.02 0.04"/></body>
+  <body name="tube" pos="0.5 0.03 0"><joint name="swing" axis="0 1 0"/><joint name="lean" axis="1 0 0"/>
+    <inertial mass="1.5" pos="0.01 0.02 0.12" fullinertia="0.02 0.023 0.006 0.001 0 0"/>
+    <body name="piston" pos="0 0 0.2">
+      <joint name="slide" type="slide" axis="0 0 -1" ref="0.1" range="-0.05 0.25" stiffness="300" springref="0.15"
+        damping="3" frictionloss="2" armature="0.4"/>
+      <inertial mass="0.7" pos="0 0.01 0.15" fullinertia="0.02 0.023 0.006 0.001 0 0"/><site name="tip" pos="0 0 0.3"/>
+    </body></body></worldbody>
+  <equality><connect site1="tip" site2="eye"/></equality>
+  <actuator><motor joint="slide" gear="5"/></actuator>
+</mujoco>
+"""
+
+
+def test_what_acts_on_a_slide_goes_over_to_the_length(tmp_path: Path) -> None:
+    """Spring, losses, rotor, limits and motor of a slide that shrinks as it counts up: the same forces as before."""
+    (tmp_path / "jack.xml").write_text(LOADED)
+    options = ImportOptions(platform="lever", independent=("pivot",))
+    bodies = load(tmp_path / "jack.xml", options=options)
+    rods = load(tmp_path / "jack.xml", options=replace(options, rods=RodRecognition()))
+    (telescope,) = (rod.telescope for rod in rods.rods)
+    assert telescope is not None
+    assert (telescope.freedom.lower, telescope.freedom.upper) == pytest.approx((0.35, 0.65))
+    assert "0.6 m and less the coordinate of the file" in rods.description
+    one, two = (Model(m, evaluator=Interpreted()) for m in (bodies, rods))
+    states = random_states(two, STATES, np.random.default_rng(5))
+    motion = (states.position, states.velocity, states.acceleration)
+    found = two.platform.inverse_dynamics(*motion, start=states.q).force
+    wanted = one.platform.inverse_dynamics(*motion).force
+    assert np.abs(found - wanted).max() < AGREEMENT * np.abs(wanted).max()
+
+
+def test_legs_come_back_through_mjcf(tmp_path: Path) -> None:
+    """As bodies on slides and as telescopic rods they move alike; the lengths are those of the machine again."""
+    machine = load("hexapod")
+    (tmp_path / "machine.xml").write_text(to_mjcf(machine).text)
+    names = [f"platform_{x}" for x in "xyz"] + [f"platform_turn.w{x}" for x in "xyz"]
+    options = ImportOptions(platform="tool", independent=tuple(names))
+    bodies = load(tmp_path / "machine.xml", options=options)
+    rods = load(tmp_path / "machine.xml", options=replace(options, rods=RodRecognition()))
+    assert bodies.rods == ()
+    assert [rod.telescope is not None for rod in rods.rods] == [True] * 6
+    models = [Model(m, evaluator=Interpreted()) for m in (machine, rods)]
+    states = random_states(models[0], STATES, np.random.default_rng(8))
+    motion = (states.position, states.velocity, states.acceleration)
+    mine, theirs = (model.platform.inverse_dynamics(*motion) for model in models)
+    scale = np.abs(mine.force).max()
+    assert np.abs(mine.force - theirs.force).max() < AGREEMENT * scale
+    unreduced = Model(bodies, evaluator=Interpreted()).platform.inverse_dynamics(*motion)
+    assert np.abs(unreduced.force - theirs.force).max() < AGREEMENT * scale
 
 
 UNCHANGED = {

@@ -34,10 +34,14 @@ from tauloop.simulate import (
     RungeKutta4,
     Simulator,
     simulate,
+    simulate_many,
     start_state,
 )
-from tauloop.simulate.round_trip import SplineMotion, round_trip
-from tauloop.simulate.stepping import CompiledStepper, InterpretedStepper
+from tauloop.simulate.controllers_loop import pose_error
+from tauloop.simulate.round_trip import round_trip
+from tauloop.simulate.spline_motion import SplineMotion
+from tauloop.simulate.stepping_compiled import CompiledStepper
+from tauloop.simulate.stepping_interpreted import InterpretedStepper
 from tauloop.simulate.tableaus import dormand_prince, runge_kutta_4
 
 MACHINES = shipped_machines()
@@ -233,12 +237,34 @@ def test_the_round_trip_returns_the_motion():
     at = model.platform_position(model.assembly.q)
     time = np.linspace(0, 0.2, 60)
     path = at + 0.05 * np.sin(2 * np.pi * np.outer(time, [3.0, 4.0, 5.0]) + [0.1, 0.5, 0.9])
-    motion = SplineMotion(time, path, model.platform.entry.position.columns, 3)
+    motion = SplineMotion(model, time, path)
     for route in (IndependentCoordinates(), ExtendedSpace()):
         found = round_trip(model, motion, 0.2, route=route, integrator=DormandPrince(rtol=1e-10, atol=1e-11))
         assert found.simulation.ending is Ending.END
         assert found.position_error <= RETURNED
         assert np.ptp(found.simulation.force, axis=0).min() > 1.0  # N m: it had to be driven
+
+
+@pytest.mark.parametrize("name", ["rcid", "gantry_tau_5dof"])
+def test_splines_turn_platforms_too(name):
+    """Sampled quaternions, whole and in part: angular velocities beside differences of the spline's own poses."""
+    model = Model(load(name))
+    at, n = model.platform_position(model.assembly.q), 40
+    time = np.linspace(0, 0.2, n)
+    position = at + 0.01 * np.sin(15 * np.outer(time, 1 + 0.2 * np.arange(len(at))))
+    if name == "rcid":
+        position[:, 3:] /= np.linalg.norm(position[:, 3:], axis=1, keepdims=True)
+        position[10:, 3:] *= -1.0  # the same rotations
+    motion = SplineMotion(model, time, position)
+    h, now = 1e-5, np.array([0.0513, 0.1234])
+    before, here, after = (motion.at(now + shift) for shift in (-h, 0.0, h))
+    q = [model.platform.kinematics(part.position, start=model.assembly.q).q for part in (before, here, after)]
+    speeds = np.array([pose_error(model, a, b) / (2 * h) for a, b in zip(q[2], q[0], strict=True)])
+    np.testing.assert_allclose(here.velocity, speeds, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(here.acceleration, (after.velocity - before.velocity) / (2 * h), rtol=0, atol=1e-4)
+    found = round_trip(model, motion, 0.02, integrator=DormandPrince(rtol=1e-10, atol=1e-11))
+    assert found.position_error <= RETURNED
+    assert found.turning_error <= RETURNED
 
 
 def test_a_wrench_at_the_tool_is_what_the_actuators_have_to_carry():
@@ -360,6 +386,63 @@ def test_full_coordinates_pass_through_a_leg_side_singularity():
     assert found.residual.max() < LOOPS_KEPT
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_pose_where_the_loops_lose_rank_ends_full_coordinates_before_energy_is_lost(compiled):
+    """Five-bar, tip between the elbows: steps there are as good as their error says, but the way back is not."""
+    model = Model(load("five_bar")) if compiled else Model(load("five_bar"), evaluator=Interpreted())
+    found = simulate(model, 0.5, route=Projected(), integrator=DormandPrince(rtol=1e-8, atol=1e-9))
+    assert found.ending is Ending.SINGULAR
+    assert found.problem is not None
+    assert "singular or unreachable pose" in found.problem.what
+    assert 0.27 < found.time[-1] < 0.28
+    assert np.abs(found.q[-1, 1]) < 0.01  # m: the singular pose is at y = 0
+    assert found.relative_energy_error < 1e-7
+
+
+# Many starts
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["delta", "rcid"])
+def test_many_starts_in_one_call_are_the_starts_one_by_one(name):
+    simulator = swinger(name, IndependentCoordinates(), DormandPrince(rtol=1e-8, atol=1e-9))
+    ready = swinging(name)
+    q = np.repeat(ready.q[None, :], 3, axis=0)
+    v = np.array([1.0, 0.3, -0.7])[:, None] * ready.v
+    force = np.zeros((3, len(simulator.model.mechanism.actuators)))
+    force[1, 0] = 0.1
+    many = simulate_many(simulator, 0.1, q, v, force=force, samples=7)
+    assert isinstance(simulator.stepper, CompiledStepper)
+    assert many.status is Status.OK
+    for i in range(3):
+        one = simulator.run(0.1, q=q[i], v=v[i], force=ConstantForce(tuple(force[i])))
+        assert many.endings[i] is Ending.END
+        assert many.steps[i] == len(one.steps)
+        np.testing.assert_allclose(many.q[i], one.at(many.time)[0], rtol=0, atol=SAME)
+        np.testing.assert_allclose(many.v[i], one.at(many.time)[1], rtol=0, atol=100 * SAME)
+        # energies of one are looked at where steps end, of many at the wanted times
+        assert many.energy_error[i] <= 2 * one.relative_energy_error + 1e-9
+    assert np.abs(many.q[0, -1] - many.q[1, -1]).max() > 1e-4
+
+
+def test_many_starts_without_a_compiler_and_one_that_falls_into_a_singularity():
+    model = Model(load("delta"), evaluator=Interpreted())
+    simulator = Simulator(model, integrator=DormandPrince(rtol=1e-5, atol=1e-6))
+    q = np.repeat(model.assembly.q[None, :], 2, axis=0)
+    held = model.platform.inverse_dynamics(model.platform_position(q[0]), np.zeros(3), np.zeros(3)).force
+    many = simulate_many(simulator, 0.3, q, force=np.stack([held, 0 * held]), samples=4)
+    assert many.endings == (Ending.END, Ending.SINGULAR)
+    assert many.reached[0] == 0.3
+    assert 0.2 < many.reached[1] < 0.25
+    assert np.isfinite(many.q[0]).all()
+    assert np.isfinite(many.q[1]).all(axis=1).tolist() == [True, True, True, False]
+    assert np.abs(many.q[0] - q[0]).max() < 1e-6
+    assert many.status is Status.DOUBTFUL
+    with pytest.raises(InputError) as caught:
+        simulate_many(simulator, 0.0, q, force=np.zeros(4), samples=1)
+    assert [problem.where for problem in caught.value.problems] == ["force", "duration", "samples"]
+
+
 def test_too_many_steps_are_given_up_and_friction_is_blamed():
     found = simulate(Model(load("pendulum_arm")), 1.0, integrator=DormandPrince(max_steps=600))
     assert found.ending is Ending.STEPS
@@ -430,8 +513,9 @@ def test_momenta_that_give_no_velocities_are_refused():
 
 def test_motions_that_splines_cannot_follow_are_refused():
     with pytest.raises(InputError) as caught:
-        SplineMotion(np.array([1.0, 0.5]), np.zeros((2, 7)), ("x", "y", "z", "qw", "qx", "qy", "qz"), 6)
+        SplineMotion(frictionless("rcid"), np.array([1.0, 0.5]), np.zeros((2, 7)))
     assert len(caught.value.problems) == 3
+    assert "order is w, x, y, z" in str(caught.value)
 
 
 def test_a_start_on_another_branch_is_refused_by_closed_forms_only():

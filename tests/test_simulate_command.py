@@ -12,7 +12,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from tauloop import Model, load
 from tauloop.cli.app import app
+from tauloop.kinematics.singularities import KINDS, singularities
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "nuwar_round_trip.py"
 
@@ -62,6 +64,36 @@ def test_constant_forces_and_a_written_motion(tmp_path):
         rows = list(csv.reader(file))
     assert len(rows) > 5
     assert any("force" in column for column in rows[0])
+
+
+def test_events_end_a_simulation_or_are_recorded():
+    """Falling from rest: z = -0.55 is passed before -0.6, where it ends; the speed at the end is that of the motion."""
+    options = ("--until", "z<-0.6", "--watch", "position.platform.z<-0.55", "--watch", "velocity.z<-5")
+    code, text = call("delta", "--velocity", "x=0.1", *options, "--json")
+    found = json.loads(text)
+    assert code == 0
+    assert found["ending"] == "terminal event"
+    assert [item["name"] for item in found["events"]] == ["position.platform.z < -0.55", "z < -0.6"]
+    assert found["final"]["platform.z"] == pytest.approx(-0.6, abs=1e-9)
+    assert 0 < found["events"][0]["time_s"] < found["events"][1]["time_s"] == found["reached_s"]
+
+
+def test_the_distance_from_singularities_ends_a_fall_before_it_fails():
+    code, text = call("delta", "--velocity", "x=0.1", "--until", "singularity<0.1", "--json")
+    found = json.loads(text)
+    assert code == 0
+    model = Model(load("delta"))
+    final = np.array([found["final"][name] for name in model.topology.coordinate_names])[None, :]
+    measures = singularities(model, final)
+    assert min(measures.distance(kind)[0] for kind in KINDS) == pytest.approx(0.1, abs=1e-6)
+
+
+@pytest.mark.parametrize("text", ["z<low", "z=1", "depth<1", "velocity.q<1", "<1"])
+def test_events_that_cannot_be_read_are_refused(text):
+    code, said = call("delta", "--until", text, "--watch", "shoulder>1")
+    assert code == 2
+    assert "2 problems" in said
+    assert "may be any of several" in said
 
 
 def test_the_round_trip_of_a_table(tmp_path):

@@ -96,3 +96,5 @@ def test_equations_of_another_form_are_left_to_others():
     assert sphere_form(ca.vertcat(ca.sumsqr(x) - 1, x[0] * x[1]), x) is None
     assert sphere_form(ca.vertcat(x[0] - 1, x[0] + x[1]), x) is None
     assert sphere_form(ca.vertcat(ca.sumsqr(x) - 1, 2 * ca.sumsqr(x) + x[0]), x) is None
+    hyperbola = x[0] ** 2 - x[1] ** 2
+    assert sphere_form(ca.vertcat(hyperbola - 1, hyperbola + x[0]), x) is None

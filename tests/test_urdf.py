@@ -472,14 +472,26 @@ def test_files_that_are_no_urdf(tmp_path, text, what, line):
 def test_missing_and_huge_files(tmp_path, monkeypatch):
     with pytest.raises(DescriptionError, match="no such file"):
         load_urdf(tmp_path / "none.urdf", gravity=DOWN)
+    large = tmp_path / "large.urdf"
+    with large.open("wb") as stream:  # a file of 50 MB with nothing in it
+        stream.truncate(50_000_000)
+    with pytest.raises(DescriptionError, match=r"50\.0 MB is more than 20 MB"):
+        load_urdf(large, gravity=DOWN)
+    (tmp_path / "small.urdf").write_text(TWO_JOINTS, encoding="utf-8")
+    with pytest.raises(DescriptionError, match="more than 2 MB"):
+        load_urdf(tmp_path / "small.urdf", large)
     monkeypatch.setattr(xml_nodes, "LARGEST_FILE", 100)
     ((_, what, _),) = problems_of(tmp_path, TWO_JOINTS)
     assert "is more than" in what
+    monkeypatch.setattr(xml_nodes, "LARGEST_FILE", 10**6)
+    monkeypatch.setattr(xml_nodes, "MOST_BODIES", 2)
+    ((_, what, _),) = problems_of(tmp_path, TWO_JOINTS)
+    assert what == "there are more than 2 bodies"
 
 
 def test_a_chain_of_many_links_is_read(tmp_path):
     # anything quadratic in the number of links would take minutes
-    count = 20_000
+    count = 1_900
     elements = [joint(f"j{k}", f"l{k}", f"l{k + 1}", kind="fixed") for k in range(count)]
     elements += [f'<link name="l{k}"/>' for k in range(count)] + [f'<link name="l{count}"/>' for _ in range(2)]
     found = problems_of(tmp_path, robot(*elements))

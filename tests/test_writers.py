@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from random_machines import hexapod, planar_loop, serial_chain
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
+from tauloop.engines import Motion, pinocchio_engine
 from tauloop.engines.verify import frictionless
 from tauloop.errors import DescriptionError, InputError
 from tauloop.functions import Model
@@ -25,7 +27,7 @@ from tauloop.mechanism import load, loads, shipped_machines
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf
 from tauloop.mechanism.formats.expression_writer import ExpressionWriter, parameter_literal
 from tauloop.mechanism.formats.mjcf import load_mjcf
-from tauloop.mechanism.formats.mjcf_writer import to_mjcf, write_mjcf
+from tauloop.mechanism.formats.mjcf_writer import LEAST, to_mjcf, write_mjcf
 from tauloop.mechanism.formats.options import ImportOptions
 from tauloop.mechanism.formats.urdf import load_urdf
 from tauloop.mechanism.formats.urdf_writer import to_urdf, write_urdf
@@ -544,6 +546,95 @@ def cut_kinds(machine: Mechanism) -> list[str]:
     kinds = {joint.kind for joint in machine.joints if joint.name != "platform"}
     assert surplus == 0 or kinds <= {"revolute", "prismatic"}  # prismatic joints are driven, hence not cut
     return ["revolute"] * surplus + ["spherical"] * len(machine.rods)
+
+
+# --- models of others, through every format ---------------------------------------------------------------------------
+
+#: Folder of models: their names.
+FOREIGN = {
+    "example_parallel_robots": ("5bar_linkage_iso3d", "5bar_linkage_iso6d", "digit_like", "robot_delta"),
+    "grbda": ("four_bar", "planar_leg_linkage", "revolute_rotor_chain", "six_bar"),
+}
+
+
+@functools.cache
+def foreign(models: Path, name: str) -> Mechanism:
+    if name in FOREIGN["grbda"]:
+        return load_urdf(models / "grbda" / f"{name}.urdf", gravity=(0.0, 0.0, -9.81))
+    file = models / "example_parallel_robots" / name / "robot.urdf"
+    return load_urdf(file, file.with_suffix(".yaml"))
+
+
+def round_trip(machine: Mechanism, form: str, folder: Path) -> Mechanism:
+    if form == "mjcf":
+        write_mjcf(machine, folder / "machine.xml")
+        return load_mjcf(folder / "machine.xml", options=ImportOptions(platform="tool"))
+    side, _ = write_urdf(machine, folder / "machine.urdf")
+    return load_urdf(folder / "machine.urdf", side)
+
+
+def moved_by_random_forces(machine: Mechanism, samples: int) -> tuple[Motion, np.ndarray]:
+    """Motor forces (N, n_u) and how they move a machine in random assembled states, by Pinocchio.
+
+    Passive freedoms move as they must, so that every inertia has a part in it.
+    """
+    model, engine = Model(machine), pinocchio_engine(machine)
+    shape, chosen = model.topology, random_states(model, samples, np.random.default_rng(2))
+    q = dict(zip(shape.coordinate_names, chosen.q.T, strict=True))
+    v, a = (dict(zip(shape.velocity_names, x.T, strict=True)) for x in (chosen.v, chosen.a))
+    motion = Motion(q=q, v=v, a=a)
+    usual = np.abs(engine.inverse_dynamics(motion).forces).max()
+    forces = usual * np.random.default_rng(3).normal(size=(samples, len(machine.actuators)))
+    found = engine.forward_dynamics(motion, forces)
+    states = engine.states(motion)
+    v, a = (dict(zip(found.names, x.T, strict=True)) for x in (states.v, found.accelerations))
+    return Motion(q=q, v=v, a=a), forces
+
+
+def forces_again(machine: Mechanism, motion: Motion, other: Mechanism) -> np.ndarray:
+    """Forces that move another machine alike, by Pinocchio, in the order of the machine's motors.
+
+    It gets the joints that both have; the others, and the loops, it closes itself.
+    """
+    kinds = {joint.name: joint.kind for joint in machine.joints}
+    both = [j for j in other.joints if kinds.get(j.name) == j.kind and {*j.velocity_names} <= {*motion.a}]
+    names = [name for joint in both for name in joint.velocity_names]
+    q, v, a = ({name: x[name] for name in names} for x in (motion.q, motion.v, motion.a))
+    found = pinocchio_engine(other).inverse_dynamics(Motion(q=q, v=v, a=a))
+    assert found.closure.max() < STARTS_CLOSED
+    theirs = [actuator.name.removesuffix("_") for actuator in other.actuators]
+    return found.forces[:, [theirs.index(actuator.name) for actuator in machine.actuators]]
+
+
+@pytest.mark.parametrize("name", [name for names in FOREIGN.values() for name in names])
+def test_models_of_others_move_alike_after_both(name: str, shared: Path, tmp_path: Path) -> None:
+    """Redundant welds, gears, chains of massless bodies, inertias that no body has: all of them to 1e-12.
+
+    Machine files are above: they give back equal machines.
+    """
+    pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
+    machine = foreign(shared / "models", name)
+    motion, forces = moved_by_random_forces(machine, 4)
+    for form in ("mjcf", "urdf"):
+        found = forces_again(machine, motion, round_trip(machine, form, tmp_path))
+        assert np.abs(found - forces).max() < SAME_DYNAMICS * np.abs(forces).max(), form
+
+
+@pytest.mark.parametrize("form", ["mjcf", "urdf"])
+def test_tauloop_moves_a_geared_model_alike_after_both(form: str, shared: Path, tmp_path: Path) -> None:
+    machine = foreign(shared / "models", "revolute_rotor_chain")
+    back = round_trip(machine, form, tmp_path)
+    names = {x.name: y.name for x in machine.actuators for y in back.actuators if y.name.removesuffix("_") == x.name}
+    assert_same_dynamics(machine, back, names, SAME_DYNAMICS)
+
+
+def test_zeros_are_written_as_zeros_and_mujoco_takes_them(shared: Path) -> None:
+    """MuJoCo's own bounds raise them; 1e-13 kg m^2 in the file moved digit_like's forces by 2e-9."""
+    mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+    text = to_mjcf(foreign(shared / "models", "digit_like")).text
+    assert 'mass="0.0"' in text
+    engine = mujoco.MjModel.from_xml_string(text)
+    assert engine.body_mass[1:].min() == engine.body_inertia[1:].min() == LEAST
 
 
 # --- the engines' own readers -----------------------------------------------------------------------------------------

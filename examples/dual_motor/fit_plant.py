@@ -1,5 +1,7 @@
 """Fit the dual-motor plant to the figures that the paper prints, from the shipped plant or from afar.
 
+The whole search, structures and stages included, is `tauloop reproduce dual-motor-plant`.
+
 python examples/dual_motor/fit_plant.py                    # local: where the shipped plant is, with its residuals
 python examples/dual_motor/fit_plant.py --generations 100  # global, from the middle of all ranges (minutes)
 """
@@ -48,9 +50,7 @@ def main() -> None:
     )
     print(f"{len(found.undetermined)} below {DETERMINED:g} are not determined:")
     for direction in found.undetermined:
-        largest = np.argsort(-np.abs(direction))[:4]
-        names = list(found.values)
-        print("  " + ", ".join(f"{direction[k]:+.2f} {names[k]}" for k in largest))
+        print(f"  {found.named(direction)}")
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
     double start_1[4];
     double fixed_2[6];
     double solution_3[4];
+    double solution_3_pivots[2];
     double pivots[6];
     double step_length[1] = {0.0};
     double residual[1] = {0.0};
@@ -170,8 +171,8 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
             const double t35 = t30 + t34;
             const double t36 = t35 - t9;
             const double t38 = t28 + t7;
-            const double t60 = 1.0 / t4;
-            const double t39 = t11 * t60;
+            const double t62 = 1.0 / t4;
+            const double t39 = t11 * t62;
             const double t40 = t36 + t14;
             const double t41 = t39 * t40;
             const double t42 = t38 + t41;
@@ -182,7 +183,7 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
             const double t47 = t42 / t46;
             const double t48 = t26 * t47;
             const double t49 = t48 - t40;
-            const double t50 = t49 * t60;
+            const double t50 = t49 * t62;
             const double t51 = t11 * t50;
             const double t52 = t51 - t7;
             dx_0 = t52;
@@ -192,6 +193,8 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
             dx_2 = t50;
             const double t58 = -t47;
             dx_3 = t58;
+            solution_3_pivots[0] = t4;
+            solution_3_pivots[1] = t46;
             double longest = 0.0, limit;
             longest = fabs(dx_0) > longest ? fabs(dx_0) : longest;
             longest = fabs(dx_1) > longest ? fabs(dx_1) : longest;
@@ -491,6 +494,12 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
     {
         double least = 1.0, pivot = 1e300, size;
         (void)size;
+        size = fabs(solution_3_pivots[0]) * 3.719727878905536;
+        size = size >= 0.0 ? size : 0.0;
+        pivot = size < pivot ? size : pivot;
+        size = fabs(solution_3_pivots[1]) * 2.2045507144800194;
+        size = size >= 0.0 ? size : 0.0;
+        pivot = size < pivot ? size : pivot;
         size = fabs(pivots[0]) * 3.719727878905536;
         size = size >= 0.0 ? size : 0.0;
         pivot = size < pivot ? size : pivot;
@@ -521,6 +530,7 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
     double start_1[4][TL_LANES];
     double fixed_2[6][TL_LANES];
     double solution_3[4][TL_LANES];
+    double solution_3_pivots[2][TL_LANES];
     double pivots[6][TL_LANES];
     double step_length[1][TL_LANES], residual[1][TL_LANES];
     int iterations = 0;
@@ -634,8 +644,8 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
             const double t35 = t30 + t34;
             const double t36 = t35 - t9;
             const double t38 = t28 + t7;
-            const double t60 = 1.0 / t4;
-            const double t39 = t11 * t60;
+            const double t62 = 1.0 / t4;
+            const double t39 = t11 * t62;
             const double t40 = t36 + t14;
             const double t41 = t39 * t40;
             const double t42 = t38 + t41;
@@ -646,7 +656,7 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
             const double t47 = t42 / t46;
             const double t48 = t26 * t47;
             const double t49 = t48 - t40;
-            const double t50 = t49 * t60;
+            const double t50 = t49 * t62;
             const double t51 = t11 * t50;
             const double t52 = t51 - t7;
             dx_0 = t52;
@@ -656,6 +666,8 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
             dx_2 = t50;
             const double t58 = -t47;
             dx_3 = t58;
+            solution_3_pivots[0][l] = t4;
+            solution_3_pivots[1][l] = t46;
             double longest = 0.0, limit;
             longest = fabs(dx_0) > longest ? fabs(dx_0) : longest;
             longest = fabs(dx_1) > longest ? fabs(dx_1) : longest;
@@ -955,6 +967,12 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
     for (int l = 0; l < TL_LANES; ++l) {
         double least = 1.0, pivot = 1e300, size;
         (void)size;
+        size = fabs(solution_3_pivots[0][l]) * 3.719727878905536;
+        size = size >= 0.0 ? size : 0.0;
+        pivot = size < pivot ? size : pivot;
+        size = fabs(solution_3_pivots[1][l]) * 2.2045507144800194;
+        size = size >= 0.0 ? size : 0.0;
+        pivot = size < pivot ? size : pivot;
         size = fabs(pivots[0][l]) * 3.719727878905536;
         size = size >= 0.0 ? size : 0.0;
         pivot = size < pivot ? size : pivot;

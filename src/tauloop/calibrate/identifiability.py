@@ -15,12 +15,10 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.calibrate.gauges import gauges
+from tauloop.calibrate.observability import NULL
 from tauloop.calibrate.problem import CalibrationProblem, Linearised
 from tauloop.errors import PoseError, Problem
 
-#: Singular values below this share of the largest are zero. Of 51 parameters of a six-link machine the last that is not
-#: comes out as 4e-11 to 2e-10, zeros as below 1e-15 (18 sessions).
-NULL = 1e-12
 #: Terms of a direction below this share of its largest are not told.
 SMALL_TERM = 0.02
 #: A column below this share of the largest has no effect.

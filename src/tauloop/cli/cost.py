@@ -11,13 +11,20 @@ from rich.table import Table
 
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
-from tauloop.functions.costs import ALL, VELOCITY_MATRIX, Cost, costs
+from tauloop.functions.costs import ADDED_UP, ALL, ON_PLATFORM, SAMPLED, VELOCITY_MATRIX, Cost, costs
 from tauloop.functions.operations import KINDS
 from tauloop.mechanism.published import Published, published_operations
 
 HEADINGS = ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration")
 #: Ratios that are shown: quantity, formulation, and the one that it is held against.
-RATIOS = ((VELOCITY_MATRIX, "generalized-momentum", "lagrange"), ("inverse dynamics", "hamilton", "lagrange"))
+RATIOS = (
+    (VELOCITY_MATRIX, "generalized-momentum", "lagrange"),
+    (VELOCITY_MATRIX, "generalized-momentum", ON_PLATFORM),
+    ("inverse dynamics", "hamilton", "lagrange"),
+    ("inverse dynamics", SAMPLED, "lagrange"),
+)
+#: What our rows stand beside: a paper's total is the sum of its rows, its Lagrange and its Hamilton are one each.
+PRINTED = {ADDED_UP: ALL, ON_PLATFORM: "lagrange", SAMPLED: "hamilton"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +90,8 @@ def _ratios(rows: tuple[Cost, ...], paper: Published) -> Iterator[Ratio]:
         for (quantity, frame, part, name), total in totals.items():
             other = totals.get((quantity, frame, part, against), 0)
             if (quantity, name) == (wanted, formulation) and other:
-                published, source = _published_ratio(paper, quantity, part, formulation, against)
+                printed = (PRINTED.get(name, name) for name in (part, formulation, against))
+                published, source = _published_ratio(paper, quantity, *printed)
                 yield Ratio(
                     quantity=quantity,
                     frame=frame,

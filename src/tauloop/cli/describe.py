@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -13,6 +13,9 @@ from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_
 from tauloop.functions import Model
 from tauloop.functions.entry import coordinate_units
 from tauloop.mechanism import json_schema, load, shipped_machines
+from tauloop.mechanism.drive_file import DRIVE
+from tauloop.mechanism.drive_file import FORMAT as DRIVE_FORMAT
+from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
 from tauloop.mechanism.model import Mechanism
 
 
@@ -73,6 +76,8 @@ def show(
     out.print()
     out.print(_summary(model))
     out.print(_coordinates(model))
+    if any(actuator.drive for actuator in mechanism.actuators):
+        out.print(_drive_lines(mechanism))
     if parameters:
         out.print(_parameters(mechanism))
     if blocks:
@@ -92,6 +97,7 @@ def _as_dict(mechanism: Mechanism, model: Model) -> dict[str, object]:
         "assembly": model.assembly.as_dict(),
         "actuators": [
             {"name": a.name, "drives": {name: mechanism.value(ratio) for name, ratio in a.drives}}
+            | ({"drive_line": _drive_line(mechanism, a.drive)} if a.drive is not None else {})
             for a in mechanism.actuators
         ],
         "parameters": [
@@ -167,6 +173,45 @@ def _coordinates(model: Model) -> object:
     return rows
 
 
+def _drive_line(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
+    """What stands behind an actuator, in figures."""
+    ratios, drive, value = line.ratios(), line.control.drive, mechanism.value
+    played = (ElasticBacklash, ExactBacklash)
+    period = line.control.sample_time
+    return {
+        "load": line.performance.of,
+        "motors": [motor.name for motor in line.motors],
+        "slave": drive.slave if isinstance(drive, DualDrive) else None,
+        "inertias": [
+            {"name": i.name, "value": value(i.value), "turns": i.turns, "ratio": value(ratios[i.name])}
+            for i in line.inertias
+            if i.name != line.performance.of
+        ],
+        "reflected": sum(value(i.value) * value(ratios[i.name]) ** 2 for i in line.inertias),
+        "play": {c.name: value(c.compliance.gap) for c in line.connections if isinstance(c.compliance, played)},
+        "sample_time": None if period is None else value(period),
+    }
+
+
+def _drive_lines(mechanism: Mechanism) -> object:
+    rows = table(
+        "Drive lines", "actuator", "motors", "bodies (motion over\nthe load's)", "inertia at\nthe load", "play [m, rad]"
+    )
+    rows.columns[0].no_wrap = True
+    for actuator in mechanism.actuators:
+        if actuator.drive is None:
+            rows.add_row(actuator.name, "acts directly", "", "", "")
+            continue
+        found = _drive_line(mechanism, actuator.drive)
+        motors = [f"{name} (slave)" if name == found["slave"] else name for name in found["motors"]]
+        bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in found["inertias"]]
+        play = [f"{name} {gap:.3g}" for name, gap in found["play"].items()]
+        unit = "kg" if not actuator.drive.inertia(found["load"]).turns else "kg m^2"
+        inertia = f"{found['reflected']:.4g} {unit}"
+        rows.add_row(actuator.name, "\n".join(motors), "\n".join(bodies), inertia, "\n".join(play) or "none")
+    return rows
+
+
 def _parameters(mechanism: Mechanism) -> object:
     rows = table("Leaf parameters", "name", "value", "unit", "group", "status", "source", numeric=(1,))
     for p in mechanism.parameters:
@@ -217,6 +262,9 @@ def check(
 
 
 @reports_errors
-def schema(as_json: JsonOption = False) -> None:
+def schema(
+    drive: Annotated[bool, typer.Option("--drive", help="Of drive-line files, in place of machine files.")] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Print the JSON Schema of machine files, for editors (JSON with or without --json)."""
-    print_json(json_schema())
+    print_json(json_schema(DRIVE, DRIVE_FORMAT) if drive else json_schema())

@@ -55,7 +55,7 @@ def drive(
         what = "given without --figure, the only thing that it changes"
         raise InputError(Problem(where="--beside", what=what, remedy="name a figure, or leave it out"))
     first = load_drive(line)
-    given = _assigned(set_)
+    given = assigned_values(set_)
     options = Stepping(rtol=rtol, atol=1e-2 * rtol)
     record = _run(first, given, step, duration, load, load_time, options)
     criteria = {item.name: getattr(record.criteria, item.name)[0] for item in fields(record.criteria)}
@@ -100,7 +100,7 @@ def _run(
     )
 
 
-def _assigned(text: str | None) -> dict[str, float]:
+def assigned_values(text: str | None) -> dict[str, float]:
     """Numbers by name from ``a=1,b=2``; the names are checked where they are known."""
     found, problems = {}, []
     for part in (text or "").split(","):

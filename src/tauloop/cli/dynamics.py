@@ -10,12 +10,14 @@ import numpy as np
 import typer
 import xarray as xr
 
+from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Forces, HybridForces, Model
+from tauloop.functions import Forces, HybridForces, Model, State
 from tauloop.functions.ports import Port
+from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems
@@ -55,7 +57,7 @@ def dynamics(
 
     A machine with passive freedoms is moved by its actuators (--entry actuators): accelerations are given for these
     alone, and those of the passive freedoms come out beside the forces. For one pose name the coordinates that differ
-    from the reference pose; for many give a table.
+    from the reference pose; for many give a table. A table that passes a singularity between two rows is refused.
     """
     _check_options(entry, motion, {"position": position, "velocity": velocity, "acceleration": acceleration})
     model = Model(load_machine(machine, side), formulation=formulation)
@@ -73,6 +75,7 @@ def dynamics(
     given = (values["position"], values["velocity"], values["acceleration"])
     hybrid = model.hybrid.inverse_dynamics(*given, start=start) if is_hybrid else None
     forces = functions.inverse_dynamics(*given, start=start) if hybrid is None else hybrid.forces
+    _require_no_crossing(model, forces.state, entry)
     units = model.output_ports("actuators")[1]
     if out is not None:
         write_log(out, _as_log(model, time, forces, units))
@@ -101,6 +104,16 @@ def dynamics(
     _print(time, forces, units, float(condition.max()), out)
     if hybrid is not None:
         _print_passive(hybrid, functions.entry.acceleration)
+
+
+def _require_no_crossing(model: Model, motion: State, entry: str) -> None:
+    """Refuse a motion that passes a singularity between two samples, where no forces bring it about.
+
+    Raises:
+        AssemblyError: which kind, between which samples, where.
+    """
+    if np.ndim(motion.q) == 2 and len(motion.q) > 1:
+        require_regular(singularity_report(model, motion, entry=entry), smallest=0.0)
 
 
 def _check_options(entry: str, motion: Path | None, pose: dict[str, str | None]) -> None:
@@ -133,42 +146,6 @@ def _one_pose(
         "velocity": assigned(ports["velocity"], "--velocity", velocity, still)[None, :],
         "acceleration": assigned(ports["acceleration"], "--acceleration", acceleration, constant)[None, :],
     }
-
-
-def assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> np.ndarray:
-    """Numbers of a port from NAME=VALUE pairs; a name may leave out the prefix where one column alone ends so."""
-    result = np.array(default, dtype=float)
-    problems = []
-    taken: set[int] = set()
-    for part in (text or "").split(","):
-        if not part.strip():
-            continue
-        name, equals, number = (piece.strip() for piece in part.partition("="))
-        places = [i for i, column in enumerate(port.columns) if column == name]
-        places = places or [i for i, column in enumerate(port.columns) if column.rpartition(".")[2] == name]
-        try:
-            value = float(number)
-        except ValueError:
-            value = np.nan
-        if not equals or not np.isfinite(value):
-            what, remedy = f"{part.strip()!r} is not NAME=NUMBER", "such as x=0.1, in SI units"
-        elif not places:
-            what, remedy = f"no coordinate {name!r}", f"choose among {', '.join(port.columns)}"
-        elif len(places) > 1:
-            what, remedy = (
-                f"{name!r} may be any of {', '.join(port.columns[i] for i in places)}",
-                "write the whole name",
-            )
-        elif places[0] in taken:
-            what, remedy = f"{port.columns[places[0]]} is given twice", "give it once"
-        else:
-            taken.add(places[0])
-            result[places[0]] = value
-            continue
-        problems.append(Problem(where=where, what=what, remedy=remedy))
-    if problems:
-        raise InputError(problems)
-    return result
 
 
 def _table_motion(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:

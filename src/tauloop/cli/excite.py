@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
-from tauloop.cli.dynamics import assigned
+from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.errors import InputError, Problem
@@ -78,6 +78,7 @@ def excite(
     moving: Annotated[bool, typer.Option("--moving", help="A period need not start and end at rest.")] = False,
     random: Annotated[int, typer.Option(help="Random series that are tried first.")] = 1000,
     starts: Annotated[int, typer.Option(help="Starts of the optimiser; 0 keeps the best random series.")] = 4,
+    polish: Annotated[int, typer.Option(help="Best outcomes that are optimised further on a finer grid.")] = 2,
     processes: Annotated[int, typer.Option(help="Processes among which starts are shared out.")] = 1,
     seconds: Annotated[float, typer.Option(help="Most processor seconds for each start.")] = 60.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random series.")] = 0,
@@ -125,7 +126,11 @@ def excite(
         first=tuple(first or ()),
     )
     options = ExcitationOptions(
-        random=random, starts=starts, processes=processes, solver=SolverOptions(seconds=seconds)
+        random=random,
+        starts=starts,
+        polished=polish,
+        processes=processes,
+        solver=SolverOptions(seconds=seconds),
     )
     with Progress(transient=True, disable=as_json) as progress:
         bars: dict[str, int] = {}
@@ -234,8 +239,9 @@ def _print(found: Excitation, seed: int, beside: float | None) -> None:
     screen.print(rows)
     if found.starts:
         rows = table("Starts (criterion)", "before", "after", "iterations", "solver", numeric=(0, 1, 2))
-        for start in found.starts:
-            rows.add_row(f"{start.started:.4g}", f"{start.reached:.4g}", str(start.iterations), start.status)
+        for start in (*found.starts, *found.polished):
+            polished = "polished: " if start in found.polished else ""
+            rows.add_row(f"{start.started:.4g}", f"{start.reached:.4g}", str(start.iterations), polished + start.status)
         screen.print(rows)
     for evidence in found.evidence:
         screen.print(f"{'' if evidence.is_good else 'doubtful: '}{evidence}", style=None if evidence.is_good else "red")

@@ -8,14 +8,15 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from tauloop.cli.dynamics import assigned
+from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.errors import PoseError, Problem
 from tauloop.functions import Model
 from tauloop.functions.entry import actuator_entry, platform_entry
-from tauloop.kinematics.assembly_modes import Mode, Modes, assembly_modes, working_modes
+from tauloop.kinematics.assembly_modes import Mode, ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.kinematics.homotopy_blocks import BlockCount
+from tauloop.kinematics.homotopy_monodromy import MonodromyOptions
 from tauloop.report.figures import save_figure
 from tauloop.report.modes_figure import modes_figure
 from tauloop.result import Status
@@ -33,6 +34,9 @@ def modes(
         bool, typer.Option("--working", help="The platform's position is given; list the postures of the legs.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the complex paths.")] = 0,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Test for completeness blocks of many angles too: minutes.")
+    ] = False,
     figure: Annotated[Path | None, typer.Option(help="Draw the modes side by side (PNG, SVG or PDF).")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -44,7 +48,8 @@ def modes(
     entry = (platform_entry if working else actuator_entry)(model.assembly)
     given = assigned(entry.position, "--position", position, entry.at(model.assembly.q))
     search = working_modes if working else assembly_modes
-    found = search(model, given, rng=np.random.default_rng(seed))
+    monodromy = MonodromyOptions(traced_angles=len(model.topology.is_angle)) if thorough else MonodromyOptions()
+    found = search(model, given, rng=np.random.default_rng(seed), options=ModeOptions(monodromy=monodromy))
     if figure is not None:
         if not found.modes:
             raise PoseError(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from tauloop.cli.dynamics import assigned
+from tauloop.cli.assigned import assigned
+from tauloop.cli.event_options import UntilOption, WatchOption, events
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.errors import InputError, Problem
@@ -23,6 +25,7 @@ from tauloop.result import Status
 from tauloop.simulate import (
     ConstantForce,
     DormandPrince,
+    Event,
     ExtendedSpace,
     IndependentCoordinates,
     Integrator,
@@ -38,7 +41,8 @@ from tauloop.simulate import (
 from tauloop.simulate import (
     simulate as run,
 )
-from tauloop.simulate.round_trip import RoundTrip, SplineMotion, round_trip
+from tauloop.simulate.round_trip import RoundTrip, round_trip
+from tauloop.simulate.spline_motion import SplineMotion
 from tauloop.simulate.swing import AMPLITUDE, FREQUENCY, Swing
 from tauloop.simulate.swing import swing as hang
 
@@ -84,6 +88,8 @@ def simulate(
         str | None, typer.Option(help="Start, such as 'platform.x=0.1' (SI); the rest as at reference.")
     ] = None,
     velocity: Annotated[str | None, typer.Option(help="Start velocity, likewise; zero where not named.")] = None,
+    until: UntilOption = None,
+    watch: WatchOption = None,
     route: Annotated[str, typer.Option(help=f"{', '.join(ROUTES)}.")] = "independent",
     rtol: Annotated[float, typer.Option(help="Relative tolerance of a step.")] = 1e-11,
     atol: Annotated[float, typer.Option(help="Absolute tolerance of a step, SI.")] = 1e-12,
@@ -97,7 +103,8 @@ def simulate(
 
     Exit code 1 when the end is not reached, or energy, loops or the round trip miss their limits.
     """
-    _check(swing, motion, route, {"--force": force, "--wrench": wrench, "--position": position, "--velocity": velocity})
+    starts = {"--force": force, "--wrench": wrench, "--position": position, "--velocity": velocity}
+    _check(swing, motion, route, starts | {"--until": until or None, "--watch": watch or None})
     mechanism = load_machine(machine, side)
     integrator = _integrator(rtol, atol, step, stiff)
     if swing:
@@ -107,7 +114,8 @@ def simulate(
     if motion is not None:
         _round_trip(model, motion, duration, ROUTES[route], integrator, out, figure, as_json)
         return
-    found = _simulated(model, duration or 1.0, force, wrench, position, velocity, ROUTES[route], integrator)
+    looked_for = events(model, until, watch)
+    found = _simulated(model, duration or 1.0, force, wrench, position, velocity, ROUTES[route], integrator, looked_for)
     if out is not None:
         _write(out, model, found)
     if figure is not None:
@@ -120,7 +128,7 @@ def simulate(
         raise typer.Exit(FAILED)
 
 
-def _check(swing: bool, motion: Path | None, route: str, given: dict[str, str | None]) -> None:
+def _check(swing: bool, motion: Path | None, route: str, given: Mapping[str, object]) -> None:
     problems = []
     if route not in ROUTES:
         problems.append(Problem(where="--route", what=f"{route!r} is unknown", remedy=f"one of {', '.join(ROUTES)}"))
@@ -129,7 +137,7 @@ def _check(swing: bool, motion: Path | None, route: str, given: dict[str, str | 
     if swing or motion is not None:
         what = f"means nothing beside {'--swing' if swing else '--motion'}"
         problems += [
-            Problem(where=name, what=what, remedy="leave it out") for name, text in given.items() if text is not None
+            Problem(where=name, what=what, remedy="leave it out") for name, value in given.items() if value is not None
         ]
     if problems:
         raise InputError(problems)
@@ -152,6 +160,7 @@ def _simulated(
     velocity: str | None,
     route: Route,
     integrator: Integrator,
+    looked_for: tuple[Event, ...],
 ) -> Simulation:
     ports = model.platform.ports
     names, units = model.output_ports("actuators")
@@ -162,8 +171,9 @@ def _simulated(
     tool = Port(name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3)
     pull = None if wrench is None else assigned(tool, "--wrench", wrench, np.zeros(6))
     q, v = start_state(model, start, moving)
+    acting = ConstantForce(tuple(forces))
     return run(
-        model, duration, q=q, v=v, force=ConstantForce(tuple(forces)), wrench=pull, route=route, integrator=integrator
+        model, duration, q=q, v=v, force=acting, wrench=pull, route=route, integrator=integrator, events=looked_for
     )
 
 
@@ -253,9 +263,7 @@ def _round_trip(
     if problems:
         raise InputError(problems)
     time = log[TIME].to_numpy()
-    spline = SplineMotion(
-        time - time[0], samples(log, "position", port.columns), port.columns, model.platform.entry.velocity.size
-    )
+    spline = SplineMotion(model, time - time[0], samples(log, "position", port.columns))
     found = round_trip(model, spline, min(duration or np.inf, spline.duration), route=route, integrator=integrator)
     good = found.simulation.problem is None and found.position_error <= RETURNED
     if out is not None:
@@ -302,6 +310,8 @@ def _print(found: Simulation, out: Path | None, figure: Path | None) -> None:
     screen.print(rows)
     for item in found.evidence:
         screen.print(str(item))
+    for event in found.occurrences:
+        screen.print(f"{event.time:.9g} s: {event.name}{', the end' if event.is_terminal else ''}")
     steps = found.steps
     screen.print(f"{len(steps)} steps, {steps.rejected} rejected, {steps.evaluations} evaluations")
     if found.problem is not None:

@@ -54,8 +54,8 @@ def workspace(
     model = Model(load_machine(machine, side))
     port = model.platform.entry.position
     names = _names(port, plane)
-    fixed = {_full(port, key, "--section"): value for key, value in _numbers(section, "--section").items()}
-    ranges = {_full(port, key, "--range"): value for key, value in _ranges(within).items()}
+    fixed = {full_name(port, key, "--section"): value for key, value in numbers(section, "--section").items()}
+    ranges = {full_name(port, key, "--range"): value for key, value in ranges_of(within).items()}
     step = resolution
     if step is None:
         widest = max(float(np.ptp(values)) for values in section_axes(model, names, 1e-3, ranges).values())
@@ -89,10 +89,10 @@ def workspace(
 def _names(port: Port, text: str | None) -> tuple[str, ...]:
     if text is None:
         return port.columns[:2]
-    return tuple(_full(port, part.strip(), "--plane") for part in text.split(",") if part.strip())
+    return tuple(full_name(port, part.strip(), "--plane") for part in text.split(",") if part.strip())
 
 
-def _full(port: Port, name: str, where: str) -> str:
+def full_name(port: Port, name: str, where: str) -> str:
     """A column by its name, or by the last part of it where only one column ends so."""
     places = [column for column in port.columns if column == name]
     places = places or [column for column in port.columns if column.rpartition(".")[2] == name]
@@ -101,7 +101,8 @@ def _full(port: Port, name: str, where: str) -> str:
     raise InputError(Problem(where=where, what=f"no single position {name!r}", remedy=", ".join(port.columns)))
 
 
-def _numbers(text: str | None, where: str) -> dict[str, float]:
+def numbers(text: str | None, where: str) -> dict[str, float]:
+    """Numbers by name from ``a=1,b=2``."""
     pairs = [part.partition("=") for part in (text or "").split(",") if part.strip()]
     try:
         return {name.strip(): float(value) for name, _, value in pairs}
@@ -109,7 +110,8 @@ def _numbers(text: str | None, where: str) -> dict[str, float]:
         raise InputError(Problem(where=where, what=f"{text!r} is not NAME=NUMBER", remedy="such as z=-0.5")) from None
 
 
-def _ranges(text: str | None) -> dict[str, tuple[float, float]]:
+def ranges_of(text: str | None) -> dict[str, tuple[float, float]]:
+    """Ranges by name from ``a=0:1,b=2:3``."""
     found = {}
     for part in (text or "").split(","):
         if not part.strip():

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from tauloop.drives.line import Control, DualDrive, Pid
 from tauloop.drives.switches import Switches
 from tauloop.equations.values import Values
+from tauloop.mechanism.drive_line import Control, DualDrive, Pid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +92,7 @@ def control_law(
     states: ca.SX,
     values: Values,
     switches: Switches,
+    feed: tuple[ca.SX, ca.SX] | None = None,
 ) -> Law:
     """Torques asked of the motors (Gantry-Tau paper, Figure 7, for two of them).
 
@@ -106,19 +107,23 @@ def control_law(
         states: of the loops.
         values: of the parameters.
         switches: decides the conditions.
+        feed: speed of the reference, for a speed loop, and torque that is added to the loops' output.
     """
+    ahead, forward = feed if feed is not None else (ca.SX(0), ca.SX(0))
     error = reference - position
     count = pid_states(control.position)
     output, rates = pid(control.position, error, states[:count], values, switches, "position loop")
     if control.speed is not None:
-        output, inner = pid(control.speed, output - speed, states[count:], values, switches, "speed loop")
+        output, inner = pid(control.speed, output + ahead - speed, states[count:], values, switches, "speed loop")
         rates = ca.vertcat(rates, inner)
+    output += forward
     drive = control.drive
     if not isinstance(drive, DualDrive):
         return Law(torques={drive.motor: output}, rates=rates, output=output, direction=ca.SX(0))
     step = reference - before
     still = ca.fabs(step) <= 0
-    relative = ca.if_else(still, 0, switches.size(error, "reference is ahead") / ca.if_else(still, 1, ca.fabs(step)))
+    # |e| has its kink below e_min, where v is constant: no mode is needed
+    relative = ca.if_else(still, 0, ca.fabs(error) / ca.if_else(still, 1, ca.fabs(step)))
     v = switching(relative, values.scalar(drive.switch_min), values.scalar(drive.switch_max), switches)
     shared = (1 + v) * values.scalar(drive.torque_share) * output
     pull = v * values.scalar(drive.preload) * ca.if_else(step < 0, -1, 1)

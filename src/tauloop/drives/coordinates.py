@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from tauloop.drives.line import DriveLine
 from tauloop.errors import DescriptionError, Problem
+from tauloop.mechanism.drive_line import DriveLine, Friction, LuGre
 from tauloop.mechanism.expression import Expression
 
 
@@ -63,11 +63,16 @@ def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> Coord
                 factor[there] = factor[here] * (ratio if here == one.first else 1 / ratio)
                 found.append(there)
     for k in range(len(roots)):
-        dry = [i.name for i in line.inertias if index[i.name] == k and getattr(i.friction, "coulomb", None) is not None]
+        dry = [i.name for i in line.inertias if index[i.name] == k and _is_dry(i.friction)]
         if len(dry) > 1:
             what = f"{' and '.join(dry)} are rigidly joined, and each has dry friction of its own"
             raise _wrong(line, "connections", what, "give one of them the friction of both, on its side")
     return Coordinates(roots=tuple(roots), index=index, factor=factor)
+
+
+def _is_dry(friction: Friction | LuGre | None) -> bool:
+    """Whether a body sticks; bristles give way, so that LuGre friction does not count."""
+    return isinstance(friction, Friction) and friction.coulomb is not None
 
 
 def _wrong(line: DriveLine, where: str, what: str, remedy: str) -> DescriptionError:

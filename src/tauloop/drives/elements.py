@@ -94,21 +94,29 @@ class DryFriction:
     force: ca.SX
 
 
-def dry_friction(level: ca.SX, static: ca.SX, v: ca.SX, required: ca.SX, modes: Modes, name: str) -> DryFriction:
+def dry_friction(
+    level: ca.SX, static: ca.SX, v: ca.SX, required: ca.SX, standstill: ca.SX, modes: Modes, name: str
+) -> DryFriction:
     """Sticking and sliding: it sticks when v reaches zero and slips when the force to hold it exceeds `static`.
+
+    A body that creeps to rest, its speed dying away and friction all but balanced, never sticks; the sign of such a
+    speed is rounding. So it sticks when v has passed zero by `standstill`, which no rounding does and every real
+    reversal does at once: what has slipped slides until it has really turned. The body is then `standstill` v late,
+    by a time standstill/a at the deceleration a.
 
     Args:
         level: sliding friction at this speed.
         static: largest force it holds.
         v: velocity.
         required: force that would hold it still (all others' sum).
+        standstill: speed to which zero is known: the tolerance of the integration.
         modes: takes up sticking and the direction of sliding.
         name: of the body.
     """
     sticks = modes.mode(f"{name}: sticks", start=True)
     forward = modes.mode(f"{name}: slides forward")
     sign = 2 * forward - 1
-    modes.guard(sticks, ca.if_else(sticks, static - ca.fabs(required), -v * sign))
+    modes.guard(sticks, ca.if_else(sticks, static - ca.fabs(required), -v * sign - standstill))
     modes.guard(forward, ca.if_else(sticks, required, sign))  # while it slides the direction holds
     return DryFriction(sticks=sticks, force=level * sign)
 

@@ -17,6 +17,8 @@ from tauloop.errors import InputError, Problem
 DETERMINED = 1.0
 #: A residual is cut off here, in tolerances: a run that failed shall not hide all others.
 WORST = 1e3
+#: Unknowns with a smaller part in a direction are not named.
+NAMED = 0.3
 #: Differences for the local fit and its directions, as a share of the range.
 DIFFERENCE = 2e-3
 
@@ -83,6 +85,7 @@ class PlantFit:
         sensitivities: (n,) singular values of d(residual)/d(share), largest first: how many tolerances the rows change
             over the range along each direction.
         directions: (n, n) these directions, one a row, in shares of the ranges.
+        loss: sum(sqrt(1 + r^2) - 1) over the rows that are not held out, r in tolerances.
         evaluations: of the whole search, in plants.
     """
 
@@ -91,12 +94,19 @@ class PlantFit:
     rows: tuple[tuple[str, str, float, float, bool], ...]
     sensitivities: np.ndarray
     directions: np.ndarray
+    loss: float
     evaluations: int
 
     @property
     def undetermined(self) -> np.ndarray:
         """(k, n) directions that the rows do not determine within the ranges."""
         return self.directions[self.sensitivities < DETERMINED]
+
+    def named(self, direction: np.ndarray) -> str:
+        """A direction (n,) by the unknowns that make up most of it, the largest first."""
+        largest = [k for k in np.argsort(-np.abs(direction), kind="stable") if abs(direction[k]) >= NAMED]
+        names = tuple(self.values)
+        return ", ".join(f"{direction[k]:+.2f} {names[k]}" for k in largest)
 
 
 def predicted(
@@ -105,6 +115,7 @@ def predicted(
     observations: Sequence[Observation],
     shares: np.ndarray,
     stepping: Stepping | None = None,
+    known: Mapping[str, float] | None = None,
 ) -> np.ndarray:
     """All printed figures (N, m) of N plants, in the order of the observations, in one batch.
 
@@ -114,8 +125,10 @@ def predicted(
         observations: k of them.
         shares: (N, n) places in the ranges.
         stepping: options of the integrator.
+        known: values of figures that are not looked for, by name of a parameter or of a text in an observation.
     """
-    values = {unknown.name: unknown.at(column) for unknown, column in zip(unknowns, shares.T, strict=True)}
+    values = {name: np.full(len(shares), value) for name, value in (known or {}).items()}
+    values |= {unknown.name: unknown.at(column) for unknown, column in zip(unknowns, shares.T, strict=True)}
     plants, count = len(shares), len(observations)
     common = {name: value for name, value in values.items() if name in axis.names}
 
@@ -153,8 +166,11 @@ def fit_plant(
     seed: int,
     generations: int = 100,
     population: int = 60,
+    polish: int = 50,
     start: np.ndarray | None = None,
+    spread: float | None = None,
     stepping: Stepping | None = None,
+    known: Mapping[str, float] | None = None,
 ) -> PlantFit:
     """Fit unknown figures to printed ones: differential evolution (Storn and Price 1997), then least squares.
 
@@ -167,14 +183,17 @@ def fit_plant(
         observations: printed figures; those held out do not enter.
         seed: of the random numbers.
         generations, population: effort of the global search; no generations: only the local one, from the start.
+        polish: most evaluations of the local fit.
         start: (n,) shares of the ranges that are in the first population.
+        spread: standard deviation of the first population about the start; even over the ranges without it.
         stepping: options of the integrator.
+        known: values of figures that are not looked for, as of `predicted`.
 
     Raises:
         InputError: no unknown or figure, a range that is none, a figure without a tolerance, an unknown that nothing
             uses; all at once.
     """
-    _require(axis, unknowns, observations)
+    _require(axis, unknowns, observations, known)
     used = [observation for observation in observations if not observation.held_out]
     printed = np.array([value for item in used for value in item.printed.values()])
     tolerances = np.array([item.tolerances[name] for item in used for name in item.printed])
@@ -183,7 +202,7 @@ def fit_plant(
     def residuals(shares: np.ndarray) -> np.ndarray:
         nonlocal evaluations
         evaluations += len(shares)
-        found = predicted(axis, unknowns, used, shares, stepping)
+        found = predicted(axis, unknowns, used, shares, stepping, known)
         return np.clip((found - printed) / tolerances, -WORST, WORST)
 
     def jacobian(share: np.ndarray) -> np.ndarray:
@@ -195,10 +214,13 @@ def fit_plant(
 
     best = np.full(len(unknowns), 0.5) if start is None else np.clip(start, 0.0, 1.0)
     if generations > 0:
-        first = np.random.default_rng(seed).random((population, len(unknowns)))
+        generator = np.random.default_rng(seed)
+        first = generator.random((population, len(unknowns)))
+        if spread is not None:
+            first = np.clip(best + spread * generator.standard_normal(first.shape), 0.0, 1.0)
         first[0] = best
         best = differential_evolution(
-            lambda shares: np.sum(np.sqrt(1.0 + residuals(shares.T) ** 2) - 1.0, axis=1),
+            lambda shares: _loss(residuals(shares.T)),
             [(0.0, 1.0)] * len(unknowns),
             init=first,
             maxiter=generations,
@@ -211,10 +233,10 @@ def fit_plant(
             updating="deferred",
         ).x
     fitted = least_squares(
-        lambda share: residuals(share[None])[0], best, jac=jacobian, bounds=(0.0, 1.0), loss="soft_l1", max_nfev=50
+        lambda share: residuals(share[None])[0], best, jac=jacobian, bounds=(0.0, 1.0), loss="soft_l1", max_nfev=polish
     )
     return replace(
-        assess_plant(axis, unknowns, observations, fitted.x, stepping=stepping),
+        assess_plant(axis, unknowns, observations, fitted.x, stepping=stepping, known=known),
         evaluations=evaluations + 2 * len(unknowns) + 1,
     )
 
@@ -226,27 +248,30 @@ def assess_plant(
     share: np.ndarray,
     *,
     stepping: Stepping | None = None,
+    known: Mapping[str, float] | None = None,
 ) -> PlantFit:
     """How well given figures meet the printed ones, and what the printed ones tell about them.
 
     Args:
-        axis, unknowns, observations, stepping: as of `fit_plant`.
+        axis, unknowns, observations, stepping, known: as of `fit_plant`.
         share: (n,) places in the ranges.
 
     Raises:
         InputError: as of `fit_plant`.
     """
-    _require(axis, unknowns, observations)
+    _require(axis, unknowns, observations, known)
     used = [observation for observation in observations if not observation.held_out]
     tolerances = np.array([item.tolerances[name] for item in used for name in item.printed])
     offsets = DIFFERENCE * np.eye(len(share))
     ahead, behind = np.minimum(share + offsets, 1.0), np.maximum(share - offsets, 0.0)
-    found = predicted(axis, unknowns, used, np.concatenate([ahead, behind]), stepping) / tolerances
+    found = predicted(axis, unknowns, used, np.concatenate([ahead, behind]), stepping, known) / tolerances
     change = (found[: len(share)] - found[len(share) :]) / (np.diag(ahead) - np.diag(behind))[:, None]
     _, sensitivities, directions = np.linalg.svd(change.T)
     padded = np.zeros(len(share))
     padded[: len(sensitivities)] = sensitivities[: len(share)]
-    ours = predicted(axis, unknowns, observations, share[None], stepping)[0]
+    ours = predicted(axis, unknowns, observations, share[None], stepping, known)[0]
+    fitted = np.array([not item.held_out for item in observations for _ in item.printed])
+    printed = np.array([value for item in used for value in item.printed.values()])
     names = [(item.name, name, value, item.held_out) for item in observations for name, value in item.printed.items()]
     return PlantFit(
         values={item.name: float(item.at(place)) for item, place in zip(unknowns, share, strict=True)},
@@ -256,11 +281,23 @@ def assess_plant(
         ),
         sensitivities=padded,
         directions=directions,
+        loss=float(_loss(((ours[fitted] - printed) / tolerances)[None])[0]),
         evaluations=2 * len(share) + 1,
     )
 
 
-def _require(axis: Axis, unknowns: Sequence[Unknown], observations: Sequence[Observation]) -> None:
+def _loss(residuals: np.ndarray) -> np.ndarray:
+    """Losses (N,) of residuals (N, m), which a few that cannot be met do not govern."""
+    clipped = np.clip(residuals, -WORST, WORST)
+    return np.asarray(np.sum(np.sqrt(1.0 + clipped**2) - 1.0, axis=1))
+
+
+def _require(
+    axis: Axis,
+    unknowns: Sequence[Unknown],
+    observations: Sequence[Observation],
+    known: Mapping[str, float] | None,
+) -> None:
     """Refuse what makes no fit.
 
     Raises:
@@ -287,7 +324,9 @@ def _require(axis: Axis, unknowns: Sequence[Unknown], observations: Sequence[Obs
         if item.name not in texts and item.name not in axis.names:
             remedy = f"name one of {', '.join(axis.names)}, or use it in an observation"
             problems.append(Problem(where=item.name, what="is used by nothing", remedy=remedy))
-    for text in sorted(texts - set(names)):
+    for name in sorted(set(known or {}) & set(names)):
+        problems.append(Problem(where=name, what="is known and looked for", remedy="keep one of the two"))
+    for text in sorted(texts - set(names) - set(known or {})):
         problems.append(Problem(where=text, what="stands in an observation, but is no unknown", remedy="add it"))
     for observation in observations:
         for name in observation.printed:

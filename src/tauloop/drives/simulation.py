@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from tauloop.drives.axis_interpreted import InterpretedAxis
 from tauloop.drives.criteria import Criteria, Outcome, priced
-from tauloop.drives.line import DriveLine
 from tauloop.drives.stepping_source import REPORT, stepping_source
-from tauloop.drives.system import build_system
+from tauloop.drives.system import System, build_system
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.functions.compiled import loaded
 from tauloop.functions.compiler import find_compiler
+from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
+
+_LOGGER = logging.getLogger("tauloop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,28 +54,47 @@ class Stepping:
 class Axis:
     """A drive line as compiled code; made once, run as often as needed."""
 
-    def __init__(self, line: DriveLine, *, threads: int = 1, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        line: DriveLine,
+        *,
+        threads: int = 1,
+        folder: Path | None = None,
+        system: System | None = None,
+        interpreted: bool = False,
+    ) -> None:
         """Sort the equations and compile them (or find them in the cache).
+
+        Where there is no compiler, or it fails, runs are interpreted, with a warning in the log.
 
         Args:
             line: the drive line.
             threads: cores that a batch is shared out over.
             folder: the cache; the user's own without it.
+            system: equations in place of the line's own, such as those with sensitivities.
+            interpreted: run step by step in Python, a thousand times slower.
 
         Raises:
-            EngineError: there is no C compiler, or it fails.
             DescriptionError: rigid connections make no sense.
         """
-        compiler = find_compiler()
-        if compiler is None:
-            what = "none was found (cc, gcc, clang)"
-            raise EngineError(Problem(where="C compiler", what=what, remedy="install one"))
         self.line = line
-        self.system = build_system(line)
+        self.system = build_system(line) if system is None else system
         self.threads = threads
         self.names = line.parameters.names
         self.nominal = line.parameters.vector()
-        _, library = loaded(stepping_source(self.system), compiler, threads > 1, folder)
+        self._interpreted = InterpretedAxis(self.system) if interpreted else None
+        if interpreted:
+            return
+        try:
+            compiler = find_compiler()
+            if compiler is None:
+                what = "none was found (cc, gcc, clang)"
+                raise EngineError(Problem(where="C compiler", what=what, remedy="install one"))
+            _, library = loaded(stepping_source(self.system), compiler, threads > 1, folder)
+        except EngineError as error:
+            _LOGGER.warning("the drive line runs interpreted, a thousand times slower: %s", error)
+            self._interpreted = InterpretedAxis(self.system)
+            return
         self._run = library.drive_batch
         self._run.restype = None
         number, pointer = ctypes.c_double, ctypes.c_void_p
@@ -145,6 +168,10 @@ class Axis:
         sizes = (len(self.system.state_names), len(self.system.mode_names), self.system.held_size)
         times = np.zeros(0) if times is None else np.ascontiguousarray(times)
         kept = tuple(np.full((len(times), size), np.nan) for size in sizes)
+        if self._interpreted is not None:
+            tolerances = (stepping.rtol, stepping.atol, stepping.max_steps)
+            report = self._interpreted.run(parameters, fixed, tolerances, times, (kept[0], kept[1], kept[2]))
+            return report, (kept[0], kept[1], kept[2])
         report = np.empty((len(parameters), len(REPORT)))
         self._run(
             len(parameters),
@@ -191,12 +218,12 @@ def simulate_axis(
     Raises:
         InputError: what is given cannot be used; all problems at once.
     """
-    p, fixed, sensible = _prepared(axis, parameters or {}, step, start, duration, load, load_time)
+    p, fixed, sensible = prepared_runs(axis, parameters or {}, step, start, duration, load, load_time)
     report, _ = axis.run(p, fixed, stepping or Stepping())
-    return _criteria(report, sensible, duration)
+    return criteria_of(report, sensible, duration)
 
 
-def _prepared(
+def prepared_runs(
     axis: Axis,
     parameters: Mapping[str, float | np.ndarray],
     step: float | np.ndarray,
@@ -230,7 +257,8 @@ def _prepared(
     return p, fixed, sensible
 
 
-def _criteria(report: np.ndarray, sensible: np.ndarray, duration: float) -> Criteria:
+def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Criteria:
+    """Criteria (N,) from the reports of runs (N, k)."""
     column = dict(zip(REPORT, report.T, strict=True))
     outcome = np.where(sensible, column["outcome"].astype(int), int(Outcome.INVALID))
     with np.errstate(invalid="ignore"):
@@ -302,7 +330,7 @@ def record_axis(
     Raises:
         InputError: what is given cannot be used.
     """
-    p, fixed, sensible = _prepared(axis, parameters or {}, step, start, duration, load, load_time)
+    p, fixed, sensible = prepared_runs(axis, parameters or {}, step, start, duration, load, load_time)
     if len(p) != 1 or samples < 2:
         what = f"{len(p)} parameter sets and {samples} samples"
         raise InputError(Problem(where="record", what=what, remedy="one set, and at least two samples"))
@@ -310,9 +338,9 @@ def record_axis(
     report, (y, s, z) = axis.run(p, fixed, stepping or Stepping(), times)
     known = np.isfinite(y).all(axis=1)
     n = int(known.argmin()) if not known.all() else len(times)
-    inputs = np.tile([start + step, start, 0.0], (n, 1))
+    inputs = np.tile([start + step, start, 0.0, (stepping or Stepping()).atol], (n, 1))
     inputs[:, 2] = np.where(times[:n] >= load_time, load, 0.0)
     values = axis.system.signals([y[:n], s[:n], z[:n], inputs, np.tile(p, (n, 1))], n)[0]
     signals = dict(zip(axis.system.signal_names, values.T, strict=True))
-    criteria = _criteria(report, sensible, duration)
+    criteria = criteria_of(report, sensible, duration)
     return Record(time=times[:n], signals=signals, criteria=criteria, reference=start + step, before=start)

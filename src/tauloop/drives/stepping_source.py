@@ -30,6 +30,8 @@ REPORT = (
     "end",
     "steps",
     "events",
+    "rise_start",
+    "overshoot_at",
 )
 #: The output has diverged when its error is this many steps of the reference, or a state beyond the second figure.
 FAR, HUGE = 1e3, 1e12
@@ -149,7 +151,7 @@ static double along(double y0, const double *Q, double x)
 
 typedef struct {{
     double factor, from, to, band, duration;
-    double rise_start, rise_end, overshoot, settled_at, lowest, highest;
+    double rise_start, rise_end, overshoot, overshoot_at, settled_at, lowest, highest;
     int inside;
 }} monitor;
 
@@ -173,13 +175,17 @@ static void watch_piece(monitor *m, double t, double h, double y0, const double 
         m->rise_start = t + h * passing(m, y0, Q, a, b, ten);
     if (m->rise_end < 0.0 && way * (pb - ninety) >= 0.0 && step != 0.0)
         m->rise_end = t + h * passing(m, y0, Q, a, b, ninety);
-    if (way * (pb - m->to) > m->overshoot) m->overshoot = way * (pb - m->to);
+    if (way * (pb - m->to) > m->overshoot) {{
+        m->overshoot = way * (pb - m->to);
+        m->overshoot_at = t + h * b;
+    }}
     const int was = fabs(pa - m->to) <= m->band, is = fabs(pb - m->to) <= m->band;
     if (is && !was) m->settled_at = t + h * passing(m, y0, Q, a, b, pa > m->to ? m->to + m->band : m->to - m->band);
     m->inside = is;
     if (t + h * b >= {LATE} * m->duration) {{
-        m->lowest = pb < m->lowest ? pb : m->lowest;
-        m->highest = pb > m->highest ? pb : m->highest;
+        const double late = ({LATE} * m->duration - t) / h, pl = late > a ? m->factor * along(y0, Q, late) : pa;
+        m->lowest = fmin(m->lowest, fmin(pl, pb));
+        m->highest = fmax(m->highest, fmax(pl, pb));
     }}
 }}
 
@@ -205,14 +211,14 @@ static void run(const double *p, double factor, double band, double period, doub
     size_t samples, const double *times, double *ys, double *ss, double *zs)
 {{
     double y[NY], next[NY], K[7][NY], Q[NY][4], s[NSA], z[NZA], g[NSA], g_end[NSA], gx[NSA], dx[NY];
-    double in[NI] = {{to, from, 0.0}};
+    double in[NI] = {{to, from, 0.0, atol}};
     double t = 0.0, h = 1e-6, steps = 0.0, events = 0.0, last = 1e-4, tick = 1.0;
     size_t sample = 0;
     int outcome = {OK}, crowded = 0;
     memset(y, 0, sizeof y);
     memset(z, 0, sizeof z);
     for (int i = 0; i < NSA; ++i) s[i] = first_modes[i];
-    monitor m = {{factor, from, to, band, duration, -1.0, -1.0, 0.0, 0.0, HUGE_VAL, -HUGE_VAL, 0}};
+    monitor m = {{factor, from, to, band, duration, -1.0, -1.0, 0.0, 0.0, 0.0, HUGE_VAL, -HUGE_VAL, 0}};
     m.inside = fabs(from - to) <= band;
     if (load_time <= 0.0) in[2] = load;
     if (period > 0.0) hold(y, s, z, in, p);
@@ -349,7 +355,7 @@ static void run(const double *p, double factor, double band, double period, doub
     const int risen = m.rise_start >= 0.0 && m.rise_end >= 0.0;
     const double report_[REPORT] = {{risen ? m.rise_end - m.rise_start : from == to ? 0.0 : duration, m.overshoot,
         settled ? m.settled_at : duration, y[NY - 1], fabs(factor * y[OUT] - to), m.lowest, m.highest, settled,
-        outcome, t, steps, events}};
+        outcome, t, steps, events, m.rise_start, m.overshoot_at}};
     memcpy(report, report_, sizeof report_);
 }}
 

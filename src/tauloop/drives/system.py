@@ -16,13 +16,24 @@ from tauloop.drives.elements import (
     motor_torque,
     stribeck_level,
 )
-from tauloop.drives.line import Connection, DriveLine, DualDrive, ElasticBacklash, ExactBacklash, Friction, LuGre
 from tauloop.drives.switches import Direct, Modes
 from tauloop.equations.values import Values
 from tauloop.functions.batch import BatchFunction
+from tauloop.mechanism.drive_line import (
+    Connection,
+    DriveLine,
+    DualDrive,
+    ElasticBacklash,
+    ExactBacklash,
+    Friction,
+    LuGre,
+)
+from tauloop.mechanism.expression import ZERO
+from tauloop.mechanism.model import ParameterTable
 
-#: Inputs of the equations: reference, reference before its step, force on the judged inertia.
-INPUTS = ("reference", "before", "load")
+#: Inputs of the equations: reference, reference before its step, force on the judged inertia, and the speed to which
+#: the integrator knows zero (m/s or rad/s of the inertia with dry friction).
+INPUTS = ("reference", "before", "load", "standstill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +73,20 @@ class System:
     figures: BatchFunction
 
 
-class _Assembly:
-    """Symbols and what has been put together of them so far."""
+class Equations:
+    """Symbols of a drive line and what has been put together of them so far."""
 
-    def __init__(self, line: DriveLine) -> None:
+    def __init__(self, line: DriveLine, parameters: ParameterTable, inputs: tuple[str, ...] = INPUTS) -> None:
+        """Make the symbols.
+
+        Args:
+            line: the drive line.
+            parameters: leaf parameters of its expressions.
+            inputs: `INPUTS`, and behind them, on a machine, speed of the reference and torque that is fed forward.
+        """
         self.line = line
-        self.p = ca.SX.sym("p", len(line.parameters))
-        self.values = Values(dict(zip(line.parameters.names, ca.vertsplit(self.p), strict=True)))
+        self.p = ca.SX.sym("p", len(parameters))
+        self.values = Values(dict(zip(parameters.names, ca.vertsplit(self.p), strict=True)))
         self.at: Coordinates = coordinates(line, lambda expression: ca.SX(self.values.scalar(expression)))
         self.n = len(self.at.roots)
         gaps = [c.name for c in line.connections if isinstance(c.compliance, ExactBacklash)]
@@ -90,7 +108,8 @@ class _Assembly:
         self.bristles = {name: at + k for k, name in enumerate(bristles)}
         at += len(bristles)
         self.loops = slice(at, at + loops)
-        self.inputs = ca.SX.sym("inputs", len(INPUTS))
+        self.inputs = ca.SX.sym("inputs", len(inputs))
+        self.feed = (self.inputs[4], self.inputs[5]) if len(inputs) > len(INPUTS) else (ca.SX(0), ca.SX(0))
         self.is_sampled = line.control.sample_time is not None
         #: Held by a sampled control: measured position and speed, last count of the speed's encoder, torques.
         self.held = ca.SX.sym("held", 3 + len(line.motors) if self.is_sampled else 0)
@@ -98,17 +117,23 @@ class _Assembly:
         self.rates = ca.SX(len(self.names), 1)
         self.reset = ca.SX(self.y)
         self.signals: dict[str, ca.SX] = {}
+        #: Energy in springs, power that is lost in dampers, contacts and friction, and power of the motors.
+        self.stored, self.lost, self.given = ca.SX(0), ca.SX(0), ca.SX(0)
 
     def position(self, inertia: str) -> ca.SX:
+        """Position of an inertia."""
         return self.at.factor[inertia] * self.q[self.at.index[inertia]]
 
     def velocity(self, inertia: str) -> ca.SX:
+        """Velocity of an inertia."""
         return self.at.factor[inertia] * self.v[self.at.index[inertia]]
 
     def scalar(self, expression: object) -> ca.SX:
+        """Value of an expression."""
         return ca.SX(self.values.scalar(expression))  # type: ignore[arg-type]
 
     def optional(self, expression: object) -> ca.SX | None:
+        """Value of an expression that may be missing."""
         return None if expression is None else self.scalar(expression)
 
     # Parts
@@ -123,7 +148,8 @@ class _Assembly:
             position = self.position(encoders[control.encoder])
             speed = self.velocity(encoders[control.speed_encoder]) if control.speed_encoder else ca.SX(0)
         reference, before = self.inputs[0], self.inputs[1]
-        law = control_law(control, position, speed, reference, before, self.y[self.loops], self.values, self.modes)
+        y = self.y[self.loops]
+        law = control_law(control, position, speed, reference, before, y, self.values, self.modes, self.feed)
         if self.is_sampled:
             return law, {motor.name: self.held[3 + k] for k, motor in enumerate(self.line.motors)}
         return law, {motor.name: ca.SX(law.torques.get(motor.name, 0)) for motor in self.line.motors}
@@ -143,7 +169,8 @@ class _Assembly:
         turned = counted(control.speed_encoder) if control.speed_encoder else ca.SX(0)
         speed = (turned - self.held[2]) / self.scalar(control.sample_time)
         reference, before = self.inputs[0], self.inputs[1]
-        law = control_law(control, position, speed, reference, before, self.y[self.loops], self.values, Direct())
+        y = self.y[self.loops]
+        law = control_law(control, position, speed, reference, before, y, self.values, Direct(), self.feed)
         torques = [ca.SX(law.torques.get(motor.name, 0)) for motor in self.line.motors]
         return ca.vertcat(position, speed, turned, *torques)
 
@@ -157,12 +184,17 @@ class _Assembly:
         stiffness, damping = self.scalar(law.stiffness), self.scalar(law.damping)
         if isinstance(law, ElasticBacklash):
             force = elastic_backlash(self.scalar(law.gap), stiffness, damping, D, w, self.modes, name)
+            bent, rate = D - ca.fmax(-self.scalar(law.gap) / 2, ca.fmin(D, self.scalar(law.gap) / 2)), w
         elif isinstance(law, ExactBacklash):
             k = self.gaps[name]
             found = exact_backlash(self.scalar(law.gap), stiffness, damping, D, w, self.y[k], self.modes, name)
             self.rates[k], self.reset[k], force = found.rate, found.reset, found.force
+            bent, rate = D - self.y[k], w - found.rate
         else:
             force = stiffness * D + damping * w
+            bent, rate = D, w
+        self.stored += stiffness * bent**2 / 2
+        self.lost += (force - stiffness * bent) * rate
         second = self.line.inertia(connection.second)
         self.signals[f"{name}.deflection [{'rad' if second.turns else 'm'}]"] = D
         self.signals[f"{name}.force [{'N m' if second.turns else 'N'}]"] = force
@@ -180,9 +212,38 @@ class _Assembly:
                 figures = (self.scalar(law.stiffness), self.scalar(law.damping), self.scalar(law.viscous))
                 force, self.rates[i] = lugre(*figures, level, v, self.y[i], self.modes, inertia.name)
                 forces[k] -= factor * force
+                self.stored += figures[0] * self.y[i] ** 2 / 2
+                self.lost += force * v - figures[0] * self.y[i] * self.rates[i]
             elif law is not None and law.viscous is not None:
                 forces[k] -= factor * self.scalar(law.viscous) * v
+                self.lost += self.scalar(law.viscous) * v**2
         return forces
+
+    def act(self) -> tuple[ca.SX, Law, ca.SX]:
+        """Generalised forces (n,) of all but dry friction, the control, and the sum of squared torques."""
+        line = self.line
+        forces = self.smooth_friction()
+        for inertia in line.inertias:
+            unit, rate = ("rad", "rad/s") if inertia.turns else ("m", "m/s")
+            self.signals[f"{inertia.name}.position [{unit}]"] = self.position(inertia.name)
+            self.signals[f"{inertia.name}.velocity [{rate}]"] = self.velocity(inertia.name)
+        law, asked = self.law()
+        energy = ca.SX(0)
+        for motor in line.motors:
+            limits = (self.optional(motor.torque), self.optional(motor.rated_speed), self.optional(motor.speed))
+            given = motor_torque(asked[motor.name], self.velocity(motor.on), *limits, self.modes, motor.name)
+            energy += given**2
+            self.given += given * self.velocity(motor.on)
+            forces[self.at.index[motor.on]] += self.at.factor[motor.on] * given
+            self.signals[f"{motor.name}.torque [{'N m' if line.inertia(motor.on).turns else 'N'}]"] = given
+        for connection in line.connections:
+            if connection.compliance is None:
+                continue
+            force = self.connection_force(connection)
+            first, second = connection.first, connection.second
+            forces[self.at.index[second]] += self.at.factor[second] * force
+            forces[self.at.index[first]] -= self.at.factor[first] * self.scalar(connection.ratio) * force
+        return forces, law, energy
 
     def move(self, forces: ca.SX) -> None:
         """Accelerations from generalised forces, with dry friction."""
@@ -200,8 +261,9 @@ class _Assembly:
             if law.static is not None and law.stribeck is not None:
                 static = self.scalar(law.static)
                 level = stribeck_level(coulomb, static, self.scalar(law.stribeck), v)
-            dry = dry_friction(level, static, v, forces[k] / factor, self.modes, inertia.name)
+            dry = dry_friction(level, static, v, forces[k] / factor, self.inputs[3], self.modes, inertia.name)
             self.rates[k] = ca.if_else(dry.sticks, 0, self.v[k])
+            self.lost += ca.if_else(dry.sticks, 0, dry.force * v)
             self.rates[self.n + k] = ca.if_else(dry.sticks, 0, (forces[k] - factor * dry.force) / mass[k])
             self.reset[self.n + k] = ca.if_else(dry.sticks, 0, self.v[k])
 
@@ -212,27 +274,8 @@ def build_system(line: DriveLine) -> System:
     Raises:
         DescriptionError: rigid connections that make no sense.
     """
-    a = _Assembly(line)
-    forces = a.smooth_friction()
-    for inertia in line.inertias:
-        unit, rate = ("rad", "rad/s") if inertia.turns else ("m", "m/s")
-        a.signals[f"{inertia.name}.position [{unit}]"] = a.position(inertia.name)
-        a.signals[f"{inertia.name}.velocity [{rate}]"] = a.velocity(inertia.name)
-    law, asked = a.law()
-    energy = ca.SX(0)
-    for motor in line.motors:
-        limits = (a.optional(motor.torque), a.optional(motor.rated_speed), a.optional(motor.speed))
-        given = motor_torque(asked[motor.name], a.velocity(motor.on), *limits, a.modes, motor.name)
-        energy += given**2
-        forces[a.at.index[motor.on]] += a.at.factor[motor.on] * given
-        a.signals[f"{motor.name}.torque [{'N m' if line.inertia(motor.on).turns else 'N'}]"] = given
-    for connection in line.connections:
-        if connection.compliance is None:
-            continue
-        force = a.connection_force(connection)
-        first, second = connection.first, connection.second
-        forces[a.at.index[second]] += a.at.factor[second] * force
-        forces[a.at.index[first]] -= a.at.factor[first] * a.scalar(connection.ratio) * force
+    a = Equations(line, line.parameters)
+    forces, law, energy = a.act()
     judged = line.performance.of
     forces[a.at.index[judged]] += a.at.factor[judged] * a.inputs[2]
     a.move(forces)
@@ -240,7 +283,7 @@ def build_system(line: DriveLine) -> System:
     a.rates[-1] = energy
     a.signals["switching [1]"] = law.direction
     arguments = [a.y, a.modes.symbols, a.held, a.inputs, a.p]
-    checks, signs = _checks(a), _signs(a)
+    checks, signs = must_be_positive(a), must_not_be_negative(a)
     order = ca.SX(1)
     if isinstance(line.control.drive, DualDrive):
         order = a.scalar(line.control.drive.switch_max) - a.scalar(line.control.drive.switch_min)
@@ -270,10 +313,11 @@ def build_system(line: DriveLine) -> System:
     )
 
 
-def _checks(a: _Assembly) -> dict[str, ca.SX]:
+def must_be_positive(a: Equations) -> dict[str, ca.SX]:
     """What must be positive, by its place in the file."""
     line = a.line
-    found = {f"inertias.{inertia.name}": a.scalar(inertia.value) for inertia in line.inertias}
+    # the load on a machine has no inertia of its own
+    found = {f"inertias.{i.name}": a.scalar(i.value) for i in line.inertias if i.value != ZERO}
     for connection in line.connections:
         law = connection.compliance
         for key in ("stiffness", "gap") if law is not None else ():
@@ -295,11 +339,12 @@ def _checks(a: _Assembly) -> dict[str, ca.SX]:
     for encoder in line.encoders:
         if encoder.resolution is not None:
             found[f"encoders.{encoder.name}.resolution"] = a.scalar(encoder.resolution)
-    found["performance.band"] = a.scalar(line.performance.band)
+    if line.performance.band is not None:
+        found["performance.band"] = a.scalar(line.performance.band)
     return found
 
 
-def _signs(a: _Assembly) -> dict[str, ca.SX]:
+def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
     """What must not be negative, by its place in the file."""
     found = {}
     for connection in a.line.connections:

@@ -79,6 +79,15 @@ class Evaluations:
         self._least, self._greatest = np.inf, -np.inf
 
     @property
+    def span(self) -> np.ndarray:
+        """Width of the box (n,), in the units of the bounds."""
+        return self._upper - self._lower
+
+    def point(self, place: np.ndarray) -> np.ndarray:
+        """The point (n,) at a place (n,) of the unit box."""
+        return np.asarray(self._lower + np.clip(place, 0.0, 1.0) * self.span)
+
+    @property
     def points(self) -> np.ndarray:
         """All points so far (N, n), in the order of their evaluation."""
         return np.concatenate(self._points) if self._points else np.empty((0, len(self._lower)))

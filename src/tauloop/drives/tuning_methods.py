@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from scipy.optimize import minimize
 
 from tauloop.drives.tuning_evaluations import Evaluations
 from tauloop.errors import EngineError, InputError, Problem
+
+#: Gradient (n,) of a cost at a point (n,), in the units of the bounds.
+Gradient: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 class Method(ABC):
@@ -77,17 +81,19 @@ class PatternSearch(Method):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SQP(Method):
-    """Sequential quadratic programming (SciPy's SLSQP), gradients by central differences in one batch.
+    """Sequential quadratic programming (SciPy's SLSQP), with given gradients or central differences in one batch.
 
-    A difference at a bound is one-sided.
+    A difference at a bound is one-sided. Where a given gradient is not finite, differences stand in.
 
     Attributes:
+        gradient: of the cost, where the model gives one (`tauloop.drives.sensitivity`); differences without it.
         difference: half the step of the differences, as a share of the range; wide enough to see through the noise
             of a simulation.
         tolerance: change of the cost at which it stops.
         iterations: most iterations.
     """
 
+    gradient: Gradient | None = field(default=None, repr=False)
     difference: float = 1e-3
     tolerance: float = 1e-7
     iterations: int = 100
@@ -104,7 +110,11 @@ class SQP(Method):
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
         """See `Method`."""
 
-        def gradient(x: np.ndarray) -> np.ndarray:
+        def slopes(x: np.ndarray) -> np.ndarray:
+            if self.gradient is not None:
+                given = np.asarray(self.gradient(evaluations.point(x)), dtype=float) * evaluations.span
+                if np.isfinite(given).all():
+                    return given
             offsets = self.difference * np.eye(len(x))
             ahead, behind = np.minimum(x + offsets, 1.0), np.maximum(x - offsets, 0.0)
             costs = evaluations.at(np.concatenate([ahead, behind]))
@@ -113,12 +123,12 @@ class SQP(Method):
         found = minimize(
             lambda x: float(evaluations.at(x)[0]),
             start,
-            jac=gradient,
+            jac=slopes,
             method="SLSQP",
             bounds=[(0.0, 1.0)] * len(start),
             options={"ftol": self.tolerance, "maxiter": self.iterations},
         )
-        return str(found.message)
+        return str(found.message) + (", gradients given" if self.gradient is not None else "")
 
 
 @final

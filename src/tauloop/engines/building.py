@@ -74,6 +74,7 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
             constraint for constraint in constraints if constraint.points.size or constraint.directions.size
         ),
         loads=_loads(mechanism, links),
+        tool=Anchor(link=bodies[mechanism.platform.tool.body], at=placement_pose(mechanism, mechanism.platform.tool)),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.engines.engine import Engine
 from tauloop.engines.in_pinocchio import PinocchioEngine
 from tauloop.engines.motion import Motion
-from tauloop.engines.pinocchio_constraints import constrained_dynamics
+from tauloop.engines.pinocchio_constraints import constrained_dynamics, constrained_inverse_dynamics
 from tauloop.engines.results import EngineAccelerations
 from tauloop.engines.verify import (
     ACTUATOR_JACOBIAN,
@@ -18,7 +18,10 @@ from tauloop.engines.verify import (
     ENGINES,
     FORWARD_DYNAMICS,
     INVERSE_DYNAMICS,
-    OWN_CONSTRAINTS,
+    OWN_FORWARD,
+    OWN_INVERSE,
+    OWN_UNDER_WRENCH,
+    UNDER_WRENCH,
     EngineComparison,
     Verification,
     acceleration_comparison,
@@ -29,6 +32,7 @@ from tauloop.engines.verify import (
 from tauloop.errors import EngineError, Problem, TauloopError
 from tauloop.functions import Model
 from tauloop.functions.hybrid_inertia import tree_inertias
+from tauloop.functions.rate_programs import independent_rate_program
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.model import Mechanism
 
@@ -57,14 +61,55 @@ class _Subject:
     def forward_dynamics(self) -> Comparer:
         return self._accelerations(FORWARD_DYNAMICS, lambda engine: engine.forward_dynamics(self.motion, self.driving))
 
-    def own_constraints(self) -> Comparer:
-        return self._accelerations(OWN_CONSTRAINTS, self._by_own_solver)
+    def own_inverse(self) -> Comparer:
+        def comparer(engine: Engine) -> tuple[EngineComparison, ...]:
+            engine = _with_solver(engine)
+            found = constrained_inverse_dynamics(engine, engine.states(self.motion))
+            return (force_comparison(found, self.forces, OWN_INVERSE),)
 
-    def _by_own_solver(self, engine: Engine) -> EngineAccelerations:
-        if isinstance(engine, PinocchioEngine):
+        return comparer
+
+    def own_forward(self) -> Comparer:
+        def solve(engine: Engine) -> EngineAccelerations:
+            engine = _with_solver(engine)
             return constrained_dynamics(engine, engine.states(self.motion), self.driving)
-        what = "its constraints are soft, so that its own accelerations are no reference"
-        raise EngineError(Problem(where="constraints", what=what, remedy="see forward dynamics by its mass matrix"))
+
+        return self._accelerations(OWN_FORWARD, solve)
+
+    def under_wrench(self, wrench: np.ndarray) -> Comparer:
+        return self._under_wrench(
+            UNDER_WRENCH, wrench, lambda engine: engine.forward_dynamics(self.motion, self.driving, wrench)
+        )
+
+    def own_under_wrench(self, wrench: np.ndarray) -> Comparer:
+        def solve(engine: Engine) -> EngineAccelerations:
+            engine = _with_solver(engine)
+            return constrained_dynamics(engine, engine.states(self.motion), self.driving, wrench)
+
+        return self._under_wrench(OWN_UNDER_WRENCH, wrench, solve)
+
+    def _under_wrench(
+        self, quantity: str, wrench: np.ndarray, solve: Callable[[Engine], EngineAccelerations]
+    ) -> Comparer:
+        """Accelerations of the independent coordinates, as simulations have them."""
+        states, model, entry = self.states, self.model, self.model.platform.entry
+        program = independent_rate_program(model.machine, entry, with_wrench=True).program
+        n = len(states.q)
+        inputs = {
+            "position": states.position,
+            "velocity": states.velocity,
+            "force": self.driving,
+            "wrench": np.broadcast_to(wrench, (n, len(wrench))),
+            "start": states.q,
+            "theta": np.empty((n, 0)),
+        }
+        outputs, _ = program.run({name: np.ascontiguousarray(x) for name, x in inputs.items()}, n)
+        first = states.position.shape[1]
+        a = outputs["rate"][:, first : first + len(entry.v)]
+        chosen = list(entry.v)
+        names = tuple(model.topology.velocity_names[i] for i in chosen)
+        scale = _unit_accelerations(model)[chosen]
+        return lambda engine: (acceleration_comparison(quantity, engine, solve(engine), names, a, scale),)
 
     def _accelerations(self, quantity: str, solve: Callable[[Engine], EngineAccelerations]) -> Comparer:
         states, model = self.states, self.model
@@ -84,6 +129,13 @@ class _Subject:
         )
 
 
+def _with_solver(engine: Engine) -> PinocchioEngine:
+    if isinstance(engine, PinocchioEngine):
+        return engine
+    what = "its constraints are soft, so that its own dynamics are no reference"
+    raise EngineError(Problem(where="constraints", what=what, remedy="see its tree forces and mass matrix"))
+
+
 def _unit_accelerations(model: Model) -> np.ndarray:
     """What counts as one unit of each acceleration (n_v,): the lighter what it moves, the more.
 
@@ -99,6 +151,7 @@ def check(
     states: int,
     rng: np.random.Generator,
     *,
+    wrench: np.ndarray | None = None,
     engines: Mapping[str, Callable[[Mechanism], Engine]] = ENGINES,
 ) -> Verification:
     """Compare Tauloop's inverse and forward dynamics and Jacobians with those of every engine that is installed.
@@ -110,6 +163,7 @@ def check(
         mechanism: the machine.
         states: number of random states.
         rng: their source.
+        wrench: (6,) force and moment at the tool centre point in the base frame, N and N m: one comparison more.
         engines: makers of engines by name.
 
     Raises:
@@ -122,10 +176,14 @@ def check(
     problems: list[Problem] = []
     wanted: dict[str, Callable[[], Comparer]] = {
         INVERSE_DYNAMICS: subject.inverse_dynamics,
+        OWN_INVERSE: subject.own_inverse,
         FORWARD_DYNAMICS: subject.forward_dynamics,
-        OWN_CONSTRAINTS: subject.own_constraints,
+        OWN_FORWARD: subject.own_forward,
         f"{EMBEDDING}, {ACTUATOR_JACOBIAN}": subject.jacobians,
     }
+    if wrench is not None:
+        wanted[UNDER_WRENCH] = lambda: subject.under_wrench(wrench)
+        wanted[OWN_UNDER_WRENCH] = lambda: subject.own_under_wrench(wrench)
     ready = dict(_ready(engines, smooth, problems))
     for quantity, prepare in wanted.items():
         try:

@@ -65,7 +65,7 @@ def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> Closure:
         anchors += [constraint.first, constraint.second]
         point_rows += [(index, e) for e in constraint.points]
         direction_rows += [(index, pair) for pair in constraint.directions]
-    frames = _frames(tree, motion, anchors, v)
+    frames = anchored_frames(tree, motion, anchors, v)
     twist = np.einsum("nkij,nj->nki", frames.jacobian, v)
     return joined(_points(frames, twist, point_rows), _directions(frames, twist, direction_rows))
 
@@ -127,8 +127,8 @@ def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]])
     )
 
 
-def _frames(tree: RigidTree, motion: LinkMotion, anchors: list[Anchor], v: Array) -> LinkMotion:
-    """Motion of frames fixed on links; frames on the ground rest."""
+def anchored_frames(tree: RigidTree, motion: LinkMotion, anchors: list[Anchor], v: Array) -> LinkMotion:
+    """Motion of frames fixed on the links `tree.anchored`, given in that order; frames on the ground rest."""
     samples, n_v = len(motion.position), motion.jacobian.shape[-1]
     place = {link: i for i, link in enumerate((*tree.anchored, GROUND))}
     links = np.array([place[anchor.link] for anchor in anchors], dtype=int)

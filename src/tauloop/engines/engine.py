@@ -13,7 +13,7 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
-from tauloop.engines.constraints import Closure, LinkMotion, closure, gear_rows, joined
+from tauloop.engines.constraints import Closure, LinkMotion, anchored_frames, closure, gear_rows, joined
 from tauloop.engines.least_squares import LeastSquares, times
 from tauloop.engines.motion import Motion, checked
 from tauloop.engines.poses import Array, quaternion_rotation, turned_quaternion
@@ -31,6 +31,9 @@ UNDETERMINED = 1e-6
 
 #: Of the projected mass matrix: beyond it a freedom has no inertia. Links of very different size stay below 1e8.
 MOST_CONDITION = 1e13
+
+#: By what of an engine its numbers come; loops are solved here.
+BY_FORCES, BY_MASS_MATRIX, BY_JACOBIANS = "its tree forces", "its mass matrix", "its Jacobians"
 
 #: Samples worked on at once: bounds the memory for Jacobians.
 CHUNK = 256
@@ -84,7 +87,8 @@ class Engine(ABC):
     def inverse_dynamics(self, motion: Motion) -> EngineForces:
         """Actuator forces for a motion: the least squares solution of S u + Kᵀ λ = M a + h.
 
-        Constraints may be redundant. What the motion lacks follows from the loops, as in `states`.
+        Constraints may be redundant; so may actuators, which then share with the least sum of squares. What the motion
+        lacks follows from the loops, as in `states`.
 
         Raises:
             InputError: as `states`.
@@ -93,8 +97,8 @@ class Engine(ABC):
         return _joined([self._inverse(self._states(part)) for part in _parts(checked(self.tree, motion))])
 
     @final
-    def forward_dynamics(self, motion: Motion, forces: Array) -> EngineAccelerations:
-        """Accelerations of the tree that actuator forces give: M a + h = S u + Kᵀ λ with K a + bias = 0.
+    def forward_dynamics(self, motion: Motion, forces: Array, wrench: Array | None = None) -> EngineAccelerations:
+        """Accelerations of the tree that actuator forces give: M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0.
 
         With P the projector on the null space of K and a = a_0 + P y, a_0 of least length: P M P y = P (S u - h -
         M a_0). So constraints may be redundant and links massless, and nothing is regularised.
@@ -102,6 +106,7 @@ class Engine(ABC):
         Args:
             motion: its positions and velocities; its accelerations have no effect.
             forces: (N, n_u) in the order of the actuators, N or N m.
+            wrench: w (6,), force and moment at the tool centre point in the base frame, N and N m; None: nothing acts.
 
         Raises:
             InputError: as `states`, or forces of another shape.
@@ -109,7 +114,7 @@ class Engine(ABC):
         """
         parts = list(_parts(checked(self.tree, motion)))
         pieces = np.split(self._checked_forces(parts, forces), np.cumsum([_samples(part) for part in parts])[:-1])
-        return _joined([self._forward(self._states(part), u) for part, u in zip(parts, pieces, strict=True)])
+        return _joined([self._forward(self._states(part), u, wrench) for part, u in zip(parts, pieces, strict=True)])
 
     @final
     def velocities(self, motion: Motion, independent: tuple[str, ...]) -> EngineVelocities:
@@ -183,12 +188,24 @@ class Engine(ABC):
             closure_rate=states.residuals.closure_rate,
             closure_acceleration=states.residuals.closure_acceleration,
             balance=_largest(missing) / np.maximum(_largest(tau), np.finfo(float).tiny),
+            method=BY_FORCES,
         )
 
-    def _forward(self, states: TreeStates, u: Array) -> EngineAccelerations:
+    @final
+    def tool_forces(self, states: TreeStates, wrench: Array | None) -> Array:
+        """What a wrench (6,) at the tool centre point is on the machine file's velocities: Jᵀ w (N, n_v)."""
+        if wrench is None:
+            return np.zeros_like(states.v)
+        moving = self.link_motion(self._engine_q(states.q), self._engine_v(states.q, states.v))
+        moving = replace(moving, jacobian=self._from_engine(states.q, moving.jacobian))
+        J = anchored_frames(self.tree, moving, [self.tree.tool], states.v).jacobian[:, 0]
+        return np.asarray(np.swapaxes(J, 1, 2) @ np.asarray(wrench, dtype=float))
+
+    def _forward(self, states: TreeStates, u: Array, wrench: Array | None) -> EngineAccelerations:
         M, K = self.whole_mass_matrix(states), LeastSquares.of(states.jacobian)
         P = K.null
-        forced = u @ self.tree.loads.transmission - self._forces(states.q, states.v, np.zeros_like(states.v))
+        acting = u @ self.tree.loads.transmission + self.tool_forces(states, wrench)
+        forced = acting - self._forces(states.q, states.v, np.zeros_like(states.v))
         a_0 = K.solve(-states.bias)
         right = times(P, forced - times(M, a_0))
         weight = np.trace(M, axis1=1, axis2=2)[:, None, None] / M.shape[1]
@@ -204,7 +221,7 @@ class Engine(ABC):
         a = a_0 + times(P, np.linalg.solve(A, right[:, :, None])[:, :, 0])
         open_rate = _largest(times(states.jacobian, a) + states.bias)
         residuals = replace(states.residuals, closure_acceleration=open_rate)
-        return EngineAccelerations(names=states.names, accelerations=a, residuals=residuals)
+        return EngineAccelerations(names=states.names, accelerations=a, residuals=residuals, method=BY_MASS_MATRIX)
 
     def _velocities(self, states: TreeStates, independent: tuple[str, ...]) -> EngineVelocities:
         names, K = states.names, states.jacobian
@@ -217,7 +234,9 @@ class Engine(ABC):
         G[:, others] = -rows.inverse @ K[:, :, known]
         residuals = replace(states.residuals, closure_rate=_largest((K @ G).reshape(len(K), -1)))
         jacobian = self.tree.loads.transmission @ G
-        return EngineVelocities(names=names, embedding=G, actuator_jacobian=jacobian, residuals=residuals)
+        return EngineVelocities(
+            names=names, embedding=G, actuator_jacobian=jacobian, residuals=residuals, method=BY_JACOBIANS
+        )
 
     def _checked_forces(self, parts: list[Motion], forces: Array) -> Array:
         wanted = (sum(_samples(part) for part in parts), len(self.tree.loads.actuators))
@@ -275,9 +294,18 @@ class Engine(ABC):
         return tau
 
     def _share_out(self, K: Array, tau: Array) -> tuple[Array, Array]:
-        """Actuator forces (N, n_u), and what is missing of the tree forces (N, n_v)."""
+        """Actuator forces (N, n_u), and what is missing of the tree forces (N, n_v).
+
+        More actuators than freedoms share the forces with the least sum of squares: of P S u = P tau, with P the
+        projector on the null space of K, the shortest u.
+        """
         S = self.tree.loads.transmission.T
         actuators = S.shape[1]
+        motions = LeastSquares.of(K)
+        if actuators > motions.freedoms():
+            shared = LeastSquares.of(motions.null @ S)
+            u, wanted = shared.solve(times(motions.null, tau)), times(motions.null, tau)
+            return u, wanted - times(shared.matrix, u)
         size = np.linalg.norm(S, axis=0)
         size[size == 0.0] = 1.0
         drives = np.broadcast_to(S / size, (len(tau), *S.shape))

@@ -54,7 +54,8 @@ class PinocchioEngine(Engine):
             pin.updateFramePlacements(model, data)
             for k, frame in enumerate(self.frames):
                 R[i, k], p[i, k] = data.oMf[frame].rotation, data.oMf[frame].translation
-                J[i, k] = pin.getFrameJacobian(model, data, frame, world)
+                # with one velocity Pinocchio drops the column
+                J[i, k] = pin.getFrameJacobian(model, data, frame, world).reshape(6, model.nv)
                 bias[i, k] = pin.getFrameClassicalAcceleration(model, data, frame, world).vector
         return LinkMotion(rotation=R, position=p, jacobian=J[..., self.v_order], bias=bias)
 

@@ -45,6 +45,10 @@ class LeastSquares:
         x = times(self.inverse, right)
         return x + times(self.inverse, right - times(self.matrix, x))
 
+    def freedoms(self) -> int:
+        """Dimension of the null space, the largest over the samples."""
+        return int(np.max(np.rint(np.trace(self.null, axis1=1, axis2=2)), initial=0.0))
+
     def undetermined(self) -> Array:
         """How far each unknown lies in the null space, largest over the samples (n,): 0 determined, 1 free."""
         return np.max(np.linalg.norm(self.null, axis=-1), axis=0)

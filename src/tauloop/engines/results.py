@@ -53,6 +53,7 @@ class EngineForces:
         closure, closure_rate, closure_acceleration: see `Residuals`.
         balance: largest force that neither actuators nor constraints can supply, divided by the largest tree force
             of that sample (N,). Not small when the motion needs an actuator that is not there.
+        method: by which of the engine's algorithms.
     """
 
     engine: str
@@ -63,6 +64,7 @@ class EngineForces:
     closure_rate: Array
     closure_acceleration: Array
     balance: Array
+    method: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,11 +75,13 @@ class EngineAccelerations:
         names: of the tree's velocities.
         accelerations: (N, n_v).
         residuals: of the loops, with these accelerations.
+        method: by which of the engine's algorithms.
     """
 
     names: tuple[str, ...]
     accelerations: Array
     residuals: Residuals
+    method: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,9 +93,11 @@ class EngineVelocities:
         embedding: G (N, n_v, m).
         actuator_jacobian: A G (N, n_u, m).
         residuals: of the loops; `closure_rate` is the largest entry of K G.
+        method: by which of the engine's algorithms.
     """
 
     names: tuple[str, ...]
     embedding: Array
     actuator_jacobian: Array
     residuals: Residuals
+    method: str

@@ -142,6 +142,7 @@ class RigidTree:
         rods: how the rods hang in the tree.
         constraints: what closes the loops.
         loads: what acts on the coordinates.
+        tool: the tool centre point.
     """
 
     name: str
@@ -153,6 +154,7 @@ class RigidTree:
     rods: tuple[RodLinks, ...]
     constraints: tuple[Constraint, ...]
     loads: Loads
+    tool: Anchor
 
     @property
     def primitives(self) -> tuple[Primitive, ...]:
@@ -181,9 +183,9 @@ class RigidTree:
 
     @property
     def anchored(self) -> tuple[int, ...]:
-        """Links that carry a frame of a constraint, without the ground."""
+        """Links that carry a frame of a constraint or the tool, without the ground."""
         ends = {anchor.link for constraint in self.constraints for anchor in (constraint.first, constraint.second)}
-        return tuple(sorted(ends - {GROUND}))
+        return tuple(sorted((ends | {self.tool.link}) - {GROUND}))
 
 
 def link_inertia(mechanism: Mechanism, name: str, inertia: Inertia | None) -> LinkInertia | None:

@@ -26,7 +26,8 @@ LEAST_SCALE = 1e-3
 
 #: What is compared.
 INVERSE_DYNAMICS, FORWARD_DYNAMICS = "inverse dynamics", "forward dynamics"
-OWN_CONSTRAINTS = "forward dynamics, own solver"
+UNDER_WRENCH, OWN_UNDER_WRENCH = "forward dynamics, wrench at the tool", "forward dynamics, wrench, own solver"
+OWN_FORWARD, OWN_INVERSE = "forward dynamics, own solver", "inverse dynamics, own solver"
 EMBEDDING, ACTUATOR_JACOBIAN = "embedding", "actuator Jacobian"
 
 
@@ -37,6 +38,7 @@ class EngineComparison:
     Attributes:
         quantity: what was compared.
         engine, version: of the engine.
+        method: by which of the engine's algorithms.
         largest_difference: largest difference of a number, divided by the largest of its sample (both free of units
             where they have different ones).
         sample: where that is, counted from zero.
@@ -51,6 +53,7 @@ class EngineComparison:
     quantity: str
     engine: str
     version: str
+    method: str
     largest_difference: float
     sample: int
     column: str
@@ -174,12 +177,12 @@ def _checked(mechanism: Mechanism, motion: Motion, forces: Array) -> Array:
     return forces
 
 
-def force_comparison(found: EngineForces, forces: Array) -> EngineComparison:
+def force_comparison(found: EngineForces, forces: Array, quantity: str = INVERSE_DYNAMICS) -> EngineComparison:
     """Inverse dynamics: actuator forces (N, n_u) beside an engine's."""
     residuals = Residuals(
         closure=found.closure, closure_rate=found.closure_rate, closure_acceleration=found.closure_acceleration
     )
-    who = (INVERSE_DYNAMICS, found.engine, found.version)
+    who = (quantity, found.engine, found.version, found.method)
     balance = float(np.max(found.balance))
     return _comparison(who, found.forces, forces, found.actuators, residuals, balance)
 
@@ -203,7 +206,7 @@ def acceleration_comparison(
         scale: of the velocities (n_v,), m or 1, so that metres and radians can be held against each other.
     """
     ours, theirs = _common(names, found.names)
-    who = (quantity, engine.name, engine.version)
+    who = (quantity, engine.name, engine.version, found.method)
     sides = (found.accelerations[:, theirs] / scale[ours], accelerations[:, ours] / scale[ours])
     return _comparison(who, *sides, tuple(names[i] for i in ours), found.residuals)
 
@@ -243,7 +246,7 @@ def velocity_comparisons(
         factor, samples = unit / size[:, None], len(own_side)
         columns = tuple(f"{row} per {column}" for row in rows for column in independent)
         return _comparison(
-            (quantity, engine.name, engine.version),
+            (quantity, engine.name, engine.version, found.method),
             (engines_side * factor).reshape(samples, -1),
             (own_side * factor).reshape(samples, -1),
             columns,
@@ -260,7 +263,7 @@ def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[list[int], 
 
 
 def _comparison(
-    who: tuple[str, str, str],
+    who: tuple[str, str, str, str],
     found: Array,
     claimed: Array,
     columns: tuple[str, ...],
@@ -271,11 +274,12 @@ def _comparison(
     scale = np.maximum(size, LEAST_SCALE * np.max(size))
     difference = np.abs(claimed - found) / np.where(scale > 0.0, scale, 1.0)[:, None]
     sample, column = np.unravel_index(np.argmax(difference), difference.shape)
-    quantity, engine, version = who
+    quantity, engine, version, method = who
     return EngineComparison(
         quantity=quantity,
         engine=engine,
         version=version,
+        method=method,
         largest_difference=float(difference[sample, column]),
         sample=int(sample),
         column=columns[int(column)],

@@ -117,6 +117,9 @@ class ProgramBuilder:
         at_solution = ca.substitute([jacobian], [unknown], [result])[0]
         order = pivot_order(_matrices(self.at_samples(at_solution), unknown.numel()))
         step, pivots = eliminate(jacobian, -residual, order)
+        changing = [pivot for pivot in ca.vertsplit(pivots) if not pivot.is_constant()]
+        pivots = ca.vertcat(ca.SX(0, 1), *changing)
+        records = self._records(ca.substitute([pivots], [unknown], [result])[0], ", ".join(what))
         outputs = ca.cse([ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))])
         # what no iteration changes is computed once, before the first
         outputs, constants, expressions = ca.extract_parametric(outputs, known, {})
@@ -136,6 +139,7 @@ class ProgramBuilder:
                 size=unknown.numel(),
                 what=what,
                 unknowns=unknowns,
+                pivots=records,
             )
         )
         return result
@@ -174,11 +178,14 @@ class ProgramBuilder:
         return x
 
     def _keep_pivots(self, pivots: ca.SX, what: str) -> None:
-        typical = np.median(np.abs(self.at_samples(pivots)), axis=0)
-        for pivot, size in zip(ca.vertsplit(pivots), typical, strict=True):
+        for pivot, record in zip(ca.vertsplit(pivots), self._records(pivots, what), strict=True):
             if not pivot.is_constant():
-                self._pivots.append(Pivot(what=what, typical=float(size)))
+                self._pivots.append(record)
                 self._pivot_values.append(pivot)
+
+    def _records(self, pivots: ca.SX, what: str) -> tuple[Pivot, ...]:
+        typical = np.median(np.abs(self.at_samples(pivots)), axis=0)
+        return tuple(Pivot(what=what, typical=float(size)) for size in typical)
 
     def finish(self, outputs: dict[str, ca.SX]) -> Program:
         """Emit the last straight-line code and close the program."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import InputError, Problem, TauloopError
 from tauloop.functions.model import Model
 from tauloop.functions.motion_functions import MotionFunctions
-from tauloop.functions.operations import output_operations, restricted
+from tauloop.functions.operations import KINDS, function_operations, output_operations, restricted
+from tauloop.functions.own_mass_matrix import OwnMassMatrix
 from tauloop.functions.platform_matrices import SIX_FREEDOMS, VirtualPlatforms
+from tauloop.functions.program import Evaluate
 from tauloop.mechanism.model import Mechanism
 
 #: What is counted: name, program, the output that is wanted, and whether it depends on the formulation.
@@ -20,11 +23,19 @@ QUANTITIES = (
     ("forward dynamics", "forward_dynamics", "acceleration", True),
     ("regressor", "regressor_actuators", "regressor", True),
 )
+#: Inverse dynamics along a sampled motion, without accelerations: momenta, their two-point differences, forces.
+SAMPLED = "hamilton, sampled"
 #: Coriolis and centripetal terms V(x, x') of the platform as a matrix, by parts, in the frames they may be put in.
 VELOCITY_MATRIX = "velocity matrix"
 BASE_FRAME, EULER = "base frame", "Euler angles"
-#: Everything together.
-ALL = "all"
+#: Lagrange's form by differentiating the platform's own mass matrix M(x), as the RCID paper does.
+ON_PLATFORM = "lagrange on the platform"
+#: Everything together, with what parts share computed once; and the parts' own figures added up,
+#: with as many rods, taken as alike.
+ALL, ADDED_UP = "all", "all, added up"
+
+#: Operations by kind, `once` and of `each_iteration` of Newton's loops.
+Counts = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +85,10 @@ def costs(mechanism: Mechanism, entry: str = "platform") -> tuple[tuple[Cost, ..
                 left_out[f"{quantity} by {formulation.name}"] = _reason(error)
                 continue
             found.append(Cost(quantity=quantity, formulation=formulation.name, frame="", part=ALL, **counts))
+    try:
+        found.append(_sampled_cost(_entry(base, entry)))
+    except TauloopError as error:
+        left_out[f"inverse dynamics by {SAMPLED}"] = _reason(error)
     if entry == "platform":
         found += _velocity_matrices(base, left_out)
     order = [*(quantity for quantity, *_ in QUANTITIES), VELOCITY_MATRIX]
@@ -82,6 +97,17 @@ def costs(mechanism: Mechanism, entry: str = "platform") -> tuple[tuple[Cost, ..
 
 def _entry(model: Model, entry: str) -> MotionFunctions:
     return model.platform if entry == "platform" else model.actuators
+
+
+def _sampled_cost(functions: MotionFunctions) -> Cost:
+    """Forces and momenta of one sample, and p' = (p[n+1] - p[n-1]) (1 / 2 dt): Miller's way, exact to second order."""
+    program = functions.program("momentum_forces")
+    counts = output_operations(program, "force", "momentum")
+    last = program.steps[-1]
+    momenta = last.function.output_sizes[last.outputs.index("momentum")] if isinstance(last, Evaluate) else 0
+    for kind in ("additions", "multiplications"):
+        counts["once"][kind] += momenta
+    return Cost(quantity="inverse dynamics", formulation=SAMPLED, frame="", part=ALL, **counts)
 
 
 def _velocity_matrices(model: Model, left_out: dict[str, str]) -> Iterator[Cost]:
@@ -93,17 +119,41 @@ def _velocity_matrices(model: Model, left_out: dict[str, str]) -> Iterator[Cost]
             except TauloopError as error:
                 left_out[f"{VELOCITY_MATRIX} by {formulation}"] = _reason(error)
                 continue
-            yield from _by_parts(platforms, len(names), formulation, frame)
+            yield from _by_parts(platforms, partial(_restricted_operations, platforms), formulation, frame)
+    if names == SIX_FREEDOMS:
+        platforms = VirtualPlatforms(model, in_euler=True)
+        try:
+            own = OwnMassMatrix(platforms)
+        except TauloopError as error:
+            left_out[f"{VELOCITY_MATRIX} by {ON_PLATFORM}"] = _reason(error)
+            return
+        yield from _by_parts(platforms, partial(_own_operations, own), ON_PLATFORM, EULER)
 
 
-def _by_parts(platforms: VirtualPlatforms, m: int, formulation: str, frame: str) -> Iterator[Cost]:
-    """The velocity matrix of each part alone and of all, each with the kinematics that it needs."""
-    chosen = parts(platforms.labels)
-    for part, indices in chosen.items():
-        entries = [i * m * m + j for i in indices for j in range(m * m)]
-        counts = output_operations(restricted(platforms.program, "V", entries), "V")
-        cost = Cost(quantity=VELOCITY_MATRIX, formulation=formulation, frame=frame, part=part, **counts)
-        if part == ALL or cost.total:
+def _restricted_operations(platforms: VirtualPlatforms, indices: list[int]) -> Counts:
+    size = len(platforms.velocity_names) ** 2
+    entries = [i * size + j for i in indices for j in range(size)]
+    return output_operations(restricted(platforms.program, "V", entries), "V")
+
+
+def _own_operations(own: OwnMassMatrix, indices: list[int]) -> Counts:
+    return function_operations(own.velocity_matrix(indices))
+
+
+def _by_parts(
+    platforms: VirtualPlatforms, count: Callable[[list[int]], Counts], formulation: str, frame: str
+) -> Iterator[Cost]:
+    """The velocity matrix of each part alone, of all, and the parts' sum; each with the kinematics that it needs."""
+    counts = {part: count(indices) for part, indices in parts(platforms.labels).items()}
+    rods = len({name for name, kind, _ in platforms.labels if kind == "rod"})
+    copies = {part: rods if part.startswith("one ") else 1 for part in counts if part != ALL}
+    counts[ADDED_UP] = {
+        key: {kind: sum(n * counts[part][key][kind] for part, n in copies.items()) for kind in KINDS}
+        for key in counts[ALL]
+    }
+    for part, found in counts.items():
+        cost = Cost(quantity=VELOCITY_MATRIX, formulation=formulation, frame=frame, part=part, **found)
+        if part in (ALL, ADDED_UP) or cost.total:
             yield cost
 
 

@@ -22,7 +22,10 @@ NOTHING = 1e-9
 
 _HEALTH = (
     ("least discriminant of the loops that are closed by a formula, at most 1; negative: out of reach", "1"),
-    ("least pivot of all linear blocks over its typical size (1e300 without any); near 0: singular", "1"),
+    (
+        "least pivot of linear blocks and Newton steps over its typical size (1e300 without any); near 0: singular",
+        "1",
+    ),
     ("what Newton's loops leave of their equations, summed; above 1e-9: not converged", "m or 1"),
     (f"most Newton iterations of a loop (of all {LANES} samples of a block in a batch)", "1"),
 )

@@ -375,10 +375,14 @@ def momentum_program(machine: Machine, entry: Entry) -> Program:
 
 
 def momentum_forces_program(machine: Machine, entry: Entry) -> Program:
-    """Program of actuator forces and multipliers from the rate of the momenta: S u + K^T lambda = p' + dH/dq."""
+    """Program of actuator forces and multipliers from the rate of the momenta: S u + K^T lambda = p' + dH/dq.
+
+    The momenta themselves are an output too: a sampled motion needs those of the samples before and behind.
+    """
     state = MotionState(machine, entry, f"{entry.name}_momentum_forces", 1)
     rate = state.builder.input("momentum_rate", state.shape.n_v)
-    tau = rate + _canonical(state).remainder
+    terms = _canonical(state)
+    tau = rate + terms.remainder
     force, closure_force = _actuator_forces(state, entry, tau)
     return state.builder.finish(
         {
@@ -387,6 +391,7 @@ def momentum_forces_program(machine: Machine, entry: Entry) -> Program:
             "tree_force": tau,
             "force": force,
             "closure_force": closure_force,
+            "momentum": terms.momentum,
         }
     )
 

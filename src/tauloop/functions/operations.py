@@ -41,17 +41,23 @@ def operations(function: CFunction) -> dict[str, dict[str, int]]:
         if isinstance(step, Evaluate):
             once += _count(step.function.function, [name in wanted for name in step.outputs])
         else:
-            iterated += _count(step.function.function, [False, True, False])
+            iterated += _count(step.function.function, [False, True, True])
             once += _count(step.function.function, [True, False, False])
     return {
         key: {kind: counts[kind] for kind in KINDS} for key, counts in (("once", once), ("each_iteration", iterated))
     }
 
 
-def output_operations(program: Program, output: str) -> dict[str, dict[str, int]]:
-    """Operations, as `operations` counts them, that one output of a program needs."""
-    wanted = (CPort(name=output, size=0),)
+def output_operations(program: Program, *outputs: str) -> dict[str, dict[str, int]]:
+    """Operations, as `operations` counts them, that some outputs of a program need."""
+    wanted = tuple(CPort(name=output, size=0) for output in outputs)
     return operations(CFunction(name="counted", program=program, inputs=(), outputs=wanted))
+
+
+def function_operations(function: ca.Function) -> dict[str, dict[str, int]]:
+    """Operations, as `operations` counts them, of all outputs of straight-line code."""
+    counts = _count(function, [True] * function.n_out())
+    return {"once": {kind: counts[kind] for kind in KINDS}, "each_iteration": dict.fromkeys(KINDS, 0)}
 
 
 def restricted(program: Program, output: str, entries: Sequence[int]) -> Program:

@@ -86,6 +86,11 @@ class VirtualPlatforms:
         return self._program
 
     @property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Names of the velocities x' that the matrices are on."""
+        return self._names
+
+    @property
     def labels(self) -> tuple[tuple[str, str, str], ...]:
         """(name, kind, part) of each virtual platform, in the order in which the program gives their matrices."""
         return self._labels

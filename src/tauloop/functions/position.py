@@ -294,6 +294,7 @@ class _Solver:
         u, w = ca.SX(n, 1), ca.SX(n, 1)
         u[others], w[others], w[last] = lines[:, 0], lines[:, 1], 1
         quadratic, alpha = form.along(u, w)
+        # the first sample is the reference
         middle = self._builder.at_samples(form.centre[last] - quadratic.half)[0, 0]
         t, discriminant = quadratic.solution(1.0 if self._reference[unknown[last]] > middle else -1.0)
         point = form.centre + u + w * t

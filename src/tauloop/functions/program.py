@@ -52,6 +52,7 @@ class Newton:
         size: number of unknowns.
         what: the loops that the block closes.
         unknowns: names of the coordinates it finds.
+        pivots: records of the pivots that change.
     """
 
     function: BatchFunction
@@ -61,6 +62,12 @@ class Newton:
     size: int
     what: tuple[str, ...]
     unknowns: tuple[str, ...]
+    pivots: tuple[Pivot, ...]
+
+    @property
+    def pivot_values(self) -> str:
+        """Name of the pivots' values."""
+        return f"{self.solution}_pivots"
 
     def run(self, values: dict[str, np.ndarray], n: int, evidence: Evidence) -> None:
         """Iterate for n samples; samples that have converged are left alone."""
@@ -79,7 +86,8 @@ class Newton:
                 active = active[usable & (length > evidence.tolerance)]
             if not len(active):
                 break
-        final = self.function([x, *known], n)[0]
+        final, _, pivots = self.function([x, *known], n)
+        evidence.add_pivots(pivots, self.pivots)
         evidence.newton.append((self, np.where(np.isfinite(final), final, np.inf), counts))
         values[self.solution] = x
 
@@ -122,7 +130,7 @@ class Evidence:
     Attributes:
         tolerance: Newton's method stops when no unknown moves by more than this in a step.
         discriminants: of the closed forms (N, n); negative where a loop cannot close.
-        pivots: pivots of the eliminations over their typical size (N, n).
+        pivots: pivots of the eliminations over their typical size (N, n), in the order of `Program.all_pivots`.
         newton: (step, residuals (N, size), iterations (N,)) of every Newton block.
     """
 
@@ -130,6 +138,11 @@ class Evidence:
     discriminants: np.ndarray
     pivots: np.ndarray
     newton: list[tuple[Newton, np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def add_pivots(self, values: np.ndarray, records: tuple[Pivot, ...]) -> None:
+        """Keep pivots (N, n) over their typical size."""
+        typical = np.array([max(record.typical, 1e-300) for record in records])
+        self.pivots = np.hstack([self.pivots, np.abs(values) / typical])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +153,8 @@ class Program:
         name: name of the program.
         steps: what to do, in order.
         outputs: names of the results.
-        closed_forms, pivots: records of the columns of the discriminants and pivots.
+        closed_forms: records of the columns of the discriminants.
+        pivots: records of the pivots of linear blocks.
     """
 
     name: str
@@ -160,8 +174,14 @@ class Program:
         if self.closed_forms:
             evidence.discriminants = values["discriminants"]
         if self.pivots:
-            evidence.pivots = np.abs(values["pivots"]) / np.array([max(p.typical, 1e-300) for p in self.pivots])
+            evidence.add_pivots(values["pivots"], self.pivots)
         return {name: values[name] for name in self.outputs}, evidence
+
+    @property
+    def all_pivots(self) -> tuple[Pivot, ...]:
+        """Records of the pivots within Newton's loops, then of those of the linear blocks."""
+        loops = (step.pivots for step in self.steps if isinstance(step, Newton))
+        return (*(record for records in loops for record in records), *self.pivots)
 
     @property
     def operations(self) -> int:

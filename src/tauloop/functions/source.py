@@ -232,10 +232,10 @@ def _straight(
 
 
 def _whole(
-    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], wanted: str, access: Access, indent: str
+    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], wanted: set[str], access: Access, indent: str
 ) -> list[str]:
-    """The statements of a CasADi function for one of its outputs, in one piece."""
-    code = with_reciprocals(instructions(function, [name == wanted for name in outputs]))
+    """The statements of a CasADi function for some of its outputs, in one piece."""
+    code = with_reciprocals(instructions(function, [name in wanted for name in outputs]))
     return _straight(Piece(instructions=code, fetched={}, stored={}), _constants(code), inputs, outputs, access, indent)
 
 
@@ -284,6 +284,8 @@ def _stored(function: CFunction) -> dict[str, int]:
                 sizes[name] = size
         else:
             sizes[step.solution] = step.size
+            if step.pivots:
+                sizes[step.pivot_values] = len(step.pivots)
     wanted = wanted_values(function)
     return {name: size for name, size in sizes.items() if name in wanted and name not in ports}
 
@@ -293,7 +295,7 @@ def wanted_values(function: CFunction) -> set[str]:
     wanted = {port.name for port in function.outputs} | {"discriminants", "pivots"}
     for step in function.program.steps:
         if isinstance(step, Newton):
-            wanted |= {step.start, step.solution, *step.inputs}
+            wanted |= {step.start, step.solution, step.pivot_values, *step.inputs}
         else:
             wanted |= set(step.inputs)
     return wanted
@@ -399,13 +401,16 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
 
 
 def _newton(step: Newton, layout: _Layout, last_step: float) -> list[str]:
-    """Newton's loop on one block; it ends when every lane has converged. What is left is computed apart from it."""
+    """Newton's loop on one block; it ends when every lane has converged. What is left is computed apart from it.
+
+    The pivots are those of the last step, which cost nothing: it begins where the solution is within the last step.
+    """
     access, inner = layout.access, " " * 12
 
     def inside(name: str, i: int) -> str:
         return f"{name}_{i}" if name in ("phi", "dx") else access(step.solution if name == "x" else name, i)
 
-    ports = (("x", *step.inputs), ("phi", "dx", "piv"))
+    ports = (("x", *step.inputs), ("phi", "dx", step.pivot_values))
     update = [f"{inner}double longest = 0.0, limit;"]
     for i in range(step.size):
         update.append(f"{inner}longest = fabs(dx_{i}) > longest ? fabs(dx_{i}) : longest;")
@@ -419,7 +424,7 @@ def _newton(step: Newton, layout: _Layout, last_step: float) -> list[str]:
         f"    for (int iteration = 1; iteration <= {NEWTON_ITERATIONS}; ++iteration) {{",
         f"        {layout.loop}",
         *(f"{inner}double dx_{i};" for i in range(step.size)),
-        *_whole(step.function.function, *ports, "dx", inside, inner),
+        *_whole(step.function.function, *ports, {"dx", step.pivot_values}, inside, inner),
         *update,
         "        }",
         "        iterations = iteration > iterations ? iteration : iterations;",
@@ -427,7 +432,7 @@ def _newton(step: Newton, layout: _Layout, last_step: float) -> list[str]:
         "    }",
         f"    {layout.loop}",
         *(f"        double phi_{i};" for i in range(step.size)),
-        *_whole(step.function.function, *ports, "phi", inside, " " * 8),
+        *_whole(step.function.function, *ports, {"phi"}, inside, " " * 8),
         # a sum, so that not-a-number stays visible
         *(f"        {access('residual', 0)} += fabs(phi_{i});" for i in range(step.size)),
         "    }",
@@ -442,13 +447,15 @@ def _health(function: CFunction, access: Access, indent: str) -> list[str]:
         lines.append(f"{indent}size = {access('discriminants', i)};")
         lines.append(f"{indent}size = size >= -1e300 ? size : -1e300;")
         lines.append(f"{indent}least = size < least ? size : least;")
-    for i, record in enumerate(program.pivots):
+    loops = [step for step in program.steps if isinstance(step, Newton)]
+    eliminations = [(step.pivot_values, step.pivots) for step in loops] + [("pivots", program.pivots)]
+    for name, i, record in ((name, i, record) for name, records in eliminations for i, record in enumerate(records)):
         factor = number(1.0 / max(record.typical, 1e-300))
-        lines.append(f"{indent}size = fabs({access('pivots', i)}) * {factor};")
+        lines.append(f"{indent}size = fabs({access(name, i)}) * {factor};")
         lines.append(f"{indent}size = size >= 0.0 ? size : 0.0;")
         lines.append(f"{indent}pivot = size < pivot ? size : pivot;")
-    residual = access("residual", 0) if _has_newton(program) else "0.0"
-    count = "(double)iterations" if _has_newton(program) else "0.0"
+    residual = access("residual", 0) if loops else "0.0"
+    count = "(double)iterations" if loops else "0.0"
     for i, value in enumerate(("least", "pivot", residual, count)):
         lines.append(f"{indent}{access('health', i)} = {value};")
     return lines

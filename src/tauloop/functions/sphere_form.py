@@ -53,7 +53,8 @@ def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
         return None
     H = ca.DM(second[0])
     size = float(ca.norm_inf(H))
-    if size == 0 or abs(np.linalg.det(H.full() / size)) < SAME:
+    # an indefinite one would be hyperboloids, on which the quadratic along a line may lose its leading term
+    if np.linalg.eigvalsh(H.full()).min() <= SAME * size:
         return None
     if any(float(ca.norm_inf(ca.DM(other) - H)) > SAME * size for other in second[1:]):
         return None

@@ -1,6 +1,7 @@
 """Identification: base parameters from measured forces, with their accuracy, judged on held-out data."""
 
 from tauloop.identify.base_parameters import BaseParameter, BaseParameters, RankOptions, Term, base_parameters
+from tauloop.identify.columns import asymmetric_friction, gain_regression, stribeck_friction, with_columns
 from tauloop.identify.cones import Cone, Regularisation, RegularisedBody, cones
 from tauloop.identify.consistency import ConsistentIdentification, PhysicallyConsistent, fit_consistent
 from tauloop.identify.data import RegressionData, Ties, split, ties
@@ -12,46 +13,85 @@ from tauloop.identify.error_models import (
     decimation_correlation,
 )
 from tauloop.identify.errors_in_variables import InstrumentalVariables, TotalLeastSquares
-from tauloop.identify.estimators import Estimate, Estimator, OrdinaryLeastSquares, WeightedLeastSquares
+from tauloop.identify.essential import EssentialParameters, Removal, essential_parameters
+from tauloop.identify.estimators import Estimate, Estimator, KnownNoise, OrdinaryLeastSquares, WeightedLeastSquares
 from tauloop.identify.evaluation import OutputFit, evaluate
+from tauloop.identify.faults import Delay, clipped, delays, wrong_signs
+from tauloop.identify.filter_scan import FilterScan, FilterTrial, scan_filters
 from tauloop.identify.fitting import fit
+from tauloop.identify.from_log import dynamic_leaves, leaf_ties, motion_regressor, regression_data
+from tauloop.identify.instruments import simulated_instruments
+from tauloop.identify.periods import PeriodAverage, average_periods, fourier_derivatives
 from tauloop.identify.result import Identification
 from tauloop.identify.robust import IterativelyReweightedLeastSquares
+from tauloop.identify.streaming import Condensed, condense_parts, estimate_condensed, merge, split_each
+from tauloop.identify.unexcited import unexcited
 from tauloop.identify.whiteness import Whiteness, whiteness
+from tauloop.identify.write_back import identified_mechanism
 
 __all__ = [
     "AutocorrelatedErrors",
     "BaseParameter",
     "BaseParameters",
+    "Condensed",
     "Cone",
     "ConsistentIdentification",
+    "Delay",
     "ErrorModel",
+    "EssentialParameters",
     "Estimate",
     "Estimator",
+    "FilterScan",
+    "FilterTrial",
     "FilteredErrors",
     "Identification",
     "IndependentErrors",
     "InstrumentalVariables",
     "IterativelyReweightedLeastSquares",
+    "KnownNoise",
     "OrdinaryLeastSquares",
     "OutputFit",
+    "PeriodAverage",
     "PhysicallyConsistent",
     "RankOptions",
     "RegressionData",
     "Regularisation",
     "RegularisedBody",
+    "Removal",
     "Term",
     "Ties",
     "TotalLeastSquares",
     "WeightedLeastSquares",
     "Whiteness",
+    "asymmetric_friction",
+    "average_periods",
     "base_parameters",
+    "clipped",
+    "condense_parts",
     "cones",
     "decimation_correlation",
+    "delays",
+    "dynamic_leaves",
+    "essential_parameters",
+    "estimate_condensed",
     "evaluate",
     "fit",
     "fit_consistent",
+    "fourier_derivatives",
+    "gain_regression",
+    "identified_mechanism",
+    "leaf_ties",
+    "merge",
+    "motion_regressor",
+    "regression_data",
+    "scan_filters",
+    "simulated_instruments",
     "split",
+    "split_each",
+    "stribeck_friction",
     "ties",
+    "unexcited",
     "whiteness",
+    "with_columns",
+    "wrong_signs",
 ]

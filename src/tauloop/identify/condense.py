@@ -3,35 +3,56 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dtpqrt
 
 from tauloop.identify.data import RegressionData
 
 #: Samples taken at a time: many enough for LAPACK to be fast, few enough to stay in the processor's cache.
 SAMPLES_AT_ONCE = 1024
+#: Columns that LAPACK eliminates together.
+COLUMNS_AT_ONCE = 16
 
 
 def condense(data: RegressionData) -> np.ndarray:
     """One triangle R_k for every measured output k, with R_k^T R_k = [Y_k f_k]^T [Y_k f_k].
 
-    Householder QR of the samples in chunks, each stacked below the triangle so far (Golub and Van Loan, Matrix
-    Computations, 4th ed., section 5.2: QR of a row-partitioned matrix). Nothing is squared, so the singular values and
-    the least-squares solutions, with any weights of the outputs, are those of the whole regressor. Ties are applied
+    Householder QR of the samples in chunks, each below the triangle so far (Golub and Van Loan, Matrix Computations,
+    4th ed., section 5.2: QR of a row-partitioned matrix; LAPACK's tpqrt). Nothing is squared, so the singular values
+    and the least-squares solutions, with any weights of the outputs, are those of the whole regressor. Ties are applied
     chunk by chunk: Y becomes Y T, and f becomes f - Y offset.
 
     Returns:
         (n_measured, n + 1, n + 1) for n unknowns; the force is the last column.
     """
     size = len(data.unknowns) + 1
-    step = max(SAMPLES_AT_ONCE, 8 * size)
+    triangles = [np.zeros((size, size), order="F") for _ in data.kept]
+    for start in range(0, len(data), SAMPLES_AT_ONCE):
+        rows = _rows(data, slice(start, start + SAMPLES_AT_ONCE))
+        for k, columns in enumerate(rows):
+            width = min(COLUMNS_AT_ONCE, size)
+            triangles[k], *_ = dtpqrt(0, width, triangles[k], columns.T, overwrite_a=True, overwrite_b=True)
+    return np.stack(triangles)
+
+
+def _rows(data: RegressionData, samples: slice) -> np.ndarray:
+    """[Y_k f_k] of every measured output k and some samples, each column by itself: (n_measured, n + 1, samples)."""
+    regressor, forces = data.regressor[samples], data.forces[samples]
     kept = data.kept
-    triangles = np.zeros((len(kept), 0, size))
-    for start in range(0, len(data), step):
-        chunk = slice(start, start + step)
-        regressor, forces = data.regressor[chunk], data.forces[chunk]
-        if data.ties is not None:
-            rows = regressor.reshape(-1, regressor.shape[-1])  # one product of matrices, not one per sample
-            forces = forces - (rows @ data.ties.expand(np.zeros(size - 1))).reshape(forces.shape)
-            regressor = (rows @ data.ties.matrix).reshape(*forces.shape, size - 1)
-        block = np.concatenate([regressor, forces[:, :, None]], axis=2)[:, kept].transpose(1, 0, 2)
-        triangles = np.asarray(np.linalg.qr(np.concatenate([triangles, block], axis=1), mode="r"))
-    return np.pad(triangles, ((0, 0), (0, size - triangles.shape[1]), (0, 0)))
+    rows = np.empty((len(kept), len(data.unknowns) + 1, len(forces)))
+    rows[:, -1] = forces[:, kept].T
+    if data.ties is None:
+        rows[:, :-1] = regressor[:, kept].transpose(1, 2, 0)
+        return rows
+    # most ties name a few columns each, so that products with their matrix would be products with zeros
+    for unknown, column in enumerate(data.ties.matrix.T):
+        rows[:, unknown] = _combination(regressor, column)[:, kept].T
+    rows[:, -1] -= _combination(regressor, data.ties.expand(np.zeros(len(data.unknowns))))[:, kept].T
+    return rows
+
+
+def _combination(regressor: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Sum of columns of a regressor (N, n_out, n_p), (N, n_out)."""
+    used = np.flatnonzero(coefficients)
+    if len(used) == 1:
+        return np.asarray(regressor[..., used[0]] * coefficients[used[0]])
+    return np.asarray(regressor[..., used] @ coefficients[used])

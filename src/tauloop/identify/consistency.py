@@ -378,6 +378,12 @@ def _evidence(
             advice="masses ran away: raise the weight of the prior, or correct the prior",
         ),
         Evidence(
+            name="solution of the solver itself (1), or of Newton's method from the prior (0)",
+            value=float(solution.from_solver),
+            lower=1.0,
+            advice=f"the solver failed ({solution.status}): this is the best feasible set that was reached",
+        ),
+        Evidence(
             name="what a further Newton step would gain, as a share of the objective",
             value=solution.decrement,
             upper=1e-8,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.signal import oaconvolve
+import scipy.fft
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.logs import decimate
@@ -138,8 +138,12 @@ class FilteredErrors(ErrorModel):
 def correlated(columns: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     """Symmetric Toeplitz matrix of correlations (L,) at lags 0, 1, ... times columns (N, n)."""
     kept = correlation[: len(columns)]
-    both = np.concatenate([kept[:0:-1], kept])
-    return np.asarray(oaconvolve(columns, both[:, None], axes=0)[len(kept) - 1 :][: len(columns)])
+    if len(kept) == 1:
+        return np.asarray(kept[0] * columns)
+    size = scipy.fft.next_fast_len(len(columns) + len(kept) - 1, real=True)
+    around = np.concatenate([kept, np.zeros(size - 2 * len(kept) + 1), kept[:0:-1]])  # a symmetric circulant
+    spectrum = scipy.fft.rfft(columns, size, axis=0) * scipy.fft.rfft(around).real[:, None]
+    return np.asarray(scipy.fft.irfft(spectrum, size, axis=0)[: len(columns)])
 
 
 def _filtered(equations: Equations, correlation: np.ndarray) -> np.ndarray:

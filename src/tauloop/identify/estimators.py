@@ -128,6 +128,39 @@ class WeightedLeastSquares(CondensedEstimator):
         return result
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownNoise(CondensedEstimator):
+    """Weights every output by the inverse of a noise that is known, such as from repeated periods (`average_periods`).
+
+    Unlike residuals, that noise does not hold what the model leaves out (Swevers and others 1997, Optimal robot
+    excitation and identification).
+
+    Attributes:
+        noise: standard deviation of every measured output's force, SI.
+    """
+
+    noise: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        silent = [k for k, value in enumerate(self.noise) if not (np.isfinite(value) and value > 0.0)]
+        if silent or not self.noise:
+            what = f"has {len(self.noise)} entries, of which {len(silent)} are not above zero and finite"
+            raise IdentificationError(
+                Problem(
+                    where="KnownNoise.noise", what=what, remedy="give measured noise, or use WeightedLeastSquares()"
+                )
+            )
+
+    def estimate(self, triangles: np.ndarray, samples: int) -> Estimate:
+        """See `Estimator`."""
+        if len(self.noise) != len(triangles):
+            what = f"has {len(self.noise)} entries for {len(triangles)} measured outputs"
+            raise IdentificationError(Problem(where="KnownNoise.noise", what=what, remedy="give one for each"))
+        return weighted_solution(triangles, samples, 1.0 / np.asarray(self.noise))
+
+
 def require_equations(n_outputs: int, samples: int, rank: int) -> None:
     """Refuse data with no more equations than base parameters.
 

@@ -13,7 +13,7 @@ from tauloop.identify.excitation_criteria import ConditionNumber, Criterion
 from tauloop.identify.excitation_problem import ExcitationProblem, ExcitationTask, Judgement
 from tauloop.identify.excitation_result import Conditions, Excitation, LimitUse, RandomSummary, Start
 from tauloop.identify.excitation_search import RandomSearch, random_search, shrunk
-from tauloop.identify.excitation_solver import Outcome, SolverOptions
+from tauloop.identify.excitation_solver import STOPPED, Outcome, SolverOptions
 from tauloop.identify.excitation_starts import solve_all
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion.sampled import SampledMotion
@@ -36,18 +36,25 @@ class ExcitationOptions:
     Attributes:
         random: random series that are tried first; the best of them are the starts.
         starts: starts of the optimiser; 0 keeps the best random series.
+        polished: outcomes, the best, that are followed on a finer grid.
         processes: among which the starts are shared out.
         solver: options of the optimiser.
     """
 
     random: int = 1000
     starts: int = 4
+    polished: int = 2
     processes: int = 1
     solver: SolverOptions = field(default_factory=SolverOptions)
 
     def problems(self) -> list[Problem]:
         """What is out of range."""
-        given = (("random", self.random, 1), ("starts", self.starts, 0), ("processes", self.processes, 1))
+        given = (
+            ("random", self.random, 1),
+            ("starts", self.starts, 0),
+            ("polished", self.polished, 0),
+            ("processes", self.processes, 1),
+        )
         return [
             Problem(where=f"options.{name}", what=f"must be at least {least}, got {value}", remedy="see the defaults")
             for name, value, least in given
@@ -100,7 +107,9 @@ def excite(
     outcomes = _unoptimised(starts, values[best])
     if options.starts:
         outcomes = solve_all(problem, base.independent, criterion, starts, options.solver, options.processes, report)
-    coefficients, judged = _best(problem, base, criterion, [*outcomes, *_unoptimised(starts[:1], values[best[:1]])])
+    polished = _polished(problem, base, criterion, outcomes, options, report) if options.starts else []
+    found = [*outcomes, *polished, *_unoptimised(starts[:1], values[best[:1]])]
+    coefficients, judged = _best(problem, base, criterion, found)
     conditions = Conditions.of(judged.regressor, problem.before, base)
     random = _summary(problem, base, search)
     fits = task.rests
@@ -116,12 +125,8 @@ def excite(
         conditions=conditions,
         random=random,
         limits=_limits(problem, judged),
-        starts=tuple(
-            Start(started=o.started, reached=o.value, status=o.status, converged=o.converged, iterations=o.iterations)
-            for o in outcomes
-        )
-        if options.starts
-        else (),
+        starts=tuple(map(Start.of, outcomes)) if options.starts else (),
+        polished=tuple(map(Start.of, polished)),
         evidence=_evidence(judged, conditions, random, outcomes if options.starts else [], criterion, fits),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
@@ -130,6 +135,7 @@ def excite(
                 "task": plain(task),
                 "random": options.random,
                 "starts": options.starts,
+                "polished": options.polished,
                 "solver": plain(options.solver),
             },
             inputs={"machine": mechanism.name, "data_sets_before": len(before)},
@@ -156,6 +162,26 @@ def _unoptimised(starts: list[np.ndarray], values: np.ndarray) -> list[Outcome]:
         Outcome(coefficients=start, value=value, started=value, status="random", converged=True, iterations=0)
         for start, value in zip(starts, values.tolist(), strict=True)
     ]
+
+
+def _polished(
+    problem: ExcitationProblem,
+    base: BaseParameters,
+    criterion: Criterion,
+    outcomes: list[Outcome],
+    options: ExcitationOptions,
+    report: Callable[[str, float, float], None],
+) -> list[Outcome]:
+    """The best outcomes, followed on a finer grid; none after an interrupt."""
+    done = [outcome for outcome in outcomes if np.isfinite(outcome.value)]
+    if len(done) < options.starts or any(outcome.status == STOPPED for outcome in done):
+        return []
+    best = [outcome.coefficients for outcome in sorted(done, key=lambda outcome: outcome.value)[: options.polished]]
+    if not best:
+        return []
+    return solve_all(
+        problem, base.independent, criterion, best, options.solver, options.processes, report, polishes=True
+    )
 
 
 def _best(

@@ -17,14 +17,16 @@ from tauloop.identify.base_parameters import BaseParameters, RankOptions, base_p
 from tauloop.identify.data import Ties
 from tauloop.identify.excitation_limits import Bound, ExcitationLimits, bounds, measured, use
 from tauloop.identify.excitation_sample import SampleFunction, sample_function
+from tauloop.identify.from_log import leaf_ties
 from tauloop.kinematics.clearance import RodClearance, rod_clearance
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
 
-#: Samples of the shortest period in the grid on which an excitation is optimised, and in that on which it is judged.
-SAMPLES_OF_SHORTEST, JUDGED_OF_SHORTEST = 24, 96
+#: Samples of the shortest period in the grid on which an excitation is optimised, in that on which the best are
+#: polished, and in that on which they are judged.
+SAMPLES_OF_SHORTEST, POLISHED_OF_SHORTEST, JUDGED_OF_SHORTEST = 24, 48, 96
 #: Samples from which on machine code pays: random searches call for as many again and again.
 WORTH_COMPILING = 10_000
 #: How far limits count as broken where loops do not close.
@@ -48,6 +50,8 @@ class ExcitationTask:
         rests: whether a period starts and ends with zero velocity and acceleration.
         first: unknowns that represent base parameters as far as they can, before all others.
         weights: by output (row of the regressor), the inverse of its noise; one where not named.
+        unknowns: leaf parameters of the machine file to be told (`leaf_ties`), all others known; without them the
+            expressions of the file are the unknowns (`expression_ties`).
     """
 
     space: str = "actuators"
@@ -60,6 +64,7 @@ class ExcitationTask:
     rests: bool = True
     first: tuple[str, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
+    unknowns: tuple[str, ...] = ()
 
 
 def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
@@ -136,7 +141,7 @@ class ExcitationProblem:
         self.mechanism, self.task = mechanism, task
         self.model = Model(mechanism, evaluator=Compiled(at_least=WORTH_COMPILING))
         _check(self.model, task)
-        self.ties = expression_ties(self.model, task.first)
+        self.ties = leaf_ties(self.model, task.unknowns) if task.unknowns else expression_ties(self.model, task.first)
         self.before = np.zeros((0, len(self.ties.parameters))) if before is None else before
         self.limits = task.limits.of_channels(self.channels)
         self.clearance: RodClearance | None = rod_clearance(self.model) if task.limits.clearance > 0 else None
@@ -165,6 +170,11 @@ class ExcitationProblem:
     def grid(self) -> np.ndarray:
         """Times (N,) over one period on which excitations are optimised."""
         return self._grid(SAMPLES_OF_SHORTEST)
+
+    @cached_property
+    def polish_grid(self) -> np.ndarray:
+        """Times over one period on which the best ones are optimised further; a multiple of `grid`."""
+        return self._grid(POLISHED_OF_SHORTEST)
 
     @cached_property
     def fine_grid(self) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.errors import InputError, Problem
 from tauloop.identify.base_parameters import BaseParameters
 from tauloop.identify.excitation_problem import ExcitationTask
+from tauloop.identify.excitation_solver import Outcome
 from tauloop.motion.fourier import FourierSeries
 from tauloop.motion.sampled import SampledMotion
 from tauloop.result import Result, plain
@@ -84,6 +85,27 @@ class Start:
     converged: bool
     iterations: int
 
+    @staticmethod
+    def of(outcome: Outcome) -> Start:
+        """That of an outcome."""
+        return Start(
+            started=outcome.started,
+            reached=outcome.value,
+            status=outcome.status,
+            converged=outcome.converged,
+            iterations=outcome.iterations,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data; None for a criterion that there is not."""
+        return {
+            "started": self.started if np.isfinite(self.started) else None,
+            "reached": self.reached if np.isfinite(self.reached) else None,
+            "status": self.status,
+            "converged": self.converged,
+            "iterations": self.iterations,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Excitation(Result):
@@ -100,6 +122,7 @@ class Excitation(Result):
         random: what random series reach.
         limits: all limits and their use, on the finer grid.
         starts: of the optimiser; none where it did not run.
+        polished: the best of them, followed on a finer grid.
     """
 
     machine: str
@@ -114,6 +137,7 @@ class Excitation(Result):
     random: RandomSummary
     limits: tuple[LimitUse, ...]
     starts: tuple[Start, ...]
+    polished: tuple[Start, ...] = ()
 
     def sample(self, frequency: float) -> SampledMotion:
         """One whole period at k / frequency; the sample at its end, equal to the first, is left out.
@@ -151,16 +175,8 @@ class Excitation(Result):
             "condition": self.conditions,
             "random": self.random,
             "limits": self.limits,
-            "starts": [
-                {
-                    "started": start.started if np.isfinite(start.started) else None,
-                    "reached": start.reached if np.isfinite(start.reached) else None,
-                    "status": start.status,
-                    "converged": start.converged,
-                    "iterations": start.iterations,
-                }
-                for start in self.starts
-            ],
+            "starts": [start.as_dict() for start in self.starts],
+            "polished": [start.as_dict() for start in self.polished],
             "evidence": self.evidence,
             "provenance": self.provenance,
         }

@@ -17,6 +17,8 @@ from tauloop.motion.sampled import SampledMotion
 SIZES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)
 #: Share of the reach by which centres are shifted at random, at most.
 SHIFT = 0.5
+#: Series are screened on every so many samples first: most break a limit there already.
+THINNED = 8
 #: Samples screened at once; bounds the memory of their regressors.
 CHUNK = 60_000
 
@@ -107,11 +109,12 @@ def _fitted(problem: ExcitationProblem, drawn: np.ndarray) -> tuple[np.ndarray, 
     for size in SIZES:
         if not len(waiting):
             break
-        coefficients = shrunk(problem, waiting, size)
-        regressor, good = screened(problem, coefficients)
-        found.append(coefficients[good])
-        regressors.append(regressor[good])
-        waiting = waiting[~good]
+        good = np.flatnonzero(screened(problem, shrunk(problem, waiting, size), problem.grid[::THINNED])[1])
+        coefficients = shrunk(problem, waiting[good], size)
+        regressor, kept = screened(problem, coefficients)
+        found.append(coefficients[kept])
+        regressors.append(regressor[kept])
+        waiting = np.delete(waiting, good[kept], axis=0)
     return np.concatenate(found), np.concatenate(regressors)
 
 
@@ -122,20 +125,27 @@ def shrunk(problem: ExcitationProblem, coefficients: np.ndarray, size: float) ->
     return np.asarray(result)
 
 
-def screened(problem: ExcitationProblem, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted regressors (S, N n_out, n_unknowns) of series on the grid, and which keep all bounds (S,)."""
-    count, N = len(coefficients), len(problem.grid)
+def screened(
+    problem: ExcitationProblem, coefficients: np.ndarray, grid: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted regressors (S, N n_out, n_unknowns) of series on the grid, and which keep all bounds there (S,).
+
+    Args:
+        problem: the task.
+        coefficients: of the series (S, n_free, 2 K + 1).
+        grid: times (N,); the problem's without it.
+    """
+    grid = problem.grid if grid is None else grid
+    count, N = len(coefficients), len(grid)
     n = len(problem.channels)
     parts = np.zeros((3, count, N, n))
     parts[0] = problem.center
-    bases = fourier_basis(problem.grid, problem.task.harmonics, problem.task.period)
+    bases = fourier_basis(grid, problem.task.harmonics, problem.task.period)
     for level, basis in enumerate(bases):
         parts[level][..., problem.free] = np.moveaxis(coefficients @ basis.T, 1, 2)
     position, velocity, acceleration = parts.reshape(3, count * N, n)
-    motion = SampledMotion(
-        time=np.tile(problem.grid, count), position=position, velocity=velocity, acceleration=acceleration
-    )
+    motion = SampledMotion(time=np.tile(grid, count), position=position, velocity=velocity, acceleration=acceleration)
     regressor, broken = problem.screen(motion)
     scaled = regressor * (problem.weights / np.sqrt(N))[:, None]
     good = np.asarray((broken.reshape(count, N) <= 0.0).all(axis=1))
-    return scaled.reshape(count, -1, regressor.shape[-1]), good
+    return scaled.reshape(count, N * regressor.shape[1], regressor.shape[-1]), good

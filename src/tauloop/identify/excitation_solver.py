@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -20,6 +22,17 @@ FEASIBLE = 1e-3
 INSIDE = 0.97
 #: A condition number is first smoothed strongly, then in two stages less and less.
 FIRST_SHARPNESS = 4.0
+#: Polishing smooths it no more than this: log(r) / 400 above the logarithm.
+LAST_SHARPNESS = 400.0
+#: IPOPT's options for a start that is nearly optimal and lies on its limits.
+NEAR_OPTIMUM = {
+    "mu_strategy": "monotone",
+    "mu_init": 1e-4,
+    "bound_push": 1e-4,
+    "bound_frac": 1e-4,
+    "slack_bound_push": 1e-4,
+    "slack_bound_frac": 1e-4,
+}
 #: Status of a start that was stopped from outside.
 STOPPED = "interrupted"
 
@@ -70,20 +83,28 @@ class ExcitationProgram:
         lower, upper: limits of all constraints.
     """
 
-    def __init__(self, problem: ExcitationProblem, independent: np.ndarray, criterion: Criterion) -> None:
+    def __init__(
+        self,
+        problem: ExcitationProblem,
+        independent: np.ndarray,
+        criterion: Criterion,
+        grid: np.ndarray | None = None,
+    ) -> None:
         """Build the expressions.
 
         Args:
             problem: the task.
             independent: which unknowns represent the base parameters.
             criterion: what is made small.
+            grid: times (N,) at which limits are kept; those of the problem's `grid` without it.
         """
         self.problem, self.independent, self.criterion = problem, independent, criterion
-        n_free, N = len(problem.free), len(problem.grid)
+        self.grid = problem.grid if grid is None else grid
+        n_free, N = len(problem.free), len(self.grid)
         x, z = ca.MX.sym("x", problem.admitted.shape[1], n_free), ca.MX.sym("z", len(problem.sample.open), N)
         select = np.zeros((len(problem.channels), n_free))
         select[problem.free, np.arange(n_free)] = problem.reach[problem.free]
-        bases = [b @ problem.admitted for b in fourier_basis(problem.grid, problem.task.harmonics, problem.task.period)]
+        bases = [b @ problem.admitted for b in fourier_basis(self.grid, problem.task.harmonics, problem.task.period)]
         moved = [ca.mtimes(ca.DM(basis), x) for basis in bases]
         position, velocity, acceleration = (ca.mtimes(ca.DM(select), part.T) for part in moved)
         position = position + ca.repmat(ca.DM(problem.center), 1, N)
@@ -121,7 +142,7 @@ class ExcitationProgram:
         moved = coefficients.copy()
         moved[:, 0] -= problem.center[problem.free]
         x = (moved @ problem.admitted) / problem.reach[problem.free][:, None]
-        opened, _ = problem.coordinates(problem.series(coefficients).sample(problem.grid).position)
+        opened, _ = problem.coordinates(problem.series(coefficients).sample(self.grid).position)
         return np.concatenate([x.ravel(), opened.ravel()])
 
     def coefficients(self, variables: np.ndarray) -> np.ndarray:
@@ -147,52 +168,19 @@ class ExcitationProgram:
         if isinstance(self.criterion, ConditionNumber) and self.criterion.sharpness > FIRST_SHARPNESS:
             middle = (FIRST_SHARPNESS * self.criterion.sharpness) ** 0.5
             stages = [*(replace(self.criterion, sharpness=p) for p in (FIRST_SHARPNESS, middle)), self.criterion]
-        first = ca.Function("normal", [self.variables], [self.normal])
-        started = self.criterion.value(np.asarray(first(self.start(coefficients))))
+        started = self._value(self.start(coefficients))
         best, value, iterations, status, converged = start, np.inf, 0, "", False
         for stage in stages:
-            judge = CriterionFunction(stage, len(self.independent))
             keeper = _Keeper(self, watch)
-            solver = ca.nlpsol(
-                "excitation",
-                "ipopt",
-                {"x": self.variables, "f": judge(ca.vec(self.normal)), "g": self._g},
-                {
-                    "print_time": False,
-                    "error_on_fail": False,
-                    "calc_lam_p": False,
-                    "iteration_callback": keeper,
-                    "ipopt": {
-                        "print_level": 0,
-                        "sb": "yes",
-                        "hessian_approximation": "limited-memory",
-                        "limited_memory_max_history": 20,
-                        "mu_strategy": "adaptive",
-                        "max_iter": options.iterations,
-                        "tol": options.tolerance,
-                        "acceptable_tol": 10 * options.tolerance,
-                        "max_cpu_time": options.seconds / len(stages),
-                    },
-                },
-            )
-            solver(x0=best, lbg=self.lower, ubg=self.upper)
-            status, converged = str(solver.stats()["return_status"]), bool(solver.stats()["success"])
+            status, converged = self._run(stage, best, keeper, options, options.seconds / len(stages))
             iterations += keeper.count
             if keeper.best is not None:
                 best = keeper.best
-                value = self.criterion.value(np.asarray(first(best)))
+                value = self._value(best)
             if keeper.stopped:
-                status = STOPPED
                 break
         if value > started:
-            return Outcome(
-                coefficients=coefficients,
-                value=started,
-                started=started,
-                status=status,
-                converged=converged,
-                iterations=iterations,
-            )
+            best, value = self.start(coefficients), started
         return Outcome(
             coefficients=self.coefficients(best),
             value=value,
@@ -201,6 +189,85 @@ class ExcitationProgram:
             converged=converged,
             iterations=iterations,
         )
+
+    def polish(
+        self, coefficients: np.ndarray, options: SolverOptions, watch: Callable[[float], bool] | None = None
+    ) -> Outcome:
+        """Go on from the optimum of a coarser grid, whose limits break a little between its samples.
+
+        One stage without the first smoothing, and from where it is: a small barrier from the beginning. Whether the
+        outcome is better than its start can be told only after both keep all limits.
+
+        Args:
+            coefficients: the optimum (n_free, 2 K + 1).
+            options: of the solver.
+            watch: called in every iteration with the best criterion so far; true stops.
+        """
+        start = self.start(coefficients)
+        stage = self.criterion
+        if isinstance(stage, ConditionNumber):
+            stage = replace(stage, sharpness=max(stage.sharpness, LAST_SHARPNESS))
+        keeper = _Keeper(self, watch)
+        status, converged = self._run(stage, start, keeper, options, options.seconds, NEAR_OPTIMUM)
+        best = start if keeper.best is None else keeper.best
+        return Outcome(
+            coefficients=coefficients if keeper.best is None else self.coefficients(best),
+            value=self._value(best),
+            started=self._value(start),
+            status=status,
+            converged=converged,
+            iterations=keeper.count,
+        )
+
+    def _value(self, variables: np.ndarray) -> float:
+        """The criterion."""
+        return self.criterion.value(np.asarray(self._normal_function(variables)))
+
+    @cached_property
+    def _normal_function(self) -> ca.Function:
+        return ca.Function("normal", [self.variables], [self.normal])
+
+    def _run(
+        self,
+        stage: Criterion,
+        start: np.ndarray,
+        keeper: _Keeper,
+        options: SolverOptions,
+        seconds: float,
+        more: Mapping[str, Any] | None = None,
+    ) -> tuple[str, bool]:
+        """One call of the solver; the keeper holds what came out.
+
+        Returns:
+            What the solver says, and whether it arrived.
+        """
+        judge = CriterionFunction(stage, len(self.independent))
+        solver = ca.nlpsol(
+            "excitation",
+            "ipopt",
+            {"x": self.variables, "f": judge(ca.vec(self.normal)), "g": self._g},
+            {
+                "print_time": False,
+                "error_on_fail": False,
+                "calc_lam_p": False,
+                "iteration_callback": keeper,
+                "ipopt": {
+                    "print_level": 0,
+                    "sb": "yes",
+                    "hessian_approximation": "limited-memory",
+                    "limited_memory_max_history": 20,
+                    "mu_strategy": "adaptive",
+                    "max_iter": options.iterations,
+                    "tol": options.tolerance,
+                    "acceptable_tol": 10 * options.tolerance,
+                    "max_cpu_time": seconds,
+                    **(more or {}),
+                },
+            },
+        )
+        solver(x0=start, lbg=self.lower, ubg=self.upper)
+        status = STOPPED if keeper.stopped else str(solver.stats()["return_status"])
+        return status, bool(solver.stats()["success"])
 
     @property
     def sizes(self) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from tauloop.identify.excitation_solver import ExcitationProgram, Outcome, Solve
 from tauloop.mechanism.model import Mechanism
 
 Report = Callable[[str, float, float], None]
+Solve = Callable[[np.ndarray, SolverOptions, Callable[[float], bool]], Outcome]
 #: Seconds between two looks at workers that are silent, and until a stopped one must have ended.
 LOOK, END = 0.2, 20.0
 
@@ -34,6 +35,7 @@ class Work:
     criterion: Criterion
     starts: tuple[tuple[int, np.ndarray], ...]
     options: SolverOptions
+    polishes: bool
 
 
 def solve_all(
@@ -44,6 +46,8 @@ def solve_all(
     options: SolverOptions,
     processes: int,
     report: Report,
+    *,
+    polishes: bool = False,
 ) -> list[Outcome]:
     """Optimise from all starts.
 
@@ -54,15 +58,22 @@ def solve_all(
         starts: series (n_free, 2 K + 1) that keep all limits.
         options: of the solver.
         processes: among which starts are shared out; with one, they run here.
-        report: called with "optimising", the number of starts that have ended, and of all.
+        report: called with "optimising" or "polishing", the number of starts that have ended, and of all.
+        polishes: whether the starts are optima already, to be followed on the finer grid.
 
     Returns:
         One outcome per start that has begun: with an interrupt there may be fewer, but at least one.
     """
-    report("optimising", 0, len(starts))
+    phase = "polishing" if polishes else "optimising"
+
+    def tell(done: int) -> None:
+        report(phase, done, len(starts))
+
+    tell(0)
     with interrupts() as is_stopped:
         if processes == 1 or len(starts) == 1:
-            return _one_by_one(ExcitationProgram(problem, independent, criterion), starts, options, is_stopped, report)
+            solve = _solver(problem, independent, criterion, polishes)
+            return _one_by_one(solve, starts, options, is_stopped, tell)
         shares = [
             Work(
                 mechanism=problem.mechanism,
@@ -72,11 +83,18 @@ def solve_all(
                 criterion=criterion,
                 starts=tuple(enumerate(starts))[k::processes],
                 options=options,
+                polishes=polishes,
             )
             for k in range(min(processes, len(starts)))
         ]
-        found = _in_parallel(shares, len(starts), is_stopped, report)
+        found = _in_parallel(shares, len(starts), is_stopped, tell)
         return [found.get(k) or _failed(criterion, start) for k, start in enumerate(starts)]
+
+
+def _solver(problem: ExcitationProblem, independent: np.ndarray, criterion: Criterion, polishes: bool) -> Solve:
+    if polishes:
+        return ExcitationProgram(problem, independent, criterion, problem.polish_grid).polish
+    return ExcitationProgram(problem, independent, criterion).solve
 
 
 def _failed(criterion: Criterion, start: np.ndarray) -> Outcome:
@@ -85,27 +103,29 @@ def _failed(criterion: Criterion, start: np.ndarray) -> Outcome:
 
 
 def _one_by_one(
-    program: ExcitationProgram,
+    solve: Solve,
     starts: list[np.ndarray],
     options: SolverOptions,
     is_stopped: Callable[[], bool],
-    report: Report,
+    tell: Callable[[int], None],
 ) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for start in starts:
 
         def watch(_: float, done: int = len(outcomes)) -> bool:
-            report("optimising", done, len(starts))
+            tell(done)
             return is_stopped()
 
-        outcomes.append(program.solve(start, options, watch))
-        report("optimising", len(outcomes), len(starts))
+        outcomes.append(solve(start, options, watch))
+        tell(len(outcomes))
         if is_stopped():
             break
     return outcomes
 
 
-def _in_parallel(shares: list[Work], total: int, is_stopped: Callable[[], bool], report: Report) -> dict[int, Outcome]:
+def _in_parallel(
+    shares: list[Work], total: int, is_stopped: Callable[[], bool], tell: Callable[[int], None]
+) -> dict[int, Outcome]:
     """Outcomes by number of the start. New interpreters are started, for threads may run in this one."""
     context = mp.get_context("spawn")
     stop, answers = context.Event(), context.Queue()
@@ -120,7 +140,7 @@ def _in_parallel(shares: list[Work], total: int, is_stopped: Callable[[], bool],
             try:
                 number, outcome = answers.get(timeout=LOOK)
             except queue.Empty:
-                report("optimising", len(found), total)
+                tell(len(found))
                 if any(worker.is_alive() for worker in workers):
                     continue
                 with suppress(queue.Empty):
@@ -129,7 +149,7 @@ def _in_parallel(shares: list[Work], total: int, is_stopped: Callable[[], bool],
                     continue
                 break
             found[number] = outcome
-            report("optimising", len(found), total)
+            tell(len(found))
     finally:
         stop.set()
         for worker in workers:
@@ -143,11 +163,11 @@ def _work(work: Work, stop: Any, answers: Any) -> None:
     """Run a share of the starts in a process of its own; interrupts go to the process that waits for it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     problem = ExcitationProblem(work.mechanism, work.task, work.before)
-    program = ExcitationProgram(problem, work.independent, work.criterion)
+    solve = _solver(problem, work.independent, work.criterion, work.polishes)
     for number, start in work.starts:
         if stop.is_set():
             break
-        answers.put((number, program.solve(start, work.options, lambda _: bool(stop.is_set()))))
+        answers.put((number, solve(start, work.options, lambda _: bool(stop.is_set()))))
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
-from scipy.signal import find_peaks
 
 from tauloop.errors import InputError, Problem
 from tauloop.identify.base_parameters import base_parameters
@@ -55,8 +54,9 @@ def clipped(log: xr.Dataset, quantity: str = "force") -> tuple[Problem, ...]:
         values = samples(log, quantity, (name,))[:, 0]
         for limit, word in ((values.max(), "largest"), (values.min(), "smallest")):
             at = values == limit
-            _, properties = find_peaks(np.concatenate([[0], at.astype(int), [0]]), plateau_size=PLATEAU)
-            count = int(properties["plateau_sizes"].sum())
+            edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
+            lengths = edges[1::2] - edges[::2]
+            count = int(lengths[lengths >= PLATEAU].sum())
             if count and not at.all() and limit != 0.0:
                 found.append(
                     Problem(

@@ -1,9 +1,13 @@
-"""How much the position filter decides: orders and cut-offs scanned, chosen by validation, judged on held-out data."""
+"""How much the preparation decides: order, cut-off and the speed that counts as rest, scanned and chosen by validation.
+
+The held-out data take no part in the choice.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,16 +16,20 @@ import xarray as xr
 from tauloop.errors import IdentificationError, Problem
 from tauloop.functions import Model
 from tauloop.identify.base_parameters import BaseParameters
-from tauloop.identify.data import RegressionData, Ties, split
+from tauloop.identify.data import Ties
+from tauloop.identify.error_models import ErrorModel
 from tauloop.identify.estimators import Estimator, WeightedLeastSquares
 from tauloop.identify.fitting import fit
 from tauloop.identify.from_log import regression_data
 from tauloop.identify.result import Identification
+from tauloop.identify.streaming import merge, split_each
 from tauloop.logs import Preparation
 from tauloop.result import Evidence, Result, plain, provenance
 
 #: A parameter that moves by more standard deviations than this over the filters is decided by the filter.
 MOVED = 3.0
+#: What a scan may choose, as attributes of a trial.
+OPTIONS = ("order", "cutoff", "standstill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,6 +38,7 @@ class FilterTrial:
 
     Attributes:
         order, cutoff: of the Butterworth filter; cutoff in Hz.
+        standstill: share of a channel's largest speed below which it counts as at rest (see `Preparation`).
         validation_percent: (n_out,) RMSE on the validation part, % of each output's largest force.
         held_out_percent: (n_out,) the same on the held-out part, which does not take part in the choice.
         values: (r,) base parameters from training and validation parts together, SI.
@@ -37,6 +46,7 @@ class FilterTrial:
 
     order: int
     cutoff: float
+    standstill: float
     validation_percent: np.ndarray
     held_out_percent: np.ndarray
     values: np.ndarray
@@ -67,16 +77,31 @@ class FilterScan(Result):
     spread_in_deviations: np.ndarray
     identification: Identification
 
+    def least_errors(self, option: str) -> dict[float, float]:
+        """For every value of one of `OPTIONS`, the least validation error (%) that any trial with it has.
+
+        A choice by much shows as a large difference between the values, a choice by chance as none.
+        """
+        values = dict.fromkeys(getattr(trial, option) for trial in self.trials)
+        return {
+            value: min(trial.validation_error for trial in self.trials if getattr(trial, option) == value)
+            for value in values
+        }
+
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
         moved = zip(self.base.names, self.spread, self.spread_in_deviations, strict=True)
         return dict(
             plain(
                 {
-                    "format": "tauloop-filter-scan/1",
+                    "format": "tauloop-filter-scan/2",
                     "status": self.status,
                     "evidence": self.evidence,
-                    "chosen": {"order": self.trials[self.chosen].order, "cutoff": self.trials[self.chosen].cutoff},
+                    "chosen": {option: getattr(self.trials[self.chosen], option) for option in OPTIONS},
+                    "least_validation_percent": {
+                        option: [{"value": value, "error": error} for value, error in self.least_errors(option).items()]
+                        for option in OPTIONS
+                    },
                     "trials": self.trials,
                     "parameters": [
                         {"name": name, "spread": spread, "spread_in_standard_deviations": ratio}
@@ -91,36 +116,44 @@ class FilterScan(Result):
 
 def scan_filters(
     model: Model,
-    log: xr.Dataset,
-    preparation: Preparation,
+    log: xr.Dataset | Sequence[xr.Dataset],
+    preparation: Preparation | Sequence[Preparation],
     *,
     orders: Sequence[int] = (2, 4, 6),
     cutoffs: Sequence[float] = (),
+    standstills: Sequence[float] = (),
     estimator: Estimator | None = None,
     output: str = "actuators",
     ties: Ties | None = None,
     shares: tuple[float, float] = (0.7, 0.7),
+    errors: ErrorModel | None = None,
 ) -> FilterScan:
-    """Try every order and cut-off on one log.
+    """Try every order, cut-off and standstill on one log, or on several together.
 
     Forces are not filtered, and trimming and decimation are the same for all, so errors compare. Percentages are of the
     largest force of the whole log.
 
     Args:
-        model, log, preparation, output, ties: as for `regression_data`; the preparation's own filter need not be among
-            those scanned.
+        model, log, preparation, output, ties: as for `regression_data`, or one preparation for each of several logs; a
+            preparation's own filter need not be among those scanned.
         orders: of the Butterworth filter.
-        cutoffs: Hz; without them half, once, twice and four times that of the preparation that are possible.
+        cutoffs: Hz; without them half, once, twice and four times that of the (first) preparation that are possible.
+        standstills: shares of the largest speed; that of the (first) preparation without them.
         estimator: weighted least squares without it.
-        shares: part of the log before the held-out part, and share of that before the validation part.
+        shares: part of each log before its held-out part, and share of that before the validation part.
+        errors: what standard deviations assume, as for `fit`.
 
     Raises:
         IdentificationError: there is nothing to scan, or the data cannot support the identification.
         InputError: a filter is not possible for this log.
     """
     estimator = estimator or WeightedLeastSquares()
-    if not cutoffs and preparation.cutoff is not None:
-        cutoffs = tuple(factor * preparation.cutoff for factor in (0.25, 0.5, 1.0, 2.0))
+    logs = [log] if isinstance(log, xr.Dataset) else list(log)
+    preparations = [preparation] * len(logs) if isinstance(preparation, Preparation) else list(preparation)
+    first = preparations[0]
+    standstills = standstills or (first.standstill,)
+    if not cutoffs and first.cutoff is not None:
+        cutoffs = tuple(factor * first.cutoff for factor in (0.25, 0.5, 1.0, 2.0))
     if not cutoffs or not orders:
         raise IdentificationError(
             Problem(where="cutoffs", what="there is no filter to try", remedy="give cut-offs (Hz) and orders")
@@ -128,52 +161,59 @@ def scan_filters(
     trials: list[FilterTrial] = []
     best: Identification | None = None
     base: BaseParameters | None = None
-    for order in orders:
-        for cutoff in cutoffs:
-            data = regression_data(
-                model, log, replace(preparation, order=order, cutoff=cutoff), output=output, ties=ties
-            )
-            before, held_out = split(data, shares[0])
-            training, validation = split(before, shares[1])
-            inner = fit(training, validation, estimator, base=base)
-            base = inner.base
-            whole = fit(before, held_out, estimator, base=base)
-            trials.append(
-                FilterTrial(
-                    order=order,
-                    cutoff=cutoff,
-                    validation_percent=_percent(inner, data),
-                    held_out_percent=_percent(whole, data),
-                    values=whole.values,
-                )
-            )
-            if trials[-1].validation_error <= min(trial.validation_error for trial in trials):
-                best = whole
+    for order, cutoff, standstill in product(orders, cutoffs, standstills):
+        chosen = {"order": order, "cutoff": cutoff, "standstill": standstill}
+        parts = [
+            regression_data(model, one, replace(prepared, **chosen), output=output, ties=ties)  # type: ignore[arg-type]
+            for one, prepared in zip(logs, preparations, strict=True)
+        ]
+        before, held_out = split_each(parts, shares[0])
+        training, validation = split_each(before, shares[1])
+        inner = fit(merge(training), merge(validation), estimator, base=base)
+        base = inner.base
+        whole = fit(merge(before), merge(held_out), estimator, base=base, errors=errors)
+        largest = np.max([np.abs(part.forces[:, part.kept]).max(axis=0) for part in parts], axis=0)
+        trial = FilterTrial(
+            order=order,
+            cutoff=cutoff,
+            standstill=standstill,
+            validation_percent=_percent(inner, largest),
+            held_out_percent=_percent(whole, largest),
+            values=whole.values,
+        )
+        if trial.validation_error < min((other.validation_error for other in trials), default=np.inf):
+            best = whole
+        trials.append(trial)
     if best is None or base is None:
         raise IdentificationError(
             Problem(where="log", what="no filter gave a finite error", remedy="look at the log's forces")
         )
-    chosen = min(range(len(trials)), key=lambda k: trials[k].validation_error)
+    number = min(range(len(trials)), key=lambda k: trials[k].validation_error)
     spread = np.ptp([trial.values for trial in trials], axis=0)
     ratio = spread / np.maximum(best.standard_deviations, np.finfo(float).tiny)
     return FilterScan(
         trials=tuple(trials),
-        chosen=chosen,
+        chosen=number,
         base=base,
         spread=spread,
         spread_in_deviations=ratio,
         identification=best,
-        evidence=_evidence(trials, chosen, ratio),
+        evidence=_evidence(trials, number, ratio),
         provenance=provenance(
             packages=("numpy", "scipy"),
-            options={"orders": orders, "cutoffs": cutoffs, "shares": shares, "preparation": plain(preparation)},
-            inputs={"samples": len(log["time"]), "outputs": best.outputs},
+            options={
+                "orders": orders,
+                "cutoffs": cutoffs,
+                "standstills": standstills,
+                "shares": shares,
+                "preparations": plain(preparations),
+            },
+            inputs={"samples": [len(one["time"]) for one in logs], "outputs": best.outputs},
         ),
     )
 
 
-def _percent(result: Identification, data: RegressionData) -> np.ndarray:
-    largest = np.abs(data.forces[:, data.kept]).max(axis=0)
+def _percent(result: Identification, largest: np.ndarray) -> np.ndarray:
     return np.array([100.0 * fit.rmse for fit in result.held_out]) / largest
 
 

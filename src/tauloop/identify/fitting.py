@@ -88,7 +88,7 @@ def fit(
     held_out_fit = judge("held-out", held_out, parameters, scale) if held_out is not None else ()
     optimality = _optimality(equations, regression.forces, estimate.weights)
     evidence = _evidence(base, condition, estimate, optimality)
-    evidence += _error_evidence(estimate, equations, training_fit)
+    evidence += _error_evidence(estimate, equations, training_fit, errors)
     if held_out is not None:
         evidence += _held_out_evidence(base, held_out, training_fit, held_out_fit)
     return Identification(
@@ -275,10 +275,13 @@ def _evidence(base: BaseParameters, condition: float, estimate: Estimate, optima
     )
 
 
-def _error_evidence(estimate: Estimate, equations: Equations, training: tuple[OutputFit, ...]) -> tuple[Evidence, ...]:
+def _error_evidence(
+    estimate: Estimate, equations: Equations, training: tuple[OutputFit, ...], errors: ErrorModel | None
+) -> tuple[Evidence, ...]:
     """How far the residuals are from white noise, and what that means for the standard deviations."""
-    correlated = np.sqrt(np.diag(AutocorrelatedErrors().covariance(equations)))
-    used = estimate.standard_deviations
+    used = correlated = estimate.standard_deviations
+    if errors != AutocorrelatedErrors():
+        correlated = np.sqrt(np.diag(AutocorrelatedErrors().covariance(equations)))
     tests = [whiteness(equations.residual[:, k]) for k in range(len(training))]
     return (
         Evidence(

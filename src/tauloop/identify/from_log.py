@@ -69,25 +69,14 @@ def regression_data(
         LogError: channels are missing, misspelt or in another unit than the machine's.
         PoseError: the log leaves the workspace of the described machine.
     """
-    if output not in OUTPUTS:
-        raise InputError(Problem(where="output", what=f"{output!r} is unknown", remedy=" or ".join(OUTPUTS)))
+    _require_known(output)
     names = tuple(actuator.name for actuator in model.mechanism.actuators)
     _require_channels(model, log, output)
     prepared = prepare(log, preparation)
-    position, velocity, acceleration = (
-        samples(prepared, kind, names) for kind in ("position", "velocity", "acceleration")
-    )
-    try:
-        start = model.actuators.track(position).q if model.assembly.rows else None
-        regressor = _decimated_regressor(
-            model, (position, velocity, acceleration), start, output, preparation.decimation
-        )
-    except PoseError as error:
-        counted = f" (counted from 0, which is {prepared[TIME].to_numpy()[0]:g} s in the log)"
-        raise PoseError(replace(problem, what=problem.what + counted) for problem in error.problems) from error
+    regressor = _regressor(model, prepared, output, preparation.decimation)
     measured_names = [name for name in names if name in channels(prepared, "force")]
     measured = np.array([name in measured_names for name in names])
-    forces = np.zeros((len(position), len(names)))
+    forces = np.zeros((len(prepared[TIME]), len(names)))
     forces[:, measured] = samples(prepared, "force", measured_names)
     outputs, units = model.output_ports(output)
     if output == "joints":
@@ -112,6 +101,46 @@ def regression_data(
     )
 
 
+def motion_regressor(
+    model: Model, log: xr.Dataset, preparation: Preparation, *, output: str = "actuators"
+) -> np.ndarray:
+    """Regressor (N, n_out, n_pi) of a motion that has no forces, prepared as `regression_data` prepares its log.
+
+    Of the commanded motion, at the samples of the measured one, it is the instruments of ideal tracking (see
+    `InstrumentalVariables`).
+
+    Raises:
+        InputError: no such output.
+        LogError: positions are missing, misspelt or in another unit than the machine's.
+        PoseError: the motion leaves the workspace of the described machine.
+    """
+    _require_known(output)
+    port = model.actuators.ports["position"]
+    problems = channel_problems(log, {"position": dict(zip(port.columns, port.units, strict=True))})
+    if problems:
+        raise LogError(problems)
+    return _regressor(model, prepare(log, preparation), output, preparation.decimation)
+
+
+def _require_known(output: str) -> None:
+    if output not in OUTPUTS:
+        raise InputError(Problem(where="output", what=f"{output!r} is unknown", remedy=" or ".join(OUTPUTS)))
+
+
+def _regressor(model: Model, prepared: xr.Dataset, output: str, factor: int) -> np.ndarray:
+    """Regressor (N', n_out, n_pi) of a prepared log; messages count samples in it."""
+    names = tuple(actuator.name for actuator in model.mechanism.actuators)
+    position, velocity, acceleration = (
+        samples(prepared, kind, names) for kind in ("position", "velocity", "acceleration")
+    )
+    try:
+        start = model.actuators.track(position).q if model.assembly.rows else None
+        return _decimated_regressor(model, (position, velocity, acceleration), start, output, factor)
+    except PoseError as error:
+        counted = f" (counted from 0, which is {prepared[TIME].to_numpy()[0]:g} s in the log)"
+        raise PoseError(replace(problem, what=problem.what + counted) for problem in error.problems) from error
+
+
 def _decimated_regressor(
     model: Model,
     motion: tuple[np.ndarray, np.ndarray, np.ndarray],
@@ -120,10 +149,16 @@ def _decimated_regressor(
     factor: int,
 ) -> np.ndarray:
     """Regressor (N', n_out, n_pi) at the decimated rate; at the full rate it is never in memory as a whole."""
+    dry = _dry_friction(model)
 
     def regressor(part: slice) -> np.ndarray:
-        given = (signal[part] for signal in motion)
-        return model.actuators.regressor(*given, output=output, start=None if start is None else start[part])
+        position, velocity, acceleration = (signal[part] for signal in motion)
+        rows = model.actuators.regressor(
+            position, velocity, acceleration, output=output, start=None if start is None else start[part]
+        )
+        for actuator, column in dry:
+            rows[velocity[:, actuator] == 0.0, :, column] = 0.0
+        return rows
 
     everything = slice(0, len(motion[0]))
     if factor == 1:
@@ -132,6 +167,17 @@ def _decimated_regressor(
         return decimate_in_parts(regressor, len(motion[0]), factor)
     except PoseError:
         return regressor(everything)  # raises again, with samples counted from the beginning of the log
+
+
+def _dry_friction(model: Model) -> tuple[tuple[int, int], ...]:
+    """Actuators with Coulomb friction of their own, and its column.
+
+    Where joints are coupled an actuator's velocity is a sum of joint velocities. Of an actuator at rest it is rounding,
+    whose sign must not enter: the measured velocity says that it rests.
+    """
+    columns = {parameter.name: k for k, parameter in enumerate(model.parameters)}
+    named = ((i, f"{actuator.name}.coulomb") for i, actuator in enumerate(model.mechanism.actuators))
+    return tuple((i, columns[name]) for i, name in named if name in columns)
 
 
 def _require_channels(model: Model, log: xr.Dataset, output: str) -> None:

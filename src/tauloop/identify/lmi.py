@@ -16,10 +16,14 @@ from tauloop.identify.cones import Cone
 
 #: A coefficient this far above zero, as a share of its scale, is at its bound.
 AT_BOUND = 1e-6
+#: Where Newton's method starts without a solver, coefficients are so far above zero, as a share of their scale.
+OFF_BOUND = 1e-2
 #: Directions of unit-norm columns with a smaller singular value, as a share of the largest, are not seen by the data.
 UNSEEN = 1e-8
 #: Newton steps after the solver, which stops at 1e-8 of the objective and sometimes earlier.
 POLISHING = 12
+#: And from the prior, where the solver failed.
+FROM_PRIOR = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,6 +67,8 @@ class ConicSolution:
     Attributes:
         unknowns: r (n,).
         status: what the solver said.
+        from_solver: whether it is the solver's; else the solver failed, and this is the best feasible set that Newton's
+            method reached from the prior.
         decrement: by how much the objective could still fall, as a share of it, by a Newton step taken from the
             solution apart from the solver; zero at the minimum.
         at_bound: elements whose coefficient is zero because it would be negative otherwise.
@@ -76,6 +82,7 @@ class ConicSolution:
 
     unknowns: np.ndarray
     status: str
+    from_solver: bool
     decrement: float
     at_bound: tuple[str, ...]
     multiplier: float
@@ -86,12 +93,16 @@ class ConicSolution:
 def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicSolution, ...]:
     """Solve for each weight of the prior, with CVXPY and Clarabel, and polish by Newton's method.
 
-    The problem is compiled once: the weight is a parameter of it.
+    The problem is compiled once: the weight is a parameter of it. Where the solver fails, Newton's method starts from
+    the prior instead: the log-determinants keep it inside the cones, and `decrement` tells how far it came.
 
     Raises:
-        IdentificationError: CVXPY is not installed, or the solver finds no solution.
+        IdentificationError: CVXPY is not installed; or known values leave nothing inside a cone, and of which.
     """
     cvxpy = _cvxpy()
+    start = prior_unknowns(problem)
+    if start is None:
+        _require_possible(problem, cvxpy)
     y = cvxpy.Variable(len(problem.scale))
     weight = cvxpy.Parameter(nonneg=True)
     prior_terms, constraints = [], []
@@ -116,27 +127,104 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
                 status = str(program.status)
             except cvxpy.error.SolverError as error:
                 status = f"failed ({error})"
-        if y.value is None:
+        found = None if y.value is None else np.asarray(y.value)
+        if found is not None and _is_inside(problem, found):
+            solutions.append(_polished(problem, found, value, status))
+        elif start is not None:
+            solutions.append(_polished(problem, _lifted(problem, start), value, status, from_solver=False))
+        else:
             raise IdentificationError(
                 Problem(
                     where="physically consistent estimation",
-                    what=f"the solver found no solution at prior weight {value:.3g}: {status}",
-                    remedy="raise the weight of the prior, or check the known values for signs; the prior itself is "
-                    "the best consistent set of parameters so far",
+                    what=f"the solver found no solution at prior weight {value:.3g}: {status}; and the prior does not "
+                    "meet the known values, so that there is nothing to start from",
+                    remedy="raise the weight of the prior, or take known values that agree with it",
                 )
             )
-        solutions.append(_polished(problem, np.asarray(y.value), value, status))
     return tuple(solutions)
 
 
-def _polished(problem: ConicProblem, y: np.ndarray, weight: float, status: str) -> ConicSolution:
+def prior_unknowns(problem: ConicProblem) -> np.ndarray | None:
+    """The prior as scaled unknowns y (n,); None where known values do not leave it inside the cones."""
+    rows = problem.ties_matrix * problem.scale
+    y = np.linalg.lstsq(rows, problem.prior - problem.ties_offset)[0]
+    return y if _is_inside(problem, y) else None
+
+
+def _lifted(problem: ConicProblem, y: np.ndarray) -> np.ndarray:
+    """Unknowns with coefficients off their bounds, as far as that leaves them inside the cones."""
+    maps = [problem.maps(cone) for cone in problem.cones if not cone.is_inertial]
+    rows = np.array([linear[:, 0, 0] for _, linear in maps if np.any(linear)]).reshape(-1, len(y))
+    values = rows @ y + [constant[0, 0] for constant, linear in maps if np.any(linear)]
+    lifted = y + np.linalg.pinv(rows) @ np.maximum(OFF_BOUND - values, 0.0)
+    return lifted if _is_inside(problem, lifted) else y
+
+
+def _is_inside(problem: ConicProblem, y: np.ndarray) -> bool:
+    """Whether every inertia is strictly positive, and no coefficient below its bound by more than rounding."""
+    for cone in problem.cones:
+        constant, linear = problem.maps(cone)
+        least = np.linalg.eigvalsh(constant + np.tensordot(y, linear, axes=1))[0]
+        if not least > (0.0 if cone.is_inertial else -AT_BOUND):
+            return False
+    return True
+
+
+def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
+    """Refuse known values that leave nothing inside the cones: which elements, and how far outside at best.
+
+    Maximises the margin t with P_0^-1/2 P_b P_0^-1/2 >= t I for all bodies, and coefficients not negative.
+    """
+    y, margin = cvxpy.Variable(len(problem.scale)), cvxpy.Variable()
+    constraints, fixed = [margin <= 1.0], []
+    for cone in problem.cones:
+        constant, linear = problem.maps(cone)
+        size = len(constant)
+        if not np.any(linear):
+            least = float(np.linalg.eigvalsh(constant)[0])
+            if least < 0.0 or (cone.is_inertial and least == 0.0):
+                fixed.append((cone.element, least))
+            continue
+        entries = constant.ravel() + linear.reshape(len(linear), -1).T @ y
+        if cone.is_inertial:
+            relative = cvxpy.reshape(entries, (size, size), order="C")
+            constraints.append(0.5 * (relative + relative.T) >> margin * np.eye(size))
+        else:
+            constraints.append(entries >= 0)
+    if not fixed:
+        cvxpy.Problem(cvxpy.Maximize(margin), constraints).solve(solver=cvxpy.CLARABEL)
+        if y.value is None or margin.value is None:
+            fixed = [("the coefficients that cannot be negative", float("nan"))]
+        elif margin.value <= 0.0:
+            at_best = [(cone.element, _least(problem, cone, y.value)) for cone in problem.cones if cone.is_inertial]
+            fixed = [(name, least) for name, least in at_best if least <= 0.5 * margin.value + 1e-9]
+    if fixed:
+        raise IdentificationError(
+            Problem(
+                where=name,
+                what=f"known values leave no set of parameters that it can have: at best the least eigenvalue is "
+                f"{least:.3g} (of a body: of its pseudo-inertia beside the prior's), and it must be above zero",
+                remedy="free one of its known values, or correct it",
+            )
+            for name, least in fixed
+        )
+
+
+def _least(problem: ConicProblem, cone: Cone, y: np.ndarray) -> float:
+    constant, linear = problem.maps(cone)
+    return float(np.linalg.eigvalsh(constant + np.tensordot(y, linear, axes=1))[0])
+
+
+def _polished(
+    problem: ConicProblem, y: np.ndarray, weight: float, status: str, *, from_solver: bool = True
+) -> ConicSolution:
     """Newton's method from the solver's answer on the cones' interior, with coefficients at their bound held there."""
     inertial = [problem.maps(cone) for cone in problem.cones if cone.is_inertial]
     numbers = [(cone, *problem.maps(cone)) for cone in problem.cones if not cone.is_inertial]
     held = [
         (cone.element, linear[:, 0, 0], constant[0, 0])
         for cone, constant, linear in numbers
-        if np.any(linear) and constant[0, 0] + linear[:, 0, 0] @ y <= AT_BOUND
+        if _at_bound(constant, linear, y)
     ]
     A = problem.matrix * problem.scale
     bounds = np.array([row for _, row, _ in held]).reshape(-1, len(y))
@@ -144,13 +232,15 @@ def _polished(problem: ConicProblem, y: np.ndarray, weight: float, status: str) 
         y = y - np.linalg.pinv(bounds) @ (bounds @ y + [constant for *_, constant in held])
     free = null_space(bounds) if held else np.eye(len(y))
     H_data = A.T @ A
-    for _ in range(POLISHING):
+    for _ in range(POLISHING if from_solver else FROM_PRIOR):
         gradient, H_prior = _slopes(A, problem.right, inertial, y, weight)
         step = -free @ np.linalg.lstsq(free.T @ (H_data + H_prior) @ free, free.T @ gradient)[0]
         length = _inside(inertial, numbers, y, step)
         if length * np.abs(step).max() <= 1e-13 * max(1.0, np.abs(y).max()):
             break
         y = y + length * step
+        if not from_solver and _bounds_reached(numbers, y) > len(held):
+            return _polished(problem, y, weight, status, from_solver=False)  # with one more held at its bound
     gradient, H_prior = _slopes(A, problem.right, inertial, y, weight)
     reduced = free.T @ (H_data + H_prior) @ free
     slope = free.T @ gradient
@@ -163,12 +253,21 @@ def _polished(problem: ConicProblem, y: np.ndarray, weight: float, status: str) 
     return ConicSolution(
         unknowns=problem.scale * y,
         status=status,
+        from_solver=from_solver,
         decrement=float(fall / objective) if objective > 0.0 else 0.0,
         at_bound=tuple(element for element, *_ in held),
         multiplier=float(slopes.min() / max(np.abs(slopes).max(), np.finfo(float).tiny)),
         data_share=_share(variance, H_prior),
         reachable_share=_reachable(A, H_prior),
     )
+
+
+def _at_bound(constant: np.ndarray, linear: np.ndarray, y: np.ndarray) -> bool:
+    return bool(np.any(linear) and constant[0, 0] + linear[:, 0, 0] @ y <= AT_BOUND)
+
+
+def _bounds_reached(numbers: list[tuple[Cone, np.ndarray, np.ndarray]], y: np.ndarray) -> int:
+    return sum(_at_bound(constant, linear, y) for _, constant, linear in numbers)
 
 
 def _reachable(A: np.ndarray, H_prior: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identify.base_parameters import BaseParameters, RankOptions, base_parameters
 from tauloop.identify.condense import condense
-from tauloop.identify.data import RegressionData
+from tauloop.identify.data import RegressionData, split
 from tauloop.identify.estimators import CondensedEstimator, Estimate, require_equations
 
 
@@ -95,7 +95,7 @@ def estimate_condensed(
 
 
 def merge(logs: Iterable[RegressionData]) -> RegressionData:
-    """Several logs of one machine as one set of samples; time stamps are left out.
+    """Several logs of one machine as one set of samples; time stamps are left out. One log stays as it is.
 
     Raises:
         IdentificationError: there are none, or they have other parameters, outputs or ties.
@@ -104,6 +104,8 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
     if not parts:
         raise IdentificationError(Problem(where="logs", what="there are none", remedy="give at least one log"))
     first = parts[0]
+    if len(parts) == 1:
+        return first
     problems = [
         Problem(
             where=f"log {number}", what=f"its {name} are others than the first log's", remedy="prepare all logs alike"
@@ -125,3 +127,13 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
         forces=np.concatenate([part.forces for part in parts]),
         time=None,
     )
+
+
+def split_each(logs: Sequence[RegressionData], share: float) -> tuple[list[RegressionData], list[RegressionData]]:
+    """The first `share` of the samples of every log, and the rest of every log (see `split`).
+
+    Raises:
+        IdentificationError: a part would be empty.
+    """
+    pairs = [split(log, share) for log in logs]
+    return [first for first, _ in pairs], [rest for _, rest in pairs]

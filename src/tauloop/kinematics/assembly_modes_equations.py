@@ -134,15 +134,13 @@ class BlockSystem:
         return np.tile(y, (n, 1))
 
     @property
-    def is_widenable(self) -> bool:
-        """Whether linear terms in the lengths keep all solutions finite: known of equations without angles."""
-        return bool(self.lengths) and not self.angles
+    def terms(self) -> tuple[int, ...]:
+        """Positions in x of the variables that get linear terms: lengths, cosines and sines.
 
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """Positions in x of the variables that are neither of an angle nor of a quaternion."""
-        others = {i for own, _ in self.spheres for i in own} | {i + k for i in self.angles for k in (0, 1)}
-        return tuple(i for i in range(len(self.x)) if i not in others)
+        None where angles stand beside quaternions: whether such terms keep all solutions finite there is not known.
+        """
+        turned = {i for own, _ in self.spheres for i in own}
+        return () if turned and self.angles else tuple(i for i in range(len(self.x)) if i not in turned)
 
     def invariants(self, x: np.ndarray) -> np.ndarray:
         """The variables (n, k), with the products of a quaternion's components in place of one whose sign is free."""

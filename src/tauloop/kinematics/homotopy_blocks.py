@@ -85,7 +85,7 @@ def solve_blocks(
             break
         known = partial[:, list(block.y)]
         cases, case_of = np.unique(known, axis=0, return_inverse=True)
-        if block.is_widenable:
+        if block.terms and len(block.angles) <= options.traced_angles:
             wide = Widened(block, rng)
             generic = generic_solutions(wide, wide.of_machine(cases[0]).astype(complex), rng, options)
             targets = [target_solutions(wide, generic, wide.of_machine(case), options.tracking) for case in cases]

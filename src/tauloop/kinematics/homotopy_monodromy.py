@@ -9,7 +9,7 @@ solves the system of its own e exactly, so start points cost nothing.
 Whether all are found is decided by the trace test: while e moves along a line, e + t d, the sum of a coordinate over
 all solutions is a polynomial in t of degree one at most, and over a part of them it is none (Leykin, Rodriguez and
 Sottile, Trace test, Arnold Mathematical Journal 4, 2018). Families whose solutions may go to infinity at finite
-constants, such as those of angles, cannot be tested so: there only the loops without a new solution speak.
+constants cannot be tested so (see `homotopy_widening`): there only the loops without a new solution speak.
 """
 
 from __future__ import annotations
@@ -70,6 +70,8 @@ class MonodromyOptions:
         quiet_loops: least loops in a row, each with all solutions known, that must find nothing new; where there are
             few solutions, as many more as the batch holds.
         traced_loops: the same before a trace test decides, where there is one.
+        traced_angles: unknown angles of a block up to which it gets a trace test. The wider family that the test wants
+            grows fast: 2 solutions for one angle, 6 for two, 576 for SpiderMill's seven (46 of its own).
         batch: paths followed at once; also random start points that are followed first, at most.
         most_solutions: give up above so many.
         most_rounds: give up after so many rounds of loops.
@@ -78,6 +80,7 @@ class MonodromyOptions:
 
     quiet_loops: int = 16
     traced_loops: int = 2
+    traced_angles: int = 3
     batch: int = 128
     most_solutions: int = 2000
     most_rounds: int = 60

@@ -1,9 +1,13 @@
-"""A family of polynomial systems made wider by linear terms in its lengths, so that its solutions stay finite.
+"""A family of polynomial systems made wider by linear terms in its variables, so that its solutions stay finite.
 
 Machines with joints on circles or parallel legs are special members of their own family: some solutions of the general
 machine lie at infinity for them and come back at special constants, so that a search among such systems neither meets
 all solutions nor can tell whether it has. F(x, y) + (s_1 C_1 + s_2 C_2) x + e, with random complex C_1 and C_2 on the
 loop equations, is a general member at most s and the machine's own at s = 0.
+
+Blocks of lengths and quaternions get terms in their lengths, blocks of angles in cosines and sines too. Of two links in
+a row, l_1 e^(i q_1) + l_2 e^(i (q_1 + q_2)) = e, solutions go to infinity where |e|^2 vanishes in the complex numbers;
+with terms in the four numbers there are six solutions instead of two, and none does.
 """
 
 from __future__ import annotations
@@ -22,12 +26,12 @@ class Widenable(Family, Protocol):
     """A family that says which of its variables enter linearly, too."""
 
     @property
-    def is_widenable(self) -> bool:
-        """Whether linear terms keep all solutions finite: lengths and quaternions, no angles."""
+    def angles(self) -> tuple[int, ...]:
+        """Positions in x of the cosines of angles."""
 
     @property
-    def lengths(self) -> tuple[int, ...]:
-        """Positions in x of the variables that are lengths."""
+    def terms(self) -> tuple[int, ...]:
+        """Positions in x of the variables that get linear terms; none where these do not keep solutions finite."""
 
 
 class Widened:
@@ -39,7 +43,7 @@ class Widened:
         self.is_loop, self.is_traceable = family.is_loop, True
         m = len(family.is_loop)
         self._C = np.zeros((WAYS, m, m), dtype=complex)
-        block = np.ix_(np.arange(WAYS), np.flatnonzero(family.is_loop), np.array(family.lengths, dtype=int))
+        block = np.ix_(np.arange(WAYS), np.flatnonzero(family.is_loop), np.array(family.terms, dtype=int))
         shape = self._C[block].shape
         self._C[block] = rng.normal(size=shape) + 1j * rng.normal(size=shape)
 

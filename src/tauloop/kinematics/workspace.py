@@ -272,8 +272,12 @@ class _Judge:
             )
         exclude(np.where(np.isnan(missed), -1.0, missed), 0, Reason.OUT_OF_REACH, everywhere)
         reason[(reason == Reason.USABLE) & ~closed] = Reason.OUT_OF_REACH
-        good = np.flatnonzero(reason == Reason.USABLE)
         first = len(self._loops) + len(self._others)
+        # where two joint centres meet, a leg closes at every angle: no posture, and a serial singularity of measure 0
+        undetermined = np.flatnonzero((reason == Reason.USABLE) & ~np.isfinite(state.q).all(axis=1))
+        reason[undetermined], blame[undetermined] = Reason.SINGULAR, first + len(self._bounded)
+        result["serial"][undetermined] = 0.0
+        good = np.flatnonzero(reason == Reason.USABLE)
         q = state.q[good]
         if len(good) and self._limits.ranges:
             x = q[:, self._bounded]

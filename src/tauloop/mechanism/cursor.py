@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.kinds import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
@@ -15,15 +16,31 @@ MAX_PROBLEMS = 100
 
 @dataclass(slots=True)
 class Collector:
-    """All problems of one file, each once."""
+    """All problems of one file, each once.
+
+    Attributes:
+        file: its name.
+        folder: where files that it names are looked for; None for a text that is no file.
+    """
 
     file: str
+    folder: Path | None = None
     _problems: dict[tuple[str, str, int | None], Problem] = field(default_factory=dict)
 
     def add(self, where: str, line: int | None, what: str, remedy: str, prefix: str = "") -> None:
         """Note a problem; the same one found in several legs, whose names differ by their prefix, counts once."""
         problem = Problem(where=where, what=what, remedy=remedy, file=self.file, line=line)
         self._problems.setdefault((where, what.replace(prefix, "") if prefix else what, line), problem)
+
+    def include(self, problems: Iterable[Problem]) -> None:
+        """Take up the problems of a file that this one names."""
+        for problem in problems:
+            self._problems.setdefault((f"{problem.file}: {problem.where}", problem.what, problem.line), problem)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._problems)
 
     @property
     def is_full(self) -> bool:
@@ -38,7 +55,10 @@ class Collector:
         """
         if not self._problems:
             return
-        problems = sorted(self._problems.values(), key=lambda problem: (problem.line is not None, problem.line or 0))
+        problems = sorted(
+            self._problems.values(),
+            key=lambda problem: (problem.file != self.file, problem.line is not None, problem.line or 0),
+        )
         if len(problems) > MAX_PROBLEMS:
             more = f"and {len(problems) - MAX_PROBLEMS} more problems"
             rest = Problem(where="", what=more, remedy="correct those above first", file=self.file)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.drive_on_actuator import read_actuator_drive
 from tauloop.mechanism.expression import ONE, ZERO, Expression
 from tauloop.mechanism.inertias import read_inertia
 from tauloop.mechanism.joints import note_unknown_freedom, read_friction, read_limits, read_reference, scalar_start
@@ -104,6 +105,8 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
     if is_angular is None:
         return None
     force, speed = (values.number(cursor.get(key), is_angular) for key in ("force", "speed"))
+    place = cursor.get("drive")
+    drive = read_actuator_drive(name, place, values, is_angular) if place is not None else None
     return Actuator(
         name=name,
         drives=drives,
@@ -112,6 +115,7 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
         friction=read_friction(cursor.get("friction"), values, is_angular),
         force=math.inf if force is None else force,
         speed=math.inf if speed is None else speed,
+        drive=drive,
     )
 
 

@@ -6,6 +6,7 @@ Conditions between fields (a rod is either fixed or telescopic) are kept by the 
 from __future__ import annotations
 
 from tauloop.mechanism import units
+from tauloop.mechanism.drive_grammar import ON_ACTUATOR
 from tauloop.mechanism.kinds import (
     Choice,
     Either,
@@ -309,6 +310,7 @@ ACTUATOR = Shape(
         _field("friction", FRICTION, "losses on the motor's side"),
         _field("force", Value(linear=units.FORCE, angular=units.TORQUE, sign="positive"), "largest force or torque"),
         _field("speed", Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, sign="positive"), "largest motor speed"),
+        _field("drive", ON_ACTUATOR, "motors, gears, play and control behind this actuator (docs/drives.md)"),
     ),
 )
 

@@ -84,7 +84,7 @@ def load(
     if options is not None:
         what = f"{name_or_path} is a machine file, which says everything itself"
         raise InputError(Problem(where="options", what=what, remedy="leave them out, or change the file"))
-    return read_machine(read_text(path), path.name if is_name else str(path))
+    return read_machine(read_text(path), path.name if is_name else str(path), path.parent)
 
 
 def file_kind(path: Path) -> str:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from tauloop.mechanism.expression import ZERO, Expression, evaluate
+
+if TYPE_CHECKING:  # drive lines have parameters as machines have them
+    from tauloop.mechanism.drive_line import DriveLine
 
 AxisName = Literal["x", "y", "z"]
 Vector = tuple[Expression, Expression, Expression]
@@ -332,6 +335,7 @@ class Actuator:
         turns: whether the motor turns (rad, N m) or slides (m, N); None: as the coordinates that it drives.
         force: largest force or torque of the motor, N or N m.
         speed: largest motor speed.
+        drive: the drive line behind it; the force is then what that exerts here. None where the motor acts directly.
     """
 
     name: str
@@ -341,6 +345,7 @@ class Actuator:
     friction: Friction | None = None
     force: float = np.inf
     speed: float = np.inf
+    drive: DriveLine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

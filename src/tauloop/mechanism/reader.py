@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from tauloop.mechanism.checks import check_actuators, check_connection
 from tauloop.mechanism.cursor import Collector, Cursor
@@ -26,17 +27,18 @@ from tauloop.mechanism.values import Values
 from tauloop.mechanism.yaml_nodes import parse_nodes
 
 
-def read_machine(text: str, file: str) -> Mechanism:
+def read_machine(text: str, file: str, folder: Path | None = None) -> Mechanism:
     """The mechanism that a machine file describes.
 
     Args:
         text: the file's text (docs/machine-file.md).
         file: its name, for messages and provenance.
+        folder: where files that it names are looked for; None for a text that is no file.
 
     Raises:
         DescriptionError: with every problem of the file, each with line, key path and remedy.
     """
-    collector = Collector(file)
+    collector = Collector(file, folder)
     root = Cursor(node=parse_nodes(text, file), kind=MACHINE, where="", leaf="", prefix="", collector=collector)
     check_structure(root)
     mechanism = _read(root, scopes(root))

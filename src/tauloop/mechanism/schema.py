@@ -16,11 +16,15 @@ START, END = "<!-- generated from grammar.py: start -->", "<!-- generated from g
 _VALUE, _LITERAL = "value", "number or text"
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema(top: Shape = MACHINE, title: str = FORMAT) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of machine files, for editors and other tools.
 
     It describes the form. What only the reader can tell (units, names that refer to something, physical sense) is in
     the descriptions.
+
+    Args:
+        top: the shape of a whole file; `tauloop.mechanism.drive_file.DRIVE` for drive-line files.
+        title: its format and version.
     """
     definitions: dict[str, Any] = {
         _LITERAL: {"type": ["number", "string"], "description": "number, literal with unit, or expression"}
@@ -28,12 +32,12 @@ def json_schema() -> dict[str, Any]:
     qualified = _shape(QUALIFIED)
     definitions[QUALIFIED.name] = qualified | {"properties": qualified["properties"] | {"value": _ref(_LITERAL)}}
     definitions[_VALUE] = {"anyOf": [_ref(_LITERAL), _ref(QUALIFIED.name)]}
-    for shape in shapes(MACHINE):
+    for shape in shapes(top):
         definitions[shape.name] = _shape(shape)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": FORMAT,
-        "$ref": f"#/$defs/{_anchor(MACHINE.name)}",
+        "title": title,
+        "$ref": f"#/$defs/{_anchor(top.name)}",
         "$defs": {_anchor(name): definition for name, definition in definitions.items()},
     }
 

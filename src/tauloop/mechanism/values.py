@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Cursor
@@ -58,13 +60,18 @@ class Values:
         """Let `i` be a number wherever names have this prefix."""
         self._counters[prefix] = number
 
-    def work_out(self) -> None:
-        """Give every named parameter its quantity: literals in the order of the file, then what follows from them."""
+    def work_out(self, values: Mapping[str, float] = MappingProxyType({})) -> None:
+        """Give every named parameter its quantity: literals in the order of the file, then what follows from them.
+
+        Args:
+            values: nominal values that differ from the file's, SI, by name of leaf parameter.
+        """
         graph: dict[str, list[str]] = {}
         for name, definition in self._definitions.items():
             content = definition.content
             if isinstance(content, Literal):
                 self._quantities[name] = self._leaf(name, content, definition.cursor)
+                self._nominal[name] = values.get(name, self._nominal[name])
             elif content is not None:
                 used = (self._full_name(word, definition.cursor.prefix) for word in names(content))
                 graph[name] = [full for full in used if full is not None]
@@ -82,6 +89,13 @@ class Values:
 
     def _full_name(self, name: str, prefix: str) -> str | None:
         return next((full for full in (prefix + name, name) if full in self._definitions), None)
+
+    def adopt(self, parameters: Iterable[Parameter]) -> None:
+        """Take up leaf parameters of another file, under the names that they have here."""
+        for parameter in parameters:
+            self._leaves[parameter.name] = parameter
+            self._nominal[parameter.name] = parameter.value
+            self._groups.setdefault(parameter.name, set()).add(parameter.group)
 
     # Values in place
 

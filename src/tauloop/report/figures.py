@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tauloop.errors import InputError, Problem
 from tauloop.result import write_file
+
+if TYPE_CHECKING:  # half a second that a command without a figure need not wait for
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Told apart by lightness as well as by hue, so that they survive grey printing and colour blindness.
 MEASURED, PREDICTED, RESIDUAL = "#9db9d9", "#16324f", "#c8553d"

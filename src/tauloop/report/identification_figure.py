@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from tauloop.identify import Identification, OutputFit, RegressionData
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, TINT, clean, thin
+
+if TYPE_CHECKING:  # half a second that a command without a figure need not wait for
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: Inches: the figure's width, the height of a row, and the space above and below all rows.
 WIDTH, ROW, HEAD, FOOT = 11.0, 1.75, 1.08, 0.55
@@ -33,6 +35,8 @@ def identification_figure(
         training, held_out: the data it was found from and judged by.
         title: heading of the figure.
     """
+    from matplotlib.figure import Figure
+
     parts = [("training", training, identification.training)]
     if held_out is not None:
         parts.append(("held out", held_out, identification.held_out))
@@ -87,7 +91,7 @@ def _draw(upper: Axes, lower: Axes, time: np.ndarray, measured: np.ndarray, resi
     lower.plot(*thin(time, residual), color=RESIDUAL, linewidth=0.7)
     upper.tick_params(labelbottom=False, bottom=False)
     upper.spines["bottom"].set_visible(False)
-    upper.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    upper.locator_params(axis="y", nbins=4, steps=[1, 2, 2.5, 5, 10])
     upper.set_xlim(time[0], time[-1] if len(time) > 1 else time[0] + 1.0)
 
 
@@ -125,6 +129,8 @@ def _round_down(value: float) -> float:
 
 def _head(figure: Figure, identification: Identification, title: str, height: float, *, with_held_out: bool) -> None:
     """Title, summary and legend above the panels, where they cover nothing."""
+    from matplotlib.lines import Line2D
+
     base = identification.base
     summary = (
         f"{base.rank} base parameters of {len(base.parameters)} unknowns by {type(identification.estimator).__name__}; "

@@ -29,11 +29,13 @@ def comparisons(
     energies: tuple[float, float],
     front: ParetoFront,
     scatters: tuple[Scatter, ...],
+    exact: tuple[Search, ...],
 ) -> tuple[Comparison, ...]:
     """Rows of "stated, ours, why they differ"."""
-    rows = _plant_rows(plant)
+    rows = plant_rows(plant)
     for table in tables:
         rows += _table_rows(table)
+    rows += [_exact_row(table, search) for table, search in zip(tables, exact, strict=True)]
     before, after = settings.before, settings.after
     rows.append(
         Comparison(
@@ -57,7 +59,7 @@ def comparisons(
     return tuple(rows)
 
 
-def _plant_rows(plant: PlantFit) -> list[Comparison]:
+def plant_rows(plant: PlantFit) -> list[Comparison]:
     """The plant's figures beside the printed ones, and how many directions these leave open."""
     rows = [
         Comparison(
@@ -113,6 +115,16 @@ def _search_row(table: Table, search: Search) -> Comparison:
         stated=f"{printed.cost:.6g} at {_point(printed.best)}",
         ours=f"{search.cost:.6g} at {_point(search.best)}",
         why=f"{verdict}, {search.evaluations} evaluations; the printed optimum {here}",
+    )
+
+
+def _exact_row(table: Table, search: Search) -> Comparison:
+    same = next(one for one in table.searches if one.method == "SQP" and one.start == search.start)
+    return Comparison(
+        quantity=f"{table.study.name}: SQP along exact gradients from {_point(search.start.at)}",
+        ours=f"{search.cost:.6g} at {_point(search.best)}",
+        why=f"{search.above:.1%} above the best, {search.evaluations} evaluations and as many gradients at most; "
+        f"by differences {same.cost:.6g} in {same.evaluations} (the paper has none)",
     )
 
 

@@ -12,12 +12,14 @@ import numpy as np
 
 from tauloop.drives.plant_fit import PlantFit, assess_plant
 from tauloop.drives.reader import load_drive
+from tauloop.drives.sensitivity import SensitiveAxis
 from tauloop.drives.simulation import Axis, Stepping
 from tauloop.drives.tuning import Tuning, tune
 from tauloop.drives.tuning_grid import Grid, dense_grid
+from tauloop.drives.tuning_methods import SQP
 from tauloop.drives.tuning_pareto import ParetoFront, Robustness, pareto_front, robustness
 from tauloop.reproduce.drive_results import Scatter, Search, Table
-from tauloop.reproduce.drive_settings import STEPPING, DriveSettings, Start, Study, drive_settings
+from tauloop.reproduce.drive_settings import STEPPING, THREADS, DriveSettings, Start, Study, drive_settings
 from tauloop.reproduce.drive_table import choices, comparisons
 from tauloop.reproduce.experiments import Experiment
 from tauloop.reproduce.reproduction import Progress, Reproduction
@@ -28,8 +30,6 @@ ABOVE_GRID = 0.01
 #: The plant meets printed times and energies to this share.
 PLANT_ERROR = 0.02
 TIMES_AND_ENERGIES = ("rise_time", "settling_time", "energy")
-#: Steps of a batch are shared out over this many cores.
-THREADS = 2
 #: Costs are computed to this.
 COST_ERROR = 1e-3
 #: Tolerances of the integrator are tightened by this for the costs of the evidence.
@@ -46,6 +46,7 @@ class DriveTuning(Reproduction):
         energies: before and after the tuning of the switching, as the paper compares them.
         front, front_criteria: switching parameters (m, 2) on the Pareto front, and energy and overshoot there (m, 2).
         scatters: designs over random plants.
+        exact: SQP along exact gradients (forward sensitivities), from the first start of every study.
     """
 
     plant: PlantFit
@@ -54,6 +55,7 @@ class DriveTuning(Reproduction):
     front: np.ndarray
     front_criteria: np.ndarray
     scatters: tuple[Scatter, ...]
+    exact: tuple[Search, ...]
 
 
 def run(experiment: Experiment, progress: Progress) -> DriveTuning:
@@ -68,6 +70,7 @@ def run(experiment: Experiment, progress: Progress) -> DriveTuning:
     progress("comparing the plant with what is printed of it")
     plant = assess_plant(axis, settings.unknowns, settings.observations, settings.shares(axis), stepping=STEPPING)
     tables = tuple(_table(axis, study, settings, progress) for study in settings.studies)
+    exact = tuple(_exact(axis, table, settings, progress) for table in tables)
     switching = tables[1]
     points = np.array([settings.before.best, settings.after.best])
     energies = switching.study.criteria(axis, points).energy
@@ -106,7 +109,9 @@ def run(experiment: Experiment, progress: Progress) -> DriveTuning:
         ]
     return DriveTuning(
         experiment=experiment,
-        comparisons=comparisons(settings, plant, tables, (float(energies[0]), float(energies[1])), front, scatters),
+        comparisons=comparisons(
+            settings, plant, tables, (float(energies[0]), float(energies[1])), front, scatters, exact
+        ),
         choices=choices(settings, axis),
         plant=plant,
         tables=tables,
@@ -114,6 +119,7 @@ def run(experiment: Experiment, progress: Progress) -> DriveTuning:
         front=front.points,
         front_criteria=front.criteria,
         scatters=scatters,
+        exact=exact,
         evidence=tuple(evidence),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi", "pymoo"), options=dict(experiment.settings), inputs={}
@@ -129,7 +135,7 @@ def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress
     for start in study.starts:
         for name, method in settings.methods().items():
             progress(f"{study.name}: {name} from {start.at}")
-            found.append((name, start, tune(cost, study.bounds, start.at, method)))
+            found.append((name, start, tune(cost, study.bounds, start.at, method, budget=settings.budget)))
     least = min(grid.cost, *(tuning.cost for _, _, tuning in found))
     printed = cost(np.array([start.printed[name].best for name, start, _ in found]))
     best = min((tuning for _, _, tuning in found), key=lambda tuning: tuning.cost)
@@ -158,6 +164,27 @@ def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress
         grid_best=tuple(map(float, grid.best)),
         minima=len(grid.minima),
         refined=abs(refined - best.cost),
+    )
+
+
+def _exact(axis: Axis, table: Table, settings: DriveSettings, progress: Progress) -> Search:
+    """SQP along exact gradients from the first start."""
+    study, start = table.study, table.study.starts[0]
+    progress(f"{study.name}: exact gradients from {start.at}")
+    gradient = study.gradient(SensitiveAxis(axis.line, tuple(study.bounds)))
+    tuning = tune(study.cost(axis), study.bounds, start.at, SQP(gradient=gradient), budget=settings.budget)
+    least = min(table.grid_cost, table.best.cost, tuning.cost)
+    return Search(
+        method="SQP, exact gradients",
+        start=start,
+        start_cost=tuning.start_cost,
+        cost=tuning.cost,
+        best=tuple(map(float, tuning.best)),
+        evaluations=len(tuning.costs),
+        descent=tuple(map(float, tuning.descent)),
+        ending=tuning.ending,
+        above=tuning.cost / least - 1.0,
+        printed_here=None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -129,11 +129,13 @@ class Ranks:
     """What kinds of measurement tell about the parameters of the full model.
 
     Attributes:
-        poses, positions: with complete poses, and with positions only.
+        poses, positions: with complete poses, and with positions only, at the session's poses.
+        narrow: with positions only, at half as many poses in the volume of whoever states the ranks.
     """
 
     poses: Identifiability
     positions: Identifiability
+    narrow: Identifiability
 
 
 def planned_encoders(settings: TrackerSettings, rng: np.random.Generator) -> np.ndarray:
@@ -188,11 +190,7 @@ def simple_fit(settings: TrackerSettings, session: Session) -> tuple[ModelFit, f
     problem = calibration_problem(mechanism, [session.series], settings.model_parameters)
     fitting, judging, held = _halves(problem)
     zero = np.zeros(len(problem.free))
-    guesses = {
-        "nominal": zero,
-        "linear": _linear_start(settings, fitting, session.series.take(np.arange(0, len(session.series), 2))),
-    }
-    solution, starts, kept = _best(fitting, guesses)
+    solution, starts, kept = _best(fitting, {"nominal": zero, "linear": _linear_start(settings, fitting, session)})
     after = _errors(judging, solution.correction)
     written = Model(mechanism.with_values(fitting.values(solution.correction)))
     q = written.forward_kinematics(session.series.encoders[held]).q
@@ -209,9 +207,31 @@ def simple_fit(settings: TrackerSettings, session: Session) -> tuple[ModelFit, f
     return fit, float(np.abs(apart - after).max())
 
 
-def _linear_start(settings: TrackerSettings, problem: CalibrationProblem, series: Series) -> np.ndarray | None:
-    """Corrections from the linear fit of each chain; None where one fails."""
+def _spread_start(settings: TrackerSettings, session: Session, problem: CalibrationProblem) -> np.ndarray | None:
+    """The chains' linear start over all links: those of a cluster get the same length and the same A - B."""
+    simple = load(settings.model).with_values(settings.model_values)
+    chains = calibration_problem(simple, [session.series], settings.model_parameters)
+    found = _linear_start(settings, chains, session)
+    if found is None:
+        return None
+    correction = np.zeros(len(problem.free))
+    for name, value in zip(chains.names, found, strict=True):
+        chain, _, part = name.partition(".")
+        if part.startswith("offset_"):
+            names = [f"{link}.A_{part[-1]}" for link in settings.links[chain]]
+        elif part == "length":
+            names = [f"{link}.length" for link in settings.links[chain]]
+        else:
+            names = [name]
+        for unknown in names:
+            correction[problem.names.index(unknown)] = value
+    return correction
+
+
+def _linear_start(settings: TrackerSettings, problem: CalibrationProblem, session: Session) -> np.ndarray | None:
+    """Corrections from the linear fit of each chain to every second pose; None where one fails."""
     mechanism = problem.mechanism
+    series = session.series.take(np.arange(0, len(session.series), 2))
     tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
     start = problem.start_values
     correction = np.zeros(len(problem.free))
@@ -262,13 +282,14 @@ def _best(
 
 
 def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -> ModelFit:
-    """All links with priors, from the nominal geometry."""
+    """All links with priors, from both starts."""
     sizes = {name: looser * size for name, size in settings.part_errors.items()}
     tolerances = Tolerances(named=sizes, priors=("*",))
     problem = calibration_problem(session.nominal, [session.series], settings.machine_parameters, tolerances=tolerances)
     fitting, judging, held = _halves(problem)
     zero = np.zeros(len(problem.free))
-    solution, starts, kept = _best(fitting, {"nominal": zero})
+    guesses = {"nominal": zero, "linear": _spread_start(settings, session, fitting)}
+    solution, starts, kept = _best(fitting, guesses)
     found = judging.evaluate(solution.correction)
     after = found.states[0].errors
     truth = np.array([session.errors[name] for name in problem.names])
@@ -307,20 +328,23 @@ def size_point(settings: TrackerSettings, encoders: np.ndarray, scale: float) ->
 
 
 def ranks_told(settings: TrackerSettings, session: Session, rng: np.random.Generator) -> Ranks:
-    """Ranks at the nominal geometry and away from it, at the session's poses."""
+    """Ranks at the nominal geometry and away from it, at the session's poses and in a smaller volume."""
     nominal = Model(session.nominal)
     q = nominal.forward_kinematics(session.series.encoders).q
     noise, turn = settings.noise, settings.pose_turn_noise
     size = settings.practical_tolerance
     tolerances = Tolerances(length=size, angle=size, ratio=size)
 
-    def told(instrument: Instrument, deviation: tuple[float, ...]) -> Identifiability:
+    def told(instrument: Instrument, deviation: tuple[float, ...], q: np.ndarray) -> Identifiability:
         series = simulated_series(nominal, instrument, q, deviation)
         return identifiability(
             calibration_problem(session.nominal, [series], settings.machine_parameters, tolerances=tolerances), rng
         )
 
+    limits = replace(settings.limits, ranges=settings.ranks_ranges)
+    near = candidate_poses(nominal, settings.poses // 2, rng, limits=limits).q
     return Ranks(
-        poses=told(Pose(name="tracker"), (noise,) * 3 + (turn,) * 3),
-        positions=told(Position(name="tracker"), (noise,) * 3),
+        poses=told(Pose(name="tracker"), (noise,) * 3 + (turn,) * 3, q),
+        positions=told(Position(name="tracker"), (noise,) * 3, q),
+        narrow=told(Position(name="tracker"), (noise,) * 3, near),
     )

@@ -47,8 +47,10 @@ class TrackerSettings:
         error_scales, scale_draws: factors of the part errors for the simple model's curve, and draws for each.
         loose_priors: factor of the priors that shows what they do.
         chains: prefixes of the simple model's chains, in the order of the actuators.
+        links: the links of the machine that each chain stands for.
         model_parameters, machine_parameters: unknowns of both models.
         practical_tolerance: correction (m, rad, 1) above which a direction counts as unobservable.
+        ranks_ranges: the smaller volume in which the ranks are looked at too.
         stated: what others say.
     """
 
@@ -65,9 +67,11 @@ class TrackerSettings:
     scale_draws: int
     loose_priors: float
     chains: tuple[str, ...]
+    links: Mapping[str, tuple[str, ...]]
     model_parameters: tuple[str, ...]
     machine_parameters: tuple[str, ...]
     practical_tolerance: float
+    ranks_ranges: Mapping[str, tuple[float, float]]
     stated: Stated
 
 
@@ -79,6 +83,8 @@ def tracker_settings(experiment: Experiment) -> TrackerSettings:
         singularity=given.pop("singularity"),
         clearance=given.pop("clearance"),
     )
+    given["ranks_ranges"] = {name: (low, high) for name, (low, high) in given["ranks_ranges"].items()}
+    given["links"] = {chain: tuple(links) for chain, links in given["links"].items()}
     lists = ("error_scales", "chains", "model_parameters", "machine_parameters")
     given |= {name: tuple(given[name]) for name in lists}
     return TrackerSettings(limits=limits, stated=Stated(**given.pop("stated")), **given)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tauloop.reproduce.reproduction import Comparison
@@ -68,6 +70,11 @@ def comparisons(
             why=f"noise alone gives {_um(noise * np.sqrt(8 / np.pi))} (mean length of three components)",
         ),
         Comparison(
+            quantity=f"{full.unknowns} parameters: start kept",
+            ours=full.kept,
+            why="; ".join(_told(start) for start in full.starts),
+        ),
+        Comparison(
             quantity="the same, RMS per component over the noise",
             ours=f"{full.rms / noise:.3f}",
             why=f"noise and covariance of the fit give {(full.expected or noise) / noise:.3f} on average, "
@@ -101,16 +108,28 @@ def comparisons(
             quantity="rank with positions, errors of 1 mm and 1 mrad",
             stated=f"{stated.rank_with_errors} ({notes})",
             ours=str(ranks.positions.generic_rank),
-            why=f"{len(ranks.positions.gauge)} gauge freedoms (a constant rotation of all B); with complete poses "
-            f"{len(ranks.poses.gauge)}",
+            why=f"{len(ranks.positions.gauge)} gauge freedoms: {'; '.join(d.name for d in ranks.positions.gauge)} "
+            f"(all B turn alike); with complete poses {len(ranks.poses.gauge)}",
         ),
         Comparison(
             quantity="directions seen, but with a standard deviation above 1 mm or mrad at this noise",
             stated=f"{stated.unobservable} ({notes})",
             ours=str(len(ranks.positions.weak)),
-            why="practically unobservable, not gauge: a matter of noise, poses and layout, mended by priors",
+            why="practically unobservable, not gauge: a matter of noise, poses and layout, mended by priors; the next "
+            "row has fewer poses in a smaller volume",
+        ),
+        Comparison(
+            quantity=f"the same with {settings.poses // 2} poses in {_volume(settings.ranks_ranges)}",
+            stated=f"{stated.unobservable} ({notes})",
+            ours=str(len(ranks.narrow.weak)),
+            why="the volume that the notes ask for, and as many poses as fit here: links turn less in it, and it is "
+            "their turning that tells one parameter from another",
         ),
     )
+
+
+def _volume(ranges: Mapping[str, tuple[float, float]]) -> str:
+    return ", ".join(f"{name.rpartition('.')[2]} {low:g} to {high:g} m" for name, (low, high) in ranges.items())
 
 
 def _reached(sizes: tuple[SizePoint, ...], error: float) -> str:
@@ -140,10 +159,7 @@ def choices(settings: TrackerSettings, session: Session) -> tuple[str, ...]:
     spread = settings.part_errors
     sizes = ", ".join(f"{pattern} {deviation:g}" for pattern, deviation in spread.items())
     drawn = ", ".join(f"{name} {error * 1e6:+.0f}" for name, error in session.errors.items())
-    volume = ", ".join(
-        f"{name.rpartition('.')[2]} {low:g} to {high:g} m"
-        for name, (low, high) in (settings.limits.ranges or {}).items()
-    )
+    volume = _volume(settings.limits.ranges or {})
     return (
         f"standard deviations of part errors (m, rad, 1): {sizes}; they are the priors of the full fit too",
         f"the part errors that were drawn (um, urad, 1e-6): {drawn}",

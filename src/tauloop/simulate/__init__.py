@@ -2,6 +2,7 @@
 
 from tauloop.simulate.events import Event, Occurrence
 from tauloop.simulate.forces import ConstantForce, Feedback, ForceLaw, InverseDynamicsForce, Wrench
+from tauloop.simulate.many import ManySimulations, simulate_many
 from tauloop.simulate.options import (
     Baumgarte,
     DormandPrince,
@@ -29,6 +30,7 @@ __all__ = [
     "IndependentCoordinates",
     "Integrator",
     "InverseDynamicsForce",
+    "ManySimulations",
     "Multipliers",
     "Occurrence",
     "Projected",
@@ -39,5 +41,6 @@ __all__ = [
     "Simulator",
     "Wrench",
     "simulate",
+    "simulate_many",
     "start_state",
 ]

@@ -35,7 +35,8 @@ class Loop:
         period: s.
         position, velocity: start of the platform's motion (n_position,) and (n,).
         q: full coordinates there (n_q,).
-        reference: positions, velocities, accelerations to be followed, in the controller's space, (N, ...) each.
+        reference: positions, velocities, accelerations to be followed, in the controller's space, (N, ...) each; in
+            platform space the positions are all coordinates.
         forward: forces to add at each sample (N, n_u).
         first: forces before the first sample takes effect (n_u,).
         gains: proportional and derivative (2, n).
@@ -177,7 +178,7 @@ class _Run:
 
     def __init__(self, loop: Loop) -> None:
         self.loop, self.position, self.velocity = loop, loop.position.copy(), loop.velocity.copy()
-        self.q, self.estimate, self.before = loop.q.copy(), loop.q.copy(), loop.q.copy()
+        self.q, self.estimate, self.past = loop.q.copy(), loop.q.copy(), (loop.q, loop.q, loop.q)
         self.positions: list[np.ndarray] = []
         self.velocities: list[np.ndarray] = []
         self.forces: list[np.ndarray] = []
@@ -213,8 +214,10 @@ class _Run:
         if loop.differences:
             speed = np.zeros_like(speed) if self.last is None else (measured - self.last) / loop.period
             self.last = measured
-        # the controller's Newton method starts from where its last two poses lead
-        self.estimate, self.before = 2 * self.estimate - self.before, self.estimate
+        # the controller's Newton method starts from where its last four poses lead: then one step is mostly enough
+        first, second, third = self.past
+        self.past = (self.estimate, first, second)
+        self.estimate = 4 * self.estimate - 6 * first + 4 * second - third
         force = self._force(k, measured, speed)
         self.forces.append(np.clip(force, -loop.limit, loop.limit))
 
@@ -228,7 +231,7 @@ class _Run:
             self.estimate = state.q
             functions = platform
             measured, speed = platform.entry.at(state.q), np.asarray(state.v)[list(platform.entry.v)]
-            error = pose_error(loop.model, position_ref, measured)
+            error = pose_error(loop.model, position_ref, state.q)
         else:
             error = position_ref - measured
         push = kp * error + kd * (velocity_ref - speed)
@@ -288,22 +291,26 @@ def unit_quaternions(model: Model) -> list[list[int]]:
 
 
 def pose_error(model: Model, reference: np.ndarray, measured: np.ndarray) -> np.ndarray:
-    """Error (n,) of a platform pose in its velocities' columns; rotations by twice the vector part of q_ref q*."""
+    """Error (n,) of a platform pose in the columns of its velocities.
+
+    Rotations enter by twice the vector part of q_ref q*. Where the platform is given a part of a rotation only, the
+    components of that part: to first order the others follow from the loops, as velocities do.
+
+    Args:
+        model: the machine.
+        reference, measured: all coordinates (n_q,).
+    """
     entry, shape = model.platform.entry, model.topology
     error = np.zeros(len(entry.v))
     for column, iv in enumerate(entry.v):
-        if shape.q_of_v[iv] >= 0:
-            k = entry.q.index(shape.q_of_v[iv])
-            error[column] = reference[k] - measured[k]
-    for columns, (_, v0) in zip(unit_quaternions(model), _turning(model), strict=True):
-        (a0, *a), (b0, *b) = reference[columns], measured[columns]
+        iq = shape.q_of_v[iv]
+        if iq >= 0:
+            error[column] = reference[iq] - measured[iq]
+    for q0, v0 in shape.quaternions:
+        (a0, *a), (b0, *b) = reference[q0 : q0 + 4], measured[q0 : q0 + 4]
         turned = np.array(b) * -a0 + np.array(a) * b0 - np.cross(a, b)
         sign = 1.0 if a0 * b0 + np.dot(a, b) >= 0 else -1.0
-        error[[entry.v.index(v0 + k) for k in range(3)]] = 2 * sign * turned
+        for column, iv in enumerate(entry.v):
+            if v0 <= iv < v0 + 3:
+                error[column] = 2 * sign * turned[iv - v0]
     return error
-
-
-def _turning(model: Model) -> list[tuple[int, int]]:
-    """Quaternions (start in q, in v) that the platform's entry gives whole."""
-    q = model.platform.entry.q
-    return [pair for pair in model.topology.quaternions if all(pair[0] + k in q for k in range(4))]

@@ -14,7 +14,7 @@ from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.motion import Trajectory
 from tauloop.result import Evidence, Result, provenance
 from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller, Method, Sampling
-from tauloop.simulate.controllers_loop import CompiledLoop, InterpretedLoop, Loop, Trace, unit_quaternions
+from tauloop.simulate.controllers_loop import CompiledLoop, InterpretedLoop, Loop, Trace
 
 _LOGGER = logging.getLogger("tauloop")
 #: Integration steps between two samples of the controller.
@@ -154,10 +154,6 @@ def _check(
     ):
         what = "has other coordinates than the controller's model"
         problems.append(Problem(where="plant", what=what, remedy="change values, not the structure"))
-    turning = [name for name, unit in zip(*_columns(model), strict=True) if unit == "1"]
-    if controller.space == "platform" and len(turning) != 4 * len(unit_quaternions(model)):
-        what = f"only a part of the platform's rotation is given: {', '.join(turning)}"
-        problems.append(Problem(where="space", what=what, remedy="control this machine in joint space"))
     if np.ndim(sampling.resolution) and np.shape(sampling.resolution) != (actuators,):
         what = f"has shape {np.shape(sampling.resolution)}, the machine {actuators} actuators"
         problems.append(Problem(where="resolution", what=what, remedy="one number, or one per actuator"))
@@ -169,15 +165,11 @@ def _check(
         raise InputError(problems)
 
 
-def _columns(model: Model) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return model.platform.entry.position.columns, model.platform.entry.position.units
-
-
 def _reference(model: Model, controller: Controller, wanted: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     v, a = np.asarray(wanted.v), np.asarray(wanted.a)
     if controller.space == "platform":
         columns = list(model.platform.entry.v)
-        return model.platform.entry.at(wanted.q), v[:, columns], a[:, columns]
+        return wanted.q, v[:, columns], a[:, columns]
     A = model.assembly.loops.transmission
     return model.actuator_position(wanted.q), v @ A.T, a @ A.T
 

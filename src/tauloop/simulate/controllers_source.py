@@ -56,11 +56,11 @@ size_t tl_control(size_t n, long substeps, long delay, double period, int differ
     const double *limit, const double *resolution, const double *theta, const double *model_theta,
     double *position, double *velocity, double *force, double *worst)
 {
-    double p[NP], v[NV], start[NQ], estimate[NQ], before[NQ], measured[NU], speed[NU], last[NU];
+    double p[NP], v[NV], start[NQ], estimate[NQ], past[3][NQ], measured[NU], speed[NU], last[NU];
     const double h = period / (double)substeps;
     for (int i = 0; i < NP; ++i) p[i] = p0[i];
     for (int i = 0; i < NV; ++i) v[i] = v0[i];
-    for (int i = 0; i < NQ; ++i) start[i] = estimate[i] = before[i] = q0[i];
+    for (int i = 0; i < NQ; ++i) start[i] = estimate[i] = past[0][i] = past[1][i] = past[2][i] = q0[i];
     for (size_t k = 0; k < n; ++k) {
         double *u = force + k * NU;
         for (int i = 0; i < NP; ++i) position[k * NP + i] = p[i];
@@ -74,8 +74,10 @@ size_t tl_control(size_t n, long substeps, long delay, double period, int differ
             }
         }
         for (int i = 0; i < NQ; ++i) {
-            const double ahead = 2.0 * estimate[i] - before[i];
-            before[i] = estimate[i];
+            const double ahead = 4.0 * estimate[i] - 6.0 * past[0][i] + 4.0 * past[1][i] - past[2][i];
+            past[2][i] = past[1][i];
+            past[1][i] = past[0][i];
+            past[0][i] = estimate[i];
             estimate[i] = ahead;
         }
         tl_law(measured, speed, p_ref + k * NR, v_ref + k * NV, a_ref + k * NV, kp, kd, estimate, model_theta, u,
@@ -114,7 +116,7 @@ def loop_source(plant: Model, model: Model, controller: Controller, method: Meth
     } | _law_functions(model, controller)
     named = {name: replace(function, name=name) for name, function in functions.items()}
     entry = plant.platform.entry
-    reference = entry.position.size if controller.space == "platform" else len(plant.mechanism.actuators)
+    reference = plant.topology.n_q if controller.space == "platform" else len(plant.mechanism.actuators)
     sizes = {
         "NP": entry.position.size,
         "NV": entry.velocity.size,
@@ -293,27 +295,26 @@ def _law(model: Model, controller: Controller, named: Mapping[str, CFunction]) -
 
 
 def _pose_errors(model: Model) -> list[str]:
-    """Errors of a platform pose; rotations by twice the vector part of q_ref q*."""
+    """Errors of a platform pose, from all coordinates; rotations by twice the vector part of q_ref q*."""
     entry, shape = model.platform.entry, model.topology
     lines = []
     for column, iv in enumerate(entry.v):
-        if shape.q_of_v[iv] >= 0:
-            k = entry.q.index(shape.q_of_v[iv])
-            lines.append(f"    push[{column}] = p_ref[{k}] - x[{k}];")
+        iq = shape.q_of_v[iv]
+        if iq >= 0:
+            lines.append(f"    push[{column}] = p_ref[{iq}] - q[{iq}];")
     for q0, v0 in shape.quaternions:
-        if q0 not in entry.q:
+        columns = {iv - v0: column for column, iv in enumerate(entry.v) if v0 <= iv < v0 + 3}
+        if not columns:
             continue
-        (a0, a1, a2, a3), (b0, b1, b2, b3) = (
-            [f"{name}[{entry.q.index(q0 + i)}]" for i in range(4)] for name in ("p_ref", "x")
-        )
-        columns = [entry.v.index(v0 + i) for i in range(3)]
+        (a0, a1, a2, a3), (b0, b1, b2, b3) = ([f"{name}[{q0 + i}]" for i in range(4)] for name in ("p_ref", "q"))
         dot = f"{a0} * {b0} + {a1} * {b1} + {a2} * {b2} + {a3} * {b3}"
-        lines += [
-            f"    const double side_{q0} = {dot} >= 0.0 ? 2.0 : -2.0;",
-            f"    push[{columns[0]}] = side_{q0} * ({a1} * {b0} - {a0} * {b1} - ({a2} * {b3} - {a3} * {b2}));",
-            f"    push[{columns[1]}] = side_{q0} * ({a2} * {b0} - {a0} * {b2} - ({a3} * {b1} - {a1} * {b3}));",
-            f"    push[{columns[2]}] = side_{q0} * ({a3} * {b0} - {a0} * {b3} - ({a1} * {b2} - {a2} * {b1}));",
-        ]
+        turned = (
+            f"{a1} * {b0} - {a0} * {b1} - ({a2} * {b3} - {a3} * {b2})",
+            f"{a2} * {b0} - {a0} * {b2} - ({a3} * {b1} - {a1} * {b3})",
+            f"{a3} * {b0} - {a0} * {b3} - ({a1} * {b2} - {a2} * {b1})",
+        )
+        lines.append(f"    const double side_{q0} = {dot} >= 0.0 ? 2.0 : -2.0;")
+        lines += [f"    push[{column}] = side_{q0} * ({turned[axis]});" for axis, column in columns.items()]
     return lines
 
 

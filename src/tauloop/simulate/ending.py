@@ -70,7 +70,7 @@ def _weakest(system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray) -
     pivots = evidence.pivots[0]
     place = _nearest_form(system, found) or _open_loop(found)
     if not place and len(pivots) and np.nanmin(pivots) < NEAR:
-        place = system.rate.program.pivots[int(np.nanargmin(pivots))].what
+        place = system.rate.program.all_pivots[int(np.nanargmin(pivots))].what
     smallest = f", smallest pivot {np.nanmin(pivots):.2g} of its usual size" if len(pivots) else ""
     return place, condition + smallest
 

@@ -9,17 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 
-from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
-from tauloop.motion import SampledMotion
 from tauloop.simulate.forces import InverseDynamicsForce, Motion
 from tauloop.simulate.options import DormandPrince, Integrator, Route
 from tauloop.simulate.simulation import Simulation, simulate, start_state
 
-#: Degree of the splines through sampled motions: accelerations are then smooth.
-DEGREE = 5
 #: Tolerances of a round trip: an error grows on the way, for nothing pulls the machine back.
 TIGHT = DormandPrince(rtol=1e-12, atol=1e-13)
 
@@ -94,47 +89,3 @@ def round_trip(
         wanted=wanted,
         error=model.platform_position(found.q) - wanted,
     )
-
-
-class SplineMotion:
-    """A motion through samples: splines of degree five, whose derivatives are the velocities and accelerations."""
-
-    def __init__(self, time: np.ndarray, position: np.ndarray, columns: tuple[str, ...], n_velocity: int) -> None:
-        """Lay the splines.
-
-        Args:
-            time: s (N,), rising from zero.
-            position: of the platform's entry (N, n).
-            columns: their names.
-            n_velocity: numbers of a velocity.
-
-        Raises:
-            InputError: too few samples, times that do not rise from zero, or positions with a quaternion.
-        """
-        problems = []
-        if position.shape[1] != n_velocity or any(column.rpartition(".")[2] in _QUATERNION for column in columns):
-            what = "has a quaternion, whose numbers are not free to follow splines"
-            remedy = "give a motion with derivatives of its own, such as `motion.Trajectory`"
-            problems.append(Problem(where="motion", what=what, remedy=remedy))
-        if len(time) <= DEGREE:
-            what = f"has {len(time)} samples"
-            problems.append(Problem(where="motion", what=what, remedy=f"give more than {DEGREE}"))
-        if not (np.diff(time) > 0).all() or (len(time) and time[0] != 0.0):
-            what = "the times do not rise from zero"
-            problems.append(Problem(where="motion", what=what, remedy="sort the samples, and start at 0 s"))
-        if problems:
-            raise InputError(problems)
-        self._spline = make_interp_spline(time, position, k=DEGREE)
-        self.duration = float(time[-1])
-
-    def at(self, time: np.ndarray) -> SampledMotion:
-        """The motion at times (N,)."""
-        return SampledMotion(
-            time=time,
-            position=self._spline(time),
-            velocity=self._spline(time, 1),
-            acceleration=self._spline(time, 2),
-        )
-
-
-_QUATERNION = ("qw", "qx", "qy", "qz")

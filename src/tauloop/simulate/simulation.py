@@ -16,7 +16,8 @@ from tauloop.simulate.ending import why_ended
 from tauloop.simulate.events import Event, Occurrence, occurrences
 from tauloop.simulate.forces import ConstantForce, ForceLaw, Wrench
 from tauloop.simulate.options import DormandPrince, IndependentCoordinates, Integrator, Route
-from tauloop.simulate.stepping import Law, Progress, Stepper, stepper
+from tauloop.simulate.steppers import stepper
+from tauloop.simulate.stepping import Law, Progress, Stepper
 from tauloop.simulate.steps import Ending, Steps, joined_steps, without_last
 from tauloop.simulate.system import BALANCE, System
 
@@ -186,7 +187,7 @@ class Simulator:
         y = self.system.encode(start_q, start_v)
         acting = _Acting(self.system, force, wrench)
         progress = self.stepper.begin(y, acting.constant, start_q)
-        self._require_branch(progress, start_q)
+        self.require_branch(y[None, :], start_q[None, :])
         parts: list[Steps] = []
         happened: list[Occurrence] = []
         ending: Ending | None = None
@@ -204,18 +205,24 @@ class Simulator:
                 ending = Ending.STEPS
         return self._result(joined_steps(parts), duration, ending, happened, progress, acting)
 
-    def _require_branch(self, progress: Progress, q: np.ndarray) -> None:
-        """The closed forms follow the reference's branch; a start elsewhere is another machine to them."""
-        found = self.system.rates(progress.y[None, :], progress.acting[None, :], q[None, :])
-        if not found.is_good[0]:
-            return  # the integration ends at once, and says why
-        turn = np.where(self.model.topology.is_angle, 2 * np.pi, np.inf)
-        miss = np.abs(found.q[0] - q)
-        miss = np.where(np.isfinite(turn), np.minimum(miss % turn, turn - miss % turn), miss)
-        worst = int(np.argmax(miss))
-        if miss[worst] > BRANCH:
+    def require_branch(self, y: np.ndarray, q: np.ndarray) -> None:
+        """Refuse starts elsewhere than on the reference's branch, which closed forms follow: another machine to them.
+
+        Args:
+            y: states (N, n).
+            q: coordinates of the same starts (N, n_q).
+
+        Raises:
+            InputError: which coordinate lies elsewhere, by how much.
+        """
+        found = self.system.rates(y, np.zeros((1, self.system.acting)), q)
+        # where the machine cannot be the integration ends at once, and says why
+        miss = np.abs(found.q - q)[found.is_good]
+        miss = np.where(self.model.topology.is_angle, np.minimum(miss % (2 * np.pi), -miss % (2 * np.pi)), miss)
+        if miss.max(initial=0.0) > BRANCH:
+            _, worst = np.unravel_index(int(np.argmax(miss)), miss.shape)
             name = self.model.topology.coordinate_names[worst]
-            what = f"the start lies on another branch than the reference pose: off by {miss[worst]:.4g} (m or rad)"
+            what = f"the start lies on another branch than the reference pose: off by {miss.max():.4g} (m or rad)"
             remedy = "simulate in full coordinates (`Projected`), or put the reference pose onto the start's branch"
             raise InputError(Problem(where=name, what=what, remedy=remedy))
 
@@ -241,12 +248,12 @@ class Simulator:
         steps, last_q, last_v = self._usable(steps, progress.guess)
         q, v = np.vstack([steps.q, last_q]), np.vstack([steps.v, last_v])
         acted = np.vstack([steps.acting, acting.at(float(steps.time[-1]), steps.y[-1], last_q[0], progress)])
-        kinetic, potential = self._energies(q, v)
+        kinetic, potential = self.energies(q, v)
         phi, _ = self.model.assembly.loops.residuals(q)
         n_u, shape = len(self.model.mechanism.actuators), self.model.topology
         result = Simulation(
             evidence=(),
-            provenance=self._provenance(duration),
+            provenance=self.provenance(duration),
             machine=self.model.mechanism.name,
             coordinate_names=shape.coordinate_names,
             velocity_names=shape.velocity_names,
@@ -278,14 +285,16 @@ class Simulator:
             return without_last(steps), steps.q[-1:], steps.v[-1:]
         return steps, q, v
 
-    def _energies(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def energies(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Kinetic and potential energies (N,) of states (N, n_q), (N, n_v), J; not a number where a rod has none."""
         if self._energy is None:
             nothing = np.full(len(q), np.nan)
             return nothing, nothing
         found, _ = self._energy.run({"q": q, "v": v}, len(q))
         return found["kinetic"][:, 0], found["potential"][:, 0]
 
-    def _provenance(self, duration: float) -> Provenance:
+    def provenance(self, duration: float) -> Provenance:
+        """With what a simulation of this duration (s) was made."""
         route, integrator = self.system.route, self.integrator
         options = {"route": _described(route), "integrator": _described(integrator), "duration_s": duration}
         return provenance(

@@ -17,6 +17,8 @@ from tauloop.simulate.tableaus import Tableau
 
 #: Numbers at the front of `memory`: proposed step, known rate, next sample, evaluations, rejections.
 MEMORY = 5
+#: Steps of one start that are at hand at once in `tl_many`.
+PART = 64
 #: Codes that `advance` returns.
 DONE, FULL, UNHEALTHY, TOO_SMALL, LOOPS_LOST = range(5)
 #: No step shorter than this is tried, s: below it a second's time stamps have lost most of their digits.
@@ -30,6 +32,10 @@ SAFETY, LEAST_FACTOR, GREATEST_FACTOR = 0.9, 0.2, 10.0
 RETREAT = 0.25
 #: A step that ends within this share of its length before the end is stretched to it.
 STRETCH = 0.01
+#: An adaptive step is given up where the way back onto the loops is this many times as long as its error may be. On
+#: regular motions that way is as short as the error itself (measured: below 0.4); near a pose where the loops lose rank
+#: it is 1e4 and more, and each step that were accepted there would throw energy away.
+FARTHEST_RETURN = 10.0
 
 
 def stepping_source(system: System, tableau: Tableau) -> tuple[str, CFunction]:
@@ -45,6 +51,8 @@ def stepping_source(system: System, tableau: Tableau) -> tuple[str, CFunction]:
         _rate(system, rate),
         _return_to_loops(system, functions[-1]),
         _ADVANCE,
+        _EVALUATE,
+        _many(tableau),
     ]
     return "\n".join(parts), rate
 
@@ -69,6 +77,7 @@ def _tables(system: System, tableau: Tableau) -> str:
     lines.append(f"#define TL_SMALLEST_PIVOT {number(system.smallest_pivot)}")
     lines += [
         f"#define TL_MEMORY {MEMORY}",
+        f"#define TL_HEALTH {HEALTH}",
         "typedef void (*tl_law)(double time, const double *state, double *acting);",
     ]
     for name, table in (("A", tableau.A.ravel()), ("C", tableau.c), ("E", tableau.error)):
@@ -127,6 +136,17 @@ def _return_to_loops(system: System, projection: CFunction) -> str:
 
 
 _ADVANCE = f"""\
+static double tl_norm(const double *error, const double *from, const double *to, double rtol, double atol)
+{{
+    double total = 0.0;
+    for (int i = 0; i < TL_N; ++i) {{
+        const double size = fabs(from[i]) > fabs(to[i]) ? fabs(from[i]) : fabs(to[i]);
+        const double share = error[i] / (atol + rtol * size);
+        total += share * share;
+    }}
+    return sqrt(total / TL_N);
+}}
+
 int tl_advance(double *time, double *y, double end, double *memory, double *guess, double *acting, tl_law law,
     double period, double rtol, double atol, double max_step, size_t capacity, size_t *count,
     double *times, double *states, double *known, double *acted, double *stages, double *health)
@@ -172,21 +192,34 @@ int tl_advance(double *time, double *y, double end, double *memory, double *gues
             }}
             double factor = {RETREAT!r};
             if (good && TL_ADAPTIVE) {{
-                double total = 0.0;
+                double error[TL_N];
                 for (int i = 0; i < TL_N; ++i) {{
-                    double error = 0.0;
-                    for (int s = 0; s < TL_STAGES; ++s) error += tl_E[s] * K[s][i];
-                    const double size = fabs(y[i]) > fabs(next[i]) ? fabs(y[i]) : fabs(next[i]);
-                    error *= h / (atol + rtol * size);
-                    total += error * error;
+                    error[i] = 0.0;
+                    for (int s = 0; s < TL_STAGES; ++s) error[i] += tl_E[s] * K[s][i];
+                    error[i] *= h;
                 }}
-                const double norm = sqrt(total / TL_N);
+                const double norm = tl_norm(error, y, next, rtol, atol);
                 good = norm < 1.0;
                 factor = norm > 0.0 ? {SAFETY!r} * pow(norm, -0.2) : {GREATEST_FACTOR!r};
                 factor = factor > {LEAST_FACTOR!r} ? factor : {LEAST_FACTOR!r};
                 factor = factor < {GREATEST_FACTOR!r} ? factor : {GREATEST_FACTOR!r};
                 if (is_after_rejection && factor > 1.0) factor = 1.0;
                 if (!good) health[0] = health[1] = 1.0;
+            }}
+            int changed = 0;
+            double back[TL_N];
+            if (good) {{
+                memcpy(back, next, sizeof back);
+                changed = tl_return(back);
+                if (TL_ADAPTIVE && changed) {{
+                    double way[TL_N];
+                    for (int i = 0; i < TL_N; ++i) way[i] = back[i] - next[i];
+                    good = changed > 0 && tl_norm(way, y, next, rtol, atol) < {FARTHEST_RETURN!r};
+                    if (!good) {{
+                        factor = {RETREAT!r};
+                        health[0] = -1.0;
+                    }}
+                }}
             }}
             if (good) {{
                 memcpy(times + *count, time, sizeof(double));
@@ -197,9 +230,8 @@ int tl_advance(double *time, double *y, double end, double *memory, double *gues
                 memcpy(stages + *count * TL_STAGES * TL_N, K, sizeof K);
                 *count += 1;
                 *time = is_last ? limit : *time + h;
-                memcpy(y, next, sizeof next);
+                memcpy(y, back, sizeof back);
                 if (TL_ADAPTIVE && (!is_last || factor < 1.0)) memory[0] = h * factor;
-                const int changed = tl_return(y);
                 if (changed < 0) return {LOOPS_LOST};
                 memory[1] = changed ? 0.0 : 1.0;
                 memcpy(K[0], K[TL_STAGES - 1], sizeof K[0]);
@@ -212,11 +244,78 @@ int tl_advance(double *time, double *y, double end, double *memory, double *gues
             if (!TL_ADAPTIVE) return {UNHEALTHY};
             const int is_healthy = health[0] >= 0.0 && health[1] > TL_SMALLEST_PIVOT && health[2] < {CONVERGED!r};
             const double smallest = is_healthy ? {SMALLEST_STEP!r} : {SMALLEST_RETREAT!r};
-            if (h < smallest) return is_healthy ? {TOO_SMALL} : {UNHEALTHY};
+            if (h < smallest) return changed < 0 ? {LOOPS_LOST} : is_healthy ? {TOO_SMALL} : {UNHEALTHY};
             is_after_rejection = 1;
             memory[0] = h * factor;
         }}
     }}
     return {DONE};
+}}
+"""
+
+_EVALUATE = """\
+int tl_evaluate(const double *y, double *acting, double *guess, double *rate, double *q, double *v)
+{
+    double health[TL_HEALTH], memory[TL_MEMORY] = {0.0};
+    return tl_rate(0.0, y, acting, 0, guess, rate, q, v, health, memory);
+}
+"""
+
+
+def _many(tableau: Tableau) -> str:
+    """C text of `tl_many`: many starts one after the other (or side by side), and their states at given times."""
+    dense = ", ".join(number(value) for value in tableau.dense.ravel())
+    return f"""\
+static const double tl_dense[] = {{{dense}}};
+
+static void tl_state(const double *y, double h, const double *K, double x, double *state)
+{{
+    for (int i = 0; i < TL_N; ++i) {{
+        double sum = 0.0;
+        for (int s = 0; s < TL_STAGES; ++s) {{
+            double power = x, weight = 0.0;
+            for (int k = 0; k < {tableau.dense.shape[1]}; ++k, power *= x)
+                weight += tl_dense[s * {tableau.dense.shape[1]} + k] * power;
+            sum += weight * K[s * TL_N + i];
+        }}
+        state[i] = y[i] + h * sum;
+    }}
+}}
+
+void tl_many(size_t n, size_t n_times, const double *wanted, double duration, double first_step, double rtol,
+    double atol, double max_step, size_t max_steps, const double *starts, const double *near, const double *held,
+    double *found, double *known_q, double *reached, long *code, long *taken)
+{{
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+    for (size_t i = 0; i < n; ++i) {{
+        double times[{PART} + 1], states[{PART} * TL_N], known[{PART} * (TL_Q + TL_V)], acted[{PART} * TL_ACTING];
+        double stages[{PART} * TL_STAGES * TL_N], memory[TL_MEMORY + TL_N + TL_Q + TL_V] = {{first_step}};
+        double y[TL_N], guess[TL_Q], acting[TL_ACTING], health[TL_HEALTH], time = 0.0;
+        memcpy(y, starts + i * TL_N, sizeof y);
+        memcpy(guess, near + i * TL_Q, sizeof guess);
+        memcpy(acting, held + i * TL_ACTING, sizeof acting);
+        size_t total = 0, next = 0;
+        int ended = {FULL};
+        while (ended == {FULL} && total < max_steps) {{
+            size_t count = 0;
+            const size_t room = max_steps - total < {PART} ? max_steps - total : {PART};
+            ended = tl_advance(&time, y, duration, memory, guess, acting, 0, 0.0, rtol, atol, max_step, room,
+                &count, times, states, known, acted, stages, health);
+            times[count] = time;
+            total += count;
+            for (size_t step = 0; next < n_times && wanted[next] <= time && count; ++next) {{
+                while (step + 1 < count && wanted[next] > times[step + 1]) ++step;
+                const double h = times[step + 1] - times[step];
+                tl_state(states + step * TL_N, h, stages + step * TL_STAGES * TL_N, (wanted[next] - times[step]) / h,
+                    found + (i * n_times + next) * TL_N);
+                memcpy(known_q + (i * n_times + next) * TL_Q, known + step * (TL_Q + TL_V), sizeof(double) * TL_Q);
+            }}
+        }}
+        reached[i] = time;
+        code[i] = ended;
+        taken[i] = (long)total;
+    }}
 }}
 """

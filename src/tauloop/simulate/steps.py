@@ -56,6 +56,25 @@ class Steps:
         return np.asarray(self.y[i] + np.einsum("nd,ndk->nk", powers, self.polynomials[i]))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManySteps:
+    """States of N integrations at T wanted times.
+
+    Attributes:
+        y: states (N, T, n); not numbers where a time was not reached.
+        near: coordinates near those states (N, T, n_q), from which Newton's method starts.
+        reached: times to which they came (N,), s.
+        endings: why they ended.
+        steps: of each (N,).
+    """
+
+    y: np.ndarray
+    near: np.ndarray
+    reached: np.ndarray
+    endings: tuple[Ending, ...]
+    steps: np.ndarray
+
+
 def without_last(steps: Steps) -> Steps:
     """The same steps but the last one."""
     return replace(

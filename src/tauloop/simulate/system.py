@@ -155,48 +155,47 @@ class System:
         Raises:
             AssemblyError: the start is not assembled: which loops are open, by how much, or opening how fast.
         """
+        return np.asarray(self.encode_many(q[None], v[None])[0])
+
+    def encode_many(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The states (N, n) of many starts (N, n_q), (N, n_v); as `encode`.
+
+        Raises:
+            AssemblyError: a start is not assembled; the worst one is named.
+        """
         q, v = self._checked(q, v)
         if isinstance(self.route, IndependentCoordinates):
             entry = self.model.platform.entry
-            parts = [q[list(entry.q)], np.linalg.solve(entry.to_v, v[list(entry.v)])]
+            parts = [q[:, list(entry.q)], np.linalg.solve(entry.to_v, v[:, list(entry.v)].T).T]
         elif self._momentum is not None:
-            outputs, _ = self._momentum.run({"q": q[None, :], "v": v[None, :]}, 1)
-            parts = [q, outputs["momentum"][0]]
+            outputs, _ = self._momentum.run({"q": q, "v": v}, len(q))
+            parts = [q, outputs["momentum"]]
         else:
             parts = [q, v]
-        return np.concatenate([*parts, np.zeros(BALANCE)])
+        return np.concatenate([*parts, np.zeros((len(q), BALANCE))], axis=1)
 
     def _checked(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape, loops = self.model.topology, self.model.assembly.loops
         problems = [
             Problem(where=name, what=f"is no row of {size} finite numbers", remedy=f"give {', '.join(names)}")
-            for name, row, size, names in (
+            for name, rows, size, names in (
                 ("q", q, shape.n_q, shape.coordinate_names),
                 ("v", v, shape.n_v, shape.velocity_names),
             )
-            if row.shape != (size,) or not np.isfinite(row).all()
+            if rows.shape != (len(q), size) or not np.isfinite(rows).all()
         ]
         if problems:
             raise InputError(problems)
-        phi, K = loops.residuals(q[None, :])
-        norms = [abs(np.linalg.norm(q[iq : iq + 4]) - 1.0) for iq, _ in shape.quaternions]
+        phi, K = loops.residuals(q)
         if np.abs(phi).max(initial=0.0) > START_GAP:
-            raise AssemblyError(open_loops(loops, q[None, :]))
+            worst = int(np.argmax(np.abs(phi).max(axis=1)))
+            raise AssemblyError(open_loops(loops, q[worst : worst + 1]))
+        norms = [np.abs(np.linalg.norm(q[:, iq : iq + 4], axis=1) - 1.0).max() for iq, _ in shape.quaternions]
         if max(norms, default=0.0) > START_GAP:
             what = f"a quaternion of the start misses unit length by {max(norms):.3g}"
             raise AssemblyError(Problem(where="q", what=what, remedy="divide it by its length"))
-        rates = np.abs(K[0] @ v) if len(loops.names) else np.zeros(1)
-        size = START_GAP * max(1.0, float(np.abs(v).max(initial=0.0)))
-        if rates.max(initial=0.0) > size:
-            worst = int(np.argmax(rates))
-            raise AssemblyError(
-                Problem(
-                    where=loops.names[worst],
-                    what=f"the start opens this loop at {rates[worst]:.3g} m/s (or 1/s)",
-                    remedy="take velocities from kinematics, such as `start_state`",
-                )
-            )
-        closed_q, closed_v, arrived = self._closed(q[None, :], v[None, :])
+        _require_closing(loops.names, K, v)
+        closed_q, closed_v, arrived = self._closed(q, v)
         if not arrived:
             raise AssemblyError(
                 Problem(
@@ -205,7 +204,26 @@ class System:
                     remedy="start away from singularities",
                 )
             )
-        return closed_q[0], closed_v[0]
+        return closed_q, closed_v
+
+
+def _require_closing(names: tuple[str, ...], K: np.ndarray, v: np.ndarray) -> None:
+    """Refuse velocities (N, n_v) that open loops, with Jacobians K (N, rows, n_v).
+
+    Raises:
+        AssemblyError: which loop, how fast.
+    """
+    rates = np.abs(np.einsum("nij,nj->ni", K, v))
+    excess = rates / np.maximum(1.0, np.abs(v).max(axis=1, initial=0.0))[:, None]
+    if excess.max(initial=0.0) > START_GAP:
+        start, worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
+        raise AssemblyError(
+            Problem(
+                where=names[worst],
+                what=f"the start opens this loop at {rates[start, worst]:.3g} m/s (or 1/s)",
+                remedy="take velocities from kinematics, such as `start_state`",
+            )
+        )
 
 
 def _rate_program(model: Model, route: Route, with_wrench: bool) -> RateProgram:

@@ -3,7 +3,8 @@
 All bodies hang under one fixed body ``base``; the pose of the file is the machine's start, and ``ref`` keeps the
 coordinates' values. Loops are closed by ``connect`` and ``weld`` between sites, which do not depend on that pose: a
 ball is one ``connect``, a hinge two on its axis. Names are those of the mechanism. MuJoCo refuses moving bodies without
-mass or inertia, so a number near the smallest that passes stands in for zero.
+mass or inertia: zeros are written as they are, and the compiler's own bounds raise them to a number near the smallest
+that passes.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from tauloop.mechanism.formats.tree_writer import Closure, Link, Mass, Pose, Pri
 from tauloop.mechanism.model import BASE, Actuator, Coupling, Freedom, Friction, Mechanism
 from tauloop.result import write_file
 
-#: Smallest mass (kg) and principal moment of inertia (kg m^2): MuJoCo 4 wants more than 1e-14. A machine's forces
-#: change by some 1e-13 of them.
+#: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than 1e-14. Forces change by
+#: some 1e-13 of them there (digit_like's, with chains of massless bodies, by 2e-9).
 LEAST = 1e-13
 #: Rounding of principal moments, relative to the largest, that may not bring the smallest to zero.
 _ROUNDING = 1e-15
+#: Share of the largest moment that rounding changes when principal moments are put together again.
+_SMALL_CHANGE = 1e-13
 #: Distance along a hinge's axis of the two points that hold it, m.
 _APART = 0.1
 _CLOSABLE = ("spherical", "revolute", "fixed")
@@ -91,9 +94,12 @@ class _Writer:
     def write(self) -> Written:
         m = self.mechanism
         self.notes = ["parameters are written as numbers", *self.tree.notes]
+        driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
+        self.notes += [f"actuator {name}: its drive line has no place in MJCF" for name in driven]
         self._move_motors_to_joints()
         root = ElementTree.Element("mujoco", model=m.name)
-        ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        compiler = ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        compiler.attrib |= {"boundmass": _number(LEAST), "boundinertia": _number(LEAST)}
         ElementTree.SubElement(root, "option", gravity=_numbers([m.value(x) for x in m.gravity]))
         world = ElementTree.SubElement(root, "worldbody")
         self.bodies = {BASE: ElementTree.SubElement(world, "body", name=BASE)}
@@ -103,7 +109,7 @@ class _Writer:
         listed = ", ".join(name for name in self._light if name != BASE)
         if listed:
             self.notes.append(
-                f"MuJoCo refuses zeros: {LEAST:g} kg or kg m^2 stand for a zero mass or moment of {listed}"
+                f"MuJoCo refuses zeros and puts {LEAST:g} kg or kg m^2 for a zero mass or moment of {listed}"
             )
         value = m.value
         turns = Rotation.identity()
@@ -186,16 +192,16 @@ class _Writer:
     def _inertial(self, name: str, given: Mass | None) -> ElementTree.Element:
         mass = Mass(mass=0.0, center=np.zeros(3), inertia=np.zeros((3, 3))) if given is None else given
         inertia = _accepted(mass.inertia)
-        change = float(np.abs(inertia - mass.inertia).max())
-        if mass.mass < LEAST or change:
+        if mass.mass < LEAST or np.linalg.eigvalsh(inertia)[0] < LEAST:
             self._light.append(name)
-        if change > 10 * LEAST:
+        change, largest = float(np.abs(inertia - mass.inertia).max()), float(np.abs(inertia).max())
+        if change > _SMALL_CHANGE * largest:
             what = f"its inertia is none that a body can have; a moment was changed by {change:.2g} kg m^2"
             self.notes.append(f"body {name}: {what}")
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
         return ElementTree.Element(
             "inertial",
-            mass=_number(max(mass.mass, LEAST)),
+            mass=_number(mass.mass),
             pos=_numbers(mass.center),
             fullinertia=_numbers([xx, yy, zz, xy, xz, yz]),
         )
@@ -280,13 +286,12 @@ class _Writer:
 
 
 def _accepted(inertia: np.ndarray) -> np.ndarray:
-    """The nearest inertia (3, 3) that MuJoCo takes: principal moments a <= b <= c with a >= `LEAST` and c <= a + b."""
+    """The nearest inertia (3, 3) that MuJoCo takes, once its bound raised the moments: a <= b <= c with c <= a + b."""
     (a, b, c), axes = np.linalg.eigh(inertia)
-    least = LEAST + _ROUNDING * max(c, 0.0)
-    if a >= least and c <= a + b:
+    if max(c, LEAST) <= max(a, LEAST) + max(b, LEAST):
         return inertia
-    b, c = max(b, least), max(c, least)
-    a = max(a, least, c - b + _ROUNDING * c)
+    b = max(b, 0.0)
+    a = max(a, c - b + _ROUNDING * c)
     return np.asarray((axes * np.array([a, b, c])) @ axes.T)
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RodRecognition:
-    """How links with ball joints at both ends become rods (see `tauloop.mechanism.formats.rod_recognition`).
+    """How links with ball joints at both ends become rods, and two such links on a slide telescopic ones.
+
+    See `tauloop.mechanism.formats.rod_recognition` and `telescopes`.
 
     Attributes:
         lock_spins: whether an axisymmetric link with axial inertia may become a slender rod, which does not spin.
@@ -26,7 +28,8 @@ class ImportOptions:
         platform: name of the body that does the work; the last body of the file if empty.
         independent: velocity names of the independent coordinates; if empty those that the file names, else all those
             of a tree, and for a machine with loops none: assembly chooses.
-        rods: makes rods of links with ball joints at both ends; None: every body stays what the file says.
+        rods: makes rods of links with ball joints at both ends, telescopic ones of legs on slides; None:
+            every body stays what the file says.
     """
 
     gravity: Sequence[float] | None = None

@@ -43,17 +43,19 @@ class Leaves:
 
     source: str
     parameters: list[Parameter] = field(default_factory=list)
+    _values: dict[str, float] = field(default_factory=dict)
 
     def leaf(self, name: str, value: float, unit: str, group: str, *, lower: float = -np.inf) -> Leaf:
         """A new leaf parameter."""
         self.parameters.append(
             Parameter(name=name, value=value, unit=unit, group=group, status="given", source=self.source, lower=lower)
         )
+        self._values[name] = value
         return Leaf(name)
 
     def value(self, expression: Expression) -> float:
         """Nominal value of an expression over the leaves made so far, SI."""
-        return float(evaluate(expression, {parameter.name: parameter.value for parameter in self.parameters}))
+        return float(evaluate(expression, self._values))
 
     def structural(self, name: str, value: float, unit: str, group: str) -> Expression:
         """A leaf, or the constant zero: an exact zero of geometry or gravity is part of the structure."""

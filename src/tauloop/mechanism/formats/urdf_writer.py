@@ -101,6 +101,8 @@ class _Writer:
     def write(self) -> WrittenUrdf:
         m = self.mechanism
         self.notes = ["parameters are written as numbers", *self.tree.notes]
+        driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
+        self.notes += [f"actuator {name}: its drive line has no place in URDF" for name in driven]
         self.names = {BASE: BASE}
         self.robot.set("name", identifier(m.name))
         ElementTree.SubElement(self.robot, "link", name=BASE)

@@ -14,6 +14,8 @@ from tauloop.errors import DescriptionError, Problem
 LARGEST_FILE = 20_000_000
 #: Deepest nesting: URDF needs six, and MJCF two more than a chain has bodies.
 DEEPEST_NESTING = 200
+#: Most bodies or links that are read: machines have tens, and the assembly of a scene of thousands would take hours.
+MOST_BODIES = 2000
 #: No figure of a machine is larger in SI units; squares and products of larger ones overflow.
 LARGEST_NUMBER = 1e30
 
@@ -40,8 +42,8 @@ def read_xml(path: str | Path) -> XmlNode:
     """The root element of a file.
 
     Raises:
-        DescriptionError: no such file, too large, not XML, or with a document type or entity declarations, which could
-            expand without limit or name other files.
+        DescriptionError: no such file, too large, too many bodies, not XML, or with a document type or entity
+            declarations, which could expand without limit or name other files.
     """
     path = Path(path)
 
@@ -57,12 +59,16 @@ def read_xml(path: str | Path) -> XmlNode:
         raise refused(f"{size / 1e6:.1f} MB is more than {LARGEST_FILE / 1e6:.0f} MB", "leave meshes out of the file")
 
     parser = expat.ParserCreate()
-    open_nodes = [XmlNode(tag="", attributes={}, line=0)]
+    open_nodes, bodies = [XmlNode(tag="", attributes={}, line=0)], [0]
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if len(open_nodes) > DEEPEST_NESTING:
             what = f"elements are nested more than {DEEPEST_NESTING} deep"
             raise refused(what, "this is no description of a machine", parser.CurrentLineNumber)
+        bodies[0] += tag in ("body", "link")
+        if bodies[0] > MOST_BODIES:
+            what = f"there are more than {MOST_BODIES} bodies"
+            raise refused(what, "give the machine alone, without its surroundings", parser.CurrentLineNumber)
         node = XmlNode(tag=tag, attributes=attributes, line=parser.CurrentLineNumber)
         open_nodes[-1].children.append(node)
         open_nodes.append(node)

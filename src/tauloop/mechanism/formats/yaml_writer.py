@@ -22,6 +22,7 @@ from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism import units
 from tauloop.mechanism.elements import PLATFORM_JOINT
 from tauloop.mechanism.expression import ZERO, Expression
+from tauloop.mechanism.formats.drive_writer import drive_data
 from tauloop.mechanism.formats.expression_writer import ExpressionWriter, literal, number, parameter_literal
 from tauloop.mechanism.formats.inertia_writer import along_the_rod, centred
 from tauloop.mechanism.formats.tree_writer import constant_angles
@@ -361,6 +362,8 @@ class _Writer:
             written["force"] = literal(actuator.force, units.TORQUE if turns else units.FORCE)
         if np.isfinite(actuator.speed):
             written["speed"] = literal(actuator.speed, units.ANGULAR_SPEED if turns else units.SPEED)
+        if actuator.drive is not None:
+            written["drive"] = drive_data(actuator.drive, self._text)
         return written
 
     def _is_angular(self, coordinate: str) -> bool:

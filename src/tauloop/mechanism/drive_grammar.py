@@ -1,13 +1,9 @@
-"""The grammar of drive-line files, once: the reader and its checks come from here (and from `mechanism`'s kinds)."""
+"""The grammar of drive lines, once: of their own files, and on the actuators of machine files."""
 
 from __future__ import annotations
 
 from tauloop.mechanism import units
-from tauloop.mechanism.grammar import PROVENANCE
 from tauloop.mechanism.kinds import Choice, Field, Kind, MapOf, Name, Reference, Shape, Text, Value
-
-#: First line of every drive-line file.
-FORMAT = "tauloop-drive/1"
 
 
 def _value(
@@ -31,7 +27,7 @@ _SPEED = (units.SPEED, units.ANGULAR_SPEED)
 _POSITION = (units.LENGTH, units.ANGLE)
 
 FRICTION = Shape(
-    name="friction",
+    name="dry friction",
     doc="(coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v; it sticks up to static.",
     fields=(
         _field("viscous", _value(*_DAMPING, sign="not negative"), "viscous coefficient"),
@@ -53,7 +49,7 @@ LUGRE = Shape(
     ),
 )
 INERTIA = Shape(
-    name="inertia",
+    name="drive inertia",
     doc="A body with one freedom: it turns (inertia) or slides (mass).",
     fields=(
         _field("inertia", _value(None, units.INERTIA, sign="positive"), "moment of inertia of a turning body"),
@@ -154,7 +150,7 @@ DUAL = Shape(
     ),
 )
 CONTROL = Shape(
-    name="control",
+    name="drive control",
     doc="A position loop, a speed loop inside if there is one, and one motor or two.",
     fields=(
         _need("position", PID, "position loop"),
@@ -164,35 +160,27 @@ CONTROL = Shape(
         _field("sample_time", _value(units.TIME, sign="positive"), "period of a sampled control; continuous if absent"),
     ),
 )
-DRIVE = Shape(
-    name="drive line",
-    doc="A drive-line file.",
+#: Sections of a drive line; all but connections are needed.
+SECTIONS = (
+    _need("inertias", MapOf(item=INERTIA), "bodies"),
+    _field("connections", MapOf(item=CONNECTION), "what joins them"),
+    _need("motors", MapOf(item=MOTOR), "motors"),
+    _need("encoders", MapOf(item=ENCODER), "measurements"),
+    _need("control", CONTROL, "the law"),
+)
+ON_ACTUATOR = Shape(
+    name="drive line of an actuator",
+    doc="What stands between motors and machine: a drive-line `file` (docs/drives.md), or the sections of one, here. "
+    "The machine takes the place of the load: in a file, of the inertia that `performance` judges, whose mass and "
+    "friction there do not count; here, of `load`, which is not among the inertias.",
     fields=(
-        _need("format", Choice(options=(FORMAT,)), "format and version"),
-        _need("name", Name(), "name of the drive line"),
-        _field("description", Text(), "what it is, and what was chosen"),
-        _need("provenance", PROVENANCE, "status and source of values that say none"),
+        _field("file", Text(), "drive-line file, relative to the machine file; in place of sections"),
         _field(
-            "parameters",
-            MapOf(item=Value(linear=None), key="parameter"),
-            "named values: a literal is a leaf parameter, an expression is derived",
+            "set",
+            MapOf(item=_value(None), key="parameter"),
+            "values of the file's parameters that differ here",
         ),
-        _need("inertias", MapOf(item=INERTIA), "bodies"),
-        _field("connections", MapOf(item=CONNECTION), "what joins them"),
-        _need("motors", MapOf(item=MOTOR), "motors"),
-        _need("encoders", MapOf(item=ENCODER), "measurements"),
-        _need("control", CONTROL, "the law"),
-        _need(
-            "performance",
-            Shape(
-                name="performance",
-                doc="What the criteria are about.",
-                fields=(
-                    _need("of", Reference(to="inertia"), "inertia whose position is judged"),
-                    _need("band", _value(*_POSITION, sign="positive"), "half width of the band of settling"),
-                ),
-            ),
-            "what is judged",
-        ),
+        _field("load", Name(), "what connections and encoders call the machine; required without file"),
+        *(_field(field.name, field.kind, f"{field.doc}; not with file") for field in SECTIONS),
     ),
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.expression import ONE, Expression, divide, multiply
 from tauloop.mechanism.model import ParameterTable
 
 
@@ -221,19 +221,27 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
-    """What the criteria are about: an inertia's position, and the band in which it counts as settled."""
+    """What the criteria are about: an inertia's position, and the band in which it counts as settled.
+
+    Attributes:
+        of: the inertia; on a machine the one in whose place the machine stands, the load.
+        band: half width; None on a machine, where paths are judged and not steps.
+    """
 
     of: str
-    band: Expression
+    band: Expression | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveLine:
-    """A drive line with its control.
+    """A drive line with its control: of its own, or on an actuator of a machine.
+
+    On a machine, values are expressions over the machine's leaf parameters. The inertia `performance.of` is then the
+    load: its position is the actuator's, and its mass and friction are the machine's, so that it has none of its own.
 
     Attributes:
-        name, description: of the file.
-        parameters: leaf parameters.
+        name, description: of the file, or of the actuator.
+        parameters: leaf parameters; none on a machine, which has them.
         inertias, connections, motors, encoders: the elements.
         control: the law.
         performance: what is judged.
@@ -241,8 +249,8 @@ class DriveLine:
     """
 
     name: str
-    description: str
-    parameters: ParameterTable
+    description: str = ""
+    parameters: ParameterTable = field(default_factory=ParameterTable)
     inertias: tuple[Inertia, ...]
     connections: tuple[Connection, ...]
     motors: tuple[Motor, ...]
@@ -254,3 +262,19 @@ class DriveLine:
     def inertia(self, name: str) -> Inertia:
         """The inertia of that name."""
         return next(item for item in self.inertias if item.name == name)
+
+    def ratios(self) -> dict[str, Expression]:
+        """Motion of each inertia over that of the judged one while nothing gives way; of those that hang together."""
+        found: dict[str, Expression] = {self.performance.of: ONE}
+        waiting = [self.performance.of]
+        while waiting:
+            here = waiting.pop()
+            for one in self.connections:
+                # the second moves by ratio times the first
+                if one.second == here and one.first not in found:
+                    found[one.first] = divide(found[here], one.ratio)
+                    waiting.append(one.first)
+                elif one.first == here and one.second not in found:
+                    found[one.second] = multiply(found[here], one.ratio)
+                    waiting.append(one.second)
+        return found

@@ -1,0 +1,98 @@
+"""Events on the command line: ``--until 'platform.z<-0.7'`` ends a simulation, ``--watch`` records and goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from tauloop.errors import InputError, Problem
+from tauloop.functions import Model
+from tauloop.kinematics.singularities import KINDS, singularities
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.simulate import Event
+
+#: The least of all three measures of singularity.
+ANY_KIND = "singularity"
+_COMPARISON = re.compile(r"\s*(?P<name>[^<>=\s]+)\s*(?P<sign>[<>])\s*(?P<value>[^<>=\s]+)\s*")
+_WHAT = (
+    "a coordinate, such as 'platform.z<-0.7'; its speed, 'velocity.platform.z>0.5' (SI); or the distance from "
+    f"singularities (1 far, 0 singular), 'singularity<0.05', of one kind {', '.join(KINDS)}"
+)
+
+UntilOption = Annotated[
+    list[str] | None, typer.Option("--until", help=f"End where this comes true: {_WHAT}. May be repeated.")
+]
+WatchOption = Annotated[
+    list[str] | None, typer.Option("--watch", help="Record the times at which this comes true, likewise, and go on.")
+]
+
+#: Coordinates (N, n_q) and velocities (N, n_v) -> values (N,).
+Quantity = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def events(model: Model, until: list[str] | None, watch: list[str] | None) -> tuple[Event, ...]:
+    """The events that the options name.
+
+    Args:
+        model: the machine.
+        until: terminal ones.
+        watch: others.
+
+    Raises:
+        InputError: all that cannot be read, at once.
+    """
+    found: list[Event] = []
+    problems: list[Problem] = []
+    for option, texts, is_terminal in (("--until", until, True), ("--watch", watch, False)):
+        for text in texts or []:
+            try:
+                found.append(_event(model, option, text, is_terminal))
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return tuple(found)
+
+
+def _event(model: Model, option: str, text: str, is_terminal: bool) -> Event:
+    match = _COMPARISON.fullmatch(text)
+    try:
+        value = float(match["value"]) if match else np.nan
+    except ValueError:
+        value = np.nan
+    if match is None or not np.isfinite(value):
+        what = f"{text!r} is not NAME<NUMBER or NAME>NUMBER"
+        raise InputError(Problem(where=option, what=what, remedy="such as 'platform.z<-0.7' (SI), in quotes"))
+    quantity = _quantity(model, option, match["name"])
+    return Event(
+        name=f"{match['name']} {match['sign']} {value:g}",
+        function=lambda _, q, v: quantity(q, v) - value,
+        direction=1 if match["sign"] == ">" else -1,
+        is_terminal=is_terminal,
+    )
+
+
+def _quantity(model: Model, option: str, name: str) -> Quantity:
+    if name == ANY_KIND:
+        return lambda q, _: np.min([singularities(model, q).distance(kind) for kind in KINDS], axis=0)
+    if name in KINDS:
+        return lambda q, _: singularities(model, q).distance(name)
+    quantity, dot, rest = name.partition(".")
+    is_rate = quantity == "velocity" and bool(dot)
+    wanted = rest if dot and quantity in ("velocity", "position") else name
+    names = model.topology.velocity_names if is_rate else model.topology.coordinate_names
+    places = [i for i, known in enumerate(names) if known == wanted]
+    places = places or [i for i, known in enumerate(names) if known.rpartition(".")[2] == wanted]
+    if len(places) != 1:
+        what = f"no coordinate {wanted!r}" if not places else f"{wanted!r} may be any of several coordinates"
+        known = ", ".join([names[i] for i in places] or names)
+        remedy = (suggestion(wanted, names) if not places else "") or f"choose among {known}"
+        raise InputError(Problem(where=option, what=what, remedy=remedy))
+    column = places[0]
+    if is_rate:
+        return lambda _, v: v[:, column]
+    return lambda q, _: q[:, column]

@@ -1,0 +1,252 @@
+"""Drive lines on the actuators of a machine: what they come to when nothing gives way, and their variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.mechanism.drive_line import (
+    Compliance,
+    Connection,
+    Control,
+    DriveLine,
+    DualDrive,
+    ElasticBacklash,
+    Encoder,
+    ExactBacklash,
+    Friction,
+    Inertia,
+    Motor,
+    Performance,
+    Pid,
+    Shaft,
+    SingleDrive,
+)
+from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, multiply
+from tauloop.mechanism.model import Actuator, Mechanism
+from tauloop.mechanism.model import Friction as MachineFriction
+
+
+def require_lines(mechanism: Mechanism) -> None:
+    """Refuse a machine without drive lines.
+
+    Raises:
+        InputError: no actuator has one.
+    """
+    if not any(actuator.drive for actuator in mechanism.actuators):
+        what = f"no actuator of {mechanism.name} has a drive line"
+        remedy = "add drive to its actuators (docs/drives.md)"
+        raise InputError(Problem(where="actuators", what=what, remedy=remedy))
+
+
+def with_one_motor(line: DriveLine) -> DriveLine:
+    """The line without its slave motor and all that hangs on the load by it alone; the master takes the whole output.
+
+    A line with one motor stays as it is.
+
+    Raises:
+        InputError: an encoder in use is on what would go, or the master is.
+    """
+    drive = line.control.drive
+    if not isinstance(drive, DualDrive):
+        return line
+    load = line.performance.of
+    on = {motor.name: motor.on for motor in line.motors}
+    branch = {on[drive.slave]} - {load}
+    grows = True
+    while grows:
+        before = len(branch)
+        for one in line.connections:
+            if load not in (one.first, one.second) and ({one.first, one.second} & branch):
+                branch |= {one.first, one.second}
+        grows = len(branch) > before
+    used = (line.control.encoder, line.control.speed_encoder)
+    lost = [encoder.name for encoder in line.encoders if encoder.on in branch and encoder.name in used]
+    lost += [drive.master] if on[drive.master] in branch else []
+    if lost:
+        what = f"without the slave {drive.slave} there is no {' and no '.join(lost)}"
+        raise InputError(Problem(where=line.name, what=what, remedy="measure and drive on the master's side"))
+    return replace(
+        line,
+        inertias=tuple(inertia for inertia in line.inertias if inertia.name not in branch),
+        connections=tuple(one for one in line.connections if not {one.first, one.second} & branch),
+        motors=tuple(m for m in line.motors if m.on not in branch and m.name != drive.slave),
+        encoders=tuple(encoder for encoder in line.encoders if encoder.on not in branch),
+        control=replace(line.control, drive=SingleDrive(motor=drive.master)),
+    )
+
+
+def without_play(line: DriveLine) -> DriveLine:
+    """The line whose gaps are closed; their contacts are springs and dampers that push and pull."""
+
+    def closed(compliance: Compliance | None) -> Compliance | None:
+        return compliance and Shaft(stiffness=compliance.stiffness, damping=compliance.damping)
+
+    return replace(line, connections=tuple(replace(c, compliance=closed(c.compliance)) for c in line.connections))
+
+
+def with_rigid_shafts(line: DriveLine) -> DriveLine:
+    """The line with nothing that gives way and nothing that sticks: rigid connections, no dry friction."""
+
+    def sliding(inertia: Inertia) -> Inertia:
+        law = inertia.friction
+        if not isinstance(law, Friction):
+            return inertia
+        return replace(inertia, friction=Friction(viscous=law.viscous) if law.viscous is not None else None)
+
+    return replace(
+        line,
+        inertias=tuple(sliding(inertia) for inertia in line.inertias),
+        connections=tuple(replace(one, compliance=None) for one in line.connections),
+    )
+
+
+def with_lines(mechanism: Mechanism, lines: Iterable[DriveLine | None]) -> Mechanism:
+    """The machine with other drive lines on its actuators, in their order."""
+    pairs = zip(mechanism.actuators, lines, strict=True)
+    return replace(mechanism, actuators=tuple(replace(actuator, drive=line) for actuator, line in pairs))
+
+
+def direct_line(actuator: Actuator, turns: bool, mass: float, bandwidth: float, period: float) -> DriveLine:
+    """A motor that acts on the machine itself, for an actuator without drive line.
+
+    Position loop w/2 inside a speed loop 2 w mass: an error decays as (s + w)^2 where the machine is that mass.
+
+    Args:
+        actuator: the actuator.
+        turns: whether it turns.
+        mass: what it moves, kg or kg m^2.
+        bandwidth: w, rad/s.
+        period: of the control, s.
+    """
+    name = actuator.name
+
+    def proportional(gain: float) -> Pid:
+        return Pid(
+            gain=Constant(gain),
+            integral_time=None,
+            derivative_time=None,
+            filter=ONE,
+            limit=None,
+            tracking_time=None,
+        )
+
+    return DriveLine(
+        name=name,
+        inertias=(Inertia(name="load", turns=turns, value=ZERO),),
+        connections=(),
+        motors=(Motor(name="motor", on="load", torque=None if np.isinf(actuator.force) else Constant(actuator.force)),),
+        encoders=(Encoder(name="encoder", on="load"),),
+        control=Control(
+            encoder="encoder",
+            position=proportional(bandwidth / 2),
+            speed_encoder="encoder",
+            speed=proportional(2 * bandwidth * mass),
+            drive=SingleDrive(motor="motor"),
+            sample_time=Constant(period),
+        ),
+        performance=Performance(of="load", band=None),
+    )
+
+
+def on_the_load(line: DriveLine) -> tuple[str, ...]:
+    """Inertias that move rigidly with the load, it included."""
+    found = [line.performance.of]
+    for here in found:
+        for one in line.connections:
+            if one.compliance is None and here in (one.first, one.second):
+                found += [name for name in (one.first, one.second) if name not in found]
+    return tuple(found)
+
+
+def machine_under_load(mechanism: Mechanism) -> Mechanism:
+    """The machine that its drive lines push: inertias that are rigidly on a load move with the machine."""
+    return _with_reflected(mechanism, {a.name: on_the_load(a.drive) for a in mechanism.actuators if a.drive}, ())
+
+
+def rigid_machine(mechanism: Mechanism, *, with_dry: bool = True) -> Mechanism:
+    """The machine with its drive lines as inertia and friction of its actuators, as if nothing gave way.
+
+    An inertia that moves by r per unit of the actuator adds r^2 J, r^2 viscous and |r| coulomb.
+
+    Args:
+        mechanism: the machine.
+        with_dry: whether Coulomb friction is among it, which jumps where a motion turns.
+    """
+    everything = {a.name: tuple(i.name for i in a.drive.inertias) for a in mechanism.actuators if a.drive}
+    return _with_reflected(mechanism, everything, ("viscous", "coulomb") if with_dry else ("viscous",))
+
+
+def _with_reflected(mechanism: Mechanism, names: dict[str, tuple[str, ...]], friction: tuple[str, ...]) -> Mechanism:
+    actuators = []
+    for actuator in mechanism.actuators:
+        line = actuator.drive
+        if line is None:
+            actuators.append(actuator)
+            continue
+        ratios = line.ratios()
+        inertia: Expression = actuator.inertia or ZERO
+        own = actuator.friction or MachineFriction()
+        viscous, coulomb = own.viscous or ZERO, own.coulomb or ZERO
+        for item in line.inertias:
+            if item.name not in names[actuator.name]:
+                continue
+            ratio = ratios[item.name]
+            inertia = add(inertia, multiply(item.value, ratio, ratio))
+            law = item.friction
+            if "viscous" in friction and law is not None and law.viscous is not None:
+                viscous = add(viscous, multiply(law.viscous, ratio, ratio))
+            if "coulomb" in friction and law is not None and law.coulomb is not None:
+                size = ratio if mechanism.value(ratio) > 0 else multiply(Constant(-1.0), ratio)
+                coulomb = add(coulomb, multiply(law.coulomb, size))
+        losses = replace(own, viscous=_some(viscous), coulomb=_some(coulomb))
+        actuators.append(
+            replace(
+                actuator,
+                inertia=_some(inertia),
+                friction=losses if losses != MachineFriction() else None,
+                drive=None,
+            )
+        )
+    return replace(mechanism, actuators=tuple(actuators))
+
+
+def _some(expression: Expression) -> Expression | None:
+    return None if expression == ZERO else expression
+
+
+def play_at_the_load(mechanism: Mechanism) -> dict[str, float]:
+    """Gaps between the driving motor and the load of each drive line, added up at the load, m or rad, by actuator."""
+    found = {}
+    for actuator in mechanism.actuators:
+        line = actuator.drive
+        if line is None:
+            continue
+        ratios = {name: mechanism.value(ratio) for name, ratio in line.ratios().items()}
+        drive = line.control.drive
+        master = drive.master if isinstance(drive, DualDrive) else drive.motor
+        here, total = next(motor.on for motor in line.motors if motor.name == master), 0.0
+        for one in path_to_load(line, here):
+            if isinstance(one.compliance, ElasticBacklash | ExactBacklash):
+                total += mechanism.value(one.compliance.gap) / abs(ratios[one.second])
+        found[actuator.name] = total
+    return found
+
+
+def path_to_load(line: DriveLine, start: str) -> tuple[Connection, ...]:
+    """The connections from a body to the load, in order."""
+    waiting: list[tuple[str, tuple[Connection, ...]]] = [(start, ())]
+    seen = {start}
+    while waiting:
+        here, way = waiting.pop(0)
+        if here == line.performance.of:
+            return way
+        for one in line.connections:
+            there = one.second if one.first == here else one.first if one.second == here else None
+            if there is not None and there not in seen:
+                seen.add(there)
+                waiting.append((there, (*way, one)))
+    return ()

@@ -1,0 +1,236 @@
+"""Kinematic sensitivity to play: how far the tool can move while every motor stands still, over the work volume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import casadi as ca
+import numpy as np
+import xarray as xr
+
+from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.errors import InputError, Problem
+from tauloop.functions import Model
+from tauloop.functions.batch import BatchFunction
+from tauloop.functions.closing import coordinate_limits
+from tauloop.functions.loops import nominal
+from tauloop.functions.rate_programs import tool_twist
+from tauloop.kinematics.workspace import Workspace, workspace
+from tauloop.result import Evidence, Result, provenance
+
+#: Play of an actuator where nothing else is said, m or rad (the issue's 10 um).
+PLAY = 10e-6
+#: Poses at which the Jacobian is checked by finite play, and how far apart the two may be (of the largest figure): what
+#: is left is the curvature over the play, and rounding of a pose over it.
+CHECKED, AGREEMENT = 64, 1e-4
+#: More actuators than this have too many combinations of directions to try all.
+MOST_ACTUATORS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayMap(Result):
+    """Displacement of the tool centre point from one end of the play to the other.
+
+    Attributes:
+        data: over the axes of the grid, m, NaN where the machine cannot work: `each` (actuator, ...) with the play of
+            one actuator, `worst` with that of all in the worst combination of directions.
+        play: of the actuators, m or rad, by name.
+        space: the workspace map that says where the machine can work.
+    """
+
+    data: xr.Dataset
+    play: Mapping[str, float]
+    space: Workspace
+
+    def figures(self) -> dict[str, dict[str, float]]:
+        """Least, median and largest displacement over the usable poses, m, by actuator, and for all (`worst`)."""
+        rows = dict(zip(self.play, self.data["each"].to_numpy(), strict=True)) | {
+            "worst": self.data["worst"].to_numpy()
+        }
+        found = {}
+        for name, values in rows.items():
+            usable = values[np.isfinite(values)]
+            if len(usable):
+                found[name] = {
+                    "least": float(usable.min()),
+                    "median": float(np.median(usable)),
+                    "largest": float(usable.max()),
+                }
+        return found
+
+
+class ToolSensitivity:
+    """Velocity of the tool centre point per actuator velocity, in batches."""
+
+    def __init__(self, model: Model) -> None:
+        """Make the Jacobian of the tool in all velocities.
+
+        Raises:
+            InputError: the actuators do not determine the motion.
+        """
+        actuators, freedoms = len(model.mechanism.actuators), model.platform.entry.velocity.size
+        if actuators != freedoms or actuators > MOST_ACTUATORS:
+            what = f"{actuators} actuators for {freedoms} freedoms"
+            remedy = f"as many actuators as freedoms, at most {MOST_ACTUATORS}"
+            raise InputError(Problem(where=model.mechanism.name, what=what, remedy=remedy))
+        self._model = model
+        shape, mechanism = model.topology, model.mechanism
+        q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
+        values = nominal(mechanism)
+        motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
+        velocity = tool_twist(motion, mechanism, values)[:3]
+        point = motion.point(mechanism.platform.tool, values).p
+        jacobian = ca.densify(ca.jacobian(velocity, v))
+        self._functions = BatchFunction(ca.Function("tool", [q], [ca.vec(jacobian), ca.densify(point)]))
+
+    def at(self, q: np.ndarray) -> np.ndarray:
+        """Displacement of the tool per actuator displacement (N, 3, n_u), at full coordinates (N, n_q)."""
+        jacobian = self._functions([q], len(q))[0].reshape(len(q), -1, 3).transpose(0, 2, 1)
+        G = self._model.actuators.embedding(self._model.actuator_position(q), start=q)
+        return np.asarray(jacobian @ G)
+
+    def tool(self, q: np.ndarray) -> np.ndarray:
+        """Position of the tool centre point (N, 3), m."""
+        return self._functions([q], len(q))[1]
+
+
+def worst_combination(displacements: np.ndarray) -> np.ndarray:
+    """Largest length (N,) of a sum of columns of (N, 3, n) over all their directions: play may stand at either end."""
+    n = displacements.shape[2]
+    signs = np.array([(1, *rest) for rest in product((1, -1), repeat=n - 1)], dtype=float)
+    return np.linalg.norm(displacements @ signs.T, axis=1).max(axis=1)
+
+
+def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
+    """A grid over the ranges that the machine file gives to the platform's positions in m.
+
+    Raises:
+        InputError: it gives none.
+    """
+    lower, upper = coordinate_limits(model.assembly.loops)
+    entry = model.platform.entry
+    found = {}
+    for iq, name, unit in zip(entry.q, entry.position.columns, entry.position.units, strict=True):
+        if unit == "m" and np.isfinite([lower[iq], upper[iq]]).all():
+            found[name] = np.linspace(lower[iq], upper[iq], points)
+    if not found:
+        what = "gives no ranges to the platform's positions"
+        remedy = "give platform.limits, or the ranges of the map"
+        raise InputError(Problem(where=model.mechanism.name, what=what, remedy=remedy))
+    return found
+
+
+def play_map(
+    model: Model,
+    axes: Mapping[str, np.ndarray],
+    *,
+    play: float | Mapping[str, float] = PLAY,
+    fixed: Mapping[str, float] | None = None,
+) -> PlayMap:
+    """Map how play at the actuators shows at the tool.
+
+    With J the velocity of the tool centre point per actuator velocity, play p_i of one actuator moves the tool by
+    |J_i| p_i, and that of all by at most max |sum of +-J_i p_i|.
+
+    Args:
+        model: the machine.
+        axes: values of the platform positions that vary, by name (one to three).
+        play: at each actuator from end to end, m or rad: one number, or by name of actuator.
+        fixed: values of positions that are held; those not named keep their reference values.
+
+    Raises:
+        InputError: unknown names, play that is not positive, a machine whose actuators do not determine its motion.
+    """
+    names = tuple(actuator.name for actuator in model.mechanism.actuators)
+    amounts = {name: float(play[name] if isinstance(play, Mapping) and name in play else 0.0) for name in names}
+    if not isinstance(play, Mapping):
+        amounts = dict.fromkeys(names, float(play))
+    problems = [
+        Problem(where=name, what="is no actuator", remedy=f"known: {', '.join(names)}")
+        for name in (play if isinstance(play, Mapping) else ())
+        if name not in names
+    ]
+    problems += [
+        Problem(where=f"play of {name}", what=f"must not be negative, got {value:g}", remedy="in m or rad")
+        for name, value in amounts.items()
+        if not 0 <= value < np.inf
+    ]
+    if not problems and not any(amounts.values()):
+        problems.append(Problem(where="play", what="is zero everywhere", remedy="such as 10e-6 m"))
+    if problems:
+        raise InputError(problems)
+    sensitivity = ToolSensitivity(model)
+    space = workspace(model, axes, fixed=fixed)
+    usable = space.usable.ravel()
+    positions = _positions(model, space)[usable]
+    each = np.full((len(names), len(usable)), np.nan)
+    worst = np.full(len(usable), np.nan)
+    difference: float | None = None
+    if len(positions):
+        q = model.platform.follow(positions).q
+        displacement = sensitivity.at(q) * np.array(list(amounts.values()))
+        each[:, usable] = np.linalg.norm(displacement, axis=1).T
+        worst[usable] = worst_combination(displacement)
+        difference = _difference(model, sensitivity, q, displacement, np.array(list(amounts.values())))
+    shape = space.usable.shape
+    dims = tuple(str(name) for name in space.data.dims)
+    data = xr.Dataset(
+        {
+            "each": (("actuator", *dims), each.reshape(len(names), *shape), {"units": "m"}),
+            "worst": (dims, worst.reshape(shape), {"units": "m"}),
+        },
+        coords={**space.data.coords, "actuator": list(names)},
+        attrs=space.data.attrs,
+    )
+    return PlayMap(
+        data=data,
+        play=amounts,
+        space=space,
+        evidence=(
+            *space.evidence,
+            Evidence(
+                name="difference to forward kinematics at both ends of the play, of the largest displacement",
+                value=difference,
+                upper=AGREEMENT,
+                advice="the play is too large for a linear map, or a pose is close to a singularity",
+            ),
+        ),
+        provenance=provenance(
+            packages=("numpy", "casadi"),
+            options={"play": amounts, "axes": {name: len(values) for name, values in axes.items()}},
+            inputs={"machine": model.mechanism.name},
+        ),
+    )
+
+
+def _positions(model: Model, space: Workspace) -> np.ndarray:
+    """The platform's positions (N, n) of a workspace map, in the order of its cells."""
+    columns = model.platform.entry.position.columns
+    values = [space.data[name].to_numpy() for name in space.data.dims]
+    grid = [part.ravel() for part in np.meshgrid(*values, indexing="ij")]
+    found = np.empty((len(grid[0]), len(columns)))
+    for name, value in space.fixed.items():
+        found[:, columns.index(name)] = value
+    for axis, part in zip(space.data.dims, grid, strict=True):
+        found[:, columns.index(str(axis))] = part
+    return found
+
+
+def _difference(
+    model: Model, sensitivity: ToolSensitivity, q: np.ndarray, displacement: np.ndarray, play: np.ndarray
+) -> float:
+    """The same by forward kinematics with an actuator at both ends of its play, at evenly spread poses."""
+    chosen = np.unique(np.linspace(0, len(q) - 1, CHECKED).astype(int))
+    q, displacement = q[chosen], displacement[chosen]
+    at = model.actuator_position(q)
+    found = np.empty_like(displacement)
+    for i, amount in enumerate(play):
+        ends = []
+        for side in (0.5, -0.5):
+            moved = at.copy()
+            moved[:, i] += side * amount
+            ends.append(sensitivity.tool(model.actuators.kinematics(moved, start=q).q))
+        found[:, :, i] = ends[0] - ends[1]
+    return float(np.abs(found - displacement).max() / np.abs(displacement).max())

@@ -1,0 +1,86 @@
+"""Drive-line files: a drive line of its own, from text to a frozen `DriveLine`; all that is wrong with it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from tauloop.mechanism import units
+from tauloop.mechanism.cursor import Collector, Cursor
+from tauloop.mechanism.drive_grammar import SECTIONS
+from tauloop.mechanism.drive_line import DriveLine, Performance
+from tauloop.mechanism.drive_reader import DriveReader
+from tauloop.mechanism.grammar import PROVENANCE
+from tauloop.mechanism.kinds import Choice, Field, MapOf, Name, Reference, Shape, Text, Value
+from tauloop.mechanism.structure import check_structure
+from tauloop.mechanism.values import Values
+from tauloop.mechanism.yaml_nodes import parse_nodes
+
+#: First line of every drive-line file.
+FORMAT = "tauloop-drive/1"
+PERFORMANCE = Shape(
+    name="performance",
+    doc="What the criteria are about.",
+    fields=(
+        Field(name="of", kind=Reference(to="inertia"), doc="inertia whose position is judged", required=True),
+        Field(
+            name="band",
+            kind=Value(linear=units.LENGTH, angular=units.ANGLE, group="drive", sign="positive"),
+            doc="half width of the band of settling",
+            required=True,
+        ),
+    ),
+)
+DRIVE = Shape(
+    name="drive line",
+    doc="A drive-line file.",
+    fields=(
+        Field(name="format", kind=Choice(options=(FORMAT,)), doc="format and version", required=True),
+        Field(name="name", kind=Name(), doc="name of the drive line", required=True),
+        Field(name="description", kind=Text(), doc="what it is, and what was chosen"),
+        Field(name="provenance", kind=PROVENANCE, doc="status and source of values that say none", required=True),
+        Field(
+            name="parameters",
+            kind=MapOf(item=Value(linear=None), key="parameter"),
+            doc="named values: a literal is a leaf parameter, an expression is derived",
+        ),
+        *SECTIONS,
+        Field(name="performance", kind=PERFORMANCE, doc="what is judged", required=True),
+    ),
+)
+
+
+def read_drive(text: str, file: str = "<text>", values: Mapping[str, float] = MappingProxyType({})) -> DriveLine:
+    """The drive line that a text describes (docs/drives.md).
+
+    Args:
+        text: the description.
+        file: its name, for messages.
+        values: other values of its parameters, SI, by name.
+
+    Raises:
+        DescriptionError: with every problem, each with line, key path and remedy.
+    """
+    collector = Collector(file)
+    root = Cursor(node=parse_nodes(text, file), kind=DRIVE, where="", leaf="", prefix="", collector=collector)
+    check_structure(root)
+    collector.raise_any()
+    table = Values(root.get("provenance"))
+    named = root.get("parameters")
+    for name, cursor in named.entries() if named is not None else ():
+        table.define(name, cursor)
+    table.work_out(values)
+    reader = DriveReader(root, table)
+    line = reader.line(name=root.word("name") or "")
+    judged = reader.place(root, "performance")
+    of = reader.refer(judged, "of", {inertia.name: inertia for inertia in line.inertias}, "inertia")
+    band = reader.need(judged, "band", reader.turns(of))
+    collector.raise_any()
+    return replace(
+        line,
+        description=(root.word("description") or "").strip(),
+        parameters=table.table(),
+        performance=Performance(of=of, band=band),
+        file=file,
+    )

@@ -1,0 +1,57 @@
+"""Figure of a trajectory under controllers: how far each stays behind, and the forces of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tauloop.report.figures import LARGE, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.simulate.controllers_run import ControlledMotion
+
+COLOURS = ("#9db9d9", "#6a9a5b", PREDICTED, RESIDUAL)
+FORCE_COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", "#8a6fb0", "#b08a3a", "#5f8a8b", "#a05070", "#708050")
+WIDTH, HEIGHT = 9.5, 5.6
+#: Errors below this share of the largest are drawn at it.
+LEAST = 1e-4
+
+
+def control_figure(
+    results: Mapping[str, ControlledMotion], shown: str, names: tuple[str, ...], units: tuple[str, ...], *, title: str
+) -> Figure:
+    """Errors of all controllers against time, and the actuator forces of one of them.
+
+    Distances from the reference are drawn where the platform moves in metres, else the largest actuator error.
+
+    Args:
+        results: by the controller's name.
+        shown: whose forces are drawn.
+        names, units: of the actuators.
+        title: heading.
+    """
+    figure = Figure(figsize=(WIDTH, HEIGHT))
+    figure.text(0.09, 1 - 0.28 / HEIGHT, title, fontsize=LARGE, fontweight="bold", color=TEXT)
+    grid = figure.add_gridspec(2, 1, left=0.09, right=0.72, top=0.91, bottom=0.1, hspace=0.16)
+    above, below = (figure.add_subplot(grid[i]) for i in range(2))
+    is_distance = any(result.tool_error.any() for result in results.values())
+    errors = {
+        name: (r.tool_error if is_distance else np.abs(r.actuator_error).max(axis=1)) for name, r in results.items()
+    }
+    least = LEAST * max((float(error.max(initial=0.0)) for error in errors.values()), default=0.0) or LEAST
+    for (name, error), colour in zip(errors.items(), COLOURS, strict=False):
+        above.semilogy(1e3 * results[name].time, np.maximum(error, least), color=colour, linewidth=1.2, label=name)
+    above.set_ylabel("distance from the reference [m]" if is_distance else "largest actuator error", fontsize=SMALL)
+    held = results[shown]
+    for k, (name, unit) in enumerate(zip(names, units, strict=True)):
+        colour, style = FORCE_COLOURS[k % len(FORCE_COLOURS)], "-" if k < len(FORCE_COLOURS) else "--"
+        below.step(1e3 * held.time, held.force[:, k], style, where="post", color=colour, linewidth=1.0)
+        below.lines[-1].set_label(f"{name} [{unit}]")
+    below.set_ylabel(f"force, {shown}", fontsize=SMALL)
+    below.set_xlabel("time [ms]", fontsize=NORMAL, color=TEXT)
+    for axes in (above, below):
+        clean(axes)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.005, 1.0), fontsize=SMALL, labelcolor=TEXT, frameon=False)
+    below.sharex(above)
+    above.tick_params(labelbottom=False)
+    return figure

@@ -1,0 +1,75 @@
+"""The picture of a play map: sections of the work volume, coloured by how far the tool moves in the play."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tauloop.drives.machine_play import PlayMap
+from tauloop.errors import InputError, Problem
+from tauloop.report.figures import LARGE, NORMAL, SMALL, TEXT, clean
+
+PANEL, MOST_COLUMNS = 3.1, 4
+
+
+def play_figure(found: PlayMap, *, title: str) -> Figure:
+    """A panel for the play of each actuator, and one for all in the worst combination; one scale of colours each.
+
+    Args:
+        found: a map over two positions.
+        title: heading.
+
+    Raises:
+        InputError: the map has not two axes, or no usable pose.
+    """
+    names = [str(name) for name in found.data["worst"].dims]
+    if len(names) != 2:
+        what = f"varies {len(names)} positions"
+        raise InputError(Problem(where="play map", what=what, remedy="draw sections of two"))
+    each, worst = (1e6 * found.data[key].to_numpy() for key in ("each", "worst"))
+    if not np.isfinite(worst).any():
+        raise InputError(Problem(where="play map", what="has no usable pose", remedy="another section"))
+    x, y = (found.data[name].to_numpy() for name in names)
+    units = [found.data[name].attrs["units"] for name in names]
+    panels = [(name, values) for name, values in zip(found.play, each, strict=True)] + [("all, worst case", worst)]
+    columns = min(len(panels), MOST_COLUMNS)
+    rows = -(-len(panels) // columns)
+    aspect = float(np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.6, 1.5)) if units[0] == units[1] else 0.9
+    height = 1.1 + rows * (0.72 * PANEL * aspect + 0.9)
+    figure = Figure(figsize=(columns * PANEL + 1.0, height))
+    figure.text(0.03, 1 - 0.3 / height, title, fontsize=LARGE, fontweight="bold", color=TEXT)
+    held = ", ".join(f"{name} = {value:.4g}" for name, value in found.space.fixed.items())
+    figure.text(0.03, 1 - 0.55 / height, held, fontsize=SMALL, color=TEXT)
+    low, high = float(np.nanmin(each)), float(np.nanmax(each))
+    grid = figure.add_gridspec(
+        rows,
+        columns,
+        left=0.08,
+        right=0.97,
+        top=1 - 1.05 / height,
+        bottom=0.6 / height,
+        wspace=0.38,
+        hspace=0.5,
+    )
+    for k, (name, values) in enumerate(panels):
+        axes = figure.add_subplot(grid[k // columns, k % columns])
+        clean(axes)
+        axes.grid(False)
+        is_all = k == len(panels) - 1
+        shown = axes.pcolormesh(x, y, values.T, cmap="viridis", shading="nearest", rasterized=True)
+        if not is_all:
+            shown.set_clim(low, high)
+        if np.ptp(values[np.isfinite(values)]) > 0:
+            lines = axes.contour(x, y, values.T, levels=5, colors="white", linewidths=0.6)
+            axes.clabel(lines, fontsize=SMALL - 1.5, fmt="%.3g")
+        if units[0] == units[1]:
+            axes.set_aspect("equal")
+        usable = values[np.isfinite(values)]
+        text = f"{name}\n{usable.min():.3g} to {usable.max():.3g} um, median {np.median(usable):.3g}"
+        axes.set_title(text, fontsize=SMALL, color=TEXT, loc="left")
+        axes.set_xlabel(f"{names[0]} [{units[0]}]", fontsize=NORMAL, color=TEXT)
+        if k % columns == 0:
+            axes.set_ylabel(f"{names[1]} [{units[1]}]", fontsize=NORMAL, color=TEXT)
+        bar = figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03)
+        bar.ax.tick_params(labelsize=SMALL - 1)
+    return figure

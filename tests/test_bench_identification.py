@@ -1,0 +1,55 @@
+"""The benchmarks of identification measure what they say: the stream finds the parameters, and coverage is counted."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tauloop.functions.compiler import find_compiler
+from tauloop.mechanism import loads
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+SAMPLES = 12_345
+#: Of some twenty parameters, in standard deviations.
+DEVIATIONS = 5.0
+
+
+def module(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module(name)
+
+
+@pytest.mark.skipif(
+    find_compiler() is None, reason="the stream is measured with machine code, and there is no compiler"
+)
+def test_the_stream_finds_the_parameters_in_parts_that_do_not_divide_it(monkeypatch):
+    found = module("bench_identification", monkeypatch).stream(SAMPLES)
+    assert found["unknowns"] == 21
+    assert found["largest_deviation"] < DEVIATIONS
+    assert found["seconds"] > 0.0
+
+
+def test_the_arm_of_seven_bodies_can_be_read(monkeypatch):
+    machine = loads(module("bench_identification", monkeypatch).seven_bodies())
+    assert len(machine.joints) == len(machine.actuators) == 7
+
+
+def test_without_figaroh_its_row_says_so(monkeypatch):
+    peer = module("peers.figaroh_peer", monkeypatch)
+    monkeypatch.setitem(importlib.import_module("sys").modules, "figaroh.tools.regressor", None)
+    with pytest.raises(peer.NotInstalled):
+        peer.modules()
+
+
+def test_coverage_is_counted_by_each_model_of_the_errors(monkeypatch):
+    coverage = module("interval_coverage", monkeypatch)
+    arm = coverage.Arm()
+    rows = {row["errors"]: row for row in coverage.torque_noise(arm, 25)}
+    assert rows["filter known"]["covered"] > rows["independent"]["covered"]
+    assert 0.85 < rows["filter known"]["covered"] <= 1.0  # 25 runs: a standard deviation of 1.5 %
+    noise = coverage.known_correlation()
+    assert noise[0] == 1.0
+    assert abs(noise[1]) < 1.0

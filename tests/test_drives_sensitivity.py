@@ -1,0 +1,142 @@
+"""Gradients of criteria by forward sensitivities: against differences, and as what tuning descends along."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tauloop.drives import Axis, Stepping, load_drive, read_drive, simulate_axis
+from tauloop.drives.criteria import weighted_sum
+from tauloop.drives.sensitivity import DIFFERENTIABLE, SensitiveAxis
+from tauloop.drives.tuning import tune
+from tauloop.drives.tuning_methods import SQP
+from tauloop.errors import InputError
+from tauloop.functions.compiler import find_compiler
+from tauloop.mechanism.expression import Constant
+
+pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
+
+TIGHT = Stepping(rtol=1e-9, atol=1e-11)
+#: Central differences over 1e-4 of a parameter: rounding of the criteria (1e-9) over the step, and its square.
+DIFFERENCES = 1e-4
+STEP = 1e-4
+#: Gradients below this share of criterion over parameter are noise of the differences.
+NOISE = 1e-6
+NAMES = ("kp", "ti", "td", "switch_min", "switch_max", "gap", "cart_coulomb", "cart_mass", "preload")
+#: A plant with much dry friction, in place of the file's.
+PLANT = {
+    "motor_inertia": 0.0044,
+    "motor_viscous": 0.087,
+    "gap": 1.2e-4,
+    "cart_mass": 10.8,
+    "cart_viscous": 394.0,
+    "cart_coulomb": 26.8,
+    "preload": 9.28,
+    "feed_forward_share": 0.485,
+    "torque_share": 0.74,
+}
+#: An early switch with an overshoot (the cart then sticks), and one motor pulling back all the time, without one.
+CASES = [
+    PLANT | {"kp": 337.6, "ti": 0.4056, "td": 0.0465, "switch_min": 0.3, "switch_max": 0.6},
+    PLANT | {"ti": 1.2, "switch_min": 10.0, "switch_max": 11.0},
+]
+
+
+@pytest.fixture(scope="module")
+def sensitive() -> SensitiveAxis:
+    return SensitiveAxis(load_drive("dual_motor_axis"), NAMES)
+
+
+@pytest.mark.parametrize("given", CASES, ids=["overshoots", "creeps"])
+def test_gradients_are_those_of_differences(sensitive: SensitiveAxis, given: dict[str, float]) -> None:
+    axis = Axis(sensitive.axis.line)
+    found = sensitive.gradients(given, stepping=TIGHT)
+    plain = simulate_axis(axis, given, stepping=TIGHT)
+    values = dict(axis.line.parameters.values) | given
+    for name in DIFFERENTIABLE:
+        criterion = float(getattr(plain, name)[0])
+        assert getattr(found.criteria, name)[0] == pytest.approx(criterion, rel=1e-7, abs=1e-9)
+        for k, parameter in enumerate(NAMES):
+            offset = STEP * values[parameter]
+            pair = np.array([values[parameter] + offset, values[parameter] - offset])
+            ahead, behind = getattr(simulate_axis(axis, given | {parameter: pair}, stepping=TIGHT), name)
+            scale = max(criterion, 1e-3) / values[parameter]
+            expected = (ahead - behind) / (2 * offset)
+            assert found.by[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=NOISE * scale + 1e-8), parameter
+    assert (found.criteria.overshoot[0] > 0) == (given is CASES[0])
+
+
+def test_costs_have_the_gradients_of_their_parts(sensitive: SensitiveAxis) -> None:
+    found = sensitive.gradients(CASES[0])
+    weights = {"energy": 216.5, "overshoot": 3e-4}
+    both = found.by["energy"] / 216.5 + found.by["overshoot"] / 3e-4
+    np.testing.assert_allclose(found.weighted_sum(weights), both)
+    np.testing.assert_allclose(found.weighted_worst(weights), found.by["energy"] / 216.5)
+
+
+def test_tuning_along_gradients_ends_where_differences_end() -> None:
+    """Energy against rise time, a smooth cost: the same optimum with a quarter of the simulations."""
+    line = load_drive("dual_motor_axis")
+    axis, sensitive = Axis(line), SensitiveAxis(line, ("kp", "td"))
+    weights, bounds = {"energy": 500.0, "rise_time": 1.7}, {"kp": (100.0, 400.0), "td": (0.01, 0.1)}
+    fixed = PLANT | {"switch_min": 10.0, "switch_max": 11.0, "ti": 1.2}
+
+    def cost(points: np.ndarray) -> np.ndarray:
+        given = fixed | {"kp": points[:, 0], "td": points[:, 1]}
+        return weighted_sum(simulate_axis(axis, given, duration=5.0), weights)
+
+    def gradient(point: np.ndarray) -> np.ndarray:
+        given = fixed | {"kp": float(point[0]), "td": float(point[1])}
+        return sensitive.gradients(given, duration=5.0).weighted_sum(weights)
+
+    differences = tune(cost, bounds, [200.0, 0.05], SQP())
+    exact = tune(cost, bounds, [200.0, 0.05], SQP(gradient=gradient))
+    assert exact.cost == pytest.approx(differences.cost, rel=1e-6)
+    assert exact.cost < 0.9 * exact.start_cost
+    assert 300.0 < exact.best[0] < 390.0  # not at a bound
+    assert len(exact.costs) < 0.5 * len(differences.costs)
+    assert "gradients given" in exact.ending
+
+
+def test_a_gradient_that_is_none_is_replaced_by_differences() -> None:
+    def cost(points: np.ndarray) -> np.ndarray:
+        return ((points - 0.3) ** 2).sum(axis=1)
+
+    found = tune(cost, {"x": (0.0, 1.0)}, [0.9], SQP(gradient=lambda point: np.array([np.nan])))
+    assert found.best[0] == pytest.approx(0.3, abs=1e-4)
+
+
+def test_failed_runs_have_no_gradient(sensitive: SensitiveAxis) -> None:
+    found = sensitive.gradients({"ti": 1e-3, "cart_viscous": 0.0})
+    assert found.criteria.failed[0]
+    assert all(np.isnan(found.by[name]).all() for name in DIFFERENTIABLE)
+
+
+def test_what_has_no_gradient_is_refused_with_all_problems() -> None:
+    line = load_drive("dual_motor_axis")
+    with pytest.raises(InputError, match="band changes the band"):
+        SensitiveAxis(line, ("kp", "band"))
+    sampled = replace(line, control=replace(line.control, sample_time=Constant(1e-3)))
+    with pytest.raises(InputError) as error:
+        SensitiveAxis(sampled, ("kp", "kpp"))
+    assert [problem.where for problem in error.value.problems] == ["kpp", "control.sample_time"]
+    with pytest.raises(InputError, match="are none"):
+        SensitiveAxis(line, ())
+    with pytest.raises(InputError, match="one run at a time"):
+        SensitiveAxis(line, ("kp",)).gradients({"kp": np.array([1.0, 2.0])})
+    text = """
+format: tauloop-drive/1
+name: two_mass
+provenance: {status: chosen, source: test}
+parameters: {k: 2000 N/m}
+inertias: {slide: {mass: 1 kg}, cart: {mass: 1 kg}}
+connections: {shaft: {first: slide, second: cart, exact_backlash: {gap: 1 mm, stiffness: k, damping: 20 N s/m}}}
+motors: {push: {on: slide}}
+encoders: {scale: {on: slide}}
+control: {position: {encoder: scale, gain: 500}, motor: push}
+performance: {of: slide, band: 0.1 mm}
+"""
+    with pytest.raises(InputError, match="force jumps"):
+        SensitiveAxis(read_drive(text), ("k",))

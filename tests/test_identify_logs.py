@@ -1,0 +1,321 @@
+"""``tauloop identify``: several logs together, averages over periods, and the threshold of rest chosen by a scan."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+from tauloop import IdentificationError, Model, load
+from tauloop.cli.app import app
+from tauloop.identify import KnownNoise, WeightedLeastSquares, fit, merge, scan_filters, split, split_each
+from tauloop.identify.from_log import leaf_ties, regression_data
+from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
+from tauloop.motion import SampledMotion, random_multisine
+
+RATE, PERIOD, PERIODS = 200.0, 4.0, 6  # Hz, s
+NOISE = np.array([0.01, 0.04])  # of the two motors' torques, N m
+TIP = 0.5  # kg, where the machine's file says otherwise
+FIRST = Preparation(cutoff=30.0, trim=40, decimation=4)
+SECOND = Preparation(cutoff=50.0, trim=60, decimation=5)
+#: Two routes to one fit: rounding only.
+SAME = 1e-8
+#: Estimates lie within this many standard deviations of the truth.
+DEVIATIONS = 5.0
+#: A standard deviation from 4 000 deviations is known to 1.1 %; five of these.
+SCATTER = 0.06
+
+
+@pytest.fixture(scope="module")
+def plant() -> Model:
+    return Model(load("five_bar").with_values({"tip_mass": TIP}))
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(load("five_bar"))
+
+
+def motion(plant: Model, seed: int, duration: float, lowest: float) -> SampledMotion:
+    """Multisines around the reference pose whose frequencies are multiples of the lowest."""
+    center = plant.actuator_position(plant.assembly.q)
+    excitation = random_multisine(
+        center, np.full(2, 0.3), np.random.default_rng(seed), terms=3, lowest=lowest, highest=2
+    )
+    return excitation.sample(np.arange(round(duration * RATE)) / RATE)
+
+
+def measured(plant: Model, moved: SampledMotion, seed: int) -> xr.Dataset:
+    forces = plant.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration)
+    units = (plant.actuators.ports["position"].units, plant.output_ports("actuators")[1])
+    sensors = Sensors(resolution=np.full(2, 1e-6), force_noise=NOISE)
+    rng = np.random.default_rng(seed)
+    return measure(moved.time, moved.position, forces.force, forces.actuator_names, *units, sensors, rng)
+
+
+def described(folder: Path, name: str, log: xr.Dataset, preparation: Preparation) -> Path:
+    """A recording: the log, and the YAML that says how it is prepared."""
+    table = write_log(folder / f"{name}.csv", log)
+    cutoff, trim, factor = preparation.cutoff, preparation.trim, preparation.decimation
+    path = folder / f"{name}.yaml"
+    path.write_text(
+        f"format: tauloop-log/1\nfiles:\n  - path: {table.name}\n"
+        f"preparation: {{cutoff: {cutoff:g} Hz, trim: {trim}, decimation: {factor}}}\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory, plant) -> tuple[Path, Path]:
+    """Two motions, each with a preparation of its own."""
+    folder = tmp_path_factory.mktemp("logs")
+    logs = [measured(plant, motion(plant, seed, 8.0, 0.4), seed) for seed in (1, 2)]
+    return described(folder, "one", logs[0], FIRST), described(folder, "two", logs[1], SECOND)
+
+
+def one_period(plant: Model) -> SampledMotion:
+    """A period of sines at its first, second and fourth multiple."""
+    phase = 2.0 * np.pi * np.arange(round(PERIOD * RATE))[:, None] / (PERIOD * RATE)
+    size = np.array([[0.25, 0.12, 0.06], [-0.15, 0.16, 0.05]])
+    rate = 2.0 * np.pi / PERIOD
+    center = plant.actuator_position(plant.assembly.q)
+    position, velocity, acceleration = center + np.zeros((len(phase), 2)), np.zeros((len(phase), 2)), 0.0
+    for k, multiple in enumerate((1, 2, 4)):
+        angle = multiple * phase + 0.7 * k
+        position = position + size[:, k] * np.sin(angle)
+        velocity = velocity + size[:, k] * multiple * rate * np.cos(angle)
+        acceleration = acceleration - size[:, k] * (multiple * rate) ** 2 * np.sin(angle)
+    return SampledMotion(
+        time=np.arange(len(phase)) / RATE, position=position, velocity=velocity, acceleration=np.asarray(acceleration)
+    )
+
+
+@pytest.fixture(scope="module")
+def periodic_log(tmp_path_factory, plant) -> Path:
+    once = one_period(plant)
+    again = {name: np.tile(getattr(once, name), (PERIODS, 1)) for name in ("position", "velocity", "acceleration")}
+    moved = SampledMotion(time=np.arange(PERIODS * len(once.time)) / RATE, **again)
+    return write_log(tmp_path_factory.mktemp("periods") / "log.csv", measured(plant, moved, 3))
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["identify", "five_bar", *(str(argument) for argument in arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def identified(*arguments: object) -> dict[str, Any]:
+    code, text = run(*arguments, "--parameters", "file", "--json")
+    assert code == 0, text
+    return dict(json.loads(text))
+
+
+def values(document: dict[str, Any]) -> dict[str, float]:
+    return {row["representative"]: row["value"] for row in document["base_parameters"]}
+
+
+def off(document: dict[str, Any], plant: Model) -> np.ndarray:
+    """Base parameters less their true values, in standard deviations."""
+    true = plant.mechanism.parameters
+    return np.array(
+        [
+            (
+                row["value"]
+                - true[row["representative"]].value
+                - sum(term["coefficient"] * true[term["parameter"]].value for term in row["terms"])
+            )
+            / row["standard_deviation"]
+            for row in document["base_parameters"]
+        ]
+    )
+
+
+# Several logs
+
+
+def test_logs_with_preparations_of_their_own_are_fitted_together(recordings, model, plant):
+    document = identified(*recordings)
+    parts = [
+        regression_data(model, read_log(path.with_suffix(".csv")), preparation, ties=leaf_ties(model))
+        for path, preparation in zip(recordings, (FIRST, SECOND), strict=True)
+    ]
+    cuts = [round(0.7 * len(part)) for part in parts]
+    training = merge([part.part(slice(None, cut)) for part, cut in zip(parts, cuts, strict=True)])
+    held_out = merge([part.part(slice(cut, None)) for part, cut in zip(parts, cuts, strict=True)])
+    expected = fit(training, held_out, WeightedLeastSquares())
+    found = [row["value"] for row in document["base_parameters"]]
+    np.testing.assert_allclose(found, expected.values, rtol=SAME, atol=SAME * np.abs(expected.values).max())
+    counts = document["provenance"]["inputs"]
+    assert (counts["training_samples"], counts["held_out_samples"]) == (sum(cuts), sum(map(len, parts)) - sum(cuts))
+    assert np.abs(off(document, plant)).max() < DEVIATIONS
+    alone = identified(recordings[0])
+    deviations = [sum(row["standard_deviation"] for row in one["base_parameters"]) for one in (document, alone)]
+    assert deviations[0] < deviations[1]
+
+
+def test_a_log_without_a_preparation_takes_the_first_ones(recordings):
+    bare = recordings[1].with_suffix(".csv")
+    first = identified(recordings[0], bare)
+    assert values(first) != values(identified(*recordings))
+    options = ("--cutoff", 30, "--trim", 40, "--decimation", 4)
+    assert values(first) == values(identified(recordings[0].with_suffix(".csv"), bare, *options))
+
+
+def test_a_log_to_judge_by_has_its_own_preparation(recordings, model):
+    document = identified(recordings[0], "--validation", recordings[1])
+    log = read_log(recordings[1].with_suffix(".csv"))
+    judged = regression_data(model, log, SECOND, ties=leaf_ties(model))
+    assert document["provenance"]["inputs"]["held_out_samples"] == len(judged)
+
+
+def test_findings_say_which_log_they_are_of(recordings, tmp_path):
+    log = read_log(recordings[1].with_suffix(".csv"))
+    name = "force.motor_2"
+    log[name] = log[name].clip(max=0.6 * float(log[name].max())).assign_attrs(log[name].attrs)
+    clipped = write_log(tmp_path / "clipped.csv", log)
+    _, text = run(recordings[0], clipped, "--json")
+    assert json.loads(text)["findings"][0]["where"] == f"clipped.csv: {name}"
+
+
+def test_instruments_of_several_logs(recordings, plant):
+    commanded = [option for path in recordings for option in ("--commanded", path.with_suffix(".csv"))]
+    document = identified(*recordings, "--estimator", "iv", *commanded)
+    assert np.abs(off(document, plant)).max() < DEVIATIONS  # here the measured motion is its own instrument
+    code, text = run(*recordings, "--estimator", "iv", *commanded[:2])
+    assert (code, "is given 1 times for 2 logs" in " ".join(text.split())) == (2, True)
+
+
+def test_tables_and_figure_of_several_logs(recordings, tmp_path):
+    code, text = run(*recordings, "--figure", tmp_path / "figure.png")
+    assert code == 0
+    for line in ("Fitted to all 2 logs", "Fitted to the first 70 % of each log, judged on the rest"):
+        assert line in text
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_errors_of_a_known_filter_need_one_decimation(recordings):
+    code, text = run(*recordings, "--errors", "decimated")
+    assert code == 2
+    assert "decimated by 4 and 5" in " ".join(text.split())
+    assert run(*recordings, "--errors", "decimated", "--decimation", 4)[0] == 0
+
+
+def test_one_log_stays_as_it_is(recordings, model):
+    data = regression_data(model, read_log(recordings[0].with_suffix(".csv")), FIRST)
+    assert merge([data]) is data
+    (first,), (rest,) = split_each([data], 0.6)
+    assert (len(first), len(rest)) == tuple(len(part) for part in split(data, 0.6))
+    assert len(first) + len(rest) == len(data)
+
+
+# Periods
+
+
+@pytest.fixture(scope="module")
+def periodic(periodic_log) -> dict[str, Any]:
+    return identified(periodic_log, "--period", PERIOD, "--highest", 1.1, "--errors", "independent")
+
+
+def test_periods_are_averaged_and_show_the_noise(periodic, plant):
+    (shown,) = periodic["periods"]
+    assert shown["periods"] == PERIODS
+    for k, name in enumerate(("motor_1", "motor_2")):
+        assert shown["noise"][f"force.{name}"] == pytest.approx(NOISE[k], rel=SCATTER)
+    assert np.abs(off(periodic, plant)).max() < DEVIATIONS
+
+
+def test_forces_are_weighted_by_the_noise_of_the_periods(periodic):
+    assert periodic["estimator"]["name"] == "KnownNoise"
+    (shown,) = periodic["periods"]
+    for output in periodic["outputs"]:
+        averaged = shown["noise"][f"force.{output['name']}"] / np.sqrt(PERIODS)
+        assert output["weight"] == pytest.approx(1.0 / averaged)
+        assert output["noise"] == pytest.approx(averaged, rel=3 * SCATTER)  # residuals: nothing but the noise is left
+
+
+def test_the_table_of_periods_and_two_periodic_logs(periodic_log):
+    options = ("--period", PERIOD, "--highest", 1.1)
+    code, text = run(periodic_log, *options)
+    assert code in (0, 1)
+    assert "Averages over periods, and the noise that they show" in text
+    document = json.loads(run(periodic_log, periodic_log, *options, "--validation", periodic_log, "--json")[1])
+    assert document["problems"][0]["where"] == "held-out"  # the same record twice
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--period", 4), "one of --period and --highest is given without the other"),
+        (("--period", 4, "--highest", 1.1, "--cutoff", 20), "--cutoff has no meaning"),
+        (("--period", 4, "--highest", 1.1, "--scan-cutoffs", "20"), "--scan-cutoffs has no meaning"),
+        (("--period", 40, "--highest", 1.1), "hold fewer than two periods of 40 s"),
+        (("--period", 4, "--highest", 100), "100 Hz is not between zero and half the sampling rate"),
+        (("--scan-standstills", "1e-3"), "add --scan-cutoffs"),
+    ],
+)
+def test_options_of_periods_that_have_no_meaning(periodic_log, options, says):
+    code, text = run(periodic_log, *options)
+    assert code == 2
+    assert says in " ".join(text.split())
+
+
+def test_noise_that_is_not_known_is_refused(recordings, model):
+    with pytest.raises(IdentificationError, match="1 are not above zero"):
+        KnownNoise(noise=(1.0, 0.0))
+    data = regression_data(model, read_log(recordings[0].with_suffix(".csv")), FIRST)
+    with pytest.raises(IdentificationError, match="has 3 entries for 2 measured outputs"):
+        fit(data, None, KnownNoise(noise=(1.0, 1.0, 1.0)))
+
+
+# Rest
+
+
+@pytest.fixture(scope="module")
+def resting(plant) -> xr.Dataset:
+    """A motion with long rests, in which the drives creep and dry friction holds with nothing to hold."""
+    moved = motion(plant, 5, 12.0, 0.4)
+    center = plant.actuator_position(plant.assembly.q)
+    window = np.clip(4.0 * np.sin(2.0 * np.pi * moved.time / 3.0) ** 2 - 1.5, 0.0, 1.0)[:, None]
+    smooth = window**2 * (3.0 - 2.0 * window)
+    position = center + smooth * (moved.position - center)
+    velocity = np.gradient(position, 1.0 / RATE, axis=0)
+    acceleration = np.gradient(velocity, 1.0 / RATE, axis=0)
+    creeping = position + 2e-5 * np.cumsum(np.random.default_rng(1).standard_normal(position.shape), axis=0) / RATE
+    rests = SampledMotion(time=moved.time, position=position, velocity=velocity, acceleration=acceleration)
+    log = measured(plant, rests, 6)
+    for k, name in enumerate(("motor_1", "motor_2")):
+        log[f"position.{name}"].values[:] = creeping[:, k]
+    return log
+
+
+def test_the_threshold_of_rest_is_chosen_by_validation_alone(resting, model):
+    preparation = Preparation(cutoff=30.0, trim=40, decimation=4)
+    levels = (0.0, 1e-3, 0.3)
+    scan = scan_filters(model, resting, preparation, orders=(4,), cutoffs=(30.0,), standstills=levels)
+    assert [trial.standstill for trial in scan.trials] == list(levels)
+    best = scan.trials[scan.chosen]
+    assert best.standstill == 1e-3  # with 0 the signs of creep are friction, with 0.3 motion is rest
+    assert scan.least_errors("standstill") == {trial.standstill: trial.validation_error for trial in scan.trials}
+    cut = round(0.7 * len(resting["time"]))
+    spoilt = resting.copy(deep=True)
+    spoilt["force.motor_1"].values[cut + 60 :] *= -3.0  # the held-out part alone: other errors, the same choice
+    again = scan_filters(model, spoilt, preparation, orders=(4,), cutoffs=(30.0,), standstills=levels)
+    assert again.chosen == scan.chosen
+    assert again.trials[0].held_out_percent[0] > 2.0 * scan.trials[0].held_out_percent[0]
+
+
+def test_the_command_explains_what_it_chose(resting, tmp_path):
+    log = write_log(tmp_path / "resting.csv", resting)
+    options = ("--trim", 40, "--decimation", 4, "--scan-cutoffs", "30", "--scan-orders", "2,4")
+    code, text = run(log, *options, "--scan-standstills", "0,1e-3,0.3")
+    assert code in (0, 1)
+    words = " ".join(text.split())
+    assert "at 30 Hz, rest below 0.001 of the largest speed, for its least error on the validation part" in words
+    assert "least validation error, %, by order:" in words
+    assert "least validation error, %, by standstill: 0 " in words

@@ -1,0 +1,185 @@
+"""The two-run method: delays, noise and forces against what the logs were made of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+from tauloop.cli.app import app
+from tauloop.errors import InputError, LogError
+from tauloop.identify.two_runs import CONNECTED, OWN, TwoRuns, subtract_disconnected
+from tauloop.logs import read_log, samples, write_log
+from tauloop.logs.channels import TIME, Channel, build_log
+from tauloop.motion import Multisine
+from tauloop.result import Status
+
+NAMES = ("a", "b", "held")
+RATE, PERIOD = 100.0, 4.0
+#: Fourier series of motions that they hold exactly: rounding.
+EXACT = 1e-9
+#: A cubic spline through 100 samples a second of motions up to 2 Hz, share of the amplitude.
+SPLINE = 1e-5
+#: Error of interpolated friction, which turns round within some ten samples, over that of runs not aligned.
+INTERPOLATED = 0.06
+#: Estimates of a standard deviation from some 2 000 samples scatter by 1.6 %; five of it.
+SCATTER = 0.08
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Two moving actuators and one that is held; own force 30 tanh(v / 0.3) + 5 a, structure 40 q + 3 cos(q)."""
+
+    noise: float = 0.0
+    seed: int = 0
+
+    def log(self, delay: float, periods: int, connected: bool, names: tuple[str, ...] = NAMES) -> xr.Dataset:
+        rng = np.random.default_rng([self.seed, connected])
+        time = np.arange(round(PERIOD * RATE * periods)) / RATE
+        motion = Multisine(
+            center=np.array([0.3, -0.1, 0.7]),
+            amplitude=np.array([0.05, 0.08, 0.0]),
+            frequency=2 * np.pi / PERIOD * np.array([[1, 4, 7], [2, 3, 8], [1, 2, 3]]),
+            phase=np.array([0.2, 1.3, 0.0]),
+        ).sample(time - delay)
+        force = 30.0 * np.tanh(motion.velocity / 0.3) + 5.0 * motion.acceleration
+        force = force + (self.structure(motion.position) if connected else 0.0)
+        force = force + self.noise * rng.normal(size=force.shape)
+        chosen = [NAMES.index(name) for name in names]
+        return build_log(
+            time,
+            [
+                Channel(quantity=quantity, channel=NAMES[k], values=values[:, k].copy(), unit=unit)
+                for quantity, values, unit in (("position", motion.position, "m"), ("force", force, "N"))
+                for k in chosen
+                if not (quantity == "force" and NAMES[k] == "held")
+            ],
+        )
+
+    @staticmethod
+    def structure(position: np.ndarray) -> np.ndarray:
+        return np.asarray(40.0 * position + 3.0 * np.cos(position))
+
+
+def off(found: TwoRuns) -> float:
+    """Largest error of the structure's force."""
+    truth = Bench.structure(samples(found.log, "position", ("a", "b")))
+    return float(np.abs(samples(found.log, "force", ("a", "b")) - truth).max())
+
+
+def test_runs_at_once_leave_the_structure_to_rounding() -> None:
+    bench = Bench()
+    found = subtract_disconnected(bench.log(0.0, 1, True), bench.log(0.0, 1, False))
+    assert found.delay == pytest.approx(0.0, abs=1e-12)
+    assert off(found) < EXACT
+    assert len(found.log[TIME]) == round(PERIOD * RATE)
+    together = samples(found.log, "force") + samples(found.log, OWN)
+    assert np.abs(together - samples(found.log, CONNECTED)).max() < EXACT
+    assert set(found.removed) == {"a", "b"}
+    assert found.noise == {}
+    assert found.status is Status.OK
+
+
+@pytest.mark.parametrize("delay", [-0.731, 0.0042, 0.3])
+def test_a_late_run_is_found_without_a_period(delay: float) -> None:
+    bench = Bench()
+    found = subtract_disconnected(bench.log(0.0, 2, True), bench.log(delay, 2, False))
+    assert found.delay == pytest.approx(delay, abs=1e-6)
+    assert max(found.apart.values()) < SPLINE
+    # only samples that both runs have
+    assert len(found.log[TIME]) == pytest.approx(2 * PERIOD * RATE - abs(delay) * RATE, abs=1.0)
+    unaligned = bench.log(delay, 2, False)["force.a"] - bench.log(0.0, 2, False)["force.a"]
+    assert off(found) < INTERPOLATED * float(np.abs(unaligned).max())
+
+
+@pytest.mark.parametrize("delay", [-0.55, 0.0137])
+def test_periods_are_averaged_and_the_noise_is_carried_on(delay: float) -> None:
+    bench = Bench(noise=2.0)
+    found = subtract_disconnected(bench.log(0.0, 16, True), bench.log(delay, 4, False, ("a", "b")), period=PERIOD)
+    assert found.periods == (16, 4)
+    assert found.delay == pytest.approx(delay, abs=1e-9)
+    expected = 2.0 * np.sqrt(1 / 16 + 1 / 4)
+    for name in ("a", "b"):
+        assert found.noise[name] == pytest.approx(expected, rel=SCATTER)
+    # the second route: what the forces are off is the carried noise, and the Fourier shift adds nothing to it
+    quiet = Bench()
+    exact = subtract_disconnected(quiet.log(0.0, 2, True), quiet.log(delay, 2, False, ("a", "b")), period=PERIOD)
+    scatter = samples(found.log, "force") - samples(exact.log, "force")
+    assert scatter.std(axis=0) == pytest.approx([expected] * 2, rel=0.15)
+
+
+def test_positions_of_all_actuators_stay_and_forces_of_one_run_go() -> None:
+    bench = Bench()
+    found = subtract_disconnected(bench.log(0.0, 1, True), bench.log(0.0, 1, False, ("a",)))
+    assert found.unmatched == ("b",)
+    assert set(found.removed) == {"a"}
+    assert "position.held" in found.log
+    assert "force.b" not in found.log
+
+
+def test_other_motions_are_refused() -> None:
+    bench = Bench()
+    other = bench.log(0.0, 1, False)
+    other["position.a"] = other["position.a"] * 1.3
+    with pytest.raises(LogError, match=r"position\.a: differs between the runs by .* of its stroke"):
+        subtract_disconnected(bench.log(0.0, 1, True), other)
+
+
+def test_motions_a_little_apart_are_doubtful() -> None:
+    bench = Bench()
+    other = bench.log(0.0, 1, False)
+    other["position.a"] = other["position.a"] * 1.03
+    found = subtract_disconnected(bench.log(0.0, 1, True), other)
+    assert found.status is Status.DOUBTFUL
+    assert "belong to another motion" in found.advice[0]
+
+
+def test_a_delay_beyond_the_search_is_refused() -> None:
+    bench = Bench()
+    with pytest.raises(LogError, match="allow a larger delay"):
+        subtract_disconnected(bench.log(0.0, 2, True), bench.log(0.5, 2, False), largest_delay=0.05)
+
+
+def test_logs_that_do_not_belong_together_are_refused() -> None:
+    bench = Bench()
+    connected, disconnected = bench.log(0.0, 1, True), bench.log(0.0, 1, False)
+    with pytest.raises(LogError, match="no channel has position and force in both runs"):
+        subtract_disconnected(connected, disconnected.drop_vars(["force.a", "force.b"]))
+    stretched = disconnected.assign_coords({TIME: disconnected[TIME] * 1.1})
+    with pytest.raises(InputError, match="record both runs at one rate"):
+        subtract_disconnected(connected, stretched)
+    disconnected["force.a"].attrs["unit"] = disconnected["position.b"].attrs["unit"] = "lb"
+    with pytest.raises(LogError) as caught:
+        subtract_disconnected(connected, disconnected)
+    assert len(caught.value.problems) == 2
+    still = connected.copy()
+    for name in ("a", "b"):
+        still[f"position.{name}"] = still[f"position.{name}"] * 0.0
+    with pytest.raises(LogError, match="nothing moves"):
+        subtract_disconnected(still, bench.log(0.0, 1, False))
+    with pytest.raises(InputError, match="fewer than two periods"):
+        subtract_disconnected(connected, bench.log(0.0, 1, False), period=PERIOD)
+
+
+def test_the_command_writes_the_structure(tmp_path: Path) -> None:
+    bench = Bench(noise=1.0)
+    connected = write_log(tmp_path / "connected.csv", bench.log(0.0, 4, True))
+    disconnected = write_log(tmp_path / "disconnected.csv", bench.log(0.02, 4, False))
+    out = tmp_path / "structure.csv"
+    arguments = ["subtract", str(connected), str(disconnected), "--out", str(out), "--period", str(PERIOD)]
+    run = CliRunner().invoke(app, [*arguments, "--json"])
+    assert run.exit_code == 0, run.output
+    document = json.loads(run.output)
+    assert document["delay"] == pytest.approx(0.02, abs=1e-9)
+    assert document["noise"]["a"] == pytest.approx(np.sqrt(0.5), rel=SCATTER)
+    log = read_log(out)
+    found = subtract_disconnected(read_log(connected), read_log(disconnected), period=PERIOD)
+    assert np.array_equal(samples(log, "force"), samples(found.log, "force"))
+    text = CliRunner().invoke(app, arguments)
+    assert text.exit_code == 0
+    assert "the disconnected run is 20 ms late; averaged 4 and 4 periods" in text.output
