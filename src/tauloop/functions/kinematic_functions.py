@@ -103,7 +103,7 @@ class KinematicFunctions(ProgramRuns):
         for fraction in np.linspace(0.0, 1.0, steps + 1)[1:-1]:
             waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
             on_the_way, _ = self._kinematics(waypoint, current, ON_THE_WAY, len(target) * steps)
-            current = on_the_way.q
+            current = np.where(np.isfinite(on_the_way.q), on_the_way.q, current)  # the last step says what is wrong
         state = self.kinematics(target, start=current)
         return state.single() if single else state
 

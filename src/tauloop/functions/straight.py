@@ -66,7 +66,7 @@ def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
 
     A division takes as long as four to sixteen products; the results differ by rounding.
     """
-    constants = {one.number: one.constant for one in code if one.operation == ca.OP_CONST}
+    constants = {one.number: one.constant for one in code if one.operation == ca.OP_CONST and one.constant}
     quotients = Counter(one.operands[1] for one in code if one.operation == ca.OP_DIV)
     reciprocals = {one.operands[0]: one.number for one in code if one.operation == ca.OP_INV}
     following = max((one.number for one in code), default=0) + 1

@@ -116,14 +116,14 @@ def _fill(axes: Any, triangles: np.ndarray, colour: str) -> None:
         return
     style: dict[str, Any] = {"facecolors": colour, "alpha": 0.12, "linewidths": 0.0}
     if triangles.shape[-1] == 3:
-        axes.add_collection3d(Poly3DCollection(triangles, **style))
+        axes.add_collection3d(Poly3DCollection(list(triangles), **style))
     else:
-        axes.add_collection(PolyCollection(triangles, zorder=1.4, **style), autolim=False)
+        axes.add_collection(PolyCollection(list(triangles), zorder=1.4, **style), autolim=False)
 
 
 def frame(axes: Any, middle: np.ndarray, half: float, plane: tuple[int, ...] = (0, 1, 2)) -> None:
     """Give axes a cube (or its projection) around a middle (3,), to equal scales."""
-    pads = (1, 1) if len(plane) == 2 else (-2, -2, 4)
+    pads = (1, 1) if len(plane) == 2 else (-2, -2, 0)
     for letter, i, pad in zip("xyz", plane, pads, strict=False):
         getattr(axes, f"set_{letter}lim")(middle[i] - half, middle[i] + half)
         getattr(axes, f"set_{letter}label")(f"{'xyz'[i]} [m]", fontsize=SMALL, color=TEXT, labelpad=pad)

@@ -1,0 +1,67 @@
+"""Motions from files, to be played back: what planning, dynamics, simulation and control write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.functions import Model
+from tauloop.logs import read_log, samples
+from tauloop.logs.channels import TIME, channels
+from tauloop.logs.matching import channel_problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playback:
+    """A machine's coordinates at times.
+
+    Attributes:
+        time: s (N,), from zero.
+        q: coordinates (N, n_q).
+        source: name of the file.
+    """
+
+    time: np.ndarray
+    q: np.ndarray
+    source: str = ""
+
+    @property
+    def duration(self) -> float:
+        """Length of the motion, s."""
+        return float(self.time[-1])
+
+    def sample(self, time: float) -> int:
+        """Number of the sample nearest to a time, s."""
+        after = int(np.clip(np.searchsorted(self.time, time), 1, max(len(self.time) - 1, 1)))
+        after = min(after, len(self.time) - 1)
+        before = max(after - 1, 0)
+        return before if time - self.time[before] <= self.time[after] - time else after
+
+
+def read_playback(model: Model, path: str | Path) -> Playback:
+    """Read a table with columns time and position.NAME of the platform, or else of the actuators, and follow it.
+
+    Raises:
+        LogError: the file is damaged.
+        InputError: neither the platform's positions nor the actuators' are all there, in their units.
+        PoseError: a sample is out of reach: which loop, by how much.
+        AssemblyError: the motion jumps.
+    """
+    log = read_log(Path(path))
+    time = log[TIME].to_numpy()
+    missing: dict[str, list[Problem]] = {}
+    for functions in (model.platform, model.actuators):
+        port = functions.entry.position
+        wanted = {"position": dict(zip(port.columns, port.units, strict=True))}
+        missing[functions.entry.name] = channel_problems(log, wanted, str(path))
+        if not missing[functions.entry.name]:
+            q = functions.track(samples(log, "position", port.columns)).q
+            return Playback(time=time - time[0], q=q, source=Path(path).name)
+    nearer = min(missing.values(), key=len)
+    if not channels(log, "position"):
+        remedy = "give a table as `tauloop motion --out` or `tauloop simulate --out` writes it"
+        nearer = [Problem(where="position", what="the log has no positions", remedy=remedy, file=str(path))]
+    raise InputError(nearer)
