@@ -254,6 +254,11 @@ def test_patterns_ties_and_tolerances():
     assert unknowns[1].unit == "rad"
     everything = select_unknowns(mechanism, (), ("*",), Tolerances())
     assert {mechanism.parameters[u.name].group for u in everything} <= {"geometry", "drive"}
+    # a rotor's inertia belongs to the drive, too, but no measured pose shows it
+    cranks = machine("five_bar")
+    assert "rotor_inertia" in {p.name for p in cranks.parameters}
+    assert {u.unit for u in select_unknowns(cranks, (), ("*",), Tolerances())} <= {"m", "rad", "1"}
+    assert select_unknowns(cranks, (), ("rotor_inertia",), Tolerances())[0].unit == "kg m^2"
 
 
 def test_a_tie_moves_its_members_together():

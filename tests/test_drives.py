@@ -438,3 +438,52 @@ performance: {of: cart, band: 1 mm}
     assert record.signal("cart.position") == pytest.approx(
         0.1 - 0.1 * np.cos(speed * record.time), abs=0.1 * INTEGRATORS
     )
+
+
+EVERYTHING = """
+format: tauloop-drive/1
+name: everything
+provenance: {status: chosen, source: chosen}
+inertias:
+  rotor: {inertia: 1e-3 kg m^2, friction: {viscous: 0.01 N m s/rad}}
+  screw:
+    inertia: 2e-3 kg m^2
+    lugre: {stiffness: 2000 N m/rad, damping: 1 N m s/rad, viscous: 0.01 N m s/rad, coulomb: 0.1 N m, static: 0.15 N m,
+      stribeck: 0.1 rad/s}
+  table: {mass: 20 kg, friction: {viscous: 50 N s/m, coulomb: 5 N, static: 8 N, stribeck: 0.01 m/s}}
+connections:
+  coupling: {first: rotor, second: screw, gear: 2, shaft: {stiffness: 2000 N m/rad, damping: 1 N m s/rad}}
+  nut: {first: screw, second: table, ball_screw: 20 mm, PLAY: {gap: 0.2 mm, stiffness: 1e7 N/m, damping: 5e3 N s/m}}
+motors: {drive: {on: rotor, torque: 3 N m, rated_speed: 60 rad/s, speed: 150 rad/s}}
+encoders: {motor_side: {on: rotorMOTOR}, scale: {on: tableLOAD}}
+control:
+  position: {encoder: scale, gain: 1500}
+  speed: {encoder: motor_side, gain: 0.2, integral_time: 50 ms}
+  motor: drive
+  sample_time: 1 ms
+performance: {of: table, band: 50 um}
+"""
+
+
+@pytest.mark.parametrize("play", ["backlash", "exact_backlash"])
+def test_all_elements_in_one_line(play: str) -> None:
+    """Gear, shaft, screw, play, LuGre, Stribeck, both limits of a motor; counts on both sides."""
+    text = EVERYTHING.replace("PLAY", play)
+    plain = Axis(read_drive(text.replace("MOTOR", "").replace("LOAD", "")))
+    coarse, fine = (
+        simulate_axis(plain, step=0.05, duration=0.5, stepping=Stepping(rtol=rtol, atol=1e-2 * rtol))
+        for rtol in (1e-7, 1e-9)
+    )
+    assert coarse.events[0] > 10
+    for key in ("energy", "final_error", "swing"):
+        assert getattr(coarse, key) == pytest.approx(getattr(fine, key), rel=INVARIANT), key
+    counts = Axis(read_drive(text.replace("MOTOR", ", resolution: 1e-4 rad").replace("LOAD", ", resolution: 1 um")))
+    counted = simulate_axis(counts, step=0.05, duration=0.5)
+    assert counted.final_error != coarse.final_error
+    assert counted.final_error == pytest.approx(coarse.final_error, abs=2e-5)  # 20 counts of 100 000
+    record = record_axis(plain, step=0.05, duration=0.05, samples=51)
+    torque, speed = record.signal("drive.torque"), record.signal("rotor.velocity")
+    assert torque.max() == pytest.approx(3.0)
+    falling = speed > 60.0
+    assert (torque[falling] <= 3.0 * (150.0 - speed[falling]) / 90.0 + 1e-9).all()
+    assert falling.any()

@@ -14,8 +14,9 @@ from test_machine_file import plain
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
+from tauloop.drives.machine_bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine_circle import Circle, CircleTest, circle_test, circle_trajectory
-from tauloop.drives.machine_lines import play_at_the_load, rigid_machine, with_one_motor
+from tauloop.drives.machine_lines import direct_line, play_at_the_load, rigid_machine, with_one_motor
 from tauloop.drives.machine_path import PATH_STEPPING, DrivenMachine, Variation
 from tauloop.drives.machine_play import play_map, work_volume, worst_combination
 from tauloop.drives.simulation import Stepping
@@ -23,6 +24,7 @@ from tauloop.errors import DescriptionError, InputError
 from tauloop.functions import Model
 from tauloop.mechanism import json_schema, load, loads, machine_path
 from tauloop.mechanism.drive_file import DRIVE, FORMAT
+from tauloop.mechanism.drive_line import LuGre
 from tauloop.mechanism.formats.mjcf_writer import to_mjcf
 from tauloop.mechanism.formats.yaml_writer import to_yaml
 from tauloop.mechanism.model import Mechanism
@@ -40,6 +42,8 @@ UNCHANGED = 1e-6
 SAME_MOTION, SAME_FORCE = 1e-12, 1e-6
 #: Compiled and interpreted steps differ by rounding, which events magnify, m.
 SAME_STEPS = 1e-11
+#: Work by sums over samples of 1 ms, of some 100 in a quarter of a turn; bristles bend 2e-5 rad before they slide.
+WORK = 0.02
 
 
 @pytest.fixture(scope="module")
@@ -307,6 +311,50 @@ def test_a_line_on_one_of_two_turning_actuators(tmp_path: Path) -> None:
     assert found.status is Status.OK, found.advice
     assert found.events > 0
     assert 1e-6 < found.distance.max() < 1e-3
+
+
+def test_dry_friction_of_the_machine_as_bristles() -> None:
+    """Five-bar as shipped, with Coulomb friction in its driven joints: stiffer bristles come to the same motion."""
+    mechanism = load("five_bar")
+    smooth = loads(machine_path("five_bar").read_text().replace(", coulomb: 0.05 N m", ""))
+    circle = Circle(columns=("platform.x", "platform.y"), radius=0.02, speed=0.2)
+    trajectory = circle_trajectory(Model(mechanism), circle)
+    runs = [
+        DrivenMachine(machine, period=1e-3, presliding=presliding).follow(trajectory)
+        for machine, presliding in ((mechanism, 1e-4), (mechanism, 2e-5), (smooth, None))
+    ]
+    assert [run.status for run in runs] == [Status.OK] * 3
+    assert runs[0].events < 100, "a motor at rest makes no events"
+    coarse, fine, none = (run.distance.max() for run in runs)
+    assert coarse == pytest.approx(fine, rel=2e-3)
+    assert fine > 3 * none
+    # from rest to rest in a plane: what the motors give goes into friction, sliding as the file says it
+    angles, torques = (
+        np.array([values for name, values in runs[1].signals.items() if name.endswith(ending)])
+        for ending in ("load.position [rad]", "motor.torque [N m]")
+    )
+    moved = np.diff(angles)
+    viscous = 0.01 * (moved**2).sum() / 1e-3
+    assert (torques[:, :-1] * moved).sum() == pytest.approx(0.05 * np.abs(moved).sum() + viscous, rel=WORK)
+
+
+def test_bristles_at_the_motor_by_hand() -> None:
+    """0.15, 0.2 and 0.1 N m at joints behind gears; a load with bristles of its own keeps no second friction."""
+    mechanism = load("pendulum_arm")
+    bare, dry = without_dry_friction(mechanism)
+    ratios = [mechanism.value(actuator.drives[0][1]) for actuator in mechanism.actuators]
+    expected = np.array([0.15, 0.2, 0.1]) / np.abs(ratios)
+    np.testing.assert_allclose([mechanism.value(c) for c in dry], expected, rtol=1e-12)
+    assert all(f.friction is None or f.friction.coulomb is None for joint in bare.joints for f in joint.freedoms)
+    line = direct_line(mechanism.actuators[0], True, 1.0, 100.0, 1e-3)
+    found = with_bristles(mechanism, line, dry[0], 1e-4).inertia("load").friction
+    assert isinstance(found, LuGre)
+    assert mechanism.value(found.stiffness) == pytest.approx(expected[0] / 1e-4)
+    assert mechanism.value(found.coulomb) == mechanism.value(found.static) == pytest.approx(expected[0])
+    with pytest.raises(InputError, match="has LuGre friction"):
+        with_bristles(mechanism, with_bristles(mechanism, line, dry[0], 1e-4), dry[0], 1e-4)
+    with pytest.raises(InputError, match="presliding"):
+        with_bristles(mechanism, line, dry[0], 0.0)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 from tauloop import Model, load
 from tauloop.cli.app import app
+from tauloop.functions import Compiled
 from tauloop.identify import (
     InstrumentalVariables,
     RegressionData,
@@ -79,6 +81,22 @@ def logged(machine: Model, moved: SampledMotion, encoder: float, rng: np.random.
         Sensors(resolution=np.full(count, encoder), force_noise=np.full(count, NOISE)),
         rng,
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_built_once() -> Iterator[None]:
+    """Commands of this file share their machines' models: making programs takes half of a command's time."""
+    shared: dict[str, Model] = {}
+
+    def model_of(mechanism: Mechanism, *, evaluator: Compiled) -> Model:
+        if mechanism.name not in shared:
+            shared[mechanism.name] = Model(mechanism, evaluator=evaluator)
+        assert shared[mechanism.name].mechanism == mechanism
+        return shared[mechanism.name]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tauloop.cli.identify.Model", model_of)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -364,18 +364,18 @@ def test_the_command_finds_consistent_parameters_and_writes_the_machine(tmp_path
     pytest.importorskip("cvxpy", reason="the extra `consistency` (CVXPY, Clarabel) is not installed")
     log = write_log(tmp_path / "log.csv", five_bar_log())
     written = tmp_path / "found.yaml"
-    found = answer(
-        *("identify", "five_bar", log, *FILTER, "--estimator", "irls"),
-        *("--errors", "autocorrelated", "--consistent", "--write", written),
-    )
+    options = ("--estimator", "irls", "--errors", "autocorrelated", "--consistent", "--write", written)
+    arguments = ("identify", "five_bar", log, *FILTER, *options, "--json-file", tmp_path / "found.json")
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    assert "Physically consistent parameters" in result.stdout
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     assert found["estimator"]["name"] == "IterativelyReweightedLeastSquares"
     assert found["provenance"]["options"]["errors"]["name"] == "AutocorrelatedErrors"
     assert found["findings"] == []
     parameters = found["consistent"]["regressor_parameters"]
     again = Model(load(written))
     assert {p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)} == parameters
-    text = CliRunner().invoke(app, ["identify", "five_bar", str(log), *map(str, FILTER), "--consistent"]).stdout
-    assert "Physically consistent parameters" in text
 
 
 def test_the_command_names_faults_of_the_log(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from typer.testing import CliRunner
 
 from tauloop import IdentificationError, Model, load
 from tauloop.cli.app import app
+from tauloop.functions import Compiled
 from tauloop.identify import KnownNoise, WeightedLeastSquares, fit, merge, scan_filters, split, split_each
 from tauloop.identify.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
+from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine
 
 RATE, PERIOD, PERIODS = 200.0, 4.0, 6  # Hz, s
@@ -39,6 +42,22 @@ def plant() -> Model:
 @pytest.fixture(scope="module")
 def model() -> Model:
     return Model(load("five_bar"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_built_once() -> Iterator[None]:
+    """Commands of this file share their machines' models: making programs takes half of a command's time."""
+    shared: dict[str, Model] = {}
+
+    def model_of(mechanism: Mechanism, *, evaluator: Compiled) -> Model:
+        if mechanism.name not in shared:
+            shared[mechanism.name] = Model(mechanism, evaluator=evaluator)
+        assert shared[mechanism.name].mechanism == mechanism
+        return shared[mechanism.name]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tauloop.cli.identify.Model", model_of)
+        yield
 
 
 def motion(plant: Model, seed: int, duration: float, lowest: float) -> SampledMotion:
@@ -139,8 +158,18 @@ def off(document: dict[str, Any], plant: Model) -> np.ndarray:
 # Several logs
 
 
-def test_logs_with_preparations_of_their_own_are_fitted_together(recordings, model, plant):
-    document = identified(*recordings)
+@pytest.fixture(scope="module")
+def together(recordings) -> dict[str, Any]:
+    return identified(*recordings)
+
+
+@pytest.fixture(scope="module")
+def alone(recordings) -> dict[str, Any]:
+    return identified(recordings[0])
+
+
+def test_logs_with_preparations_of_their_own_are_fitted_together(together, alone, recordings, model, plant):
+    document = together
     parts = [
         regression_data(model, read_log(path.with_suffix(".csv")), preparation, ties=leaf_ties(model))
         for path, preparation in zip(recordings, (FIRST, SECOND), strict=True)
@@ -154,15 +183,14 @@ def test_logs_with_preparations_of_their_own_are_fitted_together(recordings, mod
     counts = document["provenance"]["inputs"]
     assert (counts["training_samples"], counts["held_out_samples"]) == (sum(cuts), sum(map(len, parts)) - sum(cuts))
     assert np.abs(off(document, plant)).max() < DEVIATIONS
-    alone = identified(recordings[0])
     deviations = [sum(row["standard_deviation"] for row in one["base_parameters"]) for one in (document, alone)]
     assert deviations[0] < deviations[1]
 
 
-def test_a_log_without_a_preparation_takes_the_first_ones(recordings):
+def test_a_log_without_a_preparation_takes_the_first_ones(together, recordings):
     bare = recordings[1].with_suffix(".csv")
     first = identified(recordings[0], bare)
-    assert values(first) != values(identified(*recordings))
+    assert values(first) != values(together)
     options = ("--cutoff", 30, "--trim", 40, "--decimation", 4)
     assert values(first) == values(identified(recordings[0].with_suffix(".csv"), bare, *options))
 

@@ -31,6 +31,8 @@ NAME = "gantry-tau-calibration"
 SAME_POSITION = 1e-11
 #: Linear fits of exact data: the nine columns are conditioned to about 1e5.
 LINEAR = 1e-8
+#: Costs at one optimum, reached from two starts: a fit stops where a step lowers the cost by 1e-8 of it at most.
+SAME_COST = 1e-6
 #: Hold-out RMS over its expectation scatters by 5 % with 264 readings (measured over 12 sessions): three of it.
 THREE_SIGMA = 0.16
 

@@ -55,6 +55,17 @@ def test_five_bar_reaches_the_lens_of_two_annuli() -> None:
     assert found.data["parallel"].to_numpy()[inside].min() >= 0
 
 
+def test_a_leg_that_folds_back_on_its_motor_is_singular() -> None:
+    """With equal links the tip can stand on a motor: that crank closes at every angle, and none is told."""
+    model = Model(loads(five_bar_text(base=1.0, link=0.6)))
+    found = workspace(model, {"tip_x": np.array([0.0, 0.3]), "tip_y": np.array([0.0, 0.4])})
+    assert found.reason[0, 0] == Reason.SINGULAR
+    assert found.elements[found.data["blame"].to_numpy()[0, 0]] == "type 1 (serial) singularity"
+    assert found.data["serial"].to_numpy()[0, 0] == 0.0
+    assert np.isnan(found.data["parallel"].to_numpy()[0, 0])
+    assert found.usable[1, 1]
+
+
 def test_delta_reach_and_blame() -> None:
     """Straight down the Delta reaches sqrt((L + l)^2 - (R - r)^2) = 0.7216 m; the map's refusals are kinematics'."""
     model = Model(load("delta"))

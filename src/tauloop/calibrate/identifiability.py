@@ -16,11 +16,13 @@ import scipy.linalg
 
 from tauloop.calibrate.gauges import gauges
 from tauloop.calibrate.observability import NULL
-from tauloop.calibrate.problem import CalibrationProblem, Linearised
+from tauloop.calibrate.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.errors import PoseError, Problem
 
 #: Terms of a direction below this share of its largest are not told.
 SMALL_TERM = 0.02
+#: Poses named in an error.
+MOST_POSES = 5
 #: A column below this share of the largest has no effect.
 NO_EFFECT = 1e-10
 #: How the reason begins why an unknown is left out that takes part in a gauge freedom.
@@ -174,17 +176,31 @@ def _away(problem: CalibrationProblem, here: Linearised, rng: np.random.Generato
     """The problem at a random geometry some tolerances away where all poses are still reached."""
     at = here.evaluation.correction
     draw = rng.standard_normal(len(at)) * problem.tolerances
+    unreached = ""
     for size in SIZES:
         evaluation = problem.evaluate(at + size * draw, here)
         if evaluation.is_reached:
             return problem.linearised(evaluation)
+        unreached = _unreached(evaluation)
     raise PoseError(
         Problem(
             where="poses",
-            what=f"some are out of reach when unknowns change by {SIZES[-1]:g} of their tolerances",
-            remedy="leave out the poses at the edge of the work volume, or state smaller tolerances",
+            what=f"{unreached} cannot be reached when unknowns change by {SIZES[-1]:g} of their tolerances",
+            remedy="leave them out: they lie at the edge of the work volume or in a singularity (`tauloop workspace`); "
+            "or state smaller tolerances",
         )
     )
+
+
+def _unreached(evaluation: Evaluation) -> str:
+    """The poses whose loops do not close, the first few by number."""
+    texts = []
+    for state in evaluation.states:
+        poses = np.flatnonzero(~state.is_reached) + 1
+        if len(poses):
+            more = f" and {len(poses) - MOST_POSES} more" if len(poses) > MOST_POSES else ""
+            texts.append(f"no. {', '.join(map(str, poses[:MOST_POSES]))}{more} of {len(state.is_reached)}")
+    return "; ".join(texts)
 
 
 def _readable(problem: CalibrationProblem, null: np.ndarray) -> tuple[tuple[Direction, ...], tuple[int, ...]]:

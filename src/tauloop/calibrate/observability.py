@@ -21,8 +21,8 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, InputError, Problem
 
-#: Singular values below this share of the largest are zero: directions that no pose shows. Of 51 parameters of a six-link
-#: machine the last that is not comes out as 4e-11 to 2e-10, zeros as below 1e-15 (18 sessions).
+#: Singular values below this share of the largest are zero: directions that no pose shows. Of 51 parameters of a
+#: six-link machine the last that is not comes out as 4e-11 to 2e-10, zeros as below 1e-15 (18 sessions).
 NULL = 1e-12
 
 

@@ -48,6 +48,11 @@ class Solution:
         return self.evaluation.residual
 
     @property
+    def cost(self) -> float:
+        """r^T r + c^T P c: squares of the whitened residuals and of the corrections that have priors."""
+        return float((self.residual**2).sum() + ((self.prior * self.correction) ** 2).sum())
+
+    @property
     def information(self) -> np.ndarray:
         """J^T W J + P (n, n), SI: inverse of the covariance where noise is as stated."""
         return np.asarray(self.jacobian.T @ (self.weights[:, None] * self.jacobian) + np.diag(self.prior**2))

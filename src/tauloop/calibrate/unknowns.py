@@ -16,7 +16,8 @@ from tauloop.mechanism.units import UnitError, parse_unit
 
 #: Units of unknowns in words.
 _SPOKEN = {"m": "a length", "rad": "an angle", "1": "a plain number"}
-#: Groups of leaf parameters that a pattern with * or ? picks; others must be named in full.
+#: Groups of leaf parameters that a pattern with * or ? picks, and those of a drive in one of `_SPOKEN`'s units only: a
+#: rotor's inertia shows in no measured pose. Others must be named in full.
 PICKED_GROUPS = ("geometry", "drive")
 
 
@@ -111,6 +112,10 @@ def select_unknowns(
     def unit_of(name: str) -> str:
         return other[name].unit if name in other else _si_unit(table[name].unit)
 
+    def is_picked(name: str) -> bool:
+        group = table[name].group
+        return group in PICKED_GROUPS and (group == "geometry" or unit_of(name) in _SPOKEN)
+
     def unknown(name: str, members: tuple[str, ...]) -> Unknown:
         first = members[0]
         value = other[first].value if first in other else table[first].value
@@ -139,7 +144,7 @@ def select_unknowns(
         matches = tuple(
             name
             for name in known
-            if name == pattern or (fnmatchcase(name, pattern) and (name in other or table[name].group in PICKED_GROUPS))
+            if name == pattern or (fnmatchcase(name, pattern) and (name in other or is_picked(name)))
         )
         if not matches:
             remedy = suggestion(pattern, known) or "see `tauloop show MACHINE --parameters`; nuisance parameters are "

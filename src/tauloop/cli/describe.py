@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from contextlib import suppress
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,8 +12,10 @@ import typer
 
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.errors import TauloopError
 from tauloop.functions import Model
 from tauloop.functions.entry import coordinate_units
+from tauloop.functions.program import LinearBlock
 from tauloop.mechanism import json_schema, load, shipped_machines
 from tauloop.mechanism.drive_file import DRIVE
 from tauloop.mechanism.drive_file import FORMAT as DRIVE_FORMAT
@@ -60,7 +64,7 @@ def show(
         bool, typer.Option("--parameters", help="List all leaf parameters with their sources.")
     ] = False,
     blocks: Annotated[
-        bool, typer.Option("--blocks", help="Show how the position problem is sorted and solved.")
+        bool, typer.Option("--blocks", help="Show how equations are sorted into blocks and solved.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,7 +72,8 @@ def show(
     mechanism = load_machine(machine, side, rods)
     model = Model(mechanism)
     if as_json:
-        print_json(_as_dict(mechanism, model))
+        linear = {"linear_blocks": _linear_list(model)} if blocks and not model.assembly.findings else {}
+        print_json(_as_dict(mechanism, model) | linear)
         return
     out = console()
     out.print(mechanism.name, style="bold")
@@ -82,6 +87,7 @@ def show(
         out.print(_parameters(mechanism))
     if blocks:
         out.print(_blocks(model))
+        out.print(_linear_blocks(model))
 
 
 def reflowed(text: str) -> str:
@@ -216,6 +222,29 @@ def _parameters(mechanism: Mechanism) -> object:
     rows = table("Leaf parameters", "name", "value", "unit", "group", "status", "source", numeric=(1,))
     for p in mechanism.parameters:
         rows.add_row(p.name, f"{p.value / p.scale:.6g}", p.unit, p.group, p.status, p.source)
+    return rows
+
+
+def _linear_counts(model: Model) -> Counter[tuple[str, LinearBlock]]:
+    """How many linear blocks of each kind the dynamics have; redundant or passive machines may lack some of these."""
+    found: Counter[tuple[str, LinearBlock]] = Counter()
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        with suppress(TauloopError):
+            found.update((name.replace("_", " "), block) for block in model.platform.program(name).linear_blocks)
+    return found
+
+
+def _linear_list(model: Model) -> list[dict[str, object]]:
+    return [
+        {"function": function, "for": block.what, "size": block.size, "method": block.method, "count": count}
+        for (function, block), count in _linear_counts(model).items()
+    ]
+
+
+def _linear_blocks(model: Model) -> object:
+    rows = table("Linear blocks", "function", "for", "size", "solved by", "how many", numeric=(2, 4))
+    for (function, block), count in _linear_counts(model).items():
+        rows.add_row(function, block.what, str(block.size), block.method, str(count))
     return rows
 
 

@@ -58,6 +58,12 @@ def ballbar(
         str | None,
         typer.Option("--set", help="Other values of drive lines, such as 'track1.motor.drive.gap=1e-4'."),
     ] = None,
+    presliding: Annotated[
+        float | None,
+        typer.Option(
+            help="Coulomb friction of the machine itself as LuGre friction, whose bristles bend so far, um or urad."
+        ),
+    ] = None,
     rtol: Annotated[float, typer.Option(help="Relative error of an integration step.")] = PATH_STEPPING.rtol,
     interpreted: Annotated[
         bool, typer.Option("--interpreted", help="Step by step in Python, thousands of times slower.")
@@ -92,6 +98,7 @@ def ballbar(
         variations=_variations(only),
         values=assigned_values(set_),
         stepping=Stepping(rtol=rtol, atol=1e-2 * rtol, max_steps=PATH_STEPPING.max_steps),
+        presliding=None if presliding is None else 1e-6 * presliding,
         interpreted=interpreted,
     )
     if figure is not None:

@@ -190,6 +190,9 @@ def identify(
     if write is not None and not consistent:
         what = "an identified machine needs all its parameters, and base parameters are fewer"
         raise InputError(Problem(where="--write", what=what, remedy="add --consistent"))
+    if hold_out == 0.0 and validation is None:
+        what = "a model that is judged only on data it was fitted to is not judged"
+        raise InputError(Problem(where="--hold-out", what=what, remedy="hold out a share, such as 0.3"))
     if scan_standstills is not None and scan_cutoffs is None:
         raise InputError(Problem(where="--scan-standstills", what="is given alone", remedy="add --scan-cutoffs"))
     # the matrices are small: threads of linear algebra would wait for each other longer than they work
@@ -234,9 +237,6 @@ def identify(
     everything: Identification | None = None
     if validation is not None:
         fitted, held_out = parts[:-1], parts[-1]
-    elif hold_out == 0.0:
-        what = "a model that is judged only on data it was fitted to is not judged"
-        raise InputError(Problem(where="--hold-out", what=what, remedy="hold out a share, such as 0.3"))
     else:
         way = _estimator(estimator, column_error, instruments, noise)
         everything = fit(merge(parts), None, way, errors=error_model)

@@ -220,9 +220,10 @@ def _print_swing(
     ready: Swing, duration: float, results: dict[str, Simulation], left_out: dict[str, str], figure: Path | None
 ) -> None:
     screen = console()
-    springs = table("Springs at the drives", "freedom", "stiffness", "unit", "rest position", numeric=(1, 3))
+    springs = table("Springs at the drives", "freedom", "stiffness", "unit", "rest position", "unit", numeric=(1, 3))
     for spring in ready.springs:
-        springs.add_row(spring.freedom, f"{spring.stiffness:.5g}", spring.unit, f"{spring.rest:.5g}")
+        of_rest = "rad" if spring.unit.endswith("rad") else "m"
+        springs.add_row(spring.freedom, f"{spring.stiffness:.5g}", spring.unit, f"{spring.rest:.5g}", of_rest)
     screen.print(springs)
     rows = table(
         f"Conservative swing of {ready.model.mechanism.name}, {duration:g} s",
@@ -312,6 +313,9 @@ def _print(found: Simulation, out: Path | None, figure: Path | None) -> None:
         screen.print(str(item))
     for event in found.occurrences:
         screen.print(f"{event.time:.9g} s: {event.name}{', the end' if event.is_terminal else ''}")
+    if found.limits_passed:
+        passed = ", ".join(f"{name} ({time:.4g} s)" for name, time in found.limits_passed)
+        screen.print(f"outside the limits of the machine file, where nothing stops it, from about: {passed}")
     steps = found.steps
     screen.print(f"{len(steps)} steps, {steps.rejected} rejected, {steps.evaluations} evaluations")
     if found.problem is not None:

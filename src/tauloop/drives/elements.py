@@ -122,7 +122,15 @@ def dry_friction(
 
 
 def lugre(
-    stiffness: ca.SX, damping: ca.SX, viscous: ca.SX, level: ca.SX, v: ca.SX, z: ca.SX, switches: Switches, name: str
+    stiffness: ca.SX,
+    damping: ca.SX,
+    viscous: ca.SX,
+    level: ca.SX,
+    v: ca.SX,
+    z: ca.SX,
+    standstill: ca.SX,
+    modes: Modes,
+    name: str,
 ) -> tuple[ca.SX, ca.SX]:
     """Force sigma_0 z + sigma_1 dz/dt + sigma_2 v against the motion, and dz/dt = v - sigma_0 |v| z / g(v).
 
@@ -131,13 +139,18 @@ def lugre(
         level: g(v), `stribeck_level`.
         v: velocity.
         z: mean deflection of the bristles.
-        switches: decides the sign of v.
+        standstill: speed to which zero is known; the direction turns when v has passed zero by it, for the sign of a
+            smaller one is rounding.
+        modes: takes up the direction.
         name: of the body.
 
     Source:
         Canudas de Wit, Olsson, Astrom, Lischinsky 1995, eqs. 1 to 3.
     """
-    rate = v - stiffness * switches.size(v, f"{name}: slides forward") / level * z
+    forward = modes.mode(f"{name}: slides forward")
+    sign = 2 * forward - 1
+    modes.guard(forward, v + sign * standstill)
+    rate = v - stiffness * sign * v / level * z
     return stiffness * z + damping * rate + viscous * v, rate
 
 

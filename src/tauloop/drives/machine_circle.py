@@ -138,6 +138,7 @@ def circle_test(
     variations: Sequence[Variation] | None = None,
     values: Mapping[str, float] | None = None,
     stepping: Stepping = PATH_STEPPING,
+    presliding: float | None = None,
     interpreted: bool = False,
     folder: Path | None = None,
 ) -> CircleTest:
@@ -150,7 +151,7 @@ def circle_test(
         values: leaf parameters of the lines that differ from the machine file, SI; those that a variation does not have
             are left out of it.
         stepping: options of the integrator.
-        interpreted, folder: as of `DrivenMachine`.
+        presliding, interpreted, folder: as of `DrivenMachine`.
 
     Raises:
         InputError: the machine has no drive lines, or they make no sense; an unknown parameter.
@@ -167,7 +168,9 @@ def circle_test(
     laps, ends = {}, {}
     evidence = []
     for variation in variations:
-        machine = DrivenMachine(mechanism, variation=variation, interpreted=interpreted, folder=folder)
+        machine = DrivenMachine(
+            mechanism, variation=variation, presliding=presliding, interpreted=interpreted, folder=folder
+        )
         own = {name: value for name, value in (values or {}).items() if name in machine.system.parameters.names}
         motion = machine.follow(trajectory, values=own, stepping=stepping)
         evidence += [

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.drives.machine_bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine_interpreted import InterpretedMachine
 from tauloop.drives.machine_lines import (
     direct_line,
@@ -96,6 +97,7 @@ class DrivenMachine:
         variation: Variation = Variation.AS_DESCRIBED,
         bandwidth: float = DIRECT_BANDWIDTH,
         period: float | None = None,
+        presliding: float | None = None,
         interpreted: bool = False,
         folder: Path | None = None,
     ) -> None:
@@ -106,6 +108,8 @@ class DrivenMachine:
             variation: what they are made of.
             bandwidth: of actuators without a drive line, rad/s.
             period: of the control of actuators without a drive line where no actuator has one, s.
+            presliding: m or rad; Coulomb friction that would stick with the machine is then LuGre friction, whose
+                bristles bend so far at the actuator before they slide. Without it such friction is refused.
             interpreted: run step by step in Python, thousands of times slower; so it is, with a warning in the log,
                 where there is no compiler.
             folder: the cache; the user's own without it.
@@ -116,12 +120,17 @@ class DrivenMachine:
         if period is None:
             require_lines(mechanism)
         self.lines = tuple(_varied(actuator.drive, variation) for actuator in mechanism.actuators)
-        varied = with_lines(mechanism, self.lines)
+        varied, dry = with_lines(mechanism, self.lines), None
+        if presliding is not None:
+            varied, dry = without_dry_friction(varied)
         self.mechanism, self.variation = varied, variation
         #: What the control believes in: nothing gives way, and nothing jumps.
         self.model = Model(rigid_machine(varied, with_dry=False))
         plant = Model(machine_under_load(varied))
-        self.system: MachineSystem = machine_system(varied, plant, self._complete(bandwidth, period))
+        lines = self._complete(bandwidth, period)
+        if presliding is not None and dry is not None:
+            lines = tuple(with_bristles(varied, *pair, presliding) for pair in zip(lines, dry, strict=True))
+        self.system: MachineSystem = machine_system(varied, plant, lines)
         self.runner: MachineRunner = self._made(interpreted, folder)
 
     def _complete(self, bandwidth: float, period: float | None) -> tuple[DriveLine, ...]:

@@ -139,7 +139,7 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
             law = line.inertia(name).friction
             if isinstance(law, Friction) and law.coulomb is not None:
                 what = f"dry friction of {name}, which moves rigidly with the machine"
-                remedy = "write lugre, or put the friction on a body behind a shaft"
+                remedy = "write lugre, ask for LuGre friction (presliding), or put it on a body behind a shaft"
                 problems.append(Problem(where=f"{where}.inertias.{name}.friction.coulomb", what=what, remedy=remedy))
     if len(set(periods.values())) > 1:
         what = "sample at different times: " + ", ".join(f"{name} {1e3 * T:g} ms" for name, T in periods.items())
@@ -150,7 +150,7 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
     for name, friction in freedoms:
         if friction is not None and friction.coulomb is not None and mechanism.value(friction.coulomb) > 0:
             what = "its Coulomb friction jumps where it turns, and sticking is not found there"
-            remedy = "write it as lugre of a body that is rigidly on the drive line's load"
+            remedy = "ask for LuGre friction (presliding), which is for what an actuator moves, or leave it out"
             problems.append(Problem(where=f"{name}.friction.coulomb", what=what, remedy=remedy))
     return problems
 

@@ -27,10 +27,6 @@ class Switches(ABC):
         )
         return ca.if_else(over, limit, ca.if_else(under, -limit, x))
 
-    def size(self, x: ca.SX, name: str) -> ca.SX:
-        """Absolute value."""
-        return ca.if_else(self.above(x, name), x, -x)
-
 
 @final
 class Direct(Switches):

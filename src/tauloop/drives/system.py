@@ -210,7 +210,7 @@ class Equations:
                 i = self.bristles[inertia.name]
                 level = stribeck_level(self.scalar(law.coulomb), self.scalar(law.static), self.scalar(law.stribeck), v)
                 figures = (self.scalar(law.stiffness), self.scalar(law.damping), self.scalar(law.viscous))
-                force, self.rates[i] = lugre(*figures, level, v, self.y[i], self.modes, inertia.name)
+                force, self.rates[i] = lugre(*figures, level, v, self.y[i], self.inputs[3], self.modes, inertia.name)
                 forces[k] -= factor * force
                 self.stored += figures[0] * self.y[i] ** 2 / 2
                 self.lost += force * v - figures[0] * self.y[i] * self.rates[i]

@@ -13,7 +13,7 @@ import numpy as np
 
 from tauloop.functions.batch import BatchFunction
 from tauloop.functions.elimination import eliminate, pivot_order, solve_symmetric
-from tauloop.functions.program import ClosedForm, Evaluate, Newton, Pivot, Program, Step
+from tauloop.functions.program import ClosedForm, Evaluate, LinearBlock, Newton, Pivot, Program, Step
 from tauloop.functions.sorting import blocks
 
 
@@ -35,6 +35,7 @@ class ProgramBuilder:
         self._discriminants: list[ca.SX] = []
         self._extremes: list[ca.SX] = []
         self._pivots: list[Pivot] = []
+        self._linear_blocks: list[LinearBlock] = []
         self._pivot_values: list[ca.SX] = []
         self._count = 0
 
@@ -165,6 +166,7 @@ class ProgramBuilder:
             if others:
                 right = right - A[rows, others] @ x[others, :]
             matrix = A[rows, columns]
+            self._keep_block(matrix, what, "elimination")
             sampled = _matrices(self.at_samples(matrix), block.size)
             solution, pivots = eliminate(matrix, right, pivot_order(sampled))
             x[columns, :] = solution
@@ -173,9 +175,14 @@ class ProgramBuilder:
 
     def solve_symmetric(self, A: ca.SX, b: ca.SX, what: str) -> ca.SX:
         """Solve A x = b for a symmetric positive matrix (n, n), as `solve`; only its lower half is used."""
+        self._keep_block(A, what, "L D L^T")
         x, pivots = solve_symmetric(A, b)
         self._keep_pivots(pivots, what)
         return x
+
+    def _keep_block(self, A: ca.SX, what: str, method: str) -> None:
+        how = "constant" if A.is_constant() else "division" if A.size1() == 1 else method
+        self._linear_blocks.append(LinearBlock(what=what, size=A.size1(), method=how))
 
     def _keep_pivots(self, pivots: ca.SX, what: str) -> None:
         for pivot, record in zip(ca.vertsplit(pivots), self._records(pivots, what), strict=True):
@@ -200,6 +207,7 @@ class ProgramBuilder:
             outputs=tuple(outputs),
             closed_forms=tuple(self._closed_forms),
             pivots=tuple(self._pivots),
+            linear_blocks=tuple(self._linear_blocks),
         )
 
 

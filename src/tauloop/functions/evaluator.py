@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
 
@@ -65,7 +65,7 @@ class Interpreted(Evaluator):
 class Compiled(Evaluator):
     """Machine code from the system's C compiler, kept in a cache: tens of nanoseconds a sample.
 
-    What cannot be compiled (no compiler, or it fails) is interpreted, with a warning in the log.
+    What cannot be compiled (no compiler, or it fails) is interpreted, with a warning in the log: one for each reason.
 
     Attributes:
         at_least: samples below which a run is interpreted all the same; zero compiles always.
@@ -78,6 +78,7 @@ class Compiled(Evaluator):
     largest: int = LARGEST_PROGRAM
     threads: bool = False
     folder: Path | None = None
+    _said: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def wants_code(self, program: Program, samples: int) -> bool:
         """From `at_least` samples on, unless the program is too large."""
@@ -88,7 +89,7 @@ class Compiled(Evaluator):
         try:
             return self.build(function)
         except EngineError as error:
-            _LOGGER.warning("running interpreted, which is some tens of times slower: %s", error)
+            self._warn(f"running interpreted, which is some tens of times slower: {error}")
             return None
 
     def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
@@ -96,8 +97,13 @@ class Compiled(Evaluator):
         try:
             return Tracker(function, _compiler(), self.folder, in_lanes=in_lanes)
         except EngineError as error:
-            _LOGGER.warning("the samples of a motion are reached one by one, not followed: %s", error)
+            self._warn(f"the samples of a motion are reached one by one, not followed: {error}")
             return None
+
+    def _warn(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            _LOGGER.warning("%s", text)
 
     def build(self, function: CFunction) -> CompiledFunction:
         """Compile a function, or find it in the cache.

@@ -123,6 +123,22 @@ class Pivot:
     typical: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearBlock:
+    """Record of linear equations that are solved together within the straight-line code.
+
+    Attributes:
+        what: what the equations are for.
+        size: number of unknowns.
+        method: "division", "elimination" in an order fixed at build, "L D L^T", or "constant" where it is solved at
+            build.
+    """
+
+    what: str
+    size: int
+    method: str
+
+
 @dataclass(slots=True)
 class Evidence:
     """What one run has shown about its health.
@@ -155,6 +171,7 @@ class Program:
         outputs: names of the results.
         closed_forms: records of the columns of the discriminants.
         pivots: records of the pivots of linear blocks.
+        linear_blocks: how linear equations fell apart, in the order of their solution.
     """
 
     name: str
@@ -162,6 +179,7 @@ class Program:
     outputs: tuple[str, ...]
     closed_forms: tuple[ClosedForm, ...]
     pivots: tuple[Pivot, ...]
+    linear_blocks: tuple[LinearBlock, ...] = ()
 
     def run(
         self, inputs: Mapping[str, np.ndarray], n: int, tolerance: float = NEWTON_STEP

@@ -34,6 +34,8 @@ LOOPS = 32
 #: How far, as a share of the way to another random system, the traces are looked at; and the relative bend that a sum
 #: of solutions followed to 1e-10 does not exceed. With one of 40 missing they bent by 3e-4 at least.
 TRACE_STEP, STRAIGHT = 0.5, 1e-7
+#: Lines tried before more loops are, which follow many times as many paths, where a line loses one.
+TRACE_LINES = 4
 #: Random start points that are followed first: they find most of few solutions and many of many.
 PROBES = 64
 
@@ -225,23 +227,27 @@ class _Search:
         """Whether loops have been quiet for long enough, and the trace test is passed."""
         if not self._family.is_traceable:
             return self.quiet >= self._options.quiet_loops
-        return self.quiet >= self._options.traced_loops and self._traces_are_straight()
+        if self.quiet < self._options.traced_loops:
+            return False
+        for _ in range(TRACE_LINES):
+            self.trace = self._bend()
+            if np.isfinite(self.trace):
+                break
+        return self.trace is not None and self.trace < STRAIGHT
 
-    def _traces_are_straight(self) -> bool:
-        """Follow everything known along a line of e, and look whether the traces bend."""
+    def _bend(self) -> float:
+        """Follow everything known along a line of e: how much the traces bend; infinite where a path is lost."""
         direction = self._members(1)[2][0] - self.e
         sums, sizes = [], []
         for t in (-TRACE_STEP, 0.0, TRACE_STEP):
             x, is_regular = self._track(self.known, (self.y, self.e), (self.y, self.e + t * direction))
             if not is_regular.all():
-                self.trace = np.inf
-                return False
+                return np.inf
             numbers = self._family.invariants(x)
             sums.append(numbers.sum(axis=0))
             sizes.append(np.abs(numbers).sum(axis=0))
         bend = np.abs(sums[0] - 2 * sums[1] + sums[2])
-        self.trace = float((bend / (1e-12 + np.max(sizes, axis=0))).max(initial=0.0))
-        return self.trace < STRAIGHT
+        return float((bend / (1e-12 + np.max(sizes, axis=0))).max(initial=0.0))
 
 
 def comparable(x: np.ndarray) -> np.ndarray:

@@ -305,6 +305,7 @@ class Values:
             got = shown(value, quantity.dimension)
             must = f"must be {kind.sign}" if kind.sign != "not zero" else "must not be zero"
             is_mass = quantity.dimension == kind.linear and cursor.leaf.endswith(".mass") and value == 0
+            is_mass = is_mass and "inertias." not in cursor.leaf  # a drive line has no massless parts
             remedy = "write massless for a part without mass" if is_mass else "correct the value or its sign"
             cursor.problem(f"{must}, got {got}", remedy)
         return not is_wrong

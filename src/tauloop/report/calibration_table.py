@@ -62,15 +62,24 @@ def _summary(calibration: Calibration) -> Text:
 
 
 def _parameters(calibration: Calibration) -> Table:
-    table = Table(title="Parameters", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    table.add_column("parameter", no_wrap=True)
+    table = Table(
+        title="Parameters",
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=0,
+    )
+    # long names go on below, so that figures are never cut off
+    table.add_column("parameter", overflow="fold")
     for heading in ("nominal", "calibrated", "correction", "std. dev."):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("unit", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table.add_column("", overflow="fold")
     for estimate in calibration.estimates:
         factor, unit = SHOWN.get(estimate.unit, (1.0, estimate.unit))
-        note = "instrument" if estimate.is_nuisance else "prior" if estimate.has_prior else ""
+        note = "nuisance" if estimate.is_nuisance else "prior" if estimate.has_prior else ""
         if len(estimate.members) > 1:
             note = f"of {len(estimate.members)}"
         if estimate.bound is not None:
@@ -139,7 +148,8 @@ def named(direction: Direction) -> str:
         return direction.name if whole else f"{direction.name} ({100 * (direction.explained or 0):.1f} % of it)"
     if direction.explained is None:
         return "no motion known by name"
-    return f"no single motion known by name ({100 * direction.explained:.0f} % of it is made of such)"
+    share = f"{100 * direction.explained:.0f} %"
+    return f"several motions at once ({share} of it are turns and shifts of frames, scales or offsets)"
 
 
 def _untold(calibration: Calibration) -> list[RenderableType]:

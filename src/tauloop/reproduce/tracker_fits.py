@@ -271,13 +271,13 @@ def _best(
                 distance = float(np.linalg.norm(evaluation.states[0].errors, axis=1).mean())
                 try:
                     found[name] = solve(problem, guess)
-                    cost = float((found[name].residual ** 2).sum())
+                    cost = found[name].cost
                 except IdentificationError as error:
                     failures += list(error.problems)
         starts.append(Start(name=name, distance=distance, cost=cost))
     if not found:
         raise IdentificationError(failures)
-    kept = min(found, key=lambda name: (found[name].residual ** 2).sum())
+    kept = min(found, key=lambda name: found[name].cost)
     return found[kept], tuple(starts), kept
 
 
