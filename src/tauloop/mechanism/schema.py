@@ -150,7 +150,7 @@ def _words(kind: Kind) -> str:
     if isinstance(kind, Value):
         return _value_words(kind)
     if isinstance(kind, Shape):
-        return f"[{kind.name}](#{kind.name.replace(' ', '-')})"
+        return f"[{kind.name}](#{kind.name.lower().replace(' ', '-')})"
     if isinstance(kind, Either):
         return " or ".join(_words(alternative) for alternative in kind.kinds)
     if isinstance(kind, ListOf):
