@@ -25,11 +25,11 @@ from tauloop.kinematics.assembly_modes import ModeOptions, Modes, assembly_modes
 from tauloop.kinematics.assembly_modes_equations import position_problem
 from tauloop.kinematics.homotopy import Ending, Line, TrackingOptions, track
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
-from tauloop.kinematics.homotopy_monodromy import MonodromyOptions, _Search, distinct
+from tauloop.kinematics.homotopy_monodromy import LOST_ROUNDS, MonodromyOptions, _Search, distinct
 from tauloop.kinematics.homotopy_widening import Widened
 from tauloop.mechanism import load, loads
 from tauloop.mechanism.library import machine_path
-from tauloop.result import Status
+from tauloop.result import Status, plain
 
 #: A mode is exact to rounding times the condition number of its loops, some thousands at most here.
 EXACT = 1e-10
@@ -225,6 +225,18 @@ def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(name: 
     assert search.trace < 1e-12
     search.known = search.known[1:]
     assert search._bend() > 1e-4
+
+
+def test_a_search_whose_trace_lines_all_lose_a_path_ends_as_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly degenerate machines do so after a minute of search; here every line is declared lost."""
+    monkeypatch.setattr(_Search, "_bend", lambda self: np.inf)
+    found = working_modes(model("five_bar"), rng=np.random.default_rng(0))
+    assert [block.lost_lines for block in found.blocks] == [LOST_ROUNDS, LOST_ROUNDS]
+    assert [block.trace for block in found.blocks] == [None, None]
+    assert found.status is Status.DOUBTFUL
+    assert any("nearly degenerate" in line for line in found.advice)
+    assert len(found.modes) == 4
+    assert json.loads(json.dumps(plain(found), allow_nan=False))["blocks"][0]["trace"] is None
 
 
 def test_blocks_of_up_to_three_angles_are_traced_and_longer_ones_on_request() -> None:

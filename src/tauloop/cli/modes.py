@@ -119,6 +119,8 @@ def _evidence(block: BlockCount) -> str:
     """What says that there are no others."""
     if block.trace is not None:
         return f"trace test {block.trace:.0e}"
+    if block.lost_lines:
+        return "the trace test could not be followed"
     return f"{block.quiet_loops} loops and {block.probes} random starts lead to no other"
 
 

@@ -29,6 +29,7 @@ from tauloop.calibrate.reading import KINDS, read_instrument
 from tauloop.calibrate.unknowns import Tolerances
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.workspace import ranges_of
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.mechanism.units import LENGTH
@@ -193,20 +194,10 @@ def _kind(plan: PosePlan) -> str:
 
 
 def _ranges(model: Model, text: str | None) -> dict[str, tuple[float, float]]:
+    """Ranges of the platform's columns, which may be named without the platform."""
     columns = model.platform.entry.position.columns
-    found = {}
-    for part in (text or "").split(","):
-        if not part.strip():
-            continue
-        name, _, limits = part.partition("=")
-        low, _, high = limits.partition(":")
-        full = [column for column in columns if name.strip() in (column, column.rpartition(".")[2])]
-        try:
-            found[full[0] if full else name.strip()] = (float(low), float(high))
-        except ValueError:
-            what = f"{part.strip()!r} is not NAME=LOW:HIGH"
-            raise InputError(Problem(where="--range", what=what, remedy="such as x=-0.4:0.4")) from None
-    return found
+    full = {column.rpartition(".")[2]: column for column in columns}
+    return {full.get(name, name): limits for name, limits in ranges_of(text).items()}
 
 
 def _write_csv(plan: PosePlan, path: Path) -> None:

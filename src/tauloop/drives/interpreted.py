@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import RK45
 
-from tauloop.drives.stepping_source import ADVANCE, CROWDED, MOST_CROWDED
+from tauloop.drives.event_source import ADVANCE, CROWDED, MOST_CROWDED
 
 #: Rounds in which modes are flipped until all agree, and most evaluations that locate an event.
 ROUNDS, LOCATING = 40, 90

@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import RK45
 
+from tauloop.drives.event_source import CROWDED, MOST_CROWDED, located_event
 from tauloop.drives.machine_system import MACHINE_INPUTS, LineSystem, MachineSystem
-from tauloop.drives.stepping_source import ADVANCE, CROWDED, MOST_CROWDED
 from tauloop.functions.evaluator import c_function
 from tauloop.functions.source import HEALTH, CFunction, c_source, number
 from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
@@ -289,48 +289,7 @@ size_t drive_machine(size_t n, double period, double rtol, double atol, double m
                 if (h < {SMALLEST_STEP!r}) outcome = healthy ? {TOO_SMALL} : {UNHEALTHY};
                 continue;
             }}
-            for (int i = 0; i < NY; ++i) for (int c = 0; c < 4; ++c) {{
-                double sum = 0.0;
-                for (int j = 0; j < 7; ++j) sum += rk_P[j * 4 + c] * K[j][i];
-                Q[i][c] = taken * sum;
-            }}
-            double x = 1.0;
-            int is_event = 0;
-            if (NS) {{
-                double lo = 0.0, hi = 1.0, v_lo = violation(g, s), v_hi = violation(g_end, s);
-                for (int i = 0; i < NY; ++i) next[i] = along(y[i], Q[i], 0.5);
-                tl_rates(next, s, z, in, p, start, dx, gx, health);
-                const double middle = violation(gx, s);
-                if (middle > 0.0) hi = 0.5, v_hi = middle;
-                else if (v_hi > 0.0) lo = 0.5, v_lo = middle;
-                is_event = v_hi > 0.0;
-                const double least = {ADVANCE!r} / taken < 0.25 ? {ADVANCE!r} / taken : 0.25;
-                if (is_event && lo < least) {{
-                    for (int i = 0; i < NY; ++i) next[i] = along(y[i], Q[i], least);
-                    tl_rates(next, s, z, in, p, start, dx, gx, health);
-                    const double v = violation(gx, s);
-                    if (v > 0.0) hi = least;
-                    lo = least, v_lo = v;
-                }}
-                int side = 0;
-                for (int j = 0; is_event && j < 90 && (hi - lo) * taken > 1e-15 && hi - lo > 1e-16; ++j) {{
-                    double at = 0.5 * (lo + hi);
-                    if (j % 3 != 2 && v_lo < 0.0) at = (lo * v_hi - hi * v_lo) / (v_hi - v_lo);
-                    for (int i = 0; i < NY; ++i) next[i] = along(y[i], Q[i], at);
-                    tl_rates(next, s, z, in, p, start, dx, gx, health);
-                    const double v = violation(gx, s);
-                    if (v > 0.0) {{
-                        hi = at, v_hi = v;
-                        if (side == 1) v_lo *= 0.5;
-                        side = 1;
-                    }} else {{
-                        lo = at, v_lo = v;
-                        if (side == -1) v_hi *= 0.5;
-                        side = -1;
-                    }}
-                }}
-                if (is_event) x = hi;
-            }}
+            {located_event("tl_rates(next, s, z, in, p, start, dx, gx, health);", 12)}
             for (int i = 0; i < NY; ++i) y[i] = along(y[i], Q[i], x);
             normalise(y);
             tl_note(health, worst);

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import RK45
 
+from tauloop.drives.event_source import CROWDED, MOST_CROWDED, located_event
 from tauloop.drives.system import INPUTS, System
 from tauloop.functions.source import number
 
@@ -35,9 +36,6 @@ REPORT = (
 )
 #: The output has diverged when its error is this many steps of the reference, or a state beyond the second figure.
 FAR, HUGE = 1e3, 1e12
-#: An event is located no nearer to the last one than this, s: guards that have just passed zero are rounding, and would
-#: be found to pass it again and again. So many events in a row within the second figure, s, are given up.
-ADVANCE, CROWDED, MOST_CROWDED = 1e-10, 1e-9, 200
 #: Share of the run after which the swing is measured.
 LATE = 0.75
 
@@ -263,48 +261,7 @@ static void run(const double *p, double factor, double band, double period, doub
             }}
             continue;
         }}
-        for (int i = 0; i < NY; ++i) for (int c = 0; c < 4; ++c) {{
-            double sum = 0.0;
-            for (int k = 0; k < 7; ++k) sum += rk_P[k * 4 + c] * K[k][i];
-            Q[i][c] = taken * sum;
-        }}
-        double x = 1.0;
-        int is_event = 0;
-        if (NS) {{
-            double lo = 0.0, hi = 1.0, v_lo = violation(g, s), v_hi = violation(g_end, s);
-            for (int i = 0; i < NY; ++i) next[i] = along(y[i], Q[i], 0.5);
-            rate(next, s, z, in, p, dx, gx);
-            const double middle = violation(gx, s);
-            if (middle > 0.0) hi = 0.5, v_hi = middle;
-            else if (v_hi > 0.0) lo = 0.5, v_lo = middle;
-            is_event = v_hi > 0.0;
-            const double least = {ADVANCE!r} / taken < 0.25 ? {ADVANCE!r} / taken : 0.25;
-            if (is_event && lo < least) {{
-                for (int i = 0; i < NY; ++i) next[i] = along(y[i], Q[i], least);
-                rate(next, s, z, in, p, dx, gx);
-                const double v = violation(gx, s);
-                if (v > 0.0) hi = least;
-                lo = least, v_lo = v;
-            }}
-            int side = 0;
-            for (int k = 0; is_event && k < 90 && (hi - lo) * taken > 1e-15 * (1.0 + t) && hi - lo > 1e-16; ++k) {{
-                double at = 0.5 * (lo + hi);
-                if (k % 3 != 2 && v_lo < 0.0) at = (lo * v_hi - hi * v_lo) / (v_hi - v_lo);
-                for (int i = 0; i < NY; ++i) next[i] = along(y[i], Q[i], at);
-                rate(next, s, z, in, p, dx, gx);
-                const double v = violation(gx, s);
-                if (v > 0.0) {{
-                    hi = at, v_hi = v;
-                    if (side == 1) v_lo *= 0.5;
-                    side = 1;
-                }} else {{
-                    lo = at, v_lo = v;
-                    if (side == -1) v_hi *= 0.5;
-                    side = -1;
-                }}
-            }}
-            if (is_event) x = hi;
-        }}
+        {located_event("rate(next, s, z, in, p, dx, gx);", 8)}
         watch(&m, t, taken, y, Q, x);
         const double end = !is_event && is_last ? limit : t + x * taken;
         while (sample < samples && times[sample] <= end) {{

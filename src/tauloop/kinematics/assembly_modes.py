@@ -227,8 +227,17 @@ def _modes(
                 "another seed",
             ),
             Evidence(
+                name="blocks whose trace test lost a path on every line",
+                value=float(sum(count.trace is None and count.lost_lines > 0 for count in counts)),
+                upper=0.0,
+                advice="this machine is nearly degenerate, so nothing proves that no mode is missing: try another seed",
+            ),
+            Evidence(
                 name="loops in a row that found no new complex solution, where there is no trace test",
-                value=min((float(count.quiet_loops) for count in counts if count.trace is None), default=None),
+                value=min(
+                    (float(count.quiet_loops) for count in counts if count.trace is None and not count.lost_lines),
+                    default=None,
+                ),
                 lower=float(options.monodromy.quiet_loops),
             ),
             Evidence(

@@ -39,7 +39,8 @@ class BlockCount:
         probes: random start points that were followed to that system.
         loops, quiet_loops: loops followed, and how many of the last ones found nothing new.
         lost: paths lost on the way there.
-        trace: second difference of the traces over the random system's solutions (`GenericSolutions`).
+        trace, lost_lines: second difference of the traces over the random system's solutions, and rounds of their
+            lines that could not be followed (`GenericSolutions`).
         cases: for how many real solutions of the blocks before it was solved.
         real, complex: regular ends of paths, over all cases.
         merged: real solutions that are multiple or not isolated.
@@ -54,6 +55,7 @@ class BlockCount:
     quiet_loops: int
     lost: int
     trace: float | None
+    lost_lines: int
     cases: int
     real: int
     complex: int
@@ -119,6 +121,7 @@ def _count(block: Block, generic: GenericSolutions, targets: Sequence[TargetSolu
         quiet_loops=generic.quiet_loops,
         lost=generic.lost,
         trace=generic.trace,
+        lost_lines=generic.lost_lines,
         cases=len(targets),
         real=real,
         complex=sum(len(target.regular) for target in targets) - real,

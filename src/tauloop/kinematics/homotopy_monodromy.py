@@ -36,6 +36,9 @@ LOOPS = 32
 TRACE_STEP, STRAIGHT = 0.5, 1e-7
 #: Lines tried before more loops are, which follow many times as many paths, where a line loses one.
 TRACE_LINES = 4
+#: Rounds of such lines that all lost a path, after which no more is tried: the system is nearly degenerate, and more
+#: loops would not help.
+LOST_ROUNDS = 4
 #: Random start points that are followed first: they find most of few solutions and many of many.
 PROBES = 64
 
@@ -102,7 +105,8 @@ class GenericSolutions:
         quiet_loops: how many of them, the last ones, found nothing new.
         lost: paths of probes and loops that failed.
         trace: second difference of the traces, relative to their size; rounding where all solutions are known; None
-            where there is no trace test.
+            where there is no trace test, or none of its lines could be followed.
+        lost_lines: rounds of lines of the trace test that all lost a path.
     """
 
     x: np.ndarray
@@ -113,6 +117,7 @@ class GenericSolutions:
     quiet_loops: int
     lost: int
     trace: float | None
+    lost_lines: int
 
 
 def generic_solutions(
@@ -145,7 +150,7 @@ def generic_solutions(
                     remedy="allow more solutions in MonodromyOptions, or reduce the machine first",
                 )
             )
-        if search.rounds >= options.most_rounds:
+        if search.rounds >= options.most_rounds or search.lost_lines >= LOST_ROUNDS:
             break
     return GenericSolutions(
         x=search.known,
@@ -156,6 +161,7 @@ def generic_solutions(
         quiet_loops=search.quiet,
         lost=search.lost,
         trace=search.trace,
+        lost_lines=search.lost_lines,
     )
 
 
@@ -171,7 +177,7 @@ class _Search:
         self._given = y
         x, own, e = self._members(1)
         self.known, self.y, self.e = family.unsigned(x), own[0], e[0]
-        self.probes = self.loops = self.quiet = self.lost = self.rounds = 0
+        self.probes = self.loops = self.quiet = self.lost = self.rounds = self.lost_lines = 0
         self.trace: float | None = None
 
     def _members(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -229,10 +235,9 @@ class _Search:
             return self.quiet >= self._options.quiet_loops
         if self.quiet < self._options.traced_loops:
             return False
-        for _ in range(TRACE_LINES):
-            self.trace = self._bend()
-            if np.isfinite(self.trace):
-                break
+        bends = (self._bend() for _ in range(TRACE_LINES))
+        self.trace = next((bend for bend in bends if np.isfinite(bend)), None)
+        self.lost_lines += self.trace is None
         return self.trace is not None and self.trace < STRAIGHT
 
     def _bend(self) -> float:

@@ -144,18 +144,7 @@ def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress
     return Table(
         study=study,
         searches=tuple(
-            Search(
-                method=name,
-                start=start,
-                start_cost=tuning.start_cost,
-                cost=tuning.cost,
-                best=tuple(map(float, tuning.best)),
-                evaluations=len(tuning.costs),
-                descent=tuple(map(float, tuning.descent)),
-                ending=tuning.ending,
-                above=tuning.cost / least - 1.0,
-                printed_here=float(value) if np.isfinite(value) else None,
-            )
+            _search(name, start, tuning, least, float(value) if np.isfinite(value) else None)
             for (name, start, tuning), value in zip(found, printed, strict=True)
         ),
         grid_axes=grid.axes,
@@ -174,8 +163,13 @@ def _exact(axis: Axis, table: Table, settings: DriveSettings, progress: Progress
     gradient = study.gradient(SensitiveAxis(axis.line, tuple(study.bounds)))
     tuning = tune(study.cost(axis), study.bounds, start.at, SQP(gradient=gradient), budget=settings.budget)
     least = min(table.grid_cost, table.best.cost, tuning.cost)
+    return _search("SQP, exact gradients", start, tuning, least, None)
+
+
+def _search(method: str, start: Start, tuning: Tuning, least: float, printed_here: float | None) -> Search:
+    """What is kept of one search; `least` is the best cost known."""
     return Search(
-        method="SQP, exact gradients",
+        method=method,
         start=start,
         start_cost=tuning.start_cost,
         cost=tuning.cost,
@@ -184,7 +178,7 @@ def _exact(axis: Axis, table: Table, settings: DriveSettings, progress: Progress
         descent=tuple(map(float, tuning.descent)),
         ending=tuning.ending,
         above=tuning.cost / least - 1.0,
-        printed_here=None,
+        printed_here=printed_here,
     )
 
 
