@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import casadi as ca
@@ -31,6 +32,7 @@ from tauloop.functions import source as source_module
 from tauloop.functions.c_helpers import MATHEMATICS
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.compiler import build
+from tauloop.functions.scheduling import scheduled
 from tauloop.functions.source import LANES, c_name, c_source, comment
 from tauloop.functions.state import CONVERGED
 from tauloop.functions.straight import instructions, pieces
@@ -213,12 +215,36 @@ def test_pieces_keep_what_later_ones_need():
 @pytest.mark.parametrize(("name", "entry"), [("delta", "platform"), ("five_bar", "actuators")])
 def test_code_in_pieces_gives_the_same_numbers(name, entry, folder, monkeypatch):
     whole = compiled(name, entry, "inverse_dynamics", folder)
-    monkeypatch.setattr(source_module, "LONGEST_STRETCH", 0)
-    monkeypatch.setattr(source_module, "LONGEST_PIECE", 40)
+    in_pieces = {"whole": 0, "longest": 40}
+    monkeypatch.setattr(source_module, "_ONE_SAMPLE", replace(source_module._ONE_SAMPLE, **in_pieces))
+    monkeypatch.setattr(source_module, "_LANES", replace(source_module._LANES, **in_pieces))
     assert "TL_APART" in c_source([function(name, entry, "inverse_dynamics")], name)
     parts = compiled(name, entry, "inverse_dynamics", folder)
     assert parts.library != whole.library
     check_same_numbers(parts, name, entry, "inverse_dynamics")
+
+
+@pytest.mark.parametrize(("name", "entry"), [("delta", "platform"), ("rcid", "platform"), ("five_bar", "actuators")])
+def test_scheduled_code_makes_every_value_once_before_its_use(name, entry):
+    for step in function(name, entry, "forward_dynamics").program.steps:
+        code = instructions(step.function.function, [True] * step.function.function.n_out())
+        order = scheduled(code)
+        known: set[int] = set()
+        for one in order:
+            assert set(one.operands) <= known
+            known.add(one.number)
+        read = {k for one in order for k in one.operands}
+        assert len(known) == len(order)
+        assert {one.number for one in code if one.operation not in SOURCES} | read == known
+
+
+@needs_compiler
+def test_scheduled_code_gives_the_same_numbers(folder, monkeypatch):
+    plain = compiled("delta", "platform", "inverse_dynamics", folder)
+    monkeypatch.setattr(source_module, "SCHEDULED_FROM", 0)
+    ordered = compiled("delta", "platform", "inverse_dynamics", folder)
+    assert ordered.library != plain.library
+    check_same_numbers(ordered, "delta", "platform", "inverse_dynamics")
 
 
 # Elementary functions

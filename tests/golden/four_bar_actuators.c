@@ -4,6 +4,12 @@
 
 #define TL_LANES 16
 
+#ifdef __GNUC__
+#define TL_APART __attribute__((noinline))
+#else
+#define TL_APART
+#endif
+
 static inline double tl_reduced(double x, double *quadrant)
 {
     const double k = floor(x * 0.63661977236758134308 + 0.5);
@@ -267,31 +273,27 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
         pivots[5] = t205;
     }
     {
-        double least = 1.0, pivot = 1e300, size;
-        (void)size;
-        size = discriminants[0];
-        size = size >= -1e300 ? size : -1e300;
-        least = size < least ? size : least;
-        size = fabs(pivots[0]) * 4.546105107902206;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[1]) * 4.093314729290382;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[2]) * 4.546105107902206;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[3]) * 4.093314729290382;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[4]) * 4.546105107902206;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[5]) * 4.093314729290382;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        health[0] = least;
-        health[1] = pivot;
+        const double d_0_0 = discriminants[0];
+        const double d = d_0_0 == d_0_0 ? (d_0_0 < 1.0 ? d_0_0 : 1.0) : (-1e+300);
+        const double p_0_0 = fabs(pivots[0]) * 4.546105107902206;
+        const double p_0_1 = fabs(pivots[1]) * 4.093314729290382;
+        const double p_0_2 = fabs(pivots[2]) * 4.546105107902206;
+        const double p_0_3 = fabs(pivots[3]) * 4.093314729290382;
+        const double p_0_4 = fabs(pivots[4]) * 4.546105107902206;
+        const double p_0_5 = fabs(pivots[5]) * 4.093314729290382;
+        const double p_1_0 = p_0_0 < p_0_1 ? p_0_0 : p_0_1;
+        const double ps_1_0 = p_0_0 + p_0_1;
+        const double p_1_1 = p_0_2 < p_0_3 ? p_0_2 : p_0_3;
+        const double ps_1_1 = p_0_2 + p_0_3;
+        const double p_1_2 = p_0_4 < p_0_5 ? p_0_4 : p_0_5;
+        const double ps_1_2 = p_0_4 + p_0_5;
+        const double p_2_0 = p_1_0 < p_1_1 ? p_1_0 : p_1_1;
+        const double ps_2_0 = ps_1_0 + ps_1_1;
+        const double p_3_0 = p_2_0 < p_1_2 ? p_2_0 : p_1_2;
+        const double ps_3_0 = ps_2_0 + ps_1_2;
+        const double p = ps_3_0 == ps_3_0 ? (p_3_0 < 1e+300 ? p_3_0 : 1e+300) : 0.0;
+        health[0] = d;
+        health[1] = p;
         health[2] = 0.0;
         health[3] = 0.0;
     }
@@ -498,83 +500,112 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
         pivots[5][l] = t205;
     }
     for (int l = 0; l < TL_LANES; ++l) {
-        double least = 1.0, pivot = 1e300, size;
-        (void)size;
-        size = discriminants[0][l];
-        size = size >= -1e300 ? size : -1e300;
-        least = size < least ? size : least;
-        size = fabs(pivots[0][l]) * 4.546105107902206;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[1][l]) * 4.093314729290382;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[2][l]) * 4.546105107902206;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[3][l]) * 4.093314729290382;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[4][l]) * 4.546105107902206;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[5][l]) * 4.093314729290382;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        health[0][l] = least;
-        health[1][l] = pivot;
+        const double d_0_0 = discriminants[0][l];
+        const double d = d_0_0 == d_0_0 ? (d_0_0 < 1.0 ? d_0_0 : 1.0) : (-1e+300);
+        const double p_0_0 = fabs(pivots[0][l]) * 4.546105107902206;
+        const double p_0_1 = fabs(pivots[1][l]) * 4.093314729290382;
+        const double p_0_2 = fabs(pivots[2][l]) * 4.546105107902206;
+        const double p_0_3 = fabs(pivots[3][l]) * 4.093314729290382;
+        const double p_0_4 = fabs(pivots[4][l]) * 4.546105107902206;
+        const double p_0_5 = fabs(pivots[5][l]) * 4.093314729290382;
+        const double p_1_0 = p_0_0 < p_0_1 ? p_0_0 : p_0_1;
+        const double ps_1_0 = p_0_0 + p_0_1;
+        const double p_1_1 = p_0_2 < p_0_3 ? p_0_2 : p_0_3;
+        const double ps_1_1 = p_0_2 + p_0_3;
+        const double p_1_2 = p_0_4 < p_0_5 ? p_0_4 : p_0_5;
+        const double ps_1_2 = p_0_4 + p_0_5;
+        const double p_2_0 = p_1_0 < p_1_1 ? p_1_0 : p_1_1;
+        const double ps_2_0 = ps_1_0 + ps_1_1;
+        const double p_3_0 = p_2_0 < p_1_2 ? p_2_0 : p_1_2;
+        const double ps_3_0 = ps_2_0 + ps_1_2;
+        const double p = ps_3_0 == ps_3_0 ? (p_3_0 < 1e+300 ? p_3_0 : 1e+300) : 0.0;
+        health[0][l] = d;
+        health[1][l] = p;
         health[2][l] = 0.0;
         health[3][l] = 0.0;
     }
 }
 
+static void TL_APART actuators_inverse_dynamics_rows(const double *restrict position, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
+{
+    double lanes_position[1][TL_LANES];
+    double lanes_velocity[1][TL_LANES];
+    double lanes_acceleration[1][TL_LANES];
+    double lanes_q[3][TL_LANES];
+    double lanes_v[3][TL_LANES];
+    double lanes_a[3][TL_LANES];
+    double lanes_tree_force[3][TL_LANES];
+    double lanes_force[1][TL_LANES];
+    double lanes_closure_force[2][TL_LANES];
+    double lanes_health[4][TL_LANES];
+    for (int l = 0; l < TL_LANES; ++l) {
+        lanes_position[0][l] = position[l * 1 + 0];
+        lanes_velocity[0][l] = velocity[l * 1 + 0];
+        lanes_acceleration[0][l] = acceleration[l * 1 + 0];
+    }
+    actuators_inverse_dynamics_block((const double (*)[TL_LANES])lanes_position, (const double (*)[TL_LANES])lanes_velocity, (const double (*)[TL_LANES])lanes_acceleration, lanes_q, lanes_v, lanes_a, lanes_tree_force, lanes_force, lanes_closure_force, lanes_health);
+    for (int l = 0; l < TL_LANES; ++l) {
+        q[l * 3 + 0] = lanes_q[0][l];
+        q[l * 3 + 1] = lanes_q[1][l];
+        q[l * 3 + 2] = lanes_q[2][l];
+        v[l * 3 + 0] = lanes_v[0][l];
+        v[l * 3 + 1] = lanes_v[1][l];
+        v[l * 3 + 2] = lanes_v[2][l];
+        a[l * 3 + 0] = lanes_a[0][l];
+        a[l * 3 + 1] = lanes_a[1][l];
+        a[l * 3 + 2] = lanes_a[2][l];
+        tree_force[l * 3 + 0] = lanes_tree_force[0][l];
+        tree_force[l * 3 + 1] = lanes_tree_force[1][l];
+        tree_force[l * 3 + 2] = lanes_tree_force[2][l];
+        force[l * 1 + 0] = lanes_force[0][l];
+        closure_force[l * 2 + 0] = lanes_closure_force[0][l];
+        closure_force[l * 2 + 1] = lanes_closure_force[1][l];
+        health[l * 4 + 0] = lanes_health[0][l];
+        health[l * 4 + 1] = lanes_health[1][l];
+        health[l * 4 + 2] = lanes_health[2][l];
+        health[l * 4 + 3] = lanes_health[3][l];
+    }
+}
+
 void actuators_inverse_dynamics_batch(size_t n, const double *restrict position, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
 {
-    const ptrdiff_t blocks = (ptrdiff_t)((n + TL_LANES - 1) / TL_LANES);
+    const ptrdiff_t blocks = (ptrdiff_t)(n / TL_LANES);
+    const size_t rest = n % TL_LANES;
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static) if (blocks >= 128)
 #endif
     for (ptrdiff_t b = 0; b < blocks; ++b) {
         const size_t first = (size_t)b * TL_LANES;
-        const size_t count = n - first < TL_LANES ? n - first : TL_LANES;
-        double lanes_position[1][TL_LANES];
-        double lanes_velocity[1][TL_LANES];
-        double lanes_acceleration[1][TL_LANES];
-        double lanes_q[3][TL_LANES];
-        double lanes_v[3][TL_LANES];
-        double lanes_a[3][TL_LANES];
-        double lanes_tree_force[3][TL_LANES];
-        double lanes_force[1][TL_LANES];
-        double lanes_closure_force[2][TL_LANES];
-        double lanes_health[4][TL_LANES];
+        actuators_inverse_dynamics_rows(position + first * 1, velocity + first * 1, acceleration + first * 1, q + first * 3, v + first * 3, a + first * 3, tree_force + first * 3, force + first * 1, closure_force + first * 2, health + first * 4);
+    }
+    if (rest) {
+        const size_t first = n - rest;
+        double last_position[TL_LANES * 1];
+        double last_velocity[TL_LANES * 1];
+        double last_acceleration[TL_LANES * 1];
+        double last_q[TL_LANES * 3];
+        double last_v[TL_LANES * 3];
+        double last_a[TL_LANES * 3];
+        double last_tree_force[TL_LANES * 3];
+        double last_force[TL_LANES * 1];
+        double last_closure_force[TL_LANES * 2];
+        double last_health[TL_LANES * 4];
         for (size_t l = 0; l < TL_LANES; ++l) {
-            const size_t s = first + (l < count ? l : count - 1);
-            lanes_position[0][l] = position[s * 1 + 0];
-            lanes_velocity[0][l] = velocity[s * 1 + 0];
-            lanes_acceleration[0][l] = acceleration[s * 1 + 0];
+            const size_t s = first + (l < rest ? l : rest - 1);
             (void)s;
+            for (int i = 0; i < 1; ++i) last_position[l * 1 + i] = position[s * 1 + i];
+            for (int i = 0; i < 1; ++i) last_velocity[l * 1 + i] = velocity[s * 1 + i];
+            for (int i = 0; i < 1; ++i) last_acceleration[l * 1 + i] = acceleration[s * 1 + i];
         }
-        actuators_inverse_dynamics_block((const double (*)[TL_LANES])lanes_position, (const double (*)[TL_LANES])lanes_velocity, (const double (*)[TL_LANES])lanes_acceleration, lanes_q, lanes_v, lanes_a, lanes_tree_force, lanes_force, lanes_closure_force, lanes_health);
-        for (size_t l = 0; l < count; ++l) {
-            q[(first + l) * 3 + 0] = lanes_q[0][l];
-            q[(first + l) * 3 + 1] = lanes_q[1][l];
-            q[(first + l) * 3 + 2] = lanes_q[2][l];
-            v[(first + l) * 3 + 0] = lanes_v[0][l];
-            v[(first + l) * 3 + 1] = lanes_v[1][l];
-            v[(first + l) * 3 + 2] = lanes_v[2][l];
-            a[(first + l) * 3 + 0] = lanes_a[0][l];
-            a[(first + l) * 3 + 1] = lanes_a[1][l];
-            a[(first + l) * 3 + 2] = lanes_a[2][l];
-            tree_force[(first + l) * 3 + 0] = lanes_tree_force[0][l];
-            tree_force[(first + l) * 3 + 1] = lanes_tree_force[1][l];
-            tree_force[(first + l) * 3 + 2] = lanes_tree_force[2][l];
-            force[(first + l) * 1 + 0] = lanes_force[0][l];
-            closure_force[(first + l) * 2 + 0] = lanes_closure_force[0][l];
-            closure_force[(first + l) * 2 + 1] = lanes_closure_force[1][l];
-            health[(first + l) * 4 + 0] = lanes_health[0][l];
-            health[(first + l) * 4 + 1] = lanes_health[1][l];
-            health[(first + l) * 4 + 2] = lanes_health[2][l];
-            health[(first + l) * 4 + 3] = lanes_health[3][l];
+        actuators_inverse_dynamics_rows(last_position, last_velocity, last_acceleration, last_q, last_v, last_a, last_tree_force, last_force, last_closure_force, last_health);
+        for (size_t l = 0; l < rest; ++l) {
+            for (int i = 0; i < 3; ++i) q[(first + l) * 3 + i] = last_q[l * 3 + i];
+            for (int i = 0; i < 3; ++i) v[(first + l) * 3 + i] = last_v[l * 3 + i];
+            for (int i = 0; i < 3; ++i) a[(first + l) * 3 + i] = last_a[l * 3 + i];
+            for (int i = 0; i < 3; ++i) tree_force[(first + l) * 3 + i] = last_tree_force[l * 3 + i];
+            for (int i = 0; i < 1; ++i) force[(first + l) * 1 + i] = last_force[l * 1 + i];
+            for (int i = 0; i < 2; ++i) closure_force[(first + l) * 2 + i] = last_closure_force[l * 2 + i];
+            for (int i = 0; i < 4; ++i) health[(first + l) * 4 + i] = last_health[l * 4 + i];
         }
     }
 }

@@ -4,6 +4,12 @@
 
 #define TL_LANES 16
 
+#ifdef __GNUC__
+#define TL_APART __attribute__((noinline))
+#else
+#define TL_APART
+#endif
+
 void platform_inverse_dynamics(const double *restrict position, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
 {
     double discriminants[3];
@@ -246,46 +252,42 @@ void platform_inverse_dynamics(const double *restrict position, const double *re
         pivots[8] = t204;
     }
     {
-        double least = 1.0, pivot = 1e300, size;
-        (void)size;
-        size = discriminants[0];
-        size = size >= -1e300 ? size : -1e300;
-        least = size < least ? size : least;
-        size = discriminants[1];
-        size = size >= -1e300 ? size : -1e300;
-        least = size < least ? size : least;
-        size = discriminants[2];
-        size = size >= -1e300 ? size : -1e300;
-        least = size < least ? size : least;
-        size = fabs(pivots[0]) * 3.442544378043391;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[1]) * 3.4096545349373812;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[2]) * 3.3997796188782163;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[3]) * 3.442544378043391;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[4]) * 3.4096545349373812;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[5]) * 3.3997796188782163;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[6]) * 5.885616390314295;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[7]) * 2.287183761007669;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[8]) * 3.358230216878573;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        health[0] = least;
-        health[1] = pivot;
+        const double d_0_0 = discriminants[0];
+        const double d_0_1 = discriminants[1];
+        const double d_0_2 = discriminants[2];
+        const double d_1_0 = d_0_0 < d_0_1 ? d_0_0 : d_0_1;
+        const double ds_1_0 = d_0_0 + d_0_1;
+        const double d_2_0 = d_1_0 < d_0_2 ? d_1_0 : d_0_2;
+        const double ds_2_0 = ds_1_0 + d_0_2;
+        const double d = ds_2_0 == ds_2_0 ? (d_2_0 < 1.0 ? d_2_0 : 1.0) : (-1e+300);
+        const double p_0_0 = fabs(pivots[0]) * 3.442544378043391;
+        const double p_0_1 = fabs(pivots[1]) * 3.4096545349373812;
+        const double p_0_2 = fabs(pivots[2]) * 3.3997796188782163;
+        const double p_0_3 = fabs(pivots[3]) * 3.442544378043391;
+        const double p_0_4 = fabs(pivots[4]) * 3.4096545349373812;
+        const double p_0_5 = fabs(pivots[5]) * 3.3997796188782163;
+        const double p_0_6 = fabs(pivots[6]) * 5.885616390314295;
+        const double p_0_7 = fabs(pivots[7]) * 2.287183761007669;
+        const double p_0_8 = fabs(pivots[8]) * 3.358230216878573;
+        const double p_1_0 = p_0_0 < p_0_1 ? p_0_0 : p_0_1;
+        const double ps_1_0 = p_0_0 + p_0_1;
+        const double p_1_1 = p_0_2 < p_0_3 ? p_0_2 : p_0_3;
+        const double ps_1_1 = p_0_2 + p_0_3;
+        const double p_1_2 = p_0_4 < p_0_5 ? p_0_4 : p_0_5;
+        const double ps_1_2 = p_0_4 + p_0_5;
+        const double p_1_3 = p_0_6 < p_0_7 ? p_0_6 : p_0_7;
+        const double ps_1_3 = p_0_6 + p_0_7;
+        const double p_2_0 = p_1_0 < p_1_1 ? p_1_0 : p_1_1;
+        const double ps_2_0 = ps_1_0 + ps_1_1;
+        const double p_2_1 = p_1_2 < p_1_3 ? p_1_2 : p_1_3;
+        const double ps_2_1 = ps_1_2 + ps_1_3;
+        const double p_3_0 = p_2_0 < p_2_1 ? p_2_0 : p_2_1;
+        const double ps_3_0 = ps_2_0 + ps_2_1;
+        const double p_4_0 = p_3_0 < p_0_8 ? p_3_0 : p_0_8;
+        const double ps_4_0 = ps_3_0 + p_0_8;
+        const double p = ps_4_0 == ps_4_0 ? (p_4_0 < 1e+300 ? p_4_0 : 1e+300) : 0.0;
+        health[0] = d;
+        health[1] = p;
         health[2] = 0.0;
         health[3] = 0.0;
     }
@@ -533,119 +535,148 @@ static void platform_inverse_dynamics_block(const double position[restrict][TL_L
         pivots[8][l] = t204;
     }
     for (int l = 0; l < TL_LANES; ++l) {
-        double least = 1.0, pivot = 1e300, size;
-        (void)size;
-        size = discriminants[0][l];
-        size = size >= -1e300 ? size : -1e300;
-        least = size < least ? size : least;
-        size = discriminants[1][l];
-        size = size >= -1e300 ? size : -1e300;
-        least = size < least ? size : least;
-        size = discriminants[2][l];
-        size = size >= -1e300 ? size : -1e300;
-        least = size < least ? size : least;
-        size = fabs(pivots[0][l]) * 3.442544378043391;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[1][l]) * 3.4096545349373812;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[2][l]) * 3.3997796188782163;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[3][l]) * 3.442544378043391;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[4][l]) * 3.4096545349373812;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[5][l]) * 3.3997796188782163;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[6][l]) * 5.885616390314295;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[7][l]) * 2.287183761007669;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        size = fabs(pivots[8][l]) * 3.358230216878573;
-        size = size >= 0.0 ? size : 0.0;
-        pivot = size < pivot ? size : pivot;
-        health[0][l] = least;
-        health[1][l] = pivot;
+        const double d_0_0 = discriminants[0][l];
+        const double d_0_1 = discriminants[1][l];
+        const double d_0_2 = discriminants[2][l];
+        const double d_1_0 = d_0_0 < d_0_1 ? d_0_0 : d_0_1;
+        const double ds_1_0 = d_0_0 + d_0_1;
+        const double d_2_0 = d_1_0 < d_0_2 ? d_1_0 : d_0_2;
+        const double ds_2_0 = ds_1_0 + d_0_2;
+        const double d = ds_2_0 == ds_2_0 ? (d_2_0 < 1.0 ? d_2_0 : 1.0) : (-1e+300);
+        const double p_0_0 = fabs(pivots[0][l]) * 3.442544378043391;
+        const double p_0_1 = fabs(pivots[1][l]) * 3.4096545349373812;
+        const double p_0_2 = fabs(pivots[2][l]) * 3.3997796188782163;
+        const double p_0_3 = fabs(pivots[3][l]) * 3.442544378043391;
+        const double p_0_4 = fabs(pivots[4][l]) * 3.4096545349373812;
+        const double p_0_5 = fabs(pivots[5][l]) * 3.3997796188782163;
+        const double p_0_6 = fabs(pivots[6][l]) * 5.885616390314295;
+        const double p_0_7 = fabs(pivots[7][l]) * 2.287183761007669;
+        const double p_0_8 = fabs(pivots[8][l]) * 3.358230216878573;
+        const double p_1_0 = p_0_0 < p_0_1 ? p_0_0 : p_0_1;
+        const double ps_1_0 = p_0_0 + p_0_1;
+        const double p_1_1 = p_0_2 < p_0_3 ? p_0_2 : p_0_3;
+        const double ps_1_1 = p_0_2 + p_0_3;
+        const double p_1_2 = p_0_4 < p_0_5 ? p_0_4 : p_0_5;
+        const double ps_1_2 = p_0_4 + p_0_5;
+        const double p_1_3 = p_0_6 < p_0_7 ? p_0_6 : p_0_7;
+        const double ps_1_3 = p_0_6 + p_0_7;
+        const double p_2_0 = p_1_0 < p_1_1 ? p_1_0 : p_1_1;
+        const double ps_2_0 = ps_1_0 + ps_1_1;
+        const double p_2_1 = p_1_2 < p_1_3 ? p_1_2 : p_1_3;
+        const double ps_2_1 = ps_1_2 + ps_1_3;
+        const double p_3_0 = p_2_0 < p_2_1 ? p_2_0 : p_2_1;
+        const double ps_3_0 = ps_2_0 + ps_2_1;
+        const double p_4_0 = p_3_0 < p_0_8 ? p_3_0 : p_0_8;
+        const double ps_4_0 = ps_3_0 + p_0_8;
+        const double p = ps_4_0 == ps_4_0 ? (p_4_0 < 1e+300 ? p_4_0 : 1e+300) : 0.0;
+        health[0][l] = d;
+        health[1][l] = p;
         health[2][l] = 0.0;
         health[3][l] = 0.0;
     }
 }
 
+static void TL_APART platform_inverse_dynamics_rows(const double *restrict position, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
+{
+    double lanes_position[3][TL_LANES];
+    double lanes_velocity[3][TL_LANES];
+    double lanes_acceleration[3][TL_LANES];
+    double lanes_q[6][TL_LANES];
+    double lanes_v[6][TL_LANES];
+    double lanes_a[6][TL_LANES];
+    double lanes_tree_force[6][TL_LANES];
+    double lanes_force[3][TL_LANES];
+    double lanes_closure_force[3][TL_LANES];
+    double lanes_health[4][TL_LANES];
+    for (int l = 0; l < TL_LANES; ++l) {
+        lanes_position[0][l] = position[l * 3 + 0];
+        lanes_position[1][l] = position[l * 3 + 1];
+        lanes_position[2][l] = position[l * 3 + 2];
+        lanes_velocity[0][l] = velocity[l * 3 + 0];
+        lanes_velocity[1][l] = velocity[l * 3 + 1];
+        lanes_velocity[2][l] = velocity[l * 3 + 2];
+        lanes_acceleration[0][l] = acceleration[l * 3 + 0];
+        lanes_acceleration[1][l] = acceleration[l * 3 + 1];
+        lanes_acceleration[2][l] = acceleration[l * 3 + 2];
+    }
+    platform_inverse_dynamics_block((const double (*)[TL_LANES])lanes_position, (const double (*)[TL_LANES])lanes_velocity, (const double (*)[TL_LANES])lanes_acceleration, lanes_q, lanes_v, lanes_a, lanes_tree_force, lanes_force, lanes_closure_force, lanes_health);
+    for (int l = 0; l < TL_LANES; ++l) {
+        q[l * 6 + 0] = lanes_q[0][l];
+        q[l * 6 + 1] = lanes_q[1][l];
+        q[l * 6 + 2] = lanes_q[2][l];
+        q[l * 6 + 3] = lanes_q[3][l];
+        q[l * 6 + 4] = lanes_q[4][l];
+        q[l * 6 + 5] = lanes_q[5][l];
+        v[l * 6 + 0] = lanes_v[0][l];
+        v[l * 6 + 1] = lanes_v[1][l];
+        v[l * 6 + 2] = lanes_v[2][l];
+        v[l * 6 + 3] = lanes_v[3][l];
+        v[l * 6 + 4] = lanes_v[4][l];
+        v[l * 6 + 5] = lanes_v[5][l];
+        a[l * 6 + 0] = lanes_a[0][l];
+        a[l * 6 + 1] = lanes_a[1][l];
+        a[l * 6 + 2] = lanes_a[2][l];
+        a[l * 6 + 3] = lanes_a[3][l];
+        a[l * 6 + 4] = lanes_a[4][l];
+        a[l * 6 + 5] = lanes_a[5][l];
+        tree_force[l * 6 + 0] = lanes_tree_force[0][l];
+        tree_force[l * 6 + 1] = lanes_tree_force[1][l];
+        tree_force[l * 6 + 2] = lanes_tree_force[2][l];
+        tree_force[l * 6 + 3] = lanes_tree_force[3][l];
+        tree_force[l * 6 + 4] = lanes_tree_force[4][l];
+        tree_force[l * 6 + 5] = lanes_tree_force[5][l];
+        force[l * 3 + 0] = lanes_force[0][l];
+        force[l * 3 + 1] = lanes_force[1][l];
+        force[l * 3 + 2] = lanes_force[2][l];
+        closure_force[l * 3 + 0] = lanes_closure_force[0][l];
+        closure_force[l * 3 + 1] = lanes_closure_force[1][l];
+        closure_force[l * 3 + 2] = lanes_closure_force[2][l];
+        health[l * 4 + 0] = lanes_health[0][l];
+        health[l * 4 + 1] = lanes_health[1][l];
+        health[l * 4 + 2] = lanes_health[2][l];
+        health[l * 4 + 3] = lanes_health[3][l];
+    }
+}
+
 void platform_inverse_dynamics_batch(size_t n, const double *restrict position, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
 {
-    const ptrdiff_t blocks = (ptrdiff_t)((n + TL_LANES - 1) / TL_LANES);
+    const ptrdiff_t blocks = (ptrdiff_t)(n / TL_LANES);
+    const size_t rest = n % TL_LANES;
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static) if (blocks >= 128)
 #endif
     for (ptrdiff_t b = 0; b < blocks; ++b) {
         const size_t first = (size_t)b * TL_LANES;
-        const size_t count = n - first < TL_LANES ? n - first : TL_LANES;
-        double lanes_position[3][TL_LANES];
-        double lanes_velocity[3][TL_LANES];
-        double lanes_acceleration[3][TL_LANES];
-        double lanes_q[6][TL_LANES];
-        double lanes_v[6][TL_LANES];
-        double lanes_a[6][TL_LANES];
-        double lanes_tree_force[6][TL_LANES];
-        double lanes_force[3][TL_LANES];
-        double lanes_closure_force[3][TL_LANES];
-        double lanes_health[4][TL_LANES];
+        platform_inverse_dynamics_rows(position + first * 3, velocity + first * 3, acceleration + first * 3, q + first * 6, v + first * 6, a + first * 6, tree_force + first * 6, force + first * 3, closure_force + first * 3, health + first * 4);
+    }
+    if (rest) {
+        const size_t first = n - rest;
+        double last_position[TL_LANES * 3];
+        double last_velocity[TL_LANES * 3];
+        double last_acceleration[TL_LANES * 3];
+        double last_q[TL_LANES * 6];
+        double last_v[TL_LANES * 6];
+        double last_a[TL_LANES * 6];
+        double last_tree_force[TL_LANES * 6];
+        double last_force[TL_LANES * 3];
+        double last_closure_force[TL_LANES * 3];
+        double last_health[TL_LANES * 4];
         for (size_t l = 0; l < TL_LANES; ++l) {
-            const size_t s = first + (l < count ? l : count - 1);
-            lanes_position[0][l] = position[s * 3 + 0];
-            lanes_position[1][l] = position[s * 3 + 1];
-            lanes_position[2][l] = position[s * 3 + 2];
-            lanes_velocity[0][l] = velocity[s * 3 + 0];
-            lanes_velocity[1][l] = velocity[s * 3 + 1];
-            lanes_velocity[2][l] = velocity[s * 3 + 2];
-            lanes_acceleration[0][l] = acceleration[s * 3 + 0];
-            lanes_acceleration[1][l] = acceleration[s * 3 + 1];
-            lanes_acceleration[2][l] = acceleration[s * 3 + 2];
+            const size_t s = first + (l < rest ? l : rest - 1);
             (void)s;
+            for (int i = 0; i < 3; ++i) last_position[l * 3 + i] = position[s * 3 + i];
+            for (int i = 0; i < 3; ++i) last_velocity[l * 3 + i] = velocity[s * 3 + i];
+            for (int i = 0; i < 3; ++i) last_acceleration[l * 3 + i] = acceleration[s * 3 + i];
         }
-        platform_inverse_dynamics_block((const double (*)[TL_LANES])lanes_position, (const double (*)[TL_LANES])lanes_velocity, (const double (*)[TL_LANES])lanes_acceleration, lanes_q, lanes_v, lanes_a, lanes_tree_force, lanes_force, lanes_closure_force, lanes_health);
-        for (size_t l = 0; l < count; ++l) {
-            q[(first + l) * 6 + 0] = lanes_q[0][l];
-            q[(first + l) * 6 + 1] = lanes_q[1][l];
-            q[(first + l) * 6 + 2] = lanes_q[2][l];
-            q[(first + l) * 6 + 3] = lanes_q[3][l];
-            q[(first + l) * 6 + 4] = lanes_q[4][l];
-            q[(first + l) * 6 + 5] = lanes_q[5][l];
-            v[(first + l) * 6 + 0] = lanes_v[0][l];
-            v[(first + l) * 6 + 1] = lanes_v[1][l];
-            v[(first + l) * 6 + 2] = lanes_v[2][l];
-            v[(first + l) * 6 + 3] = lanes_v[3][l];
-            v[(first + l) * 6 + 4] = lanes_v[4][l];
-            v[(first + l) * 6 + 5] = lanes_v[5][l];
-            a[(first + l) * 6 + 0] = lanes_a[0][l];
-            a[(first + l) * 6 + 1] = lanes_a[1][l];
-            a[(first + l) * 6 + 2] = lanes_a[2][l];
-            a[(first + l) * 6 + 3] = lanes_a[3][l];
-            a[(first + l) * 6 + 4] = lanes_a[4][l];
-            a[(first + l) * 6 + 5] = lanes_a[5][l];
-            tree_force[(first + l) * 6 + 0] = lanes_tree_force[0][l];
-            tree_force[(first + l) * 6 + 1] = lanes_tree_force[1][l];
-            tree_force[(first + l) * 6 + 2] = lanes_tree_force[2][l];
-            tree_force[(first + l) * 6 + 3] = lanes_tree_force[3][l];
-            tree_force[(first + l) * 6 + 4] = lanes_tree_force[4][l];
-            tree_force[(first + l) * 6 + 5] = lanes_tree_force[5][l];
-            force[(first + l) * 3 + 0] = lanes_force[0][l];
-            force[(first + l) * 3 + 1] = lanes_force[1][l];
-            force[(first + l) * 3 + 2] = lanes_force[2][l];
-            closure_force[(first + l) * 3 + 0] = lanes_closure_force[0][l];
-            closure_force[(first + l) * 3 + 1] = lanes_closure_force[1][l];
-            closure_force[(first + l) * 3 + 2] = lanes_closure_force[2][l];
-            health[(first + l) * 4 + 0] = lanes_health[0][l];
-            health[(first + l) * 4 + 1] = lanes_health[1][l];
-            health[(first + l) * 4 + 2] = lanes_health[2][l];
-            health[(first + l) * 4 + 3] = lanes_health[3][l];
+        platform_inverse_dynamics_rows(last_position, last_velocity, last_acceleration, last_q, last_v, last_a, last_tree_force, last_force, last_closure_force, last_health);
+        for (size_t l = 0; l < rest; ++l) {
+            for (int i = 0; i < 6; ++i) q[(first + l) * 6 + i] = last_q[l * 6 + i];
+            for (int i = 0; i < 6; ++i) v[(first + l) * 6 + i] = last_v[l * 6 + i];
+            for (int i = 0; i < 6; ++i) a[(first + l) * 6 + i] = last_a[l * 6 + i];
+            for (int i = 0; i < 6; ++i) tree_force[(first + l) * 6 + i] = last_tree_force[l * 6 + i];
+            for (int i = 0; i < 3; ++i) force[(first + l) * 3 + i] = last_force[l * 3 + i];
+            for (int i = 0; i < 3; ++i) closure_force[(first + l) * 3 + i] = last_closure_force[l * 3 + i];
+            for (int i = 0; i < 4; ++i) health[(first + l) * 4 + i] = last_health[l * 4 + i];
         }
     }
 }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
 from tauloop.errors import EngineError, InputError, Problem
+from tauloop.functions.caller import Call, bound_call
 from tauloop.functions.compiler import Compiler, build
 from tauloop.functions.source import HEALTH, CFunction, CPort, CSignature, c_units
 
@@ -58,29 +58,30 @@ class CompiledFunction:
         given = dict(out or {})
         _require_writable(given, sizes, n)
         outputs = {name: given[name] if name in given else np.empty((n, size)) for name, size in sizes.items()}
-        self._batch(n, *(array.ctypes.data for array in (*arrays, *outputs.values())))
+        self._batch(n, *map(_address, (*arrays, *outputs.values())))
         return outputs
 
-    def bind(self) -> tuple[Mapping[str, np.ndarray], Callable[[], None]]:
-        """Arrays by port and a call without arguments that reads and writes them: for control loops.
+    def bind(self) -> tuple[Mapping[str, np.ndarray], Call]:
+        """Arrays by port and a call that reads and writes them: for control loops.
 
         The arrays are filled in place; they live as long as the call does. Those of the inputs lie behind one another
-        in the array `inputs`, those of the outputs in `outputs`: one assignment sets a whole state.
+        in the array `inputs`, those of the outputs in `outputs`. `call(state)` with contiguous float64 numbers puts
+        these at the front of `inputs` first.
         """
         sides = {"inputs": self.function.inputs, "outputs": self.function.arguments[len(self.function.inputs) :]}
         whole = {name: np.zeros(sum(port.size for port in ports)) for name, ports in sides.items()}
         arrays = {port.name: part for name, ports in sides.items() for port, part in _parts(ports, whole[name])}
         for name in self.nominal.keys() & arrays.keys():
             arrays[name][:] = self.nominal[name]
-        pointer = ctypes.POINTER(ctypes.c_double)
-        table = (pointer * len(arrays))()
-        for i, array in enumerate(arrays.values()):
-            if array.size:  # a pointer made in this way keeps the array alive, and the call keeps the pointers
-                table[i] = ctypes.cast((ctypes.c_double * array.size).from_buffer(array), pointer)
-        # Without a release of the interpreter's lock, which would cost as much as the code that runs under it.
-        call = ctypes.PyDLL(str(self.library))[f"{self.function.name}_bound"]
-        call.restype = None
-        return MappingProxyType(arrays | whole), partial(call, ctypes.byref(table))
+        call = bound_call(self.library, f"{self.function.name}_bound", list(arrays.values()), whole["inputs"])
+        return MappingProxyType(arrays | whole), call
+
+
+def _address(array: np.ndarray) -> int:
+    """Where the numbers of an array lie; of one that may be written to in a third of NumPy's own time."""
+    if array.size and array.flags.writeable:
+        return ctypes.addressof(ctypes.c_double.from_buffer(array))
+    return array.ctypes.data
 
 
 def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, np.ndarray]]:

@@ -108,6 +108,7 @@ def build(
     compiler: Compiler,
     *,
     threads: bool = False,
+    further: Sequence[str] = (),
     folder: Path | None = None,
     timeout: float = TIMEOUT,
 ) -> Path:
@@ -117,6 +118,7 @@ def build(
         source: C text, or several that are compiled side by side.
         compiler: the compiler.
         threads: whether OpenMP's pragmas shall work.
+        further: flags behind the usual ones.
         folder: the cache; the user's own without it.
         timeout: longest time for each file, s.
 
@@ -132,6 +134,7 @@ def build(
         *(GCC_FLAGS if compiler.is_gcc else ()),
         *(WIDE_FLAGS if "__AVX512F__" in compiler.identity else ()),
         *(("-fopenmp",) if threads else ()),
+        *further,
     )
     key = hashlib.sha256("\0".join((*sources, compiler.identity, *flags)).encode()).hexdigest()[:24]
     folder = cache_folder() if folder is None else folder

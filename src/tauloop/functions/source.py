@@ -16,14 +16,18 @@ import casadi as ca
 from tauloop.errors import InputError, Problem
 from tauloop.functions.c_helpers import used_helpers
 from tauloop.functions.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
+from tauloop.functions.scheduling import scheduled
 from tauloop.functions.straight import Instruction, Piece, instructions, pieces, with_reciprocals
 
-#: Instructions of a stretch of straight-line code that stays in one piece, and of the pieces of longer ones, which are
-#: functions of their own: compilers share out registers in a time that grows with the square of a function's length.
-#: Lanes gain by short pieces (hexapod 113 to 100 ns, a leg of 3900 operations 339 to 293), single samples do not.
-LONGEST_STRETCH = 1200
-LONGEST_PIECE = 600
-LONGEST_PIECE_OF_LANES = 150
+#: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of lanes, and of the
+#: pieces of longer ones, which are functions of their own: compilers share out registers in a time that grows with the
+#: square of a function's length. Lanes gain by short pieces (hexapod 112 to 94 ns, a leg of 3900 operations 339 to 293
+#: ns), single samples do not.
+LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
+LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
+#: Stretches from this many instructions on get an order of their own: calls of large machines take a tenth to a fifth
+#: less (RCID's forward dynamics 280 to 220 ns). Short ones fit into a processor's view anyway (Delta would lose 7 %).
+SCHEDULED_FROM = 600
 #: Lines of a kernel below which a compiler is started once for all: a start takes as long as some hundred lines.
 SHORT = 600
 #: Columns of a port that are copied by a line each; more are copied in a loop.
@@ -312,7 +316,8 @@ class _Layout:
         width: behind the size of an array that is declared.
         parameter: how an array is passed, of its name.
         ended: condition on which Newton's loop ends, of its last step.
-        longest: instructions of a piece of a long stretch.
+        whole: instructions of a stretch that stays in one piece.
+        longest: instructions of a piece of a longer one.
     """
 
     suffix: str
@@ -321,6 +326,7 @@ class _Layout:
     width: str
     parameter: Callable[[str], str]
     ended: Callable[[float], str]
+    whole: int
     longest: int
 
 
@@ -354,6 +360,7 @@ _ONE_SAMPLE = _Layout(
     width="",
     parameter=lambda name: f"double *restrict {name}",
     ended=lambda last: f"!(step_length[0] > {last!r})",
+    whole=LONGEST_STRETCH,
     longest=LONGEST_PIECE,
 )
 _LANES = _Layout(
@@ -363,6 +370,7 @@ _LANES = _Layout(
     width="[TL_LANES]",
     parameter=lambda name: f"double {name}[restrict][TL_LANES]",
     ended=lambda last: f"tl_all_below(step_length[0], {last!r})",
+    whole=LONGEST_STRETCH_OF_LANES,
     longest=LONGEST_PIECE_OF_LANES,
 )
 
@@ -378,7 +386,9 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
             lines += _newton(step, layout, function.last_step)
             continue
         code = with_reciprocals(instructions(step.function.function, [name in wanted for name in step.outputs]))
-        parts, constants = pieces(code, layout.longest, LONGEST_STRETCH), _constants(code)
+        if SCHEDULED_FROM <= len(code) <= layout.whole:
+            code = scheduled(code)
+        parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
         for part in parts:
             used: dict[str, bool] = {}
 
@@ -440,25 +450,48 @@ def _newton(step: Newton, layout: _Layout, last_step: float) -> list[str]:
 
 
 def _health(function: CFunction, access: Access, indent: str) -> list[str]:
-    """Reduce the evidence to four numbers; not-a-number counts as the worst value."""
+    """Reduce the evidence to four numbers; not-a-number, which spoils a sum, counts as the worst value."""
     program = function.program
-    lines = [f"{indent}double least = 1.0, pivot = 1e300, size;", f"{indent}(void)size;"]
-    for i in range(len(program.closed_forms)):
-        lines.append(f"{indent}size = {access('discriminants', i)};")
-        lines.append(f"{indent}size = size >= -1e300 ? size : -1e300;")
-        lines.append(f"{indent}least = size < least ? size : least;")
+    discriminants = [access("discriminants", i) for i in range(len(program.closed_forms))]
     loops = [step for step in program.steps if isinstance(step, Newton)]
     eliminations = [(step.pivot_values, step.pivots) for step in loops] + [("pivots", program.pivots)]
-    for name, i, record in ((name, i, record) for name, records in eliminations for i, record in enumerate(records)):
-        factor = number(1.0 / max(record.typical, 1e-300))
-        lines.append(f"{indent}size = fabs({access(name, i)}) * {factor};")
-        lines.append(f"{indent}size = size >= 0.0 ? size : 0.0;")
-        lines.append(f"{indent}pivot = size < pivot ? size : pivot;")
+    pivots = [
+        f"fabs({access(name, i)}) * {number(1.0 / max(record.typical, 1e-300))}"
+        for name, records in eliminations
+        for i, record in enumerate(records)
+    ]
     residual = access("residual", 0) if loops else "0.0"
     count = "(double)iterations" if loops else "0.0"
-    for i, value in enumerate(("least", "pivot", residual, count)):
-        lines.append(f"{indent}{access('health', i)} = {value};")
-    return lines
+    lines = [*_least("d", discriminants, 1.0, -1e300), *_least("p", pivots, 1e300, 0.0)]
+    lines += [f"{access('health', i)} = {value};" for i, value in enumerate(("d", "p", residual, count))]
+    return [indent + line for line in lines]
+
+
+def _least(name: str, values: Sequence[str], most: float, worst: float) -> list[str]:
+    """The least of some values, at most `most`; `worst` where one is not a number.
+
+    Pairs of pairs, so that no long chain of operations is waited for; without a comparison with a constant before the
+    last one: compilers would merge the choices to branches, or to masks of lanes.
+    """
+    lines = [f"const double {name}_0_{i} = {value};" for i, value in enumerate(values)]
+    least, total, level = (
+        [f"{name}_0_{i}" for i in range(len(values))],
+        [f"{name}_0_{i}" for i in range(len(values))],
+        0,
+    )
+    while len(least) > 1:
+        level += 1
+        pairs = [(i, i + 1) for i in range(0, len(least) - 1, 2)]
+        for k, (i, j) in enumerate(pairs):
+            lines.append(f"const double {name}_{level}_{k} = {least[i]} < {least[j]} ? {least[i]} : {least[j]};")
+            lines.append(f"const double {name}s_{level}_{k} = {total[i]} + {total[j]};")
+        odd = slice(2 * len(pairs), None)
+        least = [*(f"{name}_{level}_{k}" for k in range(len(pairs))), *least[odd]]
+        total = [*(f"{name}s_{level}_{k}" for k in range(len(pairs))), *total[odd]]
+    if not least:
+        return [f"const double {name} = {most!r};"]
+    within = f"{least[0]} < {most!r} ? {least[0]} : {most!r}"
+    return [*lines, f"const double {name} = {total[0]} == {total[0]} ? ({within}) : {number(worst)};"]
 
 
 def _has_newton(program: Program) -> bool:
@@ -477,9 +510,7 @@ def scalar_text(function: CFunction) -> str:
 
 def _scalar(function: CFunction) -> tuple[str, list[_Apart]]:
     """The function of one sample, and the pieces that it calls."""
-    arguments = ", ".join(
-        f"{'const ' if port in function.inputs else ''}double *restrict {port.name}" for port in function.arguments
-    )
+    arguments = ", ".join(_argument_alone(port, port in function.inputs) for port in function.arguments)
     stored = _stored(function)
     lines = [f"void {function.name}({arguments})", "{"]
     lines += [f"    double {name}[{max(size, 1)}];" for name, size in stored.items()]
@@ -517,40 +548,73 @@ def _block(function: CFunction) -> tuple[str, list[_Apart]]:
 
 
 def _batch(function: CFunction) -> str:
-    """The loop over blocks: samples are turned from rows into lanes and back."""
-    arguments = ", ".join(
-        f"{'const ' if port in function.inputs else ''}double *restrict {port.name}" for port in function.arguments
-    )
-    lines = [f"void {function.name}_batch(size_t n, {arguments})", "{"]
-    lines += [f"    (void){port.name};" for port in function.arguments if not port.size]
-    lines += [
-        "    const ptrdiff_t blocks = (ptrdiff_t)((n + TL_LANES - 1) / TL_LANES);",
+    """The loop over blocks, the last of which is filled up with its last sample."""
+    arguments = ", ".join(_argument_alone(port, port in function.inputs) for port in function.arguments)
+    results = function.arguments[len(function.inputs) :]
+    whole = ", ".join(f"{port.name} + first * {port.size}" if port.size else port.name for port in function.arguments)
+    rest = ", ".join(f"last_{port.name}" for port in function.arguments)
+    lines = [
+        _rows(function),
+        f"void {function.name}_batch(size_t n, {arguments})",
+        "{",
+        "    const ptrdiff_t blocks = (ptrdiff_t)(n / TL_LANES);",
+        "    const size_t rest = n % TL_LANES;",
         "#ifdef _OPENMP",
         f"#pragma omp parallel for schedule(static) if (blocks >= {SAMPLES_FOR_THREADS // LANES})",
         "#endif",
         "    for (ptrdiff_t b = 0; b < blocks; ++b) {",
         "        const size_t first = (size_t)b * TL_LANES;",
-        "        const size_t count = n - first < TL_LANES ? n - first : TL_LANES;",
+        f"        {function.name}_rows({whole});",
+        "    }",
+        "    if (rest) {",
+        "        const size_t first = n - rest;",
+        *(f"        double last_{port.name}[TL_LANES * {max(port.size, 1)}];" for port in function.arguments),
+        "        for (size_t l = 0; l < TL_LANES; ++l) {",
+        "            const size_t s = first + (l < rest ? l : rest - 1);",
+        "            (void)s;",
+        *_copies(function.inputs, "last_{0}[l * {1} + i] = {0}[s * {1} + i];"),
+        "        }",
+        f"        {function.name}_rows({rest});",
+        "        for (size_t l = 0; l < rest; ++l) {",
+        *_copies(results, "{0}[(first + l) * {1} + i] = last_{0}[l * {1} + i];"),
+        "        }",
+        "    }",
+        "}",
+        "",
     ]
-    lines += [f"        double lanes_{port.name}[{max(port.size, 1)}][TL_LANES];" for port in function.arguments]
-    lines.append("        for (size_t l = 0; l < TL_LANES; ++l) {")
-    lines.append("            const size_t s = first + (l < count ? l : count - 1);")
-    for port in function.inputs:
-        lines += _columns(port, f"lanes_{port.name}[{{0}}][l] = {port.name}[s * {port.size} + {{0}}];")
-    lines.append("            (void)s;")
-    lines.append("        }")
-    names = ", ".join(_const_cast(port, port in function.inputs) for port in function.arguments)
-    lines.append(f"        {function.name}_block({names});")
-    lines.append("        for (size_t l = 0; l < count; ++l) {")
-    for port in function.arguments[len(function.inputs) :]:
-        lines += _columns(port, f"{port.name}[(first + l) * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];")
-    lines += ["        }", "    }", "}", ""]
     return "\n".join(lines)
+
+
+def _rows(function: CFunction) -> str:
+    """A block of samples, turned from rows into lanes and back."""
+    arguments = ", ".join(_argument_alone(port, port in function.inputs) for port in function.arguments)
+    names = ", ".join(_const_cast(port, port in function.inputs) for port in function.arguments)
+    lines = [f"static void TL_APART {function.name}_rows({arguments})", "{"]
+    lines += [f"    (void){port.name};" for port in function.arguments if not port.size]
+    lines += [f"    double lanes_{port.name}[{max(port.size, 1)}][TL_LANES];" for port in function.arguments]
+    lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
+    for port in function.inputs:
+        lines += _columns(port, f"lanes_{port.name}[{{0}}][l] = {port.name}[l * {port.size} + {{0}}];")
+    lines += ["    }", f"    {function.name}_block({names});", "    for (int l = 0; l < TL_LANES; ++l) {"]
+    for port in function.arguments[len(function.inputs) :]:
+        lines += _columns(port, f"{port.name}[l * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];")
+    return "\n".join([*lines, "    }", "}", ""])
+
+
+def _copies(ports: Sequence[CPort], line: str) -> list[str]:
+    """A loop over the columns of every port that has some."""
+    copied = [port for port in ports if port.size]
+    return [f"            for (int i = 0; i < {port.size}; ++i) {line.format(port.name, port.size)}" for port in copied]
+
+
+def _argument_alone(port: CPort, is_input: bool) -> str:
+    """An argument that shares no memory with others."""
+    return f"{'const ' if is_input else ''}double *restrict {port.name}"
 
 
 def _columns(port: CPort, line: str) -> list[str]:
     """A line for every column of a port; a loop over them where there are many, which would keep compilers busy."""
-    indent = " " * 12
+    indent = " " * 8
     if port.size > MOST_LINES:
         return [f"{indent}for (int i = 0; i < {port.size}; ++i) {line.format('i')}"]
     return [indent + line.format(i) for i in range(port.size)]
