@@ -2,7 +2,11 @@
 #include <math.h>
 #include <stddef.h>
 
+#ifdef __AVX512F__
+#define TL_LANES 8
+#else
 #define TL_LANES 16
+#endif
 
 #ifdef __GNUC__
 #define TL_APART __attribute__((noinline))
@@ -59,6 +63,36 @@ static inline int tl_all_below(const double *length, double last)
     for (int l = 0; l < TL_LANES; ++l) above += length[l] > last;
     return above == 0;
 }
+
+#if defined __has_builtin
+#if __has_builtin(__builtin_shufflevector)
+#define TL_SHUFFLE
+#endif
+#endif
+#ifdef TL_SHUFFLE
+typedef double tl_pair __attribute__((vector_size(16), aligned(8), may_alias));
+typedef double tl_four __attribute__((vector_size(32), aligned(8), may_alias));
+
+static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)
+{
+    for (int l = 0; l < TL_LANES; l += 4) {
+        const double *row = rows + l * size;
+        const tl_pair a = *(const tl_pair *)row, b = *(const tl_pair *)(row + size);
+        const tl_pair c = *(const tl_pair *)(row + 2 * size), d = *(const tl_pair *)(row + 3 * size);
+        const tl_four even = __builtin_shufflevector(a, c, 0, 1, 2, 3), odd = __builtin_shufflevector(b, d, 0, 1, 2, 3);
+        *(tl_four *)(first + l) = __builtin_shufflevector(even, odd, 0, 4, 2, 6);
+        *(tl_four *)(second + l) = __builtin_shufflevector(even, odd, 1, 5, 3, 7);
+    }
+}
+#else
+static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)
+{
+    for (int l = 0; l < TL_LANES; ++l) {
+        first[l] = rows[l * size];
+        second[l] = rows[l * size + 1];
+    }
+}
+#endif
 
 void actuators_inverse_dynamics(const double *restrict position, const double *restrict start, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
 {
@@ -1013,15 +1047,12 @@ static void TL_APART actuators_inverse_dynamics_rows(const double *restrict posi
     double lanes_force[2][TL_LANES];
     double lanes_closure_force[4][TL_LANES];
     double lanes_health[4][TL_LANES];
+    tl_turn(start + 0, 6, lanes_start[0], lanes_start[1]);
+    tl_turn(start + 2, 6, lanes_start[2], lanes_start[3]);
+    tl_turn(start + 4, 6, lanes_start[4], lanes_start[5]);
     for (int l = 0; l < TL_LANES; ++l) {
         lanes_position[0][l] = position[l * 2 + 0];
         lanes_position[1][l] = position[l * 2 + 1];
-        lanes_start[0][l] = start[l * 6 + 0];
-        lanes_start[1][l] = start[l * 6 + 1];
-        lanes_start[2][l] = start[l * 6 + 2];
-        lanes_start[3][l] = start[l * 6 + 3];
-        lanes_start[4][l] = start[l * 6 + 4];
-        lanes_start[5][l] = start[l * 6 + 5];
         lanes_velocity[0][l] = velocity[l * 2 + 0];
         lanes_velocity[1][l] = velocity[l * 2 + 1];
         lanes_acceleration[0][l] = acceleration[l * 2 + 0];

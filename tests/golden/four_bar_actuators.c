@@ -2,7 +2,11 @@
 #include <math.h>
 #include <stddef.h>
 
+#ifdef __AVX512F__
+#define TL_LANES 8
+#else
 #define TL_LANES 16
+#endif
 
 #ifdef __GNUC__
 #define TL_APART __attribute__((noinline))

@@ -32,10 +32,13 @@ SCHEDULED_FROM = 600
 SHORT = 600
 #: Columns of a port that are copied by a line each; more are copied in a loop.
 MOST_LINES = 24
+#: Columns of ports that compilers would turn from rows into lanes number by number.
+TURNED_IN_PAIRS = (5, 6, 7)
 #: The array of values that outlive their piece.
 KEPT = "kept"
-#: Samples per block of a batch kernel: two to four vector registers' worth.
-LANES = 16
+#: Samples per block of a batch kernel: two to four vector registers' worth. With the registers of AVX-512, which are
+#: twice as many too, kernels in one piece keep a block of half the size in them.
+LANES, LANES_OF_WIDE_REGISTERS = 16, 8
 #: Threads start to pay for themselves at this many samples of a batch.
 SAMPLES_FOR_THREADS = 2048
 #: Numbers that every function reports: least discriminant (at most 1), least pivot over its typical size (1e300 without
@@ -139,16 +142,20 @@ def c_source(
         further: text behind the functions.
     """
     parts = []
+    is_whole = True
     for function in functions:
         parts.append(scalar_text(function))
         if with_batch:
-            parts.append(block_text(function))
-            parts.append(_batch(function))
-    return c_text("\n".join([*parts, *([further] if further else [])]), note, includes)
+            block, apart = _block(function)
+            is_whole = is_whole and not apart
+            parts += [*(piece.text for piece in apart), block, _batch(function)]
+    return c_text("\n".join([*parts, *([further] if further else [])]), note, includes, is_whole=is_whole)
 
 
 def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
     """Source of one function and its kernel in several files where it is long, to be compiled side by side.
+
+    The last one holds the function of one sample, those before it the kernel.
 
     Args:
         function: what to print.
@@ -161,7 +168,7 @@ def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...
     declared = "".join(f"{piece.declaration}\n" for piece in apart)
     return (
         *(c_text("\n".join(texts), note) for texts in _filling([piece.alone for piece in apart])),
-        c_text(f"{declared}\n{block}\n{_batch(function)}", note),
+        c_text(f"{declared}\n{block}\n{_batch(function)}", note, is_whole=not apart),
         c_text(f"{scalar_text(function)}\n{further}", note),
     )
 
@@ -179,11 +186,19 @@ def _filling(texts: Sequence[str]) -> list[list[str]]:
     return groups
 
 
-def c_text(body: str, note: str, includes: Sequence[str] = ()) -> str:
-    """A whole file: headers and helpers as the functions need them, and the functions."""
+def c_text(body: str, note: str, includes: Sequence[str] = (), *, is_whole: bool = False) -> str:
+    """A whole file: headers and helpers as the functions need them, and the functions.
+
+    Args:
+        body: the functions.
+        note: text for the comment at the top (escaped here).
+        includes: further headers, in their quotes or brackets.
+        is_whole: whether all kernels are in one piece.
+    """
     head = [f"/* {comment(note)} */", *(f"#include {name}" for name in ("<math.h>", "<stddef.h>", *includes)), ""]
     if "TL_LANES" in body:
-        head += [f"#define TL_LANES {LANES}", ""]
+        wide = ["#ifdef __AVX512F__", f"#define TL_LANES {LANES_OF_WIDE_REGISTERS}", "#else"] if is_whole else []
+        head += [*wide, f"#define TL_LANES {LANES}", *(["#endif"] if wide else []), ""]
     return "\n".join([*head, *used_helpers(body), body])
 
 
@@ -592,13 +607,27 @@ def _rows(function: CFunction) -> str:
     lines = [f"static void TL_APART {function.name}_rows({arguments})", "{"]
     lines += [f"    (void){port.name};" for port in function.arguments if not port.size]
     lines += [f"    double lanes_{port.name}[{max(port.size, 1)}][TL_LANES];" for port in function.arguments]
+    lines += [_turned(port, k) for port in function.inputs for k in _pairs(port)]
     lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
     for port in function.inputs:
-        lines += _columns(port, f"lanes_{port.name}[{{0}}][l] = {port.name}[l * {port.size} + {{0}}];")
+        if not _pairs(port):
+            lines += _columns(port, f"lanes_{port.name}[{{0}}][l] = {port.name}[l * {port.size} + {{0}}];")
     lines += ["    }", f"    {function.name}_block({names});", "    for (int l = 0; l < TL_LANES; ++l) {"]
     for port in function.arguments[len(function.inputs) :]:
         lines += _columns(port, f"{port.name}[l * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];")
     return "\n".join([*lines, "    }", "}", ""])
+
+
+def _pairs(port: CPort) -> tuple[int, ...]:
+    """First columns of the pairs in which a port is turned into lanes; the last column of an odd number comes twice."""
+    if port.size not in TURNED_IN_PAIRS:
+        return ()
+    return (*range(0, port.size - 1, 2), *((port.size - 2,) if port.size % 2 else ()))
+
+
+def _turned(port: CPort, k: int) -> str:
+    lanes = f"lanes_{port.name}"
+    return f"    tl_turn({port.name} + {k}, {port.size}, {lanes}[{k}], {lanes}[{k + 1}]);"
 
 
 def _copies(ports: Sequence[CPort], line: str) -> list[str]:
