@@ -28,6 +28,7 @@ from compiled_machines import (
 )
 
 from tauloop.errors import InputError
+from tauloop.functions import c_helpers
 from tauloop.functions import source as source_module
 from tauloop.functions.c_helpers import MATHEMATICS
 from tauloop.functions.compiled import CompiledFunction
@@ -222,6 +223,16 @@ def test_code_in_pieces_gives_the_same_numbers(name, entry, folder, monkeypatch)
     parts = compiled(name, entry, "inverse_dynamics", folder)
     assert parts.library != whole.library
     check_same_numbers(parts, name, entry, "inverse_dynamics")
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "which"), [("rcid", "inverse_dynamics"), ("five_bar", "regressor_actuators")])
+def test_compilers_without_gnu_vectors_get_the_same_numbers(name, which, folder, monkeypatch):
+    shuffled = compiled(name, "platform", which, folder)
+    monkeypatch.setattr(c_helpers, "_VECTORS", "")
+    plain = compiled(name, "platform", which, folder)
+    assert plain.library != shuffled.library
+    check_same_numbers(plain, name, "platform", which)
 
 
 @pytest.mark.parametrize(("name", "entry"), [("delta", "platform"), ("rcid", "platform"), ("five_bar", "actuators")])

@@ -14,6 +14,14 @@
 #define TL_APART
 #endif
 
+#if defined __has_builtin
+#if __has_builtin(__builtin_shufflevector)
+#define TL_SHUFFLE
+typedef double tl_pair __attribute__((vector_size(16), aligned(8), may_alias));
+typedef double tl_four __attribute__((vector_size(32), aligned(8), may_alias));
+#endif
+#endif
+
 static inline double tl_reduced(double x, double *quadrant)
 {
     const double k = floor(x * 0.63661977236758134308 + 0.5);
@@ -64,17 +72,9 @@ static inline int tl_all_below(const double *length, double last)
     return above == 0;
 }
 
-#if defined __has_builtin
-#if __has_builtin(__builtin_shufflevector)
-#define TL_SHUFFLE
-#endif
-#endif
-#ifdef TL_SHUFFLE
-typedef double tl_pair __attribute__((vector_size(16), aligned(8), may_alias));
-typedef double tl_four __attribute__((vector_size(32), aligned(8), may_alias));
-
 static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)
 {
+#ifdef TL_SHUFFLE
     for (int l = 0; l < TL_LANES; l += 4) {
         const double *row = rows + l * size;
         const tl_pair a = *(const tl_pair *)row, b = *(const tl_pair *)(row + size);
@@ -83,16 +83,13 @@ static inline void tl_turn(const double *restrict rows, int size, double *restri
         *(tl_four *)(first + l) = __builtin_shufflevector(even, odd, 0, 4, 2, 6);
         *(tl_four *)(second + l) = __builtin_shufflevector(even, odd, 1, 5, 3, 7);
     }
-}
 #else
-static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)
-{
     for (int l = 0; l < TL_LANES; ++l) {
         first[l] = rows[l * size];
         second[l] = rows[l * size + 1];
     }
-}
 #endif
+}
 
 void actuators_inverse_dynamics(const double *restrict position, const double *restrict start, const double *restrict velocity, const double *restrict acceleration, double *restrict q, double *restrict v, double *restrict a, double *restrict tree_force, double *restrict force, double *restrict closure_force, double *restrict health)
 {

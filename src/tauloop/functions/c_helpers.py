@@ -79,20 +79,22 @@ static inline int tl_all_below(const double *length, double last)
     return above == 0;
 }
 """
-#: Keeps a compiler from putting a function back into the one that calls it.
-#: Compilers copy rows of five to seven columns into lanes number by number; in pairs it takes half as long.
-_TURN = """\
+#: Vectors of GNU C, of any processor: some rows compilers turn into lanes and back number by number, these helpers four
+#: samples at a time.
+_VECTORS = """\
 #if defined __has_builtin
 #if __has_builtin(__builtin_shufflevector)
 #define TL_SHUFFLE
-#endif
-#endif
-#ifdef TL_SHUFFLE
 typedef double tl_pair __attribute__((vector_size(16), aligned(8), may_alias));
 typedef double tl_four __attribute__((vector_size(32), aligned(8), may_alias));
-
+#endif
+#endif
+"""
+#: Two neighbouring columns of rows, into lanes.
+_TURN = """\
 static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)
 {
+#ifdef TL_SHUFFLE
     for (int l = 0; l < TL_LANES; l += 4) {
         const double *row = rows + l * size;
         const tl_pair a = *(const tl_pair *)row, b = *(const tl_pair *)(row + size);
@@ -101,17 +103,38 @@ static inline void tl_turn(const double *restrict rows, int size, double *restri
         *(tl_four *)(first + l) = __builtin_shufflevector(even, odd, 0, 4, 2, 6);
         *(tl_four *)(second + l) = __builtin_shufflevector(even, odd, 1, 5, 3, 7);
     }
-}
 #else
-static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)
-{
     for (int l = 0; l < TL_LANES; ++l) {
         first[l] = rows[l * size];
         second[l] = rows[l * size + 1];
     }
-}
 #endif
+}
 """
+#: Many columns of lanes, back into rows.
+_BACK = """\
+static inline void tl_back(const double (*restrict lanes)[TL_LANES], int size, double *restrict rows)
+{
+    int i = 0;
+#ifdef TL_SHUFFLE
+    for (; i + 4 <= size; i += 4)
+        for (int l = 0; l < TL_LANES; l += 4) {
+            double *row = rows + l * size + i;
+            const tl_four a = *(const tl_four *)(lanes[i] + l), b = *(const tl_four *)(lanes[i + 1] + l);
+            const tl_four c = *(const tl_four *)(lanes[i + 2] + l), d = *(const tl_four *)(lanes[i + 3] + l);
+            const tl_four e = __builtin_shufflevector(a, b, 0, 4, 2, 6), f = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+            const tl_four g = __builtin_shufflevector(c, d, 0, 4, 2, 6), h = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+            *(tl_four *)row = __builtin_shufflevector(e, g, 0, 1, 4, 5);
+            *(tl_four *)(row + size) = __builtin_shufflevector(f, h, 0, 1, 4, 5);
+            *(tl_four *)(row + 2 * size) = __builtin_shufflevector(e, g, 2, 3, 6, 7);
+            *(tl_four *)(row + 3 * size) = __builtin_shufflevector(f, h, 2, 3, 6, 7);
+        }
+#endif
+    for (; i < size; ++i)
+        for (int l = 0; l < TL_LANES; ++l) rows[l * size + i] = lanes[i][l];
+}
+"""
+#: Keeps a compiler from putting a function back into the one that calls it.
 _APART = """\
 #ifdef __GNUC__
 #define TL_APART __attribute__((noinline))
@@ -119,7 +142,14 @@ _APART = """\
 #define TL_APART
 #endif
 """
-_HELPERS = {"tl_sin": _SINE, "tl_cos": _COSINE, "tl_atan2": _ARCTANGENT, "tl_all_below": _ALL_BELOW, "tl_turn": _TURN}
+_HELPERS = {
+    "tl_sin": _SINE,
+    "tl_cos": _COSINE,
+    "tl_atan2": _ARCTANGENT,
+    "tl_all_below": _ALL_BELOW,
+    "tl_turn": _TURN,
+    "tl_back": _BACK,
+}
 MATHEMATICS = "\n".join((_REDUCTION, _SINE, _COSINE, _ARCTANGENT))
 
 
@@ -128,4 +158,5 @@ def used_helpers(body: str) -> list[str]:
     called = {name for name in _HELPERS if f"{name}(" in body}
     reduction = [_REDUCTION] if called & {"tl_sin", "tl_cos"} else []
     apart = [_APART] if "TL_APART" in body else []
-    return apart + reduction + [text for name, text in _HELPERS.items() if name in called]
+    vectors = [_VECTORS] if called & {"tl_turn", "tl_back"} else []
+    return apart + vectors + reduction + [text for name, text in _HELPERS.items() if name in called]

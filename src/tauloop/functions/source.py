@@ -30,7 +30,7 @@ LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
 SCHEDULED_FROM = 600
 #: Lines of a kernel below which a compiler is started once for all: a start takes as long as some hundred lines.
 SHORT = 600
-#: Columns of a port that are copied by a line each; more are copied in a loop.
+#: Columns of a port that are copied by a line each; more are copied in a loop, or turned back by `tl_back`.
 MOST_LINES = 24
 #: Columns of ports that compilers would turn from rows into lanes number by number.
 TURNED_IN_PAIRS = (5, 6, 7)
@@ -612,9 +612,17 @@ def _rows(function: CFunction) -> str:
     for port in function.inputs:
         if not _pairs(port):
             lines += _columns(port, f"lanes_{port.name}[{{0}}][l] = {port.name}[l * {port.size} + {{0}}];")
-    lines += ["    }", f"    {function.name}_block({names});", "    for (int l = 0; l < TL_LANES; ++l) {"]
-    for port in function.arguments[len(function.inputs) :]:
-        lines += _columns(port, f"{port.name}[l * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];")
+    lines += ["    }", f"    {function.name}_block({names});"]
+    results = function.arguments[len(function.inputs) :]
+    lines += [
+        f"    tl_back((const double (*)[TL_LANES])lanes_{port.name}, {port.size}, {port.name});"
+        for port in results
+        if port.size > MOST_LINES
+    ]
+    lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
+    for port in results:
+        if port.size <= MOST_LINES:
+            lines += _columns(port, f"{port.name}[l * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];")
     return "\n".join([*lines, "    }", "}", ""])
 
 
