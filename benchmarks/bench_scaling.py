@@ -32,7 +32,7 @@ from rows.streaming import streamed
 from tauloop import Mechanism, Model, loads
 from tauloop.functions.operations import operations
 from tauloop.kinematics import random_states
-from tauloop.mechanism.library import machine_path
+from tauloop.mechanism.shipped import machine_path
 
 LEGS = (3, 4, 5, 6, 7, 8, 10, 12)
 FREEDOMS = 6

@@ -25,13 +25,12 @@ from peers.comparison import Disagreement, Settings
 from peers.computer import compiler_version, load, processor
 from rich.console import Console
 from rich.table import Table
-from rows import dynamics, regressor, starting, streaming, tracking
+from rows import dynamics, page, regressor, starting, streaming, tracking
 from rows.limits import core
 from rows.row import HEADINGS, LEGEND, Row, markdown
 
 from tauloop.errors import TauloopError
 from tauloop.functions.compiler import FLAGS
-from tauloop.result import write_file
 
 SECTIONS = {
     "dynamics": dynamics.rows,
@@ -40,14 +39,14 @@ SECTIONS = {
     "streaming": streaming.rows,
     "starting": starting.rows,
 }
-MARKS = ("<!-- measured by bench_speed.py: begin -->", "<!-- measured by bench_speed.py: end -->")
+MARKS = page.marks("bench_speed.py")
 WIDTH = 200
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     progress = Console(stderr=True, highlight=False, soft_wrap=True)
-    if options.markdown and not _is_marked(options.markdown):
+    if options.markdown and not page.is_marked(options.markdown, MARKS):
         progress.print(f"{options.markdown} lacks the marks {MARKS[0]} and {MARKS[1]}", style="bold red", markup=False)
         return 1
     start = time.perf_counter()
@@ -68,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
         progress.print(f"{section}: {time.perf_counter() - start:.0f} s")
     about = list(_about(settings, before))
     if options.markdown:
-        _write(options.markdown, [*markdown(found), "", *(f"{line}\n" for line in (*LEGEND, *about))])
+        page.write(options.markdown, MARKS, [*markdown(found), "", *(f"{line}\n" for line in (*LEGEND, *about))])
         progress.print(f"written: {options.markdown}")
         return 0
     if options.json:
@@ -118,18 +117,6 @@ def _print(rows: list[Row], about: list[str]) -> None:
     screen.print(table)
     for line in (*LEGEND, *about):
         screen.print(line, markup=False)
-
-
-def _is_marked(page: Path) -> bool:
-    return page.is_file() and all(page.read_text(encoding="utf-8").count(mark) == 1 for mark in MARKS)
-
-
-def _write(page: Path, lines: list[str]) -> None:
-    """Put lines between the marks of a page."""
-    head, rest = page.read_text(encoding="utf-8").split(MARKS[0])
-    tail = rest.split(MARKS[1])[1]
-    text = "\n".join([head + MARKS[0], "", *lines]).rstrip() + f"\n\n{MARKS[1]}{tail}"
-    write_file(page, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 from tauloop.cli.app import app
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError
-from tauloop.functions import Model, loops
+from tauloop.functions import Model
 from tauloop.functions.closing import close_loops
 from tauloop.functions.entry import platform_entry
 from tauloop.functions.far_start import _rates, close_from_afar
-from tauloop.functions.loops import aligned
+from tauloop.functions.loops import aligned, loops
 from tauloop.kinematics.assembly_modes import ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.kinematics.assembly_modes_equations import position_problem
 from tauloop.kinematics.homotopy import Ending, Line, TrackingOptions, track
@@ -28,7 +28,7 @@ from tauloop.kinematics.homotopy_evaluation import ComplexFunction
 from tauloop.kinematics.homotopy_monodromy import LOST_ROUNDS, MonodromyOptions, _Search, distinct
 from tauloop.kinematics.homotopy_widening import Widened
 from tauloop.mechanism import load, loads
-from tauloop.mechanism.library import machine_path
+from tauloop.mechanism.shipped import machine_path
 from tauloop.result import Status, plain
 
 #: A mode is exact to rounding times the condition number of its loops, some thousands at most here.
@@ -251,7 +251,7 @@ def test_blocks_of_up_to_three_angles_are_traced_and_longer_ones_on_request() ->
         assert difference(model("five_bar"), untraced.q, q).min() < SAME
 
 
-@pytest.mark.parametrize("name", ["delta", "rcid"])
+@pytest.mark.parametrize("name", ["delta", "five_bar"])
 def test_the_seed_decides_nothing(name: str) -> None:
     other = assembly_modes(model(name), rng=np.random.default_rng(17), options=QUICK)
     for q in modes(name).q:

@@ -13,7 +13,7 @@ from tauloop.functions import position
 from tauloop.functions.circle_form import circle_form
 from tauloop.functions.evaluator import Interpreted
 from tauloop.kinematics import random_states
-from tauloop.mechanism.library import machine_path
+from tauloop.mechanism.shipped import machine_path
 
 #: Two ways to the same pose, both at rounding, through the conditioning of regular states (some hundreds).
 SAME = 1e-11

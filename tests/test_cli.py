@@ -17,7 +17,7 @@ from tauloop.cli.app import COMMANDS, app
 from tauloop.logs import read_log, samples, units, write_log
 from tauloop.logs.channels import Channel, build_log
 from tauloop.mechanism import json_schema, shipped_machines
-from tauloop.mechanism.library import machine_path
+from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import random_multisine
 
 #: The same program run twice, or by its two entries: rounding through the conditioning of a regular machine.

@@ -16,13 +16,21 @@ from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load
 from tauloop.errors import IdentificationError
-from tauloop.identify import RegressionData, Regularisation, split, ties
+from tauloop.identify import RegressionData, Regularisation, consistency, split, ties
+from tauloop.identify.columns import with_columns
 from tauloop.identify.cones import body_matrix, cones, divergence, regularised, slender_matrix
-from tauloop.identify.consistency import ConsistentIdentification, PhysicallyConsistent, fit_consistent
+from tauloop.identify.consistency import (
+    ConsistentIdentification,
+    PhysicallyConsistent,
+    WeightTrial,
+    chosen_weight,
+    fit_consistent,
+)
 from tauloop.identify.from_log import leaf_ties, regression_data
 from tauloop.identify.lmi import ConicProblem, solve_conic
 from tauloop.identify.write_back import identified_mechanism
 from tauloop.logs import load_recording, read_log
+from tauloop.mechanism.formats.mjcf_writer import write_mjcf
 from tauloop.mechanism.formats.urdf import load_urdf
 from tauloop.mechanism.formats.urdf_writer import write_urdf
 from tauloop.mechanism.formats.yaml_writer import write_yaml
@@ -403,3 +411,173 @@ def test_a_measured_arm_has_sane_masses_and_predicts_as_well(shared, tmp_path):
     side, _ = write_urdf(identified_arm, tmp_path / "arm.urdf")
     forces = Model(load_urdf(tmp_path / "arm.urdf", side)).actuators.inverse_dynamics(q, v, a).force
     np.testing.assert_allclose(forces, expected, atol=1e-9 * np.abs(expected).max())
+    write_mjcf(identified_arm, tmp_path / "arm.xml")
+    forces = Model(load(tmp_path / "arm.xml")).actuators.inverse_dynamics(q, v, a).force
+    np.testing.assert_allclose(forces, expected, atol=1e-9 * np.abs(expected).max())
+
+
+# The prior's weight, and coefficients of any size
+
+
+def test_the_weight_is_chosen_on_groups_that_are_left_out():
+    """Second route: every group is left out by hand, and its error is that of predicted forces."""
+    model, (data, _) = machine("five_bar"), experiment("five_bar")
+    training, held_out = split(data)
+    groups = np.arange(len(training)) * 3 // len(training)
+    weights = (1e-3, 1e-1, 10.0)
+    options = PhysicallyConsistent(weights=weights)
+    found = fit_consistent(training, held_out, cones(model.parameters), model.pi, options, groups=groups)
+    noise = found.unconstrained.estimate.weights
+    squares = np.zeros(3)
+    for k in range(3):
+        inner, rest = training.part(np.flatnonzero(groups != k)), training.part(np.flatnonzero(groups == k))
+        for i, weight in enumerate(weights):
+            one = fit_consistent(
+                inner, rest, cones(model.parameters), model.pi, PhysicallyConsistent(weights=(weight,))
+            )
+            # its own noise differs a little from that of all training data, so the weight of the prior does too
+            squares[i] += np.sum((noise * (rest.forces - one.predict(rest.regressor))) ** 2)
+    by_hand = np.sqrt(squares / (len(training) * 2))
+    assert [trial.validation_error for trial in found.trials] == pytest.approx(by_hand, rel=2e-3)
+    assert found.weight == weights[int(np.argmin([trial.validation_error for trial in found.trials]))]
+
+
+@pytest.mark.parametrize("groups", [np.zeros(3), np.zeros(420)])
+def test_groups_that_cannot_be(groups):
+    model, (data, _) = machine("five_bar"), experiment("five_bar")
+    training, held_out = split(data)
+    with pytest.raises(IdentificationError, match="1 labels for 420 training samples"):
+        fit_consistent(training, held_out, cones(model.parameters), model.pi, groups=groups)
+
+
+def test_small_coefficients_are_no_smaller_in_other_units():
+    """Rotor inertias of 1e-10 of a unit: what is at its bound is judged beside the column's effect, not in SI."""
+    model, (data, _) = machine("five_bar"), experiment("five_bar")
+    options = PhysicallyConsistent(weights=(1e-3,))
+    plain = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
+    factor = np.where([name.endswith(".inertia") for name in data.parameters], 1e-7, 1.0)
+    assert (factor < 1.0).any()
+    scaled = dataclasses.replace(data, regressor=data.regressor / factor)
+    small = fit_consistent(*split(scaled), cones(model.parameters), model.pi * factor, options)
+    assert small.at_bound == plain.at_bound
+    assert small.status is plain.status
+    np.testing.assert_allclose(small.parameters / factor, plain.parameters, rtol=1e-5, atol=1e-7)
+
+
+# Coefficients at their bounds, whatever their unit
+
+
+#: Noise of forces near one, and five of the deviations that it leaves a coefficient by thirty equations.
+QUIET, NEAR = 1e-4, 1e-4
+
+
+def friction_problem(truth: float, unit: float) -> ConicProblem:
+    """A body and a coefficient, good data of both; the coefficient is counted in a unit of this many SI units."""
+    found = cones(machine("five_bar").parameters)
+    body = dataclasses.replace(next(c for c in found if c.kind == "body"), columns=np.arange(10))
+    number = dataclasses.replace(next(c for c in found if c.kind == "number"), columns=np.array([10]))
+    rng = np.random.default_rng(4)
+    prior = np.append(body_parameters(rng), 0.0)
+    A = rng.normal(size=(30, 11)) * np.append(np.ones(10), 1.0 / unit)
+    return ConicProblem(
+        matrix=A,
+        right=A @ np.append(prior[:10], truth * unit) + QUIET * rng.normal(size=30),
+        ties_matrix=np.eye(11),
+        ties_offset=np.zeros(11),
+        cones=(body, number),
+        prior=prior,
+        scale=np.append(np.ones(10), 1.0 / np.linalg.norm(A[:, 10])),
+    )
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("truth", [0.5, 1e-3, -0.5])
+def test_a_bound_is_where_the_data_put_it_in_every_unit(unit, truth):
+    """A rotor of 5e-10 kg m^2 is no zero, and a stiffness of -5e8 N/m is one."""
+    problem = friction_problem(truth, unit)
+    (solution,) = solve_conic(problem, (1e-6,))
+    assert solution.at_bound == (() if truth > 0.0 else (problem.cones[1].element,))
+    assert solution.unknowns[10] / unit == pytest.approx(max(truth, 0.0), abs=NEAR)
+    assert solution.decrement < 1e-12
+    assert solution.multiplier >= 0.0
+
+
+def test_a_coefficient_that_falls_to_its_bound_while_polished_stays_there(monkeypatch):
+    """A solver that stops early leaves it above zero; Newton's steps lead below."""
+    problem = friction_problem(-0.5, 1e-6)
+    (expected,) = solve_conic(problem, (0.01,))
+    early = np.append(problem.prior[:10], 0.3e-6) / problem.scale
+
+    def stops_early(self: cvxpy.Problem, **options: object) -> None:
+        for variable in self.variables():
+            variable.value = early
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", stops_early)
+    (solution,) = solve_conic(problem, (0.01,))
+    assert solution.from_solver
+    assert solution.at_bound == expected.at_bound == (problem.cones[1].element,)
+    assert solution.unknowns[10] == 0.0
+    np.testing.assert_allclose(solution.unknowns, expected.unknowns, atol=TWO_SOLVERS)
+    assert solution.multiplier >= 0.0
+
+
+# The ends of the weights, and columns beside the machine's
+
+
+def test_weights_that_end_too_early_are_widened():
+    model, (data, _) = machine("five_bar"), experiment()
+    whole = identified()
+    options = PhysicallyConsistent(weights=(1.0, 10.0, 100.0))
+    result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
+    assert [trial.weight for trial in result.trials] == pytest.approx([1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0])
+    assert result.weight == pytest.approx(whole.weight)
+    assert result.status is Status.OK
+
+
+def test_a_weight_at_the_end_is_a_finding(monkeypatch):
+    """Ever more weight is better up to 0.1 here, though by little, and no more than 1e-5 was tried."""
+    monkeypatch.setattr(consistency, "FLAT_ABOVE", 1e-6)
+    model, (data, _) = machine("five_bar"), experiment()
+    options = PhysicallyConsistent(weights=(1e-9, 1e-8))
+    result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)
+    assert result.weight == pytest.approx(1e-5)
+    assert result.status is Status.DOUBTFUL
+    assert any("ever more weight of the prior predicts better, to 1e-05" in line for line in result.advice)
+    alone = PhysicallyConsistent(weights=(1e-5,))  # not chosen, hence no finding
+    assert fit_consistent(*split(data), cones(model.parameters), model.pi, alone).status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("errors", "chosen"),
+    [
+        ((3.0, 2.0, 1.0, 2.0), 2),
+        ((1.0, 2.0, 3.0, 4.0), 0),
+        ((1.0, 1.00001, 1.00009, 1.1), 2),
+        ((1.0, 1.0, 1.0, 1.0), 2),
+        ((1.1, 1.00009, 1.00001, 1.0), 1),
+        ((1.1, 1.02, 1.009, 1.0), 2),
+        ((1.0, 1.00001), 0),
+        ((1.0,), 0),
+    ],
+)
+def test_an_end_is_chosen_only_where_it_is_better(errors, chosen):
+    trials = [WeightTrial(weight=10.0**k, validation_error=error) for k, error in enumerate(errors)]
+    assert chosen_weight(trials) == 10.0**chosen
+
+
+def test_columns_beside_the_machines_need_no_prior():
+    model, (data, _) = machine("five_bar"), experiment()
+    rng = np.random.default_rng(6)
+    columns = rng.normal(size=(*data.forces.shape, 2))
+    effect = np.array([0.4, -0.7]) * np.abs(data.forces).max() / 10.0
+    wider = with_columns(
+        dataclasses.replace(data, forces=data.forces + columns @ effect), columns, ("s.one", "s.two"), ("N m", "N m")
+    )
+    options = PhysicallyConsistent(weights=(0.1,))
+    found = fit_consistent(*split(wider), cones(model.parameters), model.pi, options)
+    np.testing.assert_allclose(found.parameters[-2:], effect, atol=0.05 * np.abs(effect).max())
+    whole = np.append(model.pi, np.zeros(2))
+    by_hand = fit_consistent(*split(wider), cones(model.parameters), whole, options)
+    np.testing.assert_array_equal(found.parameters, by_hand.parameters)
+    with pytest.raises(IdentificationError, match=r"give .* finite values, one for each column"):
+        fit_consistent(*split(wider), cones(machine("four_bar").parameters), machine("four_bar").pi, options)

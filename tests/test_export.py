@@ -26,7 +26,7 @@ from tauloop.functions.evaluator import Interpreted
 from tauloop.functions.export import EXPORTABLE, Export, export_c, write_export
 from tauloop.functions.program import Newton
 from tauloop.mechanism import shipped_machines
-from tauloop.mechanism.library import machine_path
+from tauloop.mechanism.shipped import machine_path
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 ALL = tuple(item.name for item in EXPORTABLE)

@@ -21,7 +21,8 @@ import yaml
 from tauloop import Model
 from tauloop.engines import check, pinocchio_engine
 from tauloop.engines.verify import OWN_FORWARD, OWN_INVERSE
-from tauloop.functions.hybrid_locks import Locks, find_spins
+from tauloop.functions.hybrid_locks import find_spins
+from tauloop.functions.locks import Locks
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
 from tauloop.mechanism.formats.urdf import load_urdf

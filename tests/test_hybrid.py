@@ -17,12 +17,12 @@ from tauloop.engines import check
 from tauloop.errors import AssemblyError, InputError
 from tauloop.functions import Compiled, Interpreted
 from tauloop.functions.hybrid_freedoms import independent_rows
-from tauloop.functions.hybrid_locks import Locks, find_spins
+from tauloop.functions.hybrid_locks import find_spins
 from tauloop.functions.hybrid_sharing import ForceSharing
+from tauloop.functions.locks import Locks
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
 from tauloop.mechanism.expression import ONE, ZERO, Constant, multiply
-from tauloop.mechanism.library import machine_path
 from tauloop.mechanism.model import (
     BASE,
     Actuator,
@@ -35,6 +35,7 @@ from tauloop.mechanism.model import (
     SlenderPart,
     Turn,
 )
+from tauloop.mechanism.shipped import machine_path
 
 #: Two routes to the same numbers: rounding, times the condition of well conditioned machines.
 SAME = 1e-9

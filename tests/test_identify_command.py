@@ -28,8 +28,9 @@ from tauloop.identify import (
     simulated_instruments,
 )
 from tauloop.logs import Preparation, Sensors, measure, write_log
-from tauloop.mechanism.library import loads, machine_path
+from tauloop.mechanism.library import loads
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import SampledMotion, random_multisine
 
 PALLETISER = Path(__file__).with_name("palletiser.yaml")

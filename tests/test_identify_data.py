@@ -130,6 +130,16 @@ def test_a_shifted_channel_is_found(shift):
         delays(data.part(slice(0, 50)), 6)
 
 
+def test_a_delay_beyond_the_window_is_found_and_none_at_its_edge():
+    data = arm_data(1500, noise=(0.02, 0.02))
+    forces = np.stack([data.forces[:, 0], np.roll(data.forces[:, 1], 15)], axis=1)
+    found = delays(dataclasses.replace(data, forces=forces), 6)  # twice as wide, and twice again
+    assert found[1].samples == pytest.approx(15.0, abs=0.3)
+    ramp = 1.0 / (1.0 + np.arange(1500.0))  # shifted ever more it is ever less, and nothing else is told of it
+    still = dataclasses.replace(data, forces=np.stack([ramp, ramp], axis=1), regressor=data.regressor * 0.0 + 1.0)
+    assert [delay.samples for delay in delays(still, 6)] == [None, None]
+
+
 def rubbing(signs: tuple[float, float]) -> RegressionData:
     """The arm with viscous friction, and drives with signs."""
     _, q, v, a = arm_motion(1000)

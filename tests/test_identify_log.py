@@ -14,7 +14,8 @@ from tauloop.errors import IdentificationError, InputError, LogError, PoseError
 from tauloop.identify import Identification, RegressionData, WeightedLeastSquares, fit, split
 from tauloop.identify.from_log import dynamic_leaves, leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
-from tauloop.mechanism.library import loads, machine_path
+from tauloop.mechanism.library import loads
+from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import random_multisine
 
 #: Estimates of some twenty parameters lie within this many standard deviations of the truth.

@@ -414,3 +414,28 @@ def test_unknown_elements_are_listed_whether_or_not_they_have_attributes(tmp_pat
     inside = '<foo/><wibble><inner x="1"/></wibble><joint/><geom size="0.1"/>'
     text = f"<mujoco><worldbody><body>{inside}</body></worldbody></mujoco>"
     assert "- not used: geom (1), unknown foo (1), unknown wibble (1)" in read(tmp_path, text).description.splitlines()
+
+
+def test_what_stands_in_custom_is_checked(tmp_path: Path) -> None:
+    """Figures of ours that MJCF has no place for; those of others are none of ours."""
+    text = """<mujoco><worldbody><body name="b"><joint name="j" axis="0 0 1"/>
+    <inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/></body></worldbody><custom>
+    <numeric name="others" data="1 2 3"/>
+    <numeric name="tauloop.joint.j.friction.offset" data="{}"/>
+    <text name="tauloop.platform" data="{}"/><text name="tauloop.independent" data="{}"/></custom></mujoco>"""
+    file = tmp_path / "m.xml"
+    file.write_text(text.format("0.25", "b", "j"))
+    machine = load(file)
+    friction = machine.joint("j").freedoms[0].friction
+    assert friction is not None
+    assert friction.offset is not None
+    assert machine.value(friction.offset) == 0.25
+    assert machine.platform.independent == ("j",)
+    file.write_text(text.format("much", "c", "j k"))
+    with pytest.raises(DescriptionError) as caught:
+        load(file)
+    assert {problem.where for problem in caught.value.problems} == {
+        "tauloop.joint.j.friction.offset",
+        "custom.platform",
+        "custom.independent",
+    }

@@ -93,8 +93,26 @@ def test_columns_may_come_by_name():
 
 
 def test_an_unknown_output_of_the_regressor():
-    with pytest.raises(InputError, match="actuators or joints"):
+    with pytest.raises(InputError, match="one of actuators, joints, leading"):
         model("delta").platform.regressor([0, 0, -0.5], np.zeros(3), np.zeros(3), output="legs")
+
+
+@pytest.mark.parametrize("entry", ["platform", "actuators"])
+@pytest.mark.parametrize("name", ["delta", "five_bar", "pendulum_arm"])
+def test_resultants_on_the_leading_actuators_are_their_forces_where_none_is_redundant(name, entry):
+    one, found = model(name), states(name, 6)
+    A = one.assembly.loops.transmission
+    given_motion = (one.actuator_position(found.q), found.v @ A.T, found.a @ A.T)
+    if entry == "platform":
+        given_motion = (found.position, found.velocity, found.acceleration)
+    functions = getattr(one, entry)
+    for output in ("actuators", "joints"):
+        rows = functions.regressor(*given_motion, output=output, start=found.q)
+        leading = output.replace("actuators", "leading").replace("joints", "leading_joints")
+        resultants = functions.regressor(*given_motion, output=leading, start=found.q)
+        assert resultants.shape == rows.shape
+        assert np.abs(resultants - rows).max() < SAME * np.abs(rows).max()
+        assert one.determined(output) == output
 
 
 # Batches

@@ -15,7 +15,7 @@ from tauloop.functions import compiler as compiler_module
 from tauloop.functions import ready
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.evaluator import Interpreted
-from tauloop.mechanism.library import machine_path
+from tauloop.mechanism.shipped import machine_path
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 

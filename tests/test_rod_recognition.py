@@ -366,7 +366,7 @@ def test_legs_come_back_through_mjcf(tmp_path: Path) -> None:
     """As bodies on slides and as telescopic rods they move alike; the lengths are those of the machine again."""
     machine = load("hexapod")
     (tmp_path / "machine.xml").write_text(to_mjcf(machine).text)
-    names = [f"platform_{x}" for x in "xyz"] + [f"platform_turn.w{x}" for x in "xyz"]
+    names = [f"platform.{x}" for x in "xyz"] + [f"platform.turn.w{x}" for x in "xyz"]
     options = ImportOptions(platform="tool", independent=tuple(names))
     bodies = load(tmp_path / "machine.xml", options=options)
     rods = load(tmp_path / "machine.xml", options=replace(options, rods=RodRecognition()))

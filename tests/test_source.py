@@ -30,11 +30,12 @@ from compiled_machines import (
 from tauloop.errors import InputError
 from tauloop.functions import c_helpers
 from tauloop.functions import source as source_module
+from tauloop.functions.batch_source import LANES
 from tauloop.functions.c_helpers import MATHEMATICS
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.compiler import build
 from tauloop.functions.scheduling import scheduled
-from tauloop.functions.source import LANES, c_name, c_source, comment
+from tauloop.functions.source import c_name, c_source, comment
 from tauloop.functions.state import CONVERGED
 from tauloop.functions.straight import instructions, pieces
 from tauloop.mechanism import shipped_machines

@@ -10,9 +10,9 @@ import pytest
 
 from tauloop import AssemblyError, Model, PoseError, load
 from tauloop.functions import Compiled, Interpreted
+from tauloop.functions.batch_source import LANES
 from tauloop.functions.compiler import find_compiler
 from tauloop.functions.platform_matrices import VirtualPlatforms
-from tauloop.functions.source import LANES
 from tauloop.functions.state import CONVERGED
 from tauloop.functions.tracking import LONG_MOTION, SEAM, Tracker, require_continuity
 from tauloop.kinematics import random_states

@@ -12,9 +12,10 @@ import xarray as xr
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
+from tauloop.cli.identify_logs import MeasuredLog, Periodicity, averaged
 from tauloop.errors import InputError, LogError
 from tauloop.identify.two_runs import CONNECTED, OWN, TwoRuns, subtract_disconnected
-from tauloop.logs import read_log, samples, write_log
+from tauloop.logs import Preparation, read_log, read_signals, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.motion import Multisine
 from tauloop.result import Status
@@ -180,6 +181,13 @@ def test_the_command_writes_the_structure(tmp_path: Path) -> None:
     log = read_log(out)
     found = subtract_disconnected(read_log(connected), read_log(disconnected), period=PERIOD)
     assert np.array_equal(samples(log, "force"), samples(found.log, "force"))
+    # the noise of the average goes with it: `identify --period` weights by it
+    noise = samples(log, "force_noise")
+    assert noise == pytest.approx(np.tile(list(document["noise"].values()), (len(noise), 1)))
+    measured = MeasuredLog(name="structure.csv", log=read_signals(out), preparation=Preparation(cutoff=None))
+    average = averaged(measured, Periodicity(period=PERIOD, highest=5.0))
+    assert average.periods == 1
+    assert average.noise == pytest.approx({f"force.{name}": value for name, value in document["noise"].items()})
     text = CliRunner().invoke(app, arguments)
     assert text.exit_code == 0
     assert "the disconnected run is 20 ms late; averaged 4 and 4 periods" in text.output

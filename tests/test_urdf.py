@@ -337,7 +337,7 @@ joints:
   turn: {friction: {viscus: 0, coulomb: -1 N m}, inertia: [1]}
   rotate: {inertia: 0}
 actuators:
-  turn: {on: turn, ratio: 0}
+  slide: {on: turn, ratio: 0}
   m1: {on: turn}
   m2: {on: turn, drives: {slide: 1}}
   m3: {drives: {turn: 1, slide: 2}, ratio: 3}
@@ -356,9 +356,9 @@ spring: {}
         (8, "joints.turn.friction.viscus", "unknown key"),
         (8, "joints.turn.inertia", "must be a text"),
         (9, "joints.rotate", "unknown key"),
-        (11, "actuators.turn", "'turn' is the name of a link or joint"),
-        (11, "actuators.turn.ratio", "a ratio of zero drives nothing"),
-        (12, "actuators.m1", "drives turn, and so does turn"),
+        (11, "actuators.slide", "'slide' is the name of a link, or of a joint that it does not drive alone"),
+        (11, "actuators.slide.ratio", "a ratio of zero drives nothing"),
+        (12, "actuators.m1", "drives turn, and so does slide"),
         (13, "actuators.m2", "needs either `on` or `drives`"),
         (14, "actuators.m3", "some ratios make the motor turn and some make it slide"),
         (14, "actuators.m3.ratio", "stands beside `drives`"),
@@ -575,3 +575,55 @@ def test_the_measured_arm_is_the_one_that_pinocchio_reads(arm_files):
         found = poses(mechanism, {f"joint_{k + 1}": value for k, value in enumerate(measured)})
         for k in range(1, 7):
             assert np.abs(data.oMi[k].homogeneous - found[f"link_{k}"]).max() < PRINTED_RIGHT_ANGLES
+
+
+def test_springs_couplings_and_floating_joints_that_are_wrong_are_all_named(tmp_path):
+    text = robot(
+        '<link name="root"/>',
+        joint("fly", "root", "p", kind="floating"),
+        link("p"),
+        joint("turn", "p", "a"),
+        link("a"),
+        joint("slide", "a", "b", kind="prismatic", inside='<axis xyz="0 0 1"/>'),
+        link("b"),
+    )
+    side = """
+gravity: [0, 0, 0]
+joints:
+  turn: {spring: {rest: 1 rad}, limits: [2 rad, 1 rad]}
+  slide: {spring: {stiffness: -3 N/m}, limits: [1 m]}
+floating:
+  fly: {at: [0, 0, 1 kg], freedoms: {x: {limits: [-inf, inf, 0]}, wx: {friction: {viscous: 1 N m}}}}
+  turn: {}
+couplings:
+  alone: {of: {turn: 1}}
+  mixed: {of: {turn: 1, slide: 2}}
+"""
+    assert sorted((line, where, what) for where, what, line in problems_of(tmp_path, text, side)) == [
+        (6, "joints.turn.limits", "2 is not below 1"),
+        (6, "joints.turn.spring.stiffness", "missing"),
+        (7, "joints.slide.limits", "must be a list of 2"),
+        (7, "joints.slide.spring.stiffness", "is -3"),
+        (9, "floating.fly.at[2]", "'1 kg' is a mass (kg)"),
+        (9, "floating.fly.freedoms.wx.friction.viscous", "'1 N m' is a torque (N m)"),
+        (9, "floating.fly.freedoms.x.limits", "must be a list of 2"),
+        (10, "floating.turn", "unknown key"),
+        (12, "couplings.alone", "couples 1 joints"),
+        (13, "couplings.mixed", "adds angles to lengths"),
+    ]
+
+
+def test_names_keep_their_dots_and_stay_apart(tmp_path):
+    """Of other characters nothing is kept; leaf parameters of ``a`` and of ``a.center`` do not mix."""
+    text = robot(
+        '<link name="root"/>',
+        joint("leg1.turn", "root", "a"),
+        link("a"),
+        joint("leg-2.turn.", "a", "a.center"),
+        link("a.center"),
+    )
+    machine = load(tmp_path, text, gravity=(0.0, 0.0, 0.0))
+    assert [item.name for item in machine.joints] == ["leg1.turn", "leg_2.turn_"]
+    assert [body.name for body in machine.bodies] == ["a", "a.center"]
+    assert len(set(machine.parameters.names)) == len(machine.parameters)
+    assert "joint 'leg-2.turn.' is called 'leg_2.turn_' here" in machine.description

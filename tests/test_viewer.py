@@ -23,7 +23,7 @@ from tauloop.errors import EngineError, InputError, PoseError
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.machine_geometry import body_lines, machine_geometry
 from tauloop.mechanism import loads
-from tauloop.mechanism.library import machine_path
+from tauloop.mechanism.shipped import machine_path
 from tauloop.report import save_figure
 from tauloop.report.machine_figure import machine_figure
 from tauloop.viewer import Playback, Viewer, read_playback

@@ -1,4 +1,7 @@
-"""From a machine's file to a first call of compiled inverse dynamics: `python -m rows.first_call MACHINE`."""
+"""From a machine's file to a first call of compiled inverse dynamics: `python -m rows.first_call MACHINE [cold]`.
+
+What makes a function is imported where one has to be made. `cold` imports it before, so that neither time holds it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ import time
 if __name__ == "__main__":
     begin = time.perf_counter()
     from tauloop import load_function
+
+    if sys.argv[2:] == ["cold"]:
+        import tauloop.functions.export
+        import tauloop.mechanism.library  # noqa: F401
 
     imported = time.perf_counter()
     kernel = load_function(sys.argv[1], "inverse_dynamics", ("force",))

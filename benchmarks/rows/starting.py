@@ -25,15 +25,15 @@ def rows(settings: Settings, say: Callable[[str], None]) -> Iterator[Row]:
     for name in MACHINES:
         say(name)
         with tempfile.TemporaryDirectory() as cache:
-            cold = started(name, cache)
+            cold = started(name, cache, "cold")
             warm = min((started(name, cache) for _ in range(WARM)), key=lambda found: found["ready"])
-        note = f"importing took {cold['imports']:.2f} s before"
         for label, found, target in (("cold", cold, "1 s"), ("warm", warm, "10 ms")):
+            note = f"importing took {found['imports']:.2f} s before"
             work = f"{name}, from file to compiled inverse dynamics, {label} cache"
             yield Row(work=work, tauloop=found["ready"], target=target, note=note)
 
 
-def started(name: str, cache: str) -> dict[str, float]:
+def started(name: str, cache: str, *arguments: str) -> dict[str, float]:
     """Times (s) of importing, and from the file to a first call.
 
     Raises:
@@ -41,7 +41,7 @@ def started(name: str, cache: str) -> dict[str, float]:
     """
     paths = [str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "XDG_CACHE_HOME": cache}
-    command = [sys.executable, "-m", "rows.first_call", name]
+    command = [sys.executable, "-m", "rows.first_call", name, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[1:])}: {done.stderr.strip()[-300:]}")

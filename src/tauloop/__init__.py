@@ -1,5 +1,9 @@
 """Tauloop: kinematics, dynamics and identification of parallel robots from one description of a machine."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tauloop.errors import (
     AssemblyError,
     DescriptionError,
@@ -11,8 +15,19 @@ from tauloop.errors import (
     Problem,
     TauloopError,
 )
-from tauloop.functions import Assembly, Forces, FunctionOptions, Model, State, load_function
-from tauloop.mechanism import Mechanism, load, loads, shipped_machines
+from tauloop.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.functions import Assembly, Forces, FunctionOptions, Model, State, load_function
+    from tauloop.mechanism import Mechanism, load, loads, shipped_machines
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            **dict.fromkeys(("Assembly", "Forces", "FunctionOptions", "Model", "State", "load_function"), "functions"),
+            **dict.fromkeys(("Mechanism", "load", "loads", "shipped_machines"), "mechanism"),
+        },
+    )
 
 __all__ = [
     "Assembly",

@@ -9,10 +9,9 @@ import math
 import os
 import platform
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +81,11 @@ class Provenance:
 @functools.cache
 def _installed(package: str) -> str:
     """Version of an installed package; reading it takes milliseconds."""
+    from importlib import metadata  # a fifth of the time that a function from the cache takes, which asks nothing
+
     try:
-        return version(package)
-    except PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return "not installed as a package"
 
 
@@ -165,11 +166,32 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
         InputError: the folder is not there or cannot be written.
     """
     path = Path(path)
+    with _beside(path) as temporary:
+        write(temporary)
+        temporary.replace(path)
+    return path
+
+
+def require_writable(path: str | Path) -> None:
+    """Refuse a path that `write_file` could not write, before the long work whose result it is to hold.
+
+    Raises:
+        InputError: it is a folder, or its folder is not there or cannot be written.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(Problem(where=str(path), what="is a folder", remedy="name a file in it"))
+    with _beside(path) as temporary:
+        temporary.touch()
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A name for a temporary file in the same folder, which is gone afterwards."""
     temporary = path.with_name(f".{path.stem}.{os.getpid()}-{threading.get_ident()}{path.suffix}")
     try:
         try:
-            write(temporary)
-            temporary.replace(path)
+            yield temporary
         finally:
             with suppress(FileNotFoundError):
                 temporary.unlink()
@@ -181,4 +203,3 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
                 remedy="name a file in an existing folder that you may write to",
             )
         ) from error
-    return path

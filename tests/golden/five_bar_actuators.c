@@ -441,7 +441,7 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
         const double t151 = (-0.44145000000000006) * t16;
         const double t152 = t149 - t151;
         const double t154 = 0.01 * t18;
-        const double t156 = (double)((t18 > 0.0) - (t18 < 0.0));
+        const double t156 = (t18 > 0.0 ? 1.0 : 0.0) - (t18 < 0.0 ? 1.0 : 0.0);
         const double t157 = 0.05 * t156;
         const double t158 = t154 + t157;
         const double t159 = t152 + t158;
@@ -482,7 +482,7 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
         const double t196 = t179 + t195;
         const double t197 = t166 + t196;
         const double t198 = 0.01 * t20;
-        const double t199 = (double)((t20 > 0.0) - (t20 < 0.0));
+        const double t199 = (t20 > 0.0 ? 1.0 : 0.0) - (t20 < 0.0 ? 1.0 : 0.0);
         const double t200 = 0.05 * t199;
         const double t201 = t198 + t200;
         const double t202 = t197 + t201;
@@ -912,7 +912,7 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
         const double t151 = (-0.44145000000000006) * t16;
         const double t152 = t149 - t151;
         const double t154 = 0.01 * t18;
-        const double t156 = (double)((t18 > 0.0) - (t18 < 0.0));
+        const double t156 = (t18 > 0.0 ? 1.0 : 0.0) - (t18 < 0.0 ? 1.0 : 0.0);
         const double t157 = 0.05 * t156;
         const double t158 = t154 + t157;
         const double t159 = t152 + t158;
@@ -953,7 +953,7 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
         const double t196 = t179 + t195;
         const double t197 = t166 + t196;
         const double t198 = 0.01 * t20;
-        const double t199 = (double)((t20 > 0.0) - (t20 < 0.0));
+        const double t199 = (t20 > 0.0 ? 1.0 : 0.0) - (t20 < 0.0 ? 1.0 : 0.0);
         const double t200 = 0.05 * t199;
         const double t201 = t198 + t200;
         const double t202 = t197 + t201;

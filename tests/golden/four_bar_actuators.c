@@ -233,7 +233,7 @@ void actuators_inverse_dynamics(const double *restrict position, const double *r
         const double t157 = t140 + t156;
         const double t158 = t125 + t157;
         const double t160 = 0.002 * t58;
-        const double t162 = (double)((t58 > 0.0) - (t58 < 0.0));
+        const double t162 = (t58 > 0.0 ? 1.0 : 0.0) - (t58 < 0.0 ? 1.0 : 0.0);
         const double t163 = 0.01 * t162;
         const double t164 = t160 + t163;
         const double t165 = t158 + t164;
@@ -460,7 +460,7 @@ static void actuators_inverse_dynamics_block(const double position[restrict][TL_
         const double t157 = t140 + t156;
         const double t158 = t125 + t157;
         const double t160 = 0.002 * t58;
-        const double t162 = (double)((t58 > 0.0) - (t58 < 0.0));
+        const double t162 = (t58 > 0.0 ? 1.0 : 0.0) - (t58 < 0.0 ? 1.0 : 0.0);
         const double t163 = 0.01 * t162;
         const double t164 = t160 + t163;
         const double t165 = t158 + t164;

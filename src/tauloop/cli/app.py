@@ -12,33 +12,33 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-#: Commands in the order of the help, and the module that holds each.
+#: Commands in the order of the help, the module that holds each, and what the list of commands says of it.
 COMMANDS = {
-    "machines": "describe",
-    "show": "describe",
-    "check": "describe",
-    "verify": "verify",
-    "view": "view",
-    "modes": "modes",
-    "workspace": "workspace",
-    "dynamics": "dynamics",
-    "motion": "motion",
-    "simulate": "simulate",
-    "control": "control",
-    "cost": "cost",
-    "reduce": "reduce",
-    "export": "export",
-    "convert": "convert",
-    "excite": "excite",
-    "subtract": "subtract",
-    "identify": "identify",
-    "calibrate": "calibrate",
-    "poses": "poses",
-    "drive": "drive",
-    "ballbar": "drive_machine",
-    "play": "drive_machine",
-    "reproduce": "reproduce",
-    "schema": "describe",
+    "machines": ("describe", "List the shipped machines."),
+    "show": ("describe", "A machine's coordinates, mobility, loops, actuators, parameters."),
+    "check": ("describe", "Does a machine file read, do its loops close, is it driven?"),
+    "verify": ("verify", "Compare the dynamics with Pinocchio and MuJoCo."),
+    "view": ("view", "Look at a machine in the browser, or as a picture."),
+    "modes": ("modes", "All assembly modes at given actuator positions."),
+    "workspace": ("workspace", "Where a machine can work: reach, singularities, interference."),
+    "dynamics": ("dynamics", "Actuator forces that a motion needs (inverse dynamics)."),
+    "motion": ("motion", "Plan a trajectory: a path, a motion law and a duration."),
+    "simulate": ("simulate", "Simulate a machine: constant forces, a swing, a round trip."),
+    "control": ("control", "Follow a trajectory under sampled controllers."),
+    "cost": ("cost", "Count the operations of a machine's functions."),
+    "reduce": ("reduce", "Reduce a machine by equivalent lumped masses."),
+    "export": ("export", "Write functions of a machine as C99."),
+    "convert": ("convert", "Write a machine as YAML, MJCF, or URDF with a side file."),
+    "excite": ("excite", "Optimise an excitation for identification, under limits."),
+    "subtract": ("subtract", "Subtract the actuators' own forces from a log."),
+    "identify": ("identify", "Identify dynamic parameters from logs."),
+    "calibrate": ("calibrate", "Calibrate a machine's geometry, with error bars."),
+    "poses": ("poses", "Choose the poses of a calibration."),
+    "drive": ("drive", "Simulate a step of a drive line with its control."),
+    "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
+    "play": ("drive_machine", "How play at the actuators shows at the tool."),
+    "reproduce": ("reproduce", "Do a paper's experiment again, beside what it states."),
+    "schema": ("describe", "Print the JSON Schema of machine files, for editors."),
 }
 
 
@@ -53,10 +53,15 @@ class LazyGroup(TyperGroup):
         """The command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"tauloop.cli.{COMMANDS[cmd_name]}")
+        module, _ = COMMANDS[cmd_name]
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(cmd_name)(getattr(module, cmd_name))
+        single.command(cmd_name)(getattr(importlib.import_module(f"tauloop.cli.{module}"), cmd_name))
         return typer.main.get_command(single)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands, for which none of them is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 app = typer.Typer(

@@ -23,7 +23,7 @@ FORMATS = ("yaml", "mjcf", "urdf")
 def convert(
     machine: MachineArgument,
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"Format to write: {', '.join(FORMATS)}.")],
-    out: Annotated[Path, typer.Option("--out", help="File to write; a URDF gets FILE.side.yaml beside it.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write; arm.urdf gets arm.side.yaml beside it.")],
     side: SideOption = None,
     rods: RodsOption = False,
     as_json: JsonOption = False,

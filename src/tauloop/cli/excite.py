@@ -21,13 +21,14 @@ from tauloop.identify.excitation_criteria import ConditionNumber, Criterion, Log
 from tauloop.identify.excitation_drives import driven_at
 from tauloop.identify.excitation_limits import ExcitationLimits, PerChannel
 from tauloop.identify.excitation_problem import ExcitationTask
-from tauloop.identify.excitation_result import Excitation, LimitUse
+from tauloop.identify.excitation_result import Excitation, LimitUse, slow_sampling
 from tauloop.identify.excitation_solver import SolverOptions
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems
+from tauloop.logs.writing import unknown_ending
 from tauloop.motion.sampled import SampledMotion
-from tauloop.result import Status
+from tauloop.result import Status, require_writable
 
 #: Criteria by name. With unit-norm columns a share of the log-determinant keeps the motion from shrinking to nothing.
 CRITERIA: dict[str, Criterion] = {
@@ -102,6 +103,7 @@ def excite(
         raise InputError(Problem(where="--criterion", what=what, remedy=remedy))
     if space not in ("actuators", "platform"):
         raise InputError(Problem(where="--space", what=f"{space!r} is unknown", remedy="actuators or platform"))
+    _require_targets(out, figure, frequency, harmonics, period)
     mechanism = load_machine(machine, side)
     mechanism = driven_at(mechanism, drive) if drive else mechanism
     model = Model(mechanism)
@@ -165,6 +167,31 @@ def excite(
                 console().print(f"written: {path}")
     if found.status is not Status.OK:
         raise typer.Exit(FAILED)
+
+
+def _require_targets(out: Path | None, figure: Path | None, frequency: float, harmonics: int, period: float) -> None:
+    """Refuse, before the optimisation, files that could not be written after it.
+
+    Raises:
+        InputError: all problems of the files and of the sampling frequency.
+    """
+    problems: list[Problem] = []
+    if out is not None:
+        problems += [problem] if (problem := unknown_ending(out)) else []
+        if harmonics > 0 and period > 0 and (problem := slow_sampling(frequency, harmonics, period)):
+            problems.append(problem)
+    if figure is not None:
+        from tauloop.report.figures import unknown_figure_ending
+
+        problems += [problem] if (problem := unknown_figure_ending(figure)) else []
+    for path in (out, figure):
+        if path is not None:
+            try:
+                require_writable(path)
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError(problems)
 
 
 def _per_channel(port: Port, where: str, text: str | None) -> PerChannel:
@@ -241,7 +268,8 @@ def _print(found: Excitation, seed: int, beside: float | None) -> None:
         rows = table("Starts (criterion)", "before", "after", "iterations", "solver", numeric=(0, 1, 2))
         for start in (*found.starts, *found.polished):
             polished = "polished: " if start in found.polished else ""
-            rows.add_row(f"{start.started:.4g}", f"{start.reached:.4g}", str(start.iterations), polished + start.status)
+            reached = (f"{value:.4g}" if np.isfinite(value) else "-" for value in (start.started, start.reached))
+            rows.add_row(*reached, str(start.iterations), polished + start.status)
         screen.print(rows)
     for evidence in found.evidence:
         screen.print(f"{'' if evidence.is_good else 'doubtful: '}{evidence}", style=None if evidence.is_good else "red")

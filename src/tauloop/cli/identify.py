@@ -12,43 +12,34 @@ import typer
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
+from tauloop.cli.identify_findings import fault_evidence, faults_of_data, faults_of_logs, judged_faults, naming, remarks
+from tauloop.cli.identify_friction import stribeck_texts, with_friction
+from tauloop.cli.identify_known import gains_table, known, known_leaves, with_gains, with_known
 from tauloop.cli.identify_logs import (
-    MeasuredLog,
-    Periodicity,
     averaged,
+    commanded_regressor,
     force_noise,
     measured_logs,
-    of_log,
-    one_decimation,
     period_table,
     periodic,
     periodicity,
     periods,
     prepared,
-    recording,
+    require_forces_of_all,
+    require_same_forces,
 )
+from tauloop.cli.identify_options import check_options, chosen_estimator, numbers, whole_numbers
+from tauloop.cli.identify_options import error_model as errors_assumed
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Compiled, Model
 from tauloop.identify import (
-    AutocorrelatedErrors,
     ConsistentIdentification,
-    ErrorModel,
-    Estimator,
-    FilteredErrors,
     FilterScan,
     Identification,
-    IndependentErrors,
-    InstrumentalVariables,
-    IterativelyReweightedLeastSquares,
-    KnownNoise,
-    OrdinaryLeastSquares,
     RegressionData,
-    TotalLeastSquares,
-    WeightedLeastSquares,
     cones,
-    decimation_correlation,
     essential_parameters,
     fit,
     fit_consistent,
@@ -56,25 +47,18 @@ from tauloop.identify import (
     scan_filters,
     split_each,
 )
-from tauloop.identify.faults import clipped, delays, wrong_signs
-from tauloop.identify.from_log import OUTPUTS, leaf_ties, motion_regressor
+from tauloop.identify.from_log import dynamic_leaves, leaf_ties
 from tauloop.identify.periods import PeriodAverage
 from tauloop.identify.unexcited import unexcited
 from tauloop.identify.write_back import identified_mechanism
-from tauloop.mechanism.formats.yaml_writer import write_yaml
 from tauloop.report import fit_table, identification_figure, identification_table, save_figure
 from tauloop.report.essential_table import essential_table
 from tauloop.report.filter_scan_table import filter_scan_table
 from tauloop.result import Status, plain, write_json
 
-ESTIMATORS = ("ols", "wls", "irls", "tls", "iv")
-PARAMETERS = ("standard", "file")
 #: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose logs are identified
 #: again and again.
 WORTH_COMPILING = 5_000
-#: Samples after decimation, to either side, within which delays of the forces are looked for.
-LARGEST_DELAY = 10
-ERRORS = ("independent", "autocorrelated", "decimated")
 
 
 @reports_errors
@@ -149,6 +133,37 @@ def identify(
     highest: Annotated[
         float | None, typer.Option("--highest", help="With --period: highest frequency of the motion, Hz.")
     ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--known", help="NAME=VALUE,..., such as 'tip_mass=0.3 kg': parameters that are known, SI without a unit."
+        ),
+    ] = None,
+    payload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--payload", help="LOG=BODY: in this log that body carries an unknown payload (payload.m, payload.mcx ...)."
+        ),
+    ] = None,
+    asymmetric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--asymmetric",
+            help="Friction of this joint, rod or motor differs from one direction to the other (may be repeated).",
+        ),
+    ] = None,
+    stribeck: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stribeck", help="NAME=SPEED: friction of it is larger at speeds below this one, such as 'tip=0.2 rad/s'."
+        ),
+    ] = None,
+    gains: Annotated[
+        bool,
+        typer.Option(
+            "--gains", help="Forces are known up to a factor for each drive; --known parameters set the scale."
+        ),
+    ] = False,
     essential: Annotated[
         float | None,
         typer.Option(
@@ -184,9 +199,10 @@ def identify(
     """Identify base parameters from logs, and judge them on data that were not fitted.
 
     Several logs are fitted together; of each the last part is held out. One that states no preparation is prepared as
-    the first. Exit code 1 when the result is doubtful; it says why.
+    the first. Exit code 1 when the result is doubtful, also for what is wrong with the data (clipped, late, turned,
+    exchanged, unexciting); it says what.
     """
-    _check_options(commanded, len(log), estimator=estimator, parameters=parameters, output=output, errors=errors)
+    check_options(commanded, len(log), estimator=estimator, parameters=parameters, output=output, errors=errors)
     if write is not None and not consistent:
         what = "an identified machine needs all its parameters, and base parameters are fewer"
         raise InputError(Problem(where="--write", what=what, remedy="add --consistent"))
@@ -195,25 +211,41 @@ def identify(
         raise InputError(Problem(where="--hold-out", what=what, remedy="hold out a share, such as 0.3"))
     if scan_standstills is not None and scan_cutoffs is None:
         raise InputError(Problem(where="--scan-standstills", what="is given alone", remedy="add --scan-cutoffs"))
+    beside = {
+        "--estimator iv": estimator == "iv",
+        "--scan-cutoffs": scan_cutoffs is not None,
+        "--consistent": consistent,
+        "--output joints": gains and output == "joints",
+    }
+    given = [*log, *([validation] if validation is not None else [])]
+    options_known = known(values or (), payload or (), gains, given, **beside)
+    beside = {"--estimator iv": estimator == "iv", "--period": period is not None, "--write": write is not None}
+    stribeck_speeds = stribeck_texts(asymmetric or (), stribeck or (), beside)
     # the matrices are small: threads of linear algebra would wait for each other longer than they work
     threadpool_limits(limits=1, user_api="blas")
-    model = Model(load_machine(machine, side), evaluator=Compiled(at_least=WORTH_COMPILING))
+    mechanism = load_machine(machine, side)
+    leaves = known_leaves(mechanism, options_known) if parameters == "file" else {}
+    model = Model(mechanism.with_values(leaves), evaluator=Compiled(at_least=WORTH_COMPILING))
+    if gains and model.assembly.is_redundant:
+        what = "the actuators are redundant: every equation holds the forces of several drives"
+        raise InputError(Problem(where="--gains", what=what, remedy="give the forces in N or N m"))
     options = {"cutoff": cutoff, "order": order, "standstill": standstill, "trim": trim, "decimation": decimation}
     chosen = {key: value for key, value in options.items() if value is not None}
-    repeats = periodicity(period, highest, output, estimator, scan_cutoffs, chosen)
-    logs = measured_logs([*log, *([validation] if validation is not None else [])], data, chosen)
-    ties = leaf_ties(model) if parameters == "file" else None
-    error_model = _error_model(errors, logs, repeats)
+    repeats = periodicity(period, highest, scan_cutoffs, chosen)
+    logs = measured_logs(given, data, chosen)
+    unknown = [name for name in dynamic_leaves(model) if name not in leaves]
+    ties = leaf_ties(model, unknown) if parameters == "file" else None
+    error_model = errors_assumed(errors, logs, repeats)
     scan: FilterScan | None = None
     if scan_cutoffs is not None:
         scan = scan_filters(
             model,
             [one.log for one in logs[: len(log)]],
             [one.preparation for one in logs[: len(log)]],
-            orders=[round(number) for number in _numbers("--scan-orders", scan_orders)],
-            cutoffs=_numbers("--scan-cutoffs", scan_cutoffs),
-            standstills=_numbers("--scan-standstills", scan_standstills) if scan_standstills is not None else (),
-            estimator=_estimator(estimator, column_error, None) if estimator != "iv" else None,
+            orders=whole_numbers("--scan-orders", scan_orders),
+            cutoffs=numbers("--scan-cutoffs", scan_cutoffs),
+            standstills=numbers("--scan-standstills", scan_standstills) if scan_standstills is not None else (),
+            estimator=chosen_estimator(estimator, column_error, None) if estimator != "iv" else None,
             output=output,
             ties=ties,
             shares=(1.0 - (hold_out or 0.3), 0.7),
@@ -227,41 +259,63 @@ def identify(
         parts = [prepared(one, model, output, ties) for one in logs]
     else:
         averages = [averaged(one, repeats) for one in logs]
-        parts = [periodic(one, model, repeats, ties) for one in averages]
-    findings = tuple(of_log(one, len(logs), problem) for one in logs for problem in clipped(one.log))
+        parts = [
+            periodic(one, average, model, repeats, output, ties) for one, average in zip(logs, averages, strict=True)
+        ]
+    if averages or output == "joints":
+        require_same_forces(logs, parts)
+    elif validation is not None:
+        require_forces_of_all(logs, parts)
+    faults = faults_of_logs(model, logs, averages, repeats, output=output, ties=ties, scaled=not gains)
+    bare = parts
+    parts = with_friction(parts, logs, model, asymmetric or (), stribeck_speeds, output)
+    parts = with_known(parts, [one.name for one in logs], options_known, tuple(leaves))
+    scale = None
+    if gains:
+        training_parts = parts[:-1] if validation is not None else split_each(parts, 1.0 - hold_out)[0]
+        parts, scale = with_gains(parts, merge(training_parts))
     instruments = [
-        motion_regressor(model, recording(path, data)[0], one.preparation, output=output)
+        commanded_regressor(path, data, one, model, output, repeats)
         for path, one in zip(commanded or (), logs, strict=False)
     ]
-    noise = force_noise(averages[: len(log)], model) if averages and estimator == "wls" else None
+    noise = force_noise(averages[: len(log)], model, output) if averages and estimator == "wls" else None
     everything: Identification | None = None
     if validation is not None:
         fitted, held_out = parts[:-1], parts[-1]
     else:
-        way = _estimator(estimator, column_error, instruments, noise)
-        everything = fit(merge(parts), None, way, errors=error_model)
+        way = chosen_estimator(estimator, column_error, instruments, noise)
+        with naming(faults):
+            everything = fit(merge(parts), None, way, errors=error_model)
         fitted, judged = split_each(parts, 1.0 - hold_out)
         held_out = merge(judged)
         instruments = [rows[: len(part)] for rows, part in zip(instruments, fitted, strict=False)]
     training = merge(fitted)
-    result = fit(training, held_out, _estimator(estimator, column_error, instruments, noise), errors=error_model)
-    findings += wrong_signs(training, _dissipative(training))
-    findings += tuple(
-        of_log(one, len(log), problem) for one, part in zip(logs, fitted, strict=False) for problem in _late(part)
+    way = chosen_estimator(estimator, column_error, instruments, noise)
+    with naming(faults):
+        result = fit(training, held_out, way, errors=error_model)
+    faults = faults or faults_of_data(model, training)
+    findings = (
+        *judged_faults(result, faults),
+        *unexcited(model, _machine_alone(training, bare, validation), np.random.default_rng(0), output=output),
     )
-    findings += unexcited(model, training, np.random.default_rng(0), output=output)
+    result = replace(result, evidence=(*result.evidence, fault_evidence(findings)))
     document = result.as_dict() | {"findings": [problem.as_dict() for problem in findings]}
     document |= {"whole_log": everything.as_dict()} if everything is not None else {}
     document |= {"filter_scan": scan.as_dict()} if scan is not None else {}
     document |= {"periods": periods(logs, averages)} if averages else {}
+    document |= {"gains": plain(scale)} if scale is not None else {}
     reduced = None
     if essential is not None:
         reduced = essential_parameters(result, training, held_out, largest_deviation=essential)
         document["essential"] = {"status": reduced.status, **plain(reduced)}
-    physical = fit_consistent(training, held_out, cones(model.parameters), model.pi) if consistent else None
-    if physical is not None:
+    physical: ConsistentIdentification | None = None
+    if consistent:
+        groups = np.repeat(np.arange(len(fitted)), [len(part) for part in fitted]) if len(fitted) > 1 else None
+        physical = fit_consistent(training, held_out, cones(model.parameters), model.pi, groups=groups)
         document["consistent"] = physical.as_dict()
         if write is not None:
+            from tauloop.mechanism.formats.yaml_writer import write_yaml  # slow to import, and seldom asked for
+
             source = f"identified from {', '.join(path.name for path in log)}"
             write_yaml(identified_mechanism(model, physical.parameters, source=source), write)
     if json_file is not None:
@@ -277,12 +331,16 @@ def identify(
             screen.print(filter_scan_table(scan))
         if averages:
             screen.print(period_table(logs, averages))
+        if scale is not None:
+            screen.print(gains_table(scale))
         if everything is not None:
             screen.print("Fitted to the whole log" if len(log) == 1 else f"Fitted to all {len(log)} logs", style="bold")
             screen.print(fit_table(everything))
             each = "" if len(log) == 1 else " of each log"
             screen.print(f"Fitted to the first {100 * (1 - hold_out):.0f} %{each}, judged on the rest", style="bold")
         screen.print(identification_table(result))
+        for line in remarks(result):
+            screen.print(line)
         if reduced is not None:
             screen.print(essential_table(reduced))
         if physical is not None:
@@ -296,72 +354,13 @@ def identify(
         raise typer.Exit(FAILED)
 
 
-def _check_options(commanded: list[Path] | None, logs: int, **chosen: str) -> None:
-    known = {"estimator": ESTIMATORS, "parameters": PARAMETERS, "output": OUTPUTS, "errors": ERRORS}
-    problems = [
-        Problem(where=f"--{name}", what=f"{value!r} is unknown", remedy=" or ".join(known[name]))
-        for name, value in chosen.items()
-        if value not in known[name]
-    ]
-    if (chosen["estimator"] == "iv") != bool(commanded):
-        what = "instruments come from the commanded motion: one is given without the other"
-        problems.append(Problem(where="--commanded", what=what, remedy="give both --estimator iv and --commanded LOG"))
-    elif commanded and len(commanded) != logs:
-        what = f"is given {len(commanded)} times for {logs} logs"
-        problems.append(Problem(where="--commanded", what=what, remedy="give one for each log, in their order"))
-    if problems:
-        raise InputError(problems)
-
-
-def _estimator(
-    name: str, column_error: float, instruments: Sequence[np.ndarray] | None, noise: np.ndarray | None = None
-) -> Estimator:
-    if name == "iv" and instruments:
-        return InstrumentalVariables(instruments_of=np.concatenate(instruments))
-    if noise is not None:
-        return KnownNoise(noise=tuple(noise.tolist()))
-    if name == "tls":
-        return TotalLeastSquares(column_error=column_error)
-    plainly = {"ols": OrdinaryLeastSquares(), "irls": IterativelyReweightedLeastSquares()}
-    return plainly.get(name, WeightedLeastSquares())
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        what = f"{text!r} is no list of numbers"
-        raise InputError(
-            Problem(where=option, what=what, remedy="separate them by commas, such as 20,50,100")
-        ) from None
-
-
-def _error_model(name: str, logs: Sequence[MeasuredLog], repeats: Periodicity | None) -> ErrorModel:
-    if name == "autocorrelated":
-        return AutocorrelatedErrors()
-    if name == "independent":
-        return IndependentErrors()
-    return FilteredErrors(correlation=decimation_correlation(one_decimation(logs) if repeats is None else 1))
-
-
-def _dissipative(data: RegressionData) -> tuple[str, ...]:
-    """Names of friction coefficients among the unknowns."""
-    return tuple(name for name in data.unknowns if name.rsplit(".", 1)[-1] in ("viscous", "coulomb"))
-
-
-def _late(data: RegressionData) -> tuple[Problem, ...]:
-    """Outputs whose force is far from the motion in time, and fits clearly better there."""
-    largest = min(LARGEST_DELAY, len(data) // 10)
-    return tuple(
-        Problem(
-            where=f"force.{delay.output}",
-            what=f"comes {delay.samples:.2g} samples (after decimation) behind the motion: shifted by that its own "
-            f"residual falls from {delay.rmse_without:.3g} to {delay.rmse:.3g} (SI)",
-            remedy="align the channels of the log",
-        )
-        for delay in (delays(data, largest) if largest else ())
-        if abs(delay.samples) > 1.0 and delay.rmse < 0.8 * delay.rmse_without
-    )
+def _machine_alone(
+    training: RegressionData, parts: Sequence[RegressionData], validation: Path | None
+) -> RegressionData:
+    """The training data, or of a machine with a payload all data without its columns."""
+    if training.parameters == parts[0].parameters:
+        return training
+    return merge(parts[:-1] if validation is not None else parts)
 
 
 def _print_consistent(screen: Console, physical: ConsistentIdentification) -> None:

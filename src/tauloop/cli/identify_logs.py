@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from rich.table import Table
 
 from tauloop.cli.output import table
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.identify import RegressionData, Ties, average_periods, regression_data
-from tauloop.identify.periodic_data import periodic_regression
-from tauloop.identify.periods import PeriodAverage
-from tauloop.logs import Preparation, channels, load_recording, read_log
+from tauloop.identify.from_log import force_mixing, motion_regressor, require_positions
+from tauloop.identify.periodic_data import periodic_motion_regressor, periodic_regression
+from tauloop.identify.periods import FORCE_NOISE, PeriodAverage
+from tauloop.logs import Preparation, Signals, channels, load_recording, read_signals, sample_period, samples
 from tauloop.logs.channels import TIME
+
+#: Commanded positions that differ by this share of the stroke (RMS) from the measured ones belong to another motion.
+ANOTHER_MOTION = 0.5
+#: Positions that differ by this share of the largest stroke (RMS) from their mean over all periods do not repeat.
+NOT_REPEATED = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,7 +37,7 @@ class MeasuredLog:
     """
 
     name: str
-    log: xr.Dataset
+    log: Signals
     preparation: Preparation
 
 
@@ -66,12 +71,12 @@ def measured_logs(paths: Sequence[Path], folder: Path | None, chosen: Mapping[st
     return logs
 
 
-def recording(path: Path, folder: Path | None) -> tuple[xr.Dataset, Preparation | None]:
+def recording(path: Path, folder: Path | None) -> tuple[Signals, Preparation | None]:
     """A log and the preparation that its YAML file states."""
     if path.suffix.lower() not in (".yaml", ".yml"):
-        return read_log(path), None
+        return read_signals(path), None
     described = load_recording(path, folder)
-    return read_log(*described.files, sample_rate=described.sample_rate), described.preparation
+    return read_signals(*described.files, sample_rate=described.sample_rate), described.preparation
 
 
 def prepared(log: MeasuredLog, model: Model, output: str, ties: Ties | None) -> RegressionData:
@@ -80,21 +85,146 @@ def prepared(log: MeasuredLog, model: Model, output: str, ties: Ties | None) -> 
 
 
 def averaged(log: MeasuredLog, how: Periodicity) -> PeriodAverage:
-    """Average over the periods of a log, less the samples that its preparation trims at both ends."""
+    """Average over the periods of a log, less the samples that its preparation trims at both ends.
+
+    A log of one period is an average already, such as `tauloop subtract` writes, which says how noisy forces are.
+    """
     trim = log.preparation.trim
-    return average_periods(log.log.isel({TIME: slice(trim, len(log.log[TIME]) - trim)}), how.period)
+    kept = log.log.dataset().isel({TIME: slice(trim, len(log.log.time) - trim)})
+    if round(how.period / sample_period(kept)) == len(kept[TIME]):
+        noise = {f"force.{name}": float(kept[f"{FORCE_NOISE}.{name}"].mean()) for name in channels(kept, FORCE_NOISE)}
+        return PeriodAverage(log=kept, periods=1, noise=noise, covariance=np.diag(np.square(list(noise.values()))))
+    return average_periods(kept, how.period)
 
 
-def periodic(average: PeriodAverage, model: Model, how: Periodicity, ties: Ties | None) -> RegressionData:
+def periodic(
+    log: MeasuredLog, average: PeriodAverage, model: Model, how: Periodicity, output: str, ties: Ties | None
+) -> RegressionData:
     """Regression data of an averaged period."""
-    return periodic_regression(model, average.log, highest=how.highest, ties=ties)
+    standstill = log.preparation.standstill
+    return periodic_regression(model, average.log, highest=how.highest, output=output, standstill=standstill, ties=ties)
 
 
-def force_noise(averages: Sequence[PeriodAverage], model: Model) -> np.ndarray:
-    """Standard deviation of the averaged forces, pooled over logs, of the measured actuators (n_kept,), SI."""
+def commanded_regressor(
+    path: Path, folder: Path | None, log: MeasuredLog, model: Model, output: str, how: Periodicity | None
+) -> np.ndarray:
+    """Regressor of a recording of the commanded positions, prepared or averaged as the measured log is."""
+    commanded = replace(log, name=path.name, log=recording(path, folder)[0])
+    require_positions(model, commanded.log, output)
+    _require_same_motion(log, commanded, model)
+    if how is None:
+        return motion_regressor(model, commanded.log, log.preparation, output=output)
+    standstill = log.preparation.standstill
+    motion = averaged(commanded, how).log
+    return periodic_motion_regressor(model, motion, highest=how.highest, output=output, standstill=standstill)
+
+
+def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model) -> None:
+    """Refuse commanded positions that are not those of the measured motion, sample by sample.
+
+    Raises:
+        InputError: another number of samples, or positions as far from the measured ones as those are from their mean.
+    """
+    names = model.actuators.ports["position"].columns
+    measured, given = (samples(one.log, "position", names) for one in (log, commanded))
+    problems = []
+    if len(measured) != len(given):
+        what = f"has {len(given)} samples, and {log.name} has {len(measured)}"
+        problems.append(Problem(where=commanded.name, what=what, remedy="give the commanded motion sample by sample"))
+    else:
+        apart = np.sqrt(np.mean((given - measured) ** 2, axis=0))
+        far = apart > ANOTHER_MOTION * np.maximum(measured.std(axis=0), given.std(axis=0))
+        problems += [
+            Problem(
+                where=f"{commanded.name}: position.{name}",
+                what=f"differs by {distance:.3g} (RMS) from that of {log.name}, which moves by {size:.3g}",
+                remedy="give what was commanded in this log, in the log's order and zero",
+            )
+            for name, distance, size, is_far in zip(names, apart, measured.std(axis=0), far, strict=True)
+            if is_far and distance > 0.0
+        ]
+    if problems:
+        raise InputError(problems)
+
+
+def not_repeated(log: MeasuredLog, average: PeriodAverage) -> tuple[Problem, ...]:
+    """Positions that differ so much from period to period that the motion has another period."""
+    if average.periods == 1:
+        return ()
+    moves = [name for name in average.noise if name.startswith("position.")]
+    stroke = {name: float(average.log[name].std()) for name in moves}
+    largest: dict[str, float] = {}  # by unit; beside it, since a channel that is held moves by its noise alone
+    for name in moves:
+        unit, whole = average.log[name].attrs["unit"], float(np.hypot(stroke[name], average.noise[name]))
+        largest[unit] = max(largest.get(unit, 0.0), whole)
+    return tuple(
+        Problem(
+            where=name,
+            what=f"moves by {stroke[name]:.3g} in the mean of {average.periods} periods (RMS), and differs from it by "
+            f"{noise:.3g}: it does not repeat after the given period",
+            remedy="correct --period, or trim the start and the end of the log",
+        )
+        for name in moves
+        if (noise := average.noise[name]) > NOT_REPEATED * largest[average.log[name].attrs["unit"]]
+    )
+
+
+def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) -> np.ndarray | None:
+    """Standard deviation of the averaged forces, pooled over logs, of the measured outputs (n_kept,), SI.
+
+    Of joints it is that of A^T u, with the covariance of the actuators' forces u that the periods show; of the
+    resultants of redundant actuators R^T u it is the root of the mean over the samples. None where a log is
+    one period without a stated noise.
+    """
     names = [a.name for a in model.mechanism.actuators if a.name in channels(averages[0].log, "force")]
-    squares = np.array([[one.noise[f"force.{name}"] ** 2 / one.periods for name in names] for one in averages])
-    return np.sqrt(np.average(squares, axis=0, weights=[len(one.log[TIME]) for one in averages]))
+    wanted = [f"force.{name}" for name in names]
+    if model.assembly.is_redundant or any(name not in one.noise for one in averages for name in wanted):
+        return None  # rows of redundant actuation mix the forces otherwise at every sample
+    covariances = []
+    for one in averages:
+        places = [list(one.noise).index(name) for name in wanted]
+        covariances.append(one.covariance[np.ix_(places, places)] / one.periods)
+    pooled = np.average(covariances, axis=0, weights=[len(one.log[TIME]) for one in averages])
+    if output == "actuators" and not model.assembly.is_redundant:
+        return np.sqrt(np.diag(pooled))
+    mixing = np.concatenate([force_mixing(model, one.log, output) for one in averages])
+    return np.sqrt(np.einsum("nik,ij,njk->k", mixing, pooled, mixing) / len(mixing))
+
+
+def require_same_forces(logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]) -> None:
+    """Refuse logs of which not all have the forces of the same actuators.
+
+    Raises:
+        InputError: each log that differs from the first, with what it has more or less.
+    """
+    present = [{part.outputs[k] for k in part.kept} for part in parts]
+    problems = [
+        Problem(
+            where=log.name,
+            what=f"has {'no' if part < present[0] else 'a'} force of {', '.join(sorted(part ^ present[0]))}, and "
+            f"{logs[0].name} {'has' if part < present[0] else 'has not'}",
+            remedy="give logs with the same forces, or leave the columns that not all have out of their YAML files",
+        )
+        for log, part in zip(logs, present, strict=True)
+        if part != present[0]
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def require_forces_of_all(logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]) -> None:
+    """Refuse a log to judge by, the last, that has not the forces of exactly the actuators of all other logs together.
+
+    Raises:
+        InputError: with the actuators.
+    """
+    *fitted, judged = ({part.outputs[k] for k in part.kept} for part in parts)
+    apart = set().union(*fitted) ^ judged
+    if apart:
+        what = f"has {'not' if apart - judged else 'more than'} all forces that the fitted logs have: "
+        what += ", ".join(sorted(apart))
+        remedy = "judge by a log with the same forces, or leave --validation out: then each log's end is held out"
+        raise InputError(Problem(where=logs[-1].name, what=what, remedy=remedy))
 
 
 def one_decimation(logs: Sequence[MeasuredLog]) -> int:
@@ -111,12 +241,7 @@ def one_decimation(logs: Sequence[MeasuredLog]) -> int:
 
 
 def periodicity(
-    period: float | None,
-    highest: float | None,
-    output: str,
-    estimator: str,
-    scan: str | None,
-    chosen: Mapping[str, Any],
+    period: float | None, highest: float | None, scan: str | None, chosen: Mapping[str, Any]
 ) -> Periodicity | None:
     """How to average, or None; refused beside whatever belongs to a filter."""
     if period is None and highest is None:
@@ -125,13 +250,12 @@ def periodicity(
     if period is None or highest is None:
         what = "one of --period and --highest is given without the other"
         problems.append(Problem(where="--period", what=what, remedy="give both"))
-    beside = [f"--{name}" for name in chosen if name != "trim"]
+    beside = [f"--{name}" for name in chosen if name not in ("trim", "standstill")]
     beside += ["--scan-cutoffs"] if scan is not None else []
-    beside += ["--output joints"] if output == "joints" else []
-    beside += ["--estimator iv"] if estimator == "iv" else []
     if beside:
-        what = f"whole periods need no filter, and go with forces of actuators: {', '.join(beside)} has no meaning"
-        problems.append(Problem(where="--period", what=what, remedy="leave it out"))
+        what = "whole periods are averaged and cut off at --highest without a filter, and their samples are few: "
+        what += f"{', '.join(beside)} has no meaning"
+        problems.append(Problem(where="--period", what=what, remedy="leave it out, or filter without --period"))
     if period is None or highest is None or problems:
         raise InputError(problems)
     return Periodicity(period=period, highest=highest)
@@ -155,5 +279,5 @@ def period_table(logs: Sequence[MeasuredLog], averages: Sequence[PeriodAverage])
     for one, mean in zip(logs, averages, strict=True):
         for name, noise in mean.noise.items():
             figures = (f"{noise:.3g}", f"{noise / np.sqrt(mean.periods):.3g}")
-            rows.add_row(one.name, name, str(mean.periods), *figures, one.log[name].attrs["unit"])
+            rows.add_row(one.name, name, str(mean.periods), *figures, mean.log[name].attrs["unit"])
     return rows

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
 
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.identify.periods import FORCE_NOISE
 from tauloop.identify.two_runs import TwoRuns, subtract_disconnected
 from tauloop.logs import read_log, units, write_log
+from tauloop.logs.channels import TIME
 from tauloop.result import Status
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @reports_errors
@@ -37,7 +43,7 @@ def subtract(
     found = subtract_disconnected(
         read_log(connected), read_log(disconnected), period=period, largest_delay=largest_delay
     )
-    written = write_log(out, found.log)
+    written = write_log(out, _with_noise(found))
     if as_json:
         print_json(
             {
@@ -58,6 +64,15 @@ def subtract(
         _print(found, written)
     if found.status is not Status.OK:
         raise typer.Exit(FAILED)
+
+
+def _with_noise(found: TwoRuns) -> xr.Dataset:
+    """The log, beside every force of known noise a channel that holds it: `tauloop identify --period` weights by it."""
+    log = found.log
+    for name, noise in found.noise.items():
+        attributes = log[f"force.{name}"].attrs | {"quantity": FORCE_NOISE}
+        log = log.assign({f"{FORCE_NOISE}.{name}": ((TIME,), np.full(len(log[TIME]), noise), attributes)})
+    return log
 
 
 def _print(found: TwoRuns, written: Path) -> None:

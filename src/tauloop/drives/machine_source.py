@@ -13,7 +13,8 @@ from scipy.integrate import RK45
 from tauloop.drives.event_source import CROWDED, MOST_CROWDED, located_event
 from tauloop.drives.machine_system import MACHINE_INPUTS, LineSystem, MachineSystem
 from tauloop.functions.evaluator import c_function
-from tauloop.functions.source import HEALTH, CFunction, c_source, number
+from tauloop.functions.signature import HEALTH
+from tauloop.functions.source import CFunction, c_source, number
 from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
 
 #: What a run comes to: all is well, a pose out of reach or singular, steps too small, too many steps, events pile up.

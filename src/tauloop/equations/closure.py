@@ -65,6 +65,11 @@ class ClosureRow:
         return self.psi_acceleration / self.scale
 
 
+def is_tree(mechanism: Mechanism, topology: Topology) -> bool:
+    """Whether a mechanism has no loop equations at all."""
+    return not (mechanism.rods or topology.cuts or mechanism.couplings)
+
+
 def closure(mechanism: Mechanism, topology: Topology, values: Values, motion: TreeMotion) -> tuple[ClosureRow, ...]:
     """All loop equations of a mechanism, rods first, then cut joints, then couplings.
 

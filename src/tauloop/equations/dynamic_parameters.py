@@ -5,12 +5,14 @@ Inverse dynamics = Y(q, v, a) pi. Every entry is an expression over theta, so th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import casadi as ca
 
 from tauloop.equations.topology import Topology
+from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.expression import Expression, multiply
 from tauloop.mechanism.model import Friction, Inertia, Mechanism, SlenderPart
 
@@ -42,8 +44,24 @@ class DynamicParameter:
 
 
 def dynamic_parameters(mechanism: Mechanism, topology: Topology) -> tuple[DynamicParameter, ...]:
-    """All entries of pi in order: bodies, rods, freedoms, actuators."""
-    return tuple(_entries(mechanism, topology))
+    """All entries of pi in order: bodies, rods, freedoms, actuators.
+
+    Raises:
+        DescriptionError: a joint and a motor have one name and both such a coefficient.
+    """
+    found = tuple(_entries(mechanism, topology))
+    twice = [name for name, count in Counter(entry.name for entry in found).items() if count > 1]
+    if twice:
+        raise DescriptionError(
+            Problem(
+                where=name,
+                what="is a coefficient of a joint and of a motor that is called as it is",
+                remedy="give the motor a name of its own",
+                file=mechanism.file,
+            )
+            for name in twice
+        )
+    return found
 
 
 def _entry(element: str, role: str, unit: str, group: str, expression: Expression) -> DynamicParameter:

@@ -203,7 +203,7 @@ def _add_actuator(
     acceleration = sum((ratio * motion.a[i] for i, ratio in terms), ca.SX(0))
     force = friction_force(entries, actuator.name, velocity, actuator.friction)
     inertia = entries.get(actuator.name, "inertia")
-    if inertia is not None:
+    if actuator.inertia is not None and inertia is not None:  # a motor may be called as its joint, which may have one
         force += inertia * acceleration
     for i, ratio in terms:
         tau[i] += ratio * force

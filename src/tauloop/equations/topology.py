@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tauloop.errors import DescriptionError, Problem
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Joint, Mechanism, Placement, Rod
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Body, Freedom, Joint, Mechanism, Placement, Rod
 
 #: Name of the joint by which a platform with its own coordinates hangs on the base.
 PLATFORM_JOINT = "platform"
@@ -85,16 +85,14 @@ def topology(mechanism: Mechanism) -> Topology:
     The tree grows from the base by the cheapest joint: the platform's own, then fixed joints, then joints that
     something acts on (actuators, friction, springs: these need a coordinate), then those with few freedoms; among
     equals the shallowest, then the first in the file. What is left over closes loops, as do the joints that the file
-    cuts itself.
+    cuts itself. Nothing may act on these: see `with_ends`.
 
     Raises:
-        DescriptionError: something acts on a joint that could only be cut, or a joint that cannot be turned around
-            would have to be.
+        DescriptionError: a joint that cannot be turned around would have to be.
     """
     edges = _spanning_tree(mechanism)
-    in_tree = {joint.name for joint, _ in edges}
-    cuts = tuple(joint for joint in mechanism.joints if joint.name not in in_tree)
-    _refuse_loaded_cuts(mechanism, cuts)
+    cuts = _left_over(mechanism, edges)
+    assert not any(_needs_coordinate(mechanism, joint) for joint in cuts)
 
     names: list[str] = []
     velocities: list[str] = []
@@ -153,6 +151,30 @@ def topology(mechanism: Mechanism) -> Topology:
         q_of_v=tuple(q_of_v),
         reference=tuple(reference),
     )
+
+
+def with_ends(mechanism: Mechanism) -> Mechanism:
+    """The same machine, in which every joint that something acts on has a coordinate.
+
+    In a loop whose every joint has friction, a spring, an inertia or an actuator one of them would still be cut. It
+    leads to a massless body instead, its end, which is welded to the child; the weld closes the loop.
+
+    Raises:
+        DescriptionError: a joint that cannot be turned around would have to be.
+    """
+    cuts = _left_over(mechanism, _spanning_tree(mechanism))
+    loaded = {joint.name: f"{joint.name}.end" for joint in cuts if _needs_coordinate(mechanism, joint)}
+    if not loaded:
+        return mechanism
+    joints: list[Joint] = []
+    for joint in mechanism.joints:
+        if (end := loaded.get(joint.name)) is None:
+            joints.append(joint)
+            continue
+        joints.append(replace(joint, child=Placement(body=end), is_cut=False))
+        joints.append(Joint(name=end, kind="fixed", parent=Placement(body=end), child=joint.child, is_cut=True))
+    bodies = (*mechanism.bodies, *(Body(name=end) for end in loaded.values()))
+    return replace(mechanism, bodies=bodies, joints=tuple(joints))
 
 
 def integrate(topology: Topology, q: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -232,17 +254,7 @@ def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
     return edges
 
 
-def _refuse_loaded_cuts(mechanism: Mechanism, cuts: tuple[Joint, ...]) -> None:
-    problems = [
-        Problem(
-            where=f"joints.{joint.name}",
-            what="this joint closes a loop in which every joint is needed as a coordinate, "
-            f"so it has none itself and {', '.join(_loads(joint)) or 'an actuator'} cannot act on it",
-            remedy="move the friction, spring, inertia or actuator to another joint of the loop",
-            file=mechanism.file,
-        )
-        for joint in cuts
-        if _needs_coordinate(mechanism, joint)
-    ]
-    if problems:
-        raise DescriptionError(problems)
+def _left_over(mechanism: Mechanism, edges: list[tuple[Joint, bool]]) -> tuple[Joint, ...]:
+    """Joints that are not in the tree."""
+    in_tree = {joint.name for joint, _ in edges}
+    return tuple(joint for joint in mechanism.joints if joint.name not in in_tree)

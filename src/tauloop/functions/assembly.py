@@ -79,6 +79,11 @@ class Assembly:
         return len(self.leading) < len(self.loops.mechanism.actuators)
 
     @property
+    def leading_driven(self) -> tuple[int, ...]:
+        """Velocities that the leading actuators drive."""
+        return tuple(np.flatnonzero(np.any(self.loops.transmission[list(self.leading)], axis=0)).tolist())
+
+    @property
     def passive_names(self) -> tuple[str, ...]:
         """Names of the passive freedoms."""
         return tuple(self.loops.topology.velocity_names[i] for i in self.passive)
@@ -264,7 +269,7 @@ def _kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
         return tuple(range(c))
     preference = 1.0 - 1e-6 * np.arange(c) / c
     stacked = (preference[:, None, None] * K_scaled.transpose(1, 0, 2)).reshape(c, n * n_moving)
-    _, _, pivots = scipy.linalg.qr(stacked.T, mode="economic", pivoting=True)
+    _, pivots = scipy.linalg.qr(stacked.T, mode="r", pivoting=True)
     chosen: list[int] = []
     for row in pivots:
         candidate = sorted([*chosen, int(row)])

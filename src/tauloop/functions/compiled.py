@@ -6,13 +6,17 @@ import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.functions.caller import Call, bound_call
 from tauloop.functions.compiler import Compiler, build
-from tauloop.functions.source import HEALTH, CFunction, CPort, CSignature, c_units
+from tauloop.functions.signature import HEALTH, CPort, CSignature
+
+if TYPE_CHECKING:
+    from tauloop.functions.source import CFunction
 
 
 class CompiledFunction:
@@ -100,6 +104,8 @@ def compile_function(
     Raises:
         EngineError: the library cannot be made.
     """
+    from tauloop.functions.source import c_units  # and CasADi, which a function out of the cache does not need
+
     units = c_units(function, f"{function.name}: made by Tauloop, do not edit", _bound_text(function))
     return CompiledFunction(function, *loaded(units, compiler, threads, folder))
 

@@ -15,7 +15,8 @@ from tauloop.errors import EngineError, Problem
 from tauloop.functions.compiled import CompiledFunction, compile_function
 from tauloop.functions.compiler import Compiler, find_compiler
 from tauloop.functions.program import Newton, Program
-from tauloop.functions.source import CFunction, CPort, c_name
+from tauloop.functions.signature import CPort
+from tauloop.functions.source import CFunction, c_name
 from tauloop.functions.state import Health
 from tauloop.functions.tracking import Tracker
 

@@ -18,7 +18,8 @@ from tauloop.functions.model import Model
 from tauloop.functions.motion_functions import MotionFunctions
 from tauloop.functions.operations import operations
 from tauloop.functions.program import Newton, Program
-from tauloop.functions.source import CFunction, CPort, c_name, c_source
+from tauloop.functions.signature import CPort
+from tauloop.functions.source import CFunction, c_name, c_source
 from tauloop.functions.state import health
 from tauloop.result import plain, provenance
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.functions.source import LANES, CFunction, CPort, comment, declarations, number
+from tauloop.functions.batch_source import LANES
+from tauloop.functions.signature import CPort
+from tauloop.functions.source import CFunction, comment, declarations, number
 from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.mechanism.model import Mechanism
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import InputError, Problem
 from tauloop.functions.assembly import Assembly, assemble
 from tauloop.functions.batch import BatchFunction
+from tauloop.functions.locks import Locks
 from tauloop.functions.loops import Loops, loops, nominal
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName, Mechanism, Placement, Turn
@@ -26,22 +26,6 @@ from tauloop.mechanism.suggestions import suggestion
 STILL = 1e-6
 #: Moments of inertia across the axis of symmetry agree to this share.
 SYMMETRIC = 1e-4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Locks:
-    """Which freedoms are held at the assembled reference pose.
-
-    Attributes:
-        names: velocities by name; each must be the rate of a coordinate of its own.
-        spins: whether the spins of axisymmetric bodies are held too.
-    """
-
-    names: tuple[str, ...] = ()
-    spins: bool = False
-
-
-NO_LOCKS = Locks()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +221,8 @@ def _with_universal_joint(assembly: Assembly, spin: Spin) -> Mechanism:
     frame = np.stack([first, np.cross(axis, first), axis], axis=1)
 
     def turned(placement: Placement) -> Placement:
+        from scipy.spatial.transform import Rotation  # all of scipy.spatial, for a rare case
+
         angles = Rotation.from_matrix(orientation(placement.body).T @ frame).as_euler("XYZ")
         letters: tuple[AxisName, ...] = ("x", "y", "z")
         turns = tuple(Turn(letter, Constant(float(x))) for letter, x in zip(letters, angles, strict=True))

@@ -9,9 +9,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from tauloop.equations.closure import ClosureRow, closure
+from tauloop.equations.closure import ClosureRow, closure, is_tree
 from tauloop.equations.newton_euler import transmission
-from tauloop.equations.topology import Topology, topology
+from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values, unit_vector
 from tauloop.functions.batch import BatchFunction
@@ -23,7 +23,7 @@ class Loops:
     """Residuals and Jacobians of all loop equations at given parameter values.
 
     Attributes:
-        mechanism: the machine, with its nominal parameter values.
+        mechanism: the machine, with its nominal parameter values, and ends of the joints that need them (`with_ends`).
         topology: its coordinates.
         names: name of every loop equation (c,).
         elements: rod or joint of every loop equation.
@@ -80,11 +80,14 @@ def nominal(mechanism: Mechanism, symbols: Mapping[str, Any] | None = None) -> V
 
 def loops(mechanism: Mechanism) -> Loops:
     """Build the loop functions of a machine at its nominal parameter values."""
+    mechanism = with_ends(mechanism)
     shape = topology(mechanism)
     values = nominal(mechanism)
     q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
-    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
-    rows = closure(mechanism, shape, values, motion)
+    rows: tuple[ClosureRow, ...] = ()
+    if not is_tree(mechanism, shape):
+        motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
+        rows = closure(mechanism, shape, values, motion)
     phi, rate, acceleration = stacked(rows)
     K = ca.jacobian(rate, v)
     return Loops(

@@ -15,7 +15,8 @@ from tauloop.functions.assembly import Assembly
 from tauloop.functions.entry import actuator_entry, platform_entry
 from tauloop.functions.evaluator import Compiled, Evaluator
 from tauloop.functions.hybrid import HybridFunctions
-from tauloop.functions.hybrid_locks import NO_LOCKS, Locks, assemble_locked
+from tauloop.functions.hybrid_locks import assemble_locked
+from tauloop.functions.locks import NO_LOCKS, Locks
 from tauloop.functions.loops import loops
 from tauloop.functions.motion_functions import MotionFunctions
 from tauloop.functions.motion_programs import (
@@ -60,8 +61,12 @@ class Model:
         names = tuple(free)
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation)
-        self.assembly: Assembly = assemble_locked(loops(mechanism), locks)
-        self.mechanism = mechanism = self.assembly.loops.mechanism
+        described = loops(mechanism)
+        self.assembly: Assembly = assemble_locked(described, locks)
+        # ends that the loops need are no part of the description; joints that locks have put in place of others are
+        if self.assembly.loops.mechanism is not described.mechanism:
+            mechanism = self.assembly.loops.mechanism
+        self.mechanism = mechanism
         self.topology: Topology = self.assembly.loops.topology
         self.machine = Machine(
             assembly=self.assembly,
@@ -114,7 +119,7 @@ class Model:
                     where=self.parameters[i].name,
                     what="is not linear in the chosen parameters "
                     f"({', '.join(sorted(leaves(self.parameters[i].expression) & set(names)))})",
-                    remedy="fix one of them, or describe the inertia by its first and second moments",
+                    remedy="give one of them a value (by command --known NAME=VALUE), or an inertia by its moments",
                 )
                 for i in bad
             )
@@ -144,17 +149,28 @@ class Model:
             raise AssemblyError(self.assembly.findings)
 
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names and units of a regressor's rows: "actuators" or "joints" (the driven coordinates)."""
+        """Names and units of a regressor's rows, of one of the outputs of `MotionFunctions.regressor`."""
         shape = self.topology
-        if output == "joints":
-            driven = self.assembly.driven
-            return tuple(shape.velocity_names[i] for i in driven), tuple(
-                "N m" if shape.angular[i] else "N" for i in driven
-            )
-        actuators = self.mechanism.actuators
-        return tuple(actuator.name for actuator in actuators), tuple(
-            "N m" if shape.motor_turns(actuator) else "N" for actuator in actuators
-        )
+        leads = output.startswith("leading")
+        if output.endswith("joints"):
+            driven = self.assembly.leading_driven if leads else self.assembly.driven
+            names = tuple(shape.velocity_names[i] for i in driven)
+            units = tuple("N m" if shape.angular[i] else "N" for i in driven)
+        else:
+            actuators = self.mechanism.actuators
+            chosen = tuple(actuators[i] for i in self.assembly.leading) if leads else actuators
+            names = tuple(actuator.name for actuator in chosen)
+            units = tuple("N m" if shape.motor_turns(actuator) else "N" for actuator in chosen)
+        return tuple(f"{name}.resultant" for name in names) if leads else names, units
+
+    def determined(self, output: str) -> str:
+        """The output of a regressor whose rows measured forces determine, whatever preload is among them.
+
+        Redundant actuators can press against each other without moving the machine: only their resultants on the
+        leading motions ("leading", "leading_joints") follow from the motion.
+        """
+        names = {"actuators": "leading", "joints": "leading_joints"}
+        return names.get(output, output) if self.assembly.is_redundant else output
 
     def platform_position(self, q: np.ndarray) -> np.ndarray:
         """The platform entry's positions (N, n) at full coordinates (N, n_q)."""

@@ -9,6 +9,9 @@ from tauloop.functions.hybrid_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.functions.kinematic_functions import KinematicFunctions
 from tauloop.functions.state import Forces, Health, State
 
+#: What the rows of a regressor may be.
+OUTPUTS = ("actuators", "joints", "leading", "leading_joints")
+
 
 class MotionFunctions(KinematicFunctions):
     """All functions of one entry: the given motion in, everything else out."""
@@ -114,7 +117,10 @@ class MotionFunctions(KinematicFunctions):
 
         Args:
             position, velocity, acceleration: the given motion (N, n), SI.
-            output: "actuators" for actuator forces u, "joints" for forces on the driven coordinates (A^T u).
+            output: "actuators" for actuator forces u (of redundant actuators those with the least sum of u^2), "joints"
+                for forces on the driven coordinates (A^T u); "leading" for the resultants R^T u of all actuators on
+                the motions of the leading ones, which no preload enters (see `actuator_jacobian` for R), and
+                "leading_joints" for those on the coordinates that the leading ones drive.
             start: start values for Newton blocks.
             theta: free parameters.
 
@@ -122,8 +128,10 @@ class MotionFunctions(KinematicFunctions):
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
-        if output not in ("actuators", "joints"):
-            raise InputError(Problem(where="output", what=f"{output!r} is unknown", remedy="actuators or joints"))
+        if output not in OUTPUTS:
+            raise InputError(
+                Problem(where="output", what=f"{output!r} is unknown", remedy=f"one of {', '.join(OUTPUTS)}")
+            )
         given = {"position": position, "velocity": velocity, "acceleration": acceleration}
         inputs, single, n = self._inputs(given, start, theta)
         outputs, evidence = self._run(f"regressor_{output}", inputs, n)

@@ -81,7 +81,9 @@ class MotionState:
         return tree_motion(self.shape, self.values, self.configuration, v, a)
 
     def rows(self, v: ca.SX, a: ca.SX) -> list[ClosureRow]:
-        """The kept loop equations of a motion."""
+        """The kept loop equations of a motion; a tree has none, and its sweep would be for nothing."""
+        if not self.machine.assembly.rows:
+            return []
         found = closure(self.mechanism, self.shape, self.values, self.motion(v, a))
         return [found[i] for i in self.machine.assembly.rows]
 
@@ -265,7 +267,9 @@ def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
     Args:
         machine: the machine.
         entry: the given motion.
-        output: "actuators" for actuator forces u (n_u rows), "joints" for the forces A^T u on the driven coordinates.
+        output: "actuators" for actuator forces u (n_u rows), "joints" for the forces A^T u on the driven coordinates;
+            "leading" and "leading_joints" for the forces of all actuators together on the motions of the leading
+            actuators, or of the coordinates that these drive: m rows R^T u that no preload enters.
     """
     state = MotionState(machine, entry, f"{entry.name}_regressor_{output}", 2)
     pi = ca.SX.sym("pi", len(machine.parameters))
@@ -284,6 +288,9 @@ def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
     if not machine.assembly.rows and output == "joints":
         Y = Y_tree[[moving.index(i) for i in machine.assembly.driven], :]
         return state.builder.finish({"regressor": ca.vec(Y.T)})
+    if output in ("leading", "leading_joints"):
+        Y = _leading_map(state, entry, output)[:, moving] @ Y_tree
+        return state.builder.finish({"regressor": ca.vec(Y.T)})
     if machine.assembly.is_redundant:
         R, weight = shared_map(state, entry), ca.SX.ones(n_u)
         projection = shared_forces(state.builder, R, embedding(state, entry)[moving, :].T, weight)
@@ -294,6 +301,21 @@ def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
         S = transmission(state.mechanism, state.shape, state.values).T
         projection = S[list(machine.assembly.driven), :] @ projection
     return state.builder.finish({"regressor": ca.vec((projection @ Y_tree).T)})
+
+
+def _leading_map(state: MotionState, entry: Entry, output: str) -> ca.SX:
+    """Matrix (m, n_v) from forces on all coordinates to those on the leading motions w: G_w^T with v = G_w w.
+
+    With the given velocities x, v = G x and w = L x, so that G_w = G L^-1. By virtual work the actuators' forces u have
+    the resultants R^T u on w, with R = A G_w the actuators' velocities per unit of w; those of preload are zero.
+    """
+    assembly = state.machine.assembly
+    G = embedding(state, entry)
+    leading = transmission(state.mechanism, state.shape, state.values)[list(assembly.leading), :]
+    L = leading @ G if output == "leading" else G[list(assembly.leading_driven), :]
+    if L.is_constant():  # where the leading motions themselves are given
+        return ca.SX(ca.inv(ca.DM(L)).T) @ G.T
+    return state.builder.solve(L.T, G.T, "leading motions")
 
 
 def moving_velocities(assembly: Assembly) -> list[int]:

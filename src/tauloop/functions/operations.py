@@ -10,7 +10,8 @@ import casadi as ca
 
 from tauloop.functions.batch import BatchFunction
 from tauloop.functions.program import Evaluate, Program
-from tauloop.functions.source import CFunction, CPort, wanted_values
+from tauloop.functions.signature import CPort
+from tauloop.functions.source import CFunction, wanted_values
 from tauloop.functions.straight import needed_instructions
 
 #: Kinds of operations, in the order of tables.

@@ -58,10 +58,12 @@ def position_equations(
     n = topology.n_q
     q, c, s = ca.SX.sym("q", n), ca.SX.sym("c", n), ca.SX.sym("s", n)
     pairs = {i: (c[i], s[i]) for i in range(n) if topology.is_angle[i]}
-    zero = ca.SX(topology.n_v, 1)
-    motion = tree_motion(topology, values, Configuration(q, pairs), zero, zero)
-    equations = closure(mechanism, topology, values, motion) if rows else []
-    kept = [equations[i] for i in rows]
+    kept = []
+    if rows:
+        zero = ca.SX(topology.n_v, 1)
+        motion = tree_motion(topology, values, Configuration(q, pairs), zero, zero)
+        equations = closure(mechanism, topology, values, motion)
+        kept = [equations[i] for i in rows]
     psi = [row.psi for row in kept]
     scales = [row.scale for row in kept]
     names = [row.name for row in kept]

@@ -73,10 +73,10 @@ class ProgramRuns:
         return self._blocks
 
     def program(self, name: str) -> Program:
-        """One of the programs: kinematics_0 (to 2), embedding, inverse_dynamics, regressor_actuators (_joints)."""
+        """One of the programs: kinematics_0 (to 2), embedding, inverse_dynamics, regressor_actuators (_joints, ...)."""
         if name not in self._programs:
             machine = self._model.machine
-            stem, _, detail = name.rpartition("_")
+            stem, _, detail = name.partition("_")
             if stem == "kinematics":
                 program, self._blocks = kinematics_program(machine, self.entry, int(detail))
             elif stem == "regressor":

@@ -3,39 +3,40 @@
 What a function was made from (the file's bytes, the options, Tauloop itself, the compiler, the processor) gives the
 name of a record in the cache, which says how the function is called and in which library it lies. Any change gives
 another name, so a record is never out of date; one that is damaged is written anew.
+
+What makes a function is imported where it is made: to find one that is there takes neither SciPy nor a reader of files.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import importlib.util
 import json
 import platform
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
-import scipy
 
-from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.errors import InputError, Problem
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.compiler import cache_folder, compiler_path
-from tauloop.functions.evaluator import Compiled
-from tauloop.functions.export import ENTRIES, EXPORTABLE, Exportable, c_ports
-from tauloop.functions.hybrid_locks import NO_LOCKS, Locks
-from tauloop.functions.model import Model
-from tauloop.functions.source import CPort, CSignature
+from tauloop.functions.locks import NO_LOCKS, Locks
+from tauloop.functions.signature import CPort, CSignature
 from tauloop.mechanism.formats.options import ImportOptions
-from tauloop.mechanism.library import load, source_path
+from tauloop.mechanism.shipped import source_path
 from tauloop.result import write_file
 
-#: The packages that a function's text depends on.
+if TYPE_CHECKING:
+    from tauloop.functions.export import Exportable
+
+#: The packages that a function's text depends on, and the libraries that it counts on.
 _MAKERS = ("mechanism", "equations", "functions")
+_LIBRARIES = ("casadi", "numpy", "scipy")
 _PACKAGE = Path(__file__).parent.parent
 
 
@@ -55,7 +56,7 @@ class FunctionOptions:
 
     entry: str = "platform"
     free: tuple[str, ...] = ()
-    formulation: str = NEWTON_EULER.name
+    formulation: str = "newton-euler"
     locks: Locks = NO_LOCKS
     side: Path | None = None
     imported: ImportOptions | None = None
@@ -88,37 +89,28 @@ def load_function(
         EngineError: there is no compiler, or it fails.
     """
     options = FunctionOptions() if options is None else options
-    item = _exportable(function, options.entry)
-    outputs = tuple(outputs) or item.outputs[:1]
+    outputs = tuple(outputs)
     folder = cache_folder() if folder is None else folder
     path = source_path(machine)
-    record = folder / f"{_key(path, item.program, outputs, options)}.json"
+    record = folder / f"{_key(path, function, outputs, options)}.json"
     found = _read(record)
     if found is None:
-        found = _make(machine, item, outputs, options, folder)
+        found = _make(machine, function, outputs, options, folder)
         with suppress(InputError):  # the function is there; only the next process has to make it again
             _write(record, found)
     return found
 
 
-def _exportable(function: str, entry: str) -> Exportable:
-    known = {item.name: item for item in EXPORTABLE}
-    problems = []
-    if function not in known:
-        problems.append(
-            Problem(where="function", what=f"{function!r} is unknown", remedy=f"there are {', '.join(known)}")
-        )
-    if entry not in ENTRIES:
-        problems.append(Problem(where="entry", what=f"{entry!r} is unknown", remedy=" or ".join(ENTRIES)))
-    if problems:
-        raise InputError(problems)
-    return known[function]
-
-
 def _make(
-    machine: str | Path, item: Exportable, outputs: tuple[str, ...], options: FunctionOptions, folder: Path
+    machine: str | Path, function: str, outputs: tuple[str, ...], options: FunctionOptions, folder: Path
 ) -> CompiledFunction:
     """Build the model and compile; ports get their columns and units, and the values of the reference pose."""
+    from tauloop.functions.evaluator import Compiled
+    from tauloop.functions.export import c_ports
+    from tauloop.functions.model import Model
+    from tauloop.mechanism.library import load
+
+    item = _exportable(function, options.entry)
     mechanism = load(machine, options.side, options=options.imported)
     model = Model(
         mechanism,
@@ -128,7 +120,7 @@ def _make(
         evaluator=Compiled(threads=options.threads, folder=folder),
     )
     given = model.platform if options.entry == "platform" else model.actuators
-    made = given.compiled(item.program, outputs)
+    made = given.compiled(item.program, outputs or item.outputs[:1])
     ports, q = c_ports(model, given), model.assembly.q
     nominal = {
         "position": given.entry.at(q),
@@ -146,14 +138,30 @@ def _make(
     return CompiledFunction(signature, made.library, ctypes.CDLL(str(made.library)), kept)
 
 
-def _key(path: Path, program: str, outputs: tuple[str, ...], options: FunctionOptions) -> str:
+def _exportable(function: str, entry: str) -> Exportable:
+    from tauloop.functions.export import ENTRIES, EXPORTABLE
+
+    known = {item.name: item for item in EXPORTABLE}
+    problems = []
+    if function not in known:
+        problems.append(
+            Problem(where="function", what=f"{function!r} is unknown", remedy=f"there are {', '.join(known)}")
+        )
+    if entry not in ENTRIES:
+        problems.append(Problem(where="entry", what=f"{entry!r} is unknown", remedy=" or ".join(ENTRIES)))
+    if problems:
+        raise InputError(problems)
+    return known[function]
+
+
+def _key(path: Path, function: str, outputs: tuple[str, ...], options: FunctionOptions) -> str:
     """Hash of everything that a function is made from; `repr` of frozen options is all that they hold."""
     side = b"" if options.side is None else _bytes(Path(options.side))
     parts = (
         hashlib.sha256(_bytes(path)).hexdigest(),
         hashlib.sha256(side).hexdigest(),
         path.suffix.lower(),
-        repr((program, outputs, replace(options, side=None))),
+        repr((function, outputs, replace(options, side=None))),
         *_toolkit(),
         *_compiler(),
         *_processor(),
@@ -170,8 +178,15 @@ def _bytes(path: Path) -> bytes:
 
 
 def _toolkit() -> list[str]:
-    """Which Tauloop this is, file by file as the system tells them apart, and the libraries that it counts on."""
-    found = [str(_PACKAGE), platform.python_version(), ca.CasadiMeta.version(), np.__version__, scipy.__version__]
+    """Which Tauloop this is, and which libraries it counts on, file by file as the system tells them apart.
+
+    A library is known by the file that its import begins with, which every installation writes.
+    """
+    found = [str(_PACKAGE), platform.python_version()]
+    for library in _LIBRARIES:
+        place = importlib.util.find_spec(library)
+        if place is not None and place.origin is not None:
+            found.append(f"{place.origin} {_identity(Path(place.origin))}")
     for folder in _MAKERS:
         for path in sorted((_PACKAGE / folder).rglob("*.py")):
             found.append(f"{path.name} {_identity(path)}")

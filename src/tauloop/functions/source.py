@@ -14,9 +14,11 @@ from dataclasses import dataclass
 import casadi as ca
 
 from tauloop.errors import InputError, Problem
+from tauloop.functions.batch_source import LANES, LANES_OF_WIDE_REGISTERS, argument, batch_text
 from tauloop.functions.c_helpers import used_helpers
 from tauloop.functions.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
 from tauloop.functions.scheduling import scheduled
+from tauloop.functions.signature import CPort, CSignature
 from tauloop.functions.straight import Instruction, Piece, instructions, pieces, with_reciprocals
 
 #: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of lanes, and of the
@@ -30,20 +32,8 @@ LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
 SCHEDULED_FROM = 600
 #: Lines of a kernel below which a compiler is started once for all: a start takes as long as some hundred lines.
 SHORT = 600
-#: Columns of a port that are copied by a line each; more are copied in a loop, or turned back by `tl_back`.
-MOST_LINES = 24
-#: Columns of ports that compilers would turn from rows into lanes number by number.
-TURNED_IN_PAIRS = (5, 6, 7)
 #: The array of values that outlive their piece.
 KEPT = "kept"
-#: Samples per block of a batch kernel: two to four vector registers' worth. With the registers of AVX-512, which are
-#: twice as many too, kernels in one piece keep a block of half the size in them.
-LANES, LANES_OF_WIDE_REGISTERS = 16, 8
-#: Threads start to pay for themselves at this many samples of a batch.
-SAMPLES_FOR_THREADS = 2048
-#: Numbers that every function reports: least discriminant (at most 1), least pivot over its typical size (1e300 without
-#: pivots), sum of what Newton's loops leave of their equations (m or pure numbers), and most iterations of a loop.
-HEALTH = 4
 #: Newton's loop ends after a step this short (m, rad or pure numbers), unless a function has its own.
 LAST_STEP = 1e-8
 #: Words that C keeps for itself.
@@ -64,37 +54,6 @@ _CALLS = {
     ca.OP_FMIN: "fmin",
     ca.OP_FMAX: "fmax",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CPort:
-    """An array argument: its name in C, numbers per sample, and what they are (for headers and manifests)."""
-
-    name: str
-    size: int
-    columns: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
-    meaning: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CSignature:
-    """How a C function is called.
-
-    Attributes:
-        name: name of the C function; `name_batch` is the kernel.
-        inputs: ports in the order of the arguments.
-        outputs: ports of the outputs that are wanted; `health` is added behind them.
-    """
-
-    name: str
-    inputs: tuple[CPort, ...]
-    outputs: tuple[CPort, ...]
-
-    @property
-    def arguments(self) -> tuple[CPort, ...]:
-        """All arrays in the order of the arguments."""
-        return (*self.inputs, *self.outputs, CPort(name="health", size=HEALTH))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +107,7 @@ def c_source(
         if with_batch:
             block, apart = _block(function)
             is_whole = is_whole and not apart
-            parts += [*(piece.text for piece in apart), block, _batch(function)]
+            parts += [*(piece.text for piece in apart), block, batch_text(function)]
     return c_text("\n".join([*parts, *([further] if further else [])]), note, includes, is_whole=is_whole)
 
 
@@ -168,7 +127,7 @@ def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...
     declared = "".join(f"{piece.declaration}\n" for piece in apart)
     return (
         *(c_text("\n".join(texts), note) for texts in _filling([piece.alone for piece in apart])),
-        c_text(f"{declared}\n{block}\n{_batch(function)}", note, is_whole=not apart),
+        c_text(f"{declared}\n{block}\n{batch_text(function)}", note, is_whole=not apart),
         c_text(f"{scalar_text(function)}\n{further}", note),
     )
 
@@ -284,7 +243,8 @@ def _expression(op: int, a: list[str]) -> str:
         ca.OP_SQ: lambda: f"{a[0]} * {a[0]}",
         ca.OP_TWICE: lambda: f"{a[0]} + {a[0]}",
         ca.OP_INV: lambda: f"1.0 / {a[0]}",
-        ca.OP_SIGN: lambda: f"(double)(({a[0]} > 0.0) - ({a[0]} < 0.0))",
+        # without whole numbers: of these more fit into a register, and a loop of lanes would be unrolled for them
+        ca.OP_SIGN: lambda: f"({a[0]} > 0.0 ? 1.0 : 0.0) - ({a[0]} < 0.0 ? 1.0 : 0.0)",
         ca.OP_IF_ELSE_ZERO: lambda: f"{a[0]} != 0.0 ? {a[1]} : 0.0",
         ca.OP_NOT: lambda: f"{a[0]} == 0.0 ? 1.0 : 0.0",
     }
@@ -525,7 +485,7 @@ def scalar_text(function: CFunction) -> str:
 
 def _scalar(function: CFunction) -> tuple[str, list[_Apart]]:
     """The function of one sample, and the pieces that it calls."""
-    arguments = ", ".join(_argument_alone(port, port in function.inputs) for port in function.arguments)
+    arguments = ", ".join(argument(port, port in function.inputs) for port in function.arguments)
     stored = _stored(function)
     lines = [f"void {function.name}({arguments})", "{"]
     lines += [f"    double {name}[{max(size, 1)}];" for name, size in stored.items()]
@@ -560,103 +520,3 @@ def _block(function: CFunction) -> tuple[str, list[_Apart]]:
     steps, apart = _steps(function, _LANES)
     lines += [*steps, f"    {loop}", *_health(function, _LANES.access, "        "), "    }", "}", ""]
     return "\n".join(lines), apart
-
-
-def _batch(function: CFunction) -> str:
-    """The loop over blocks, the last of which is filled up with its last sample."""
-    arguments = ", ".join(_argument_alone(port, port in function.inputs) for port in function.arguments)
-    results = function.arguments[len(function.inputs) :]
-    whole = ", ".join(f"{port.name} + first * {port.size}" if port.size else port.name for port in function.arguments)
-    rest = ", ".join(f"last_{port.name}" for port in function.arguments)
-    lines = [
-        _rows(function),
-        f"void {function.name}_batch(size_t n, {arguments})",
-        "{",
-        "    const ptrdiff_t blocks = (ptrdiff_t)(n / TL_LANES);",
-        "    const size_t rest = n % TL_LANES;",
-        "#ifdef _OPENMP",
-        f"#pragma omp parallel for schedule(static) if (blocks >= {SAMPLES_FOR_THREADS // LANES})",
-        "#endif",
-        "    for (ptrdiff_t b = 0; b < blocks; ++b) {",
-        "        const size_t first = (size_t)b * TL_LANES;",
-        f"        {function.name}_rows({whole});",
-        "    }",
-        "    if (rest) {",
-        "        const size_t first = n - rest;",
-        *(f"        double last_{port.name}[TL_LANES * {max(port.size, 1)}];" for port in function.arguments),
-        "        for (size_t l = 0; l < TL_LANES; ++l) {",
-        "            const size_t s = first + (l < rest ? l : rest - 1);",
-        "            (void)s;",
-        *_copies(function.inputs, "last_{0}[l * {1} + i] = {0}[s * {1} + i];"),
-        "        }",
-        f"        {function.name}_rows({rest});",
-        "        for (size_t l = 0; l < rest; ++l) {",
-        *_copies(results, "{0}[(first + l) * {1} + i] = last_{0}[l * {1} + i];"),
-        "        }",
-        "    }",
-        "}",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _rows(function: CFunction) -> str:
-    """A block of samples, turned from rows into lanes and back."""
-    arguments = ", ".join(_argument_alone(port, port in function.inputs) for port in function.arguments)
-    names = ", ".join(_const_cast(port, port in function.inputs) for port in function.arguments)
-    lines = [f"static void TL_APART {function.name}_rows({arguments})", "{"]
-    lines += [f"    (void){port.name};" for port in function.arguments if not port.size]
-    lines += [f"    double lanes_{port.name}[{max(port.size, 1)}][TL_LANES];" for port in function.arguments]
-    lines += [_turned(port, k) for port in function.inputs for k in _pairs(port)]
-    lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
-    for port in function.inputs:
-        if not _pairs(port):
-            lines += _columns(port, f"lanes_{port.name}[{{0}}][l] = {port.name}[l * {port.size} + {{0}}];")
-    lines += ["    }", f"    {function.name}_block({names});"]
-    results = function.arguments[len(function.inputs) :]
-    lines += [
-        f"    tl_back((const double (*)[TL_LANES])lanes_{port.name}, {port.size}, {port.name});"
-        for port in results
-        if port.size > MOST_LINES
-    ]
-    lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
-    for port in results:
-        if port.size <= MOST_LINES:
-            lines += _columns(port, f"{port.name}[l * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];")
-    return "\n".join([*lines, "    }", "}", ""])
-
-
-def _pairs(port: CPort) -> tuple[int, ...]:
-    """First columns of the pairs in which a port is turned into lanes; the last column of an odd number comes twice."""
-    if port.size not in TURNED_IN_PAIRS:
-        return ()
-    return (*range(0, port.size - 1, 2), *((port.size - 2,) if port.size % 2 else ()))
-
-
-def _turned(port: CPort, k: int) -> str:
-    lanes = f"lanes_{port.name}"
-    return f"    tl_turn({port.name} + {k}, {port.size}, {lanes}[{k}], {lanes}[{k + 1}]);"
-
-
-def _copies(ports: Sequence[CPort], line: str) -> list[str]:
-    """A loop over the columns of every port that has some."""
-    copied = [port for port in ports if port.size]
-    return [f"            for (int i = 0; i < {port.size}; ++i) {line.format(port.name, port.size)}" for port in copied]
-
-
-def _argument_alone(port: CPort, is_input: bool) -> str:
-    """An argument that shares no memory with others."""
-    return f"{'const ' if is_input else ''}double *restrict {port.name}"
-
-
-def _columns(port: CPort, line: str) -> list[str]:
-    """A line for every column of a port; a loop over them where there are many, which would keep compilers busy."""
-    indent = " " * 8
-    if port.size > MOST_LINES:
-        return [f"{indent}for (int i = 0; i < {port.size}; ++i) {line.format('i')}"]
-    return [indent + line.format(i) for i in range(port.size)]
-
-
-def _const_cast(port: CPort, is_input: bool) -> str:
-    """Before C23 an array of arrays does not become one of constant arrays by itself."""
-    return f"(const double (*)[TL_LANES])lanes_{port.name}" if is_input else f"lanes_{port.name}"

@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.errors import AssemblyError, Problem
+from tauloop.functions.batch_source import LANES
 from tauloop.functions.compiled import loaded
 from tauloop.functions.compiler import Compiler
-from tauloop.functions.source import HEALTH, LANES, CFunction, block_text, c_text, scalar_text
+from tauloop.functions.signature import HEALTH
+from tauloop.functions.source import CFunction, block_text, c_text, scalar_text
 
 #: Newton's loop ends after a step this short (m, rad or pure numbers). It leaves about the square of this over the
 #: length of a rod, which is rounding; the residual is computed apart, behind the step.

@@ -19,11 +19,14 @@ from tauloop.identify.evaluation import OutputFit, evaluate
 from tauloop.identify.faults import Delay, clipped, delays, wrong_signs
 from tauloop.identify.filter_scan import FilterScan, FilterTrial, scan_filters
 from tauloop.identify.fitting import fit
+from tauloop.identify.friction_columns import friction_columns
 from tauloop.identify.from_log import dynamic_leaves, leaf_ties, motion_regressor, regression_data
 from tauloop.identify.instruments import simulated_instruments
+from tauloop.identify.payload import DriveGains, drive_gains, known_parameters, with_payload
 from tauloop.identify.periods import PeriodAverage, average_periods, fourier_derivatives
 from tauloop.identify.result import Identification
 from tauloop.identify.robust import IterativelyReweightedLeastSquares
+from tauloop.identify.signal_faults import spikes
 from tauloop.identify.streaming import Condensed, condense_parts, estimate_condensed, merge, split_each
 from tauloop.identify.unexcited import unexcited
 from tauloop.identify.whiteness import Whiteness, whiteness
@@ -37,6 +40,7 @@ __all__ = [
     "Cone",
     "ConsistentIdentification",
     "Delay",
+    "DriveGains",
     "ErrorModel",
     "EssentialParameters",
     "Estimate",
@@ -71,6 +75,7 @@ __all__ = [
     "cones",
     "decimation_correlation",
     "delays",
+    "drive_gains",
     "dynamic_leaves",
     "essential_parameters",
     "estimate_condensed",
@@ -78,14 +83,17 @@ __all__ = [
     "fit",
     "fit_consistent",
     "fourier_derivatives",
+    "friction_columns",
     "gain_regression",
     "identified_mechanism",
+    "known_parameters",
     "leaf_ties",
     "merge",
     "motion_regressor",
     "regression_data",
     "scan_filters",
     "simulated_instruments",
+    "spikes",
     "split",
     "split_each",
     "stribeck_friction",
@@ -93,5 +101,6 @@ __all__ = [
     "unexcited",
     "whiteness",
     "with_columns",
+    "with_payload",
     "wrong_signs",
 ]

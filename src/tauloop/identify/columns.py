@@ -50,28 +50,31 @@ def with_columns(
     )
 
 
-def asymmetric_friction(velocity: np.ndarray) -> np.ndarray:
-    """Columns (N, n, 2 n) by which Coulomb and viscous friction differ from one direction to the other.
+def asymmetric_friction(velocity: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Columns (N, n_out, 2 n) by which Coulomb and viscous friction differ from one direction to the other.
 
     With F = F_c sign(v) + F_v v + F_0 in the machine, the force |v| F_a makes the viscous coefficient F_v + F_a
     forwards and F_v - F_a backwards, and |sign(v)| F_b does the same for Coulomb friction; the latter differs from an
     offset F_0 only in standstill. First |sign(v)|, then |v|, per coordinate.
 
     Args:
-        velocity: (N, n), of the coordinates with friction; one output each.
+        velocity: (N, n), of the coordinates with friction; one output each without `rows`.
+        rows: (N, n_out, n), what a unit of force on each adds to the outputs (see `friction_columns`).
     """
-    return np.concatenate([_diagonal(np.abs(np.sign(velocity))), _diagonal(np.abs(velocity))], axis=2)
+    columns = (np.abs(np.sign(velocity)), np.abs(velocity))
+    return np.concatenate([_on_rows(column, rows) for column in columns], axis=2)
 
 
-def stribeck_friction(velocity: np.ndarray, speed: np.ndarray) -> np.ndarray:
-    """Columns (N, n, n) of sign(v) exp(-(v / v_s)^2): breakaway friction above Coulomb's.
+def stribeck_friction(velocity: np.ndarray, speed: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Columns (N, n_out, n) of sign(v) exp(-(v / v_s)^2): breakaway friction above Coulomb's.
 
     The Stribeck speed v_s enters nonlinearly: scan it and choose by hold-out (Armstrong-Helouvry, Dupont and Canudas de
     Wit 1994, A survey of models, analysis tools and compensation methods for the control of machines with friction).
 
     Args:
-        velocity: (N, n); one output each.
+        velocity: (N, n); one output each without `rows`.
         speed: v_s (n,), positive.
+        rows: (N, n_out, n), what a unit of force on each adds to the outputs.
 
     Raises:
         IdentificationError: a Stribeck speed is not positive.
@@ -81,7 +84,11 @@ def stribeck_friction(velocity: np.ndarray, speed: np.ndarray) -> np.ndarray:
         raise IdentificationError(
             Problem(where="speed", what=f"{speed.min():g} is not positive", remedy="give speeds above zero")
         )
-    return _diagonal(np.sign(velocity) * np.exp(-((velocity / speed) ** 2)))
+    return _on_rows(np.sign(velocity) * np.exp(-((velocity / speed) ** 2)), rows)
+
+
+def _on_rows(columns: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+    return _diagonal(columns) if rows is None else np.asarray(rows * columns[:, None, :])
 
 
 def _diagonal(columns: np.ndarray) -> np.ndarray:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.linalg.lapack import dtpqrt
 
-from tauloop.identify.data import RegressionData
+if TYPE_CHECKING:
+    from tauloop.identify.data import RegressionData
 
 #: Samples taken at a time: many enough for LAPACK to be fast, few enough to stay in the processor's cache.
 SAMPLES_AT_ONCE = 1024

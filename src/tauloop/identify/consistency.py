@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,13 @@ from tauloop.result import Evidence, Result, plain, provenance, write_json
 FORMAT = "tauloop-consistent-identification/1"
 #: An unknown of which the data can determine less than this share is the prior's.
 PRIOR_ALONE = 0.01
+#: Decades of weights beyond those given that are tried where the best is the first or the last of them.
+WIDENING = 3
+#: Errors on validation samples that differ by less than this share do not tell an end of the weights from others: the
+#: lower end, and the upper one, towards which errors fall slowly where the prior is right.
+FLAT, FLAT_ABOVE = 1e-3, 1e-2
+#: A weight nearer than this to an end of those tried, in decades, is the end itself.
+LEAST_DISTANCE = 1e-6
 #: Held-out error beside that of the unconstrained parameters, of the worst output.
 LARGEST_LOSS = 1.05
 
@@ -33,8 +40,11 @@ class PhysicallyConsistent:
 
     Attributes:
         weights: weights of the prior that are tried; the misfit counts as the mean square of residuals over noise. The
-            one with the least error on a validation part of the training data is chosen.
-        validation_share: share at the end of the training data that chooses the weight; the held-out data do not.
+            one with the least error on a validation part of the training data is chosen (see `chosen_weight`). Where
+            that is the first or the last of several, `WIDENING` decades beyond it are tried too; one at the end of
+            those is a finding.
+        validation_share: share at the end of the training data that chooses the weight, where there are no groups of
+            samples for it; the held-out data do not.
         regularisation: what singular bodies of the prior are given.
         reweightings: of the unconstrained fit that the outputs' noise is taken from.
     """
@@ -66,7 +76,7 @@ class PhysicallyConsistent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightTrial:
-    """Error on the validation part at one weight of the prior: root mean square of residuals over noise."""
+    """Error on validation parts of the training data at one weight of the prior: RMS of residuals over noise."""
 
     weight: float
     validation_error: float
@@ -168,6 +178,8 @@ def fit_consistent(
     cones: Sequence[Cone],
     prior: np.ndarray,
     options: PhysicallyConsistent | None = None,
+    *,
+    groups: np.ndarray | None = None,
 ) -> ConsistentIdentification:
     """Identify all standard parameters inside their cones.
 
@@ -176,39 +188,53 @@ def fit_consistent(
     dynamic identification: a convex programming approach). The data enter by their triangle only.
 
     Args:
-        training: samples to estimate from; the end of them chooses the weight.
+        training: samples to estimate from; a part of them chooses the weight.
         held_out: samples to judge by.
         cones: of the regressor's columns, `cones(model.parameters)`.
-        prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularised and named.
+        prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularised and named. Columns that were
+            added behind those of the machine (`with_columns`) have none and need not be in it.
         options: weights and regularisation.
+        groups: (N,) label of every training sample, such as the number of its log. Then every group is left out once,
+            and the weight has the least error on those left out. Repetitions of one motion belong into one group: a
+            motion that was fitted chooses the weight by its noise alone.
 
     Raises:
         IdentificationError: the data cannot support the identification, the prior has no use, or the solver fails.
     """
     options = options or PhysicallyConsistent()
     cones = tuple(cones)
-    _check_prior(training, cones, prior)
+    prior = _checked_prior(training, cones, prior)
     unconstrained = fit(training, held_out, WeightedLeastSquares(reweightings=options.reweightings))
     prior, changed = regularised(prior, cones, options.regularisation)
     whitening = unconstrained.estimate.weights
-    inner, validation = split(training, 1.0 - options.validation_share)
-    fitted, judged = (_whitened(condense(part), whitening, len(part)) for part in (inner, validation))
-    problem, held = _problem(training, fitted, cones, prior)
-    weights = tuple(sorted(options.weights))
-    trials = tuple(
-        WeightTrial(weight=weight, validation_error=_error(judged, problem, held, solution))
-        for weight, solution in zip(weights, solve_conic(problem, weights), strict=True)
-    )
-    weight = min(trials, key=lambda trial: trial.validation_error).weight
-    shares = np.array([len(inner), len(validation)]) / len(training)
-    together = np.concatenate([np.sqrt(shares[0]) * fitted, np.sqrt(shares[1]) * judged])
-    problem, held = _problem(training, together, cones, prior)
+    parts, left_out = _parts(training, options, groups)
+    sizes = np.array([len(part) for part in parts])
+    triangles = [_whitened(condense(part), whitening, len(part)) for part in parts]
+
+    def validated(weights: Sequence[float]) -> tuple[WeightTrial, ...]:
+        squares = np.zeros(len(weights))
+        for k in left_out:
+            others = np.arange(len(parts)) != k
+            problem, held = _problem(training, _together(triangles, np.where(others, sizes, 0)), cones, prior)
+            errors = [
+                np.linalg.norm(triangles[k] @ [*_all_values(training, problem, solution, held), -1.0])
+                for solution in solve_conic(problem, weights)
+            ]
+            squares += sizes[k] / sizes[left_out].sum() * np.square(errors)
+        return tuple(
+            WeightTrial(weight=float(weight), validation_error=float(error))
+            for weight, error in zip(weights, np.sqrt(squares), strict=True)
+        )
+
+    trials = _widened(validated, sorted(options.weights))
+    weight = chosen_weight(trials)
+    problem, held = _problem(training, _together(triangles, sizes), cones, prior)
     (solution,) = solve_conic(problem, (weight,))
     parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
     scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out)], axis=0)
     training_fit = judge("training", training, parameters, scale)
     held_out_fit = judge("held-out", held_out, parameters, scale)
-    unknowns, values = training.unknowns, _all_values(training, solution, parameters, held)
+    unknowns, values = training.unknowns, _all_values(training, problem, solution, held)
     share, reachable = (_with_held(x, held, len(unknowns)) for x in (solution.data_share, solution.reachable_share))
     return ConsistentIdentification(
         parameters=parameters,
@@ -231,13 +257,14 @@ def fit_consistent(
         training=training_fit,
         held_out=held_out_fit,
         unconstrained=unconstrained,
-        evidence=_evidence(cones, parameters, prior, solution, held_out_fit, unconstrained, weight, weights),
+        evidence=_evidence(cones, parameters, prior, solution, held_out_fit, unconstrained, weight, trials),
         provenance=provenance(
             packages=("numpy", "scipy", "cvxpy", "clarabel"),
             options=plain(options),
             inputs={
                 "training_samples": len(training),
                 "held_out_samples": len(held_out),
+                "parts_left_out_for_the_weight": len(left_out),
                 "outputs": training.outputs,
                 "unknowns": len(unknowns),
                 "cones": len(cones),
@@ -246,9 +273,45 @@ def fit_consistent(
     )
 
 
-def _check_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray) -> None:
+def _widened(
+    validated: Callable[[Sequence[float]], tuple[WeightTrial, ...]], weights: Sequence[float]
+) -> tuple[WeightTrial, ...]:
+    """Trials at the weights, and beyond the one at an end where that is the best; a weight alone is not chosen."""
+    trials = validated(weights)
+    best = chosen_weight(trials)
+    if len(trials) > 1 and best == trials[0].weight:
+        return (*validated([best * 10.0**-k for k in range(WIDENING, 0, -1)]), *trials)
+    if len(trials) > 1 and best == trials[-1].weight:
+        return (*trials, *validated([best * 10.0**k for k in range(1, WIDENING + 1)]))
+    return trials
+
+
+def chosen_weight(trials: Sequence[WeightTrial]) -> float:
+    """The weight of the least validation error.
+
+    Good data without a prior predict ever better by ever less as its weight goes to zero, and with a true prior as it
+    grows: where the least is at an end, the weight farthest from there is taken whose error is the same to `FLAT`, at
+    the upper end to `FLAT_ABOVE`.
+
+    Args:
+        trials: by rising weight.
+    """
+    errors = np.array([trial.validation_error for trial in trials])
+    best, last = int(np.argmin(errors)), len(trials) - 1
+    if best == 0:
+        best = max(0, min(np.flatnonzero(errors <= (1.0 + FLAT) * errors[best])[-1], last - 1))
+    elif best == last:
+        best = min(last, max(np.flatnonzero(errors <= (1.0 + FLAT_ABOVE) * errors[best])[0], 1))
+    return trials[best].weight
+
+
+def _checked_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray) -> np.ndarray:
+    """The prior of all columns: zero for those behind the machine's own, which no cone needs."""
     count = len(training.parameters)
     problems = []
+    prior = np.asarray(prior, dtype=float)
+    if prior.ndim == 1 and 0 < len(prior) < count and _is_of_machine(training, cones, len(prior)):
+        prior = np.append(prior, np.zeros(count - len(prior)))
     if np.shape(prior) != (count,) or not np.isfinite(prior).all():
         problems.append(
             Problem(
@@ -267,12 +330,42 @@ def _check_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.nd
         )
     if problems:
         raise IdentificationError(problems)
+    return prior
+
+
+def _is_of_machine(training: RegressionData, cones: tuple[Cone, ...], count: int) -> bool:
+    """Whether the cones are of the first columns by their names, and reach the last inertia among them."""
+    if not cones or max(cone.columns.max() for cone in cones) >= count:
+        return False
+    elements = [cone.element.removesuffix(" (upper part)") for cone in cones]
+    names = [training.parameters[cone.columns[0]] for cone in cones]
+    return all(name.startswith(element) for name, element in zip(names, elements, strict=True))
 
 
 def _whitened(triangles: np.ndarray, weights: np.ndarray, samples: int) -> np.ndarray:
     """One triangle (n + 1, n + 1) of all outputs; its squared misfit is the mean square of residuals over noise."""
     rows = (weights[:, None, None] * triangles).reshape(-1, triangles.shape[-1])
     return np.asarray(np.linalg.qr(rows, mode="r")) / np.sqrt(samples * len(triangles))
+
+
+def _parts(
+    training: RegressionData, options: PhysicallyConsistent, groups: np.ndarray | None
+) -> tuple[list[RegressionData], list[int]]:
+    """Parts of the training data, and which of them are left out in turn to choose the weight."""
+    if groups is None:
+        return list(split(training, 1.0 - options.validation_share)), [1]
+    labels = np.unique(groups)
+    if np.shape(groups) != (len(training),) or len(labels) < 2:
+        what = f"has shape {np.shape(groups)} and {len(labels)} labels for {len(training)} training samples"
+        remedy = "give a label for each sample, and two or more groups; leave it out to validate by the last samples"
+        raise IdentificationError(Problem(where="groups", what=what, remedy=remedy))
+    return [training.part(np.flatnonzero(groups == label)) for label in labels], list(range(len(labels)))
+
+
+def _together(triangles: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
+    """One triangle of several parts, each counted by its number of samples."""
+    shares = np.sqrt(sizes / sizes.sum())
+    return np.concatenate([share * part for share, part in zip(shares, triangles, strict=True) if share > 0.0])
 
 
 def _problem(
@@ -312,12 +405,6 @@ def _problem(
     ), held
 
 
-def _error(triangle: np.ndarray, problem: ConicProblem, held: np.ndarray, solution: ConicSolution) -> float:
-    """Root mean square of residuals over noise of another triangle; columns that are held have no effect."""
-    columns = np.delete(triangle, held, axis=1)
-    return float(np.linalg.norm(columns[:, :-1] @ solution.unknowns - columns[:, -1]))
-
-
 def _with_held(shares: np.ndarray, held: np.ndarray, size: int) -> np.ndarray:
     """Shares (n,) of all unknowns; zero for those that are held."""
     whole = np.zeros(size)
@@ -325,8 +412,9 @@ def _with_held(shares: np.ndarray, held: np.ndarray, size: int) -> np.ndarray:
     return whole
 
 
-def _all_values(data: RegressionData, solution: ConicSolution, parameters: np.ndarray, held: np.ndarray) -> np.ndarray:
+def _all_values(data: RegressionData, problem: ConicProblem, solution: ConicSolution, held: np.ndarray) -> np.ndarray:
     """Values of all unknowns, with those that are held."""
+    parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
     if data.ties is None:
         return parameters
     values = np.linalg.lstsq(data.ties.matrix, parameters - np.asarray(data.ties.offset))[0]
@@ -342,8 +430,10 @@ def _evidence(
     held_out: tuple[OutputFit, ...],
     unconstrained: Identification,
     weight: float,
-    weights: tuple[float, ...],
+    trials: tuple[WeightTrial, ...],
 ) -> tuple[Evidence, ...]:
+    below, above = (float(np.log10(end / weight)) for end in (trials[0].weight, trials[-1].weight))
+    is_low = -below < above
     inertial = [cone for cone in cones if cone.is_inertial]
     relative = []
     for cone in inertial:
@@ -397,7 +487,15 @@ def _evidence(
         ),
         Evidence(
             name="decades from the chosen weight to the nearer end of those tried",
-            value=float(min(np.log10(weight / weights[0]), np.log10(weights[-1] / weight))),
+            value=min(-below, above) if len(trials) > 1 else None,
+            lower=LEAST_DISTANCE,
+            advice=f"ever {'less' if is_low else 'more'} weight of the prior predicts better, to {weight:.0e}: "
+            + (
+                "the samples that choose it repeat what was fitted, or the model leaves out what the parameters then "
+                "take up; choose it on other motions (`groups`), or look at the model"
+                if is_low
+                else "the data tell nothing that the prior does not; excite more, or look at the noise"
+            ),
         ),
         Evidence(
             name="sum of the divergences from the prior",

@@ -6,10 +6,12 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
+from tauloop.identify.condense import condense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -126,7 +128,7 @@ def ties(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RegressionData:
     """Samples of forces = Y p, with the names and units of both sides. The arrays are viewed, not copied.
 
@@ -137,6 +139,8 @@ class RegressionData:
         outputs, output_units: name and unit of each of the n_out rows (actuators).
         time: (N,), s, for figures only; samples are numbered without it.
         measured: (n_out,) which outputs were measured; all when not given.
+        present: (N, n_out) which rows were, where several logs did not measure the same outputs; regressor and forces
+            are zero in the others.
         ties: known relations between the parameters.
     """
 
@@ -149,6 +153,7 @@ class RegressionData:
     time: np.ndarray | None = None
     measured: np.ndarray | None = None
     ties: Ties | None = None
+    present: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Check shapes, names and numbers.
@@ -176,6 +181,7 @@ class RegressionData:
             *_shape("forces", forces, (samples, n_outputs)),
             *_shape("measured", measured, (n_outputs,)),
             *(_shape("time", time, (samples,)) if time is not None else ()),
+            *(_shape("present", self.present, (samples, n_outputs)) if self.present is not None else ()),
             *(_shape("ties.matrix", self.ties.matrix, (n_parameters, len(self.ties.parameters))) if self.ties else ()),
         ]
         if measured.dtype != bool:
@@ -215,6 +221,16 @@ class RegressionData:
         return np.arange(len(self.outputs)) if self.measured is None else np.flatnonzero(self.measured)
 
     @property
+    def counts(self) -> np.ndarray:
+        """Number of samples (n_kept,) of every measured output."""
+        kept = self.kept
+        return np.full(len(kept), len(self)) if self.present is None else self.present[:, kept].sum(axis=0)
+
+    def rows(self, output: int) -> np.ndarray:
+        """Numbers of the samples of an output that were measured."""
+        return np.arange(len(self)) if self.present is None else np.flatnonzero(self.present[:, output])
+
+    @property
     def unknowns(self) -> tuple[str, ...]:
         """Names of the parameters to identify: those of the ties where there are ties."""
         return self.ties.parameters if self.ties else self.parameters
@@ -224,13 +240,21 @@ class RegressionData:
         """Units of the parameters to identify."""
         return self.ties.units if self.ties else self.parameter_units
 
-    def part(self, samples: slice) -> RegressionData:
-        """Some of the samples, as views."""
+    @cached_property
+    def triangles(self) -> np.ndarray:
+        """All that least squares asks of the samples, (n_measured, n + 1, n + 1) for n unknowns (see `condense`)."""
+        found = condense(self)
+        found.flags.writeable = False
+        return found
+
+    def part(self, samples: slice | np.ndarray) -> RegressionData:
+        """Some of the samples; those of a slice are views."""
         return dataclasses.replace(
             self,
             regressor=self.regressor[samples],
             forces=self.forces[samples],
             time=None if self.time is None else self.time[samples],
+            present=None if self.present is None else self.present[samples],
         )
 
 

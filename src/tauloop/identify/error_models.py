@@ -24,11 +24,18 @@ class Equations:
         instruments: Z (N, n_out, r).
         regressor: Y (N, n_out, r).
         residual: f - Y p (N, n_out), SI.
+        counts: (n_out,) samples of every output that were measured, where the others are zero; N without it.
     """
 
     instruments: np.ndarray
     regressor: np.ndarray
     residual: np.ndarray
+    counts: np.ndarray | None = None
+
+    @property
+    def measured(self) -> np.ndarray:
+        """Number of samples (n_out,) of every output."""
+        return np.full(self.residual.shape[1], len(self.residual)) if self.counts is None else self.counts
 
     @property
     def sensitivity(self) -> np.ndarray:
@@ -94,7 +101,7 @@ class AutocorrelatedErrors(ErrorModel):
     def covariance(self, equations: Equations) -> np.ndarray:
         """See `ErrorModel`."""
         directions = equations.scores @ equations.sensitivity.T
-        count, outputs, _ = equations.regressor.shape
+        count, outputs = float(equations.measured.mean()), len(equations.measured)
         kernel = (
             quadratic_spectral(directions) if self.lags is None else 1.0 - np.arange(self.lags + 1) / (self.lags + 1)
         )
@@ -154,13 +161,13 @@ def _filtered(equations: Equations, correlation: np.ndarray) -> np.ndarray:
     """
     instruments, regressor, residual = equations.instruments, equations.regressor, equations.residual
     sensitivity = equations.sensitivity
-    count, outputs, rank = regressor.shape
+    outputs, rank = regressor.shape[1:]
     total = np.zeros((rank, rank))
     for k in range(outputs):
         left, right = instruments[:, k], regressor[:, k]
         spread = correlated(left, correlation)
         meat, mixed = left.T @ spread, spread.T @ right
-        freedom = max(count - float(np.trace(sensitivity @ mixed)), 1.0)
+        freedom = max(equations.measured[k] - float(np.trace(sensitivity @ mixed)), 1.0)
         total += residual[:, k] @ residual[:, k] / freedom * meat
     return np.asarray(sensitivity @ total @ sensitivity.T)
 

@@ -12,6 +12,10 @@ from tauloop.errors import IdentificationError, Problem
 from tauloop.identify.error_models import AutocorrelatedErrors, Equations
 from tauloop.identify.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
 from tauloop.identify.regression import BaseRegression, base_columns
+from tauloop.result import Evidence
+
+#: Instruments with a smaller correlation with the regressor are weak.
+WEAK = 0.1
 
 
 @final
@@ -67,7 +71,8 @@ class TotalLeastSquares(Estimator):
             values=values, covariance=weighted.covariance, noise=weighted.noise, weights=weighted.weights
         )
         residual = regression.residual(values)
-        noise = np.sqrt(np.sum(residual**2, axis=0) / max(regression.samples - len(values) / residual.shape[1], 1.0))
+        freedom = np.maximum(regression.samples - len(values) / residual.shape[1], 1.0)
+        noise = np.sqrt(np.sum(residual**2, axis=0) / freedom)
         equations = Equations(
             instruments=self.instruments(regression, estimate), regressor=regression.regressor, residual=residual
         )
@@ -92,7 +97,7 @@ class TotalLeastSquares(Estimator):
         triangles = regression.triangles
         whole = (weights[:, None, None] * triangles).reshape(-1, triangles.shape[-1])
         rows = np.asarray(np.linalg.qr(whole, mode="r"))
-        equations = regression.samples * len(triangles)
+        equations = regression.samples.sum()
         return rows, self.column_error * np.linalg.norm(rows[:, :-1], axis=0) / np.sqrt(equations)
 
 
@@ -150,11 +155,34 @@ class InstrumentalVariables(Estimator):
         """See `Estimator`: Z W^2."""
         return np.asarray(self._columns(regression, estimate.values) * estimate.weights[:, None] ** 2)
 
+    def evidence(self, regression: BaseRegression, estimate: Estimate) -> tuple[Evidence, ...]:
+        """See `Estimator`: the least canonical correlation of instruments and regressor, both weighted.
+
+        One for a motion without noise, zero for instruments that say nothing of some direction of the parameters (weak
+        instruments: Bound, Jaeger and Baker 1995). Of noise that is a times as large as a column its square is
+        1 / (1 + a^2).
+        """
+        rank = regression.regressor.shape[-1]
+        spaces = [
+            np.linalg.qr((columns * estimate.weights[:, None]).reshape(-1, rank))[0]
+            for columns in (self._columns(regression, estimate.values), regression.regressor)
+        ]
+        least = float(np.linalg.svd(spaces[0].T @ spaces[1], compute_uv=False)[-1])
+        return (
+            Evidence(
+                name="least correlation of the instruments with the regressor (canonical)",
+                value=least,
+                lower=WEAK,
+                advice="the instruments say little of some parameters: give the commanded motion of this log, filter "
+                "the positions more, or record a motion that excites more",
+            ),
+        )
+
     def _solve(self, regression: BaseRegression, start: Estimate) -> Estimate:
         columns, regressor = self._columns(regression, start.values), regression.regressor
         forces, rank = regression.forces, regressor.shape[-1]
         least = np.maximum(ROUNDING_SHARE * np.sqrt(np.mean(forces**2, axis=0)), np.finfo(float).tiny)
-        freedom = max(len(forces) - rank / forces.shape[1], 1.0)
+        freedom = np.maximum(regression.samples - rank / forces.shape[1], 1.0)
         noise, values, weights = start.noise, start.values, start.weights
         for _ in range(self.reweightings):
             weights = 1.0 / np.maximum(noise, least)
@@ -187,7 +215,10 @@ class InstrumentalVariables(Estimator):
                     remedy=f"give {data.regressor.shape}, as the training data's regressor",
                 )
             )
-        return base_columns(data, np.asarray(whole, dtype=float), regression.base)
+        rows = np.asarray(whole, dtype=float)
+        if data.present is not None:
+            rows = np.where(data.present[:, :, None], rows, 0.0)
+        return base_columns(data, rows, regression.base)
 
 
 def _require_strong(square: np.ndarray, triangle: np.ndarray) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
-from tauloop.identify.condense import condense
 from tauloop.identify.data import RegressionData
 from tauloop.identify.estimators import weighted_solution
 from tauloop.identify.evaluation import OutputFit, judge
@@ -76,19 +75,16 @@ def essential_parameters(
         IdentificationError: the data are not those of the identification, or nothing would be left.
     """
     base = identification.base
-    if base.parameters != training.unknowns or not 0.0 < largest_deviation:
-        raise IdentificationError(
-            Problem(
-                where="training",
-                what=f"{len(training.unknowns)} unknowns are not those of the identification, or the largest deviation "
-                f"{largest_deviation:g} is not positive",
-                remedy="give the data of the identification, and a share such as 0.3",
-            )
-        )
+    if not 0.0 < largest_deviation:
+        what = f"the largest deviation {largest_deviation:g} is not positive"
+        raise IdentificationError(Problem(where="essential", what=what, remedy="give a share such as 0.3"))
+    if base.parameters != training.unknowns:
+        what = f"{len(training.unknowns)} unknowns are not those of the identification"
+        raise IdentificationError(Problem(where="training", what=what, remedy="give the data of the identification"))
     size = len(training.unknowns)
     weights, noise = identification.estimate.weights, identification.estimate.noise
-    triangles, judged = (condense(data)[:, :, [*base.independent, size]] for data in (training, held_out))
-    full = weighted_solution(triangles, len(training), weights)
+    triangles, judged = (data.triangles[:, :, [*base.independent, size]] for data in (training, held_out))
+    full = weighted_solution(triangles, training.counts, weights)
     factors = identification.standard_deviations / np.maximum(full.standard_deviations, np.finfo(float).tiny)
     kept = np.arange(base.rank)
     removed: list[Removal] = []
@@ -109,7 +105,7 @@ def essential_parameters(
             )
         name = base.base[kept[worst]].name
         kept = np.delete(kept, worst)
-        estimate = weighted_solution(triangles[:, :, [*kept, base.rank]], len(training), weights)
+        estimate = weighted_solution(triangles[:, :, [*kept, base.rank]], training.counts, weights)
         misfit = judged[:, :, kept] @ estimate.values - judged[:, :, -1]
         errors = np.linalg.norm(misfit, axis=1) / np.sqrt(len(held_out)) / noise
         removed.append(

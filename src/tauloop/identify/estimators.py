@@ -11,6 +11,7 @@ from scipy.linalg import solve_triangular
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identify.regression import BaseRegression
+from tauloop.result import Evidence
 
 #: Noise below this share of the RMS force is rounding; it keeps the weights of noise-free data finite.
 ROUNDING_SHARE = 1e-12
@@ -57,6 +58,10 @@ class Estimator(ABC):
     def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
         """Z (N, n_out, r) of the estimate; the regressor times squared weights in least squares."""
 
+    def evidence(self, regression: BaseRegression, estimate: Estimate) -> tuple[Evidence, ...]:
+        """What of an estimate only its method can judge; nothing in least squares."""
+        return ()
+
 
 class CondensedEstimator(Estimator):
     """An estimator that needs no more of the samples than their triangles: a choice of the weights of the outputs."""
@@ -72,12 +77,12 @@ class CondensedEstimator(Estimator):
         return regression.regressor * estimate.weights[:, None] ** 2
 
     @abstractmethod
-    def estimate(self, triangles: np.ndarray, samples: int) -> Estimate:
+    def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """Estimate from condensed data.
 
         Args:
             triangles: (n_out, m, r + 1): for each measured output a matrix with the R^T R of [Y_base f], forces last.
-            samples: number of samples in each output.
+            samples: number of samples, in all outputs or (n_out,) in each.
 
         Raises:
             IdentificationError: fewer samples than parameters.
@@ -89,7 +94,7 @@ class CondensedEstimator(Estimator):
 class OrdinaryLeastSquares(CondensedEstimator):
     """Minimises the sum of all squared residuals, every output counted alike in SI units."""
 
-    def estimate(self, triangles: np.ndarray, samples: int) -> Estimate:
+    def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """See `Estimator`."""
         return weighted_solution(triangles, samples, np.ones(len(triangles)))
 
@@ -118,7 +123,7 @@ class WeightedLeastSquares(CondensedEstimator):
                 )
             )
 
-    def estimate(self, triangles: np.ndarray, samples: int) -> Estimate:
+    def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """See `Estimator`."""
         result = OrdinaryLeastSquares().estimate(triangles, samples)
         least = ROUNDING_SHARE * np.linalg.norm(triangles[:, :, -1], axis=1) / np.sqrt(samples)
@@ -153,7 +158,7 @@ class KnownNoise(CondensedEstimator):
                 )
             )
 
-    def estimate(self, triangles: np.ndarray, samples: int) -> Estimate:
+    def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """See `Estimator`."""
         if len(self.noise) != len(triangles):
             what = f"has {len(self.noise)} entries for {len(triangles)} measured outputs"
@@ -161,13 +166,14 @@ class KnownNoise(CondensedEstimator):
         return weighted_solution(triangles, samples, 1.0 / np.asarray(self.noise))
 
 
-def require_equations(n_outputs: int, samples: int, rank: int) -> None:
+def require_equations(n_outputs: int, samples: int | np.ndarray, rank: int) -> None:
     """Refuse data with no more equations than base parameters.
 
     Raises:
         IdentificationError: with both counts.
     """
-    equations = n_outputs * samples
+    equations = int(np.broadcast_to(samples, n_outputs).sum())
+    samples = int(np.max(samples))
     if equations <= rank:
         raise IdentificationError(
             Problem(
@@ -179,7 +185,7 @@ def require_equations(n_outputs: int, samples: int, rank: int) -> None:
         )
 
 
-def weighted_solution(triangles: np.ndarray, samples: int, weights: np.ndarray) -> Estimate:
+def weighted_solution(triangles: np.ndarray, samples: int | np.ndarray, weights: np.ndarray) -> Estimate:
     """Least squares with given weights w_k of the outputs, and its covariance.
 
     With the weighted equations W Y p = W f, R the triangle of W Y and X = R^-1, an output's noise variance is
@@ -208,7 +214,7 @@ def weighted_solution(triangles: np.ndarray, samples: int, weights: np.ndarray) 
         raise IdentificationError(
             Problem(
                 where="samples",
-                what=f"{samples} samples leave an output without spare equations to judge its noise by",
+                what=f"{int(np.min(samples))} samples leave an output without spare equations to judge its noise by",
                 remedy="take more samples; some ten times the number of parameters are needed for fair estimates",
             )
         )

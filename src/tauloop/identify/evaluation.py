@@ -118,12 +118,17 @@ def judge(where: str, data: RegressionData, parameters: np.ndarray, scale: np.nd
     Raises:
         IdentificationError: an output's measured force is zero throughout.
     """
-    kept = data.kept
-    return evaluate(
-        data.forces[:, kept],
-        (data.regressor @ parameters)[:, kept],
-        [data.outputs[k] for k in kept],
-        [data.output_units[k] for k in kept],
-        scale=scale[kept],
-        where=where,
+    predicted = data.regressor @ parameters
+    alike = [data.kept] if data.present is None else [np.array([k]) for k in data.kept]
+    return tuple(
+        fit
+        for outputs in alike
+        for fit in evaluate(
+            data.forces[np.ix_(data.rows(outputs[0]), outputs)],
+            predicted[np.ix_(data.rows(outputs[0]), outputs)],
+            [data.outputs[k] for k in outputs],
+            [data.output_units[k] for k in outputs],
+            scale=scale[outputs],
+            where=where,
+        )
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -54,12 +54,21 @@ class ExcitationOptions:
             ("starts", self.starts, 0),
             ("polished", self.polished, 0),
             ("processes", self.processes, 1),
+            ("solver.iterations", self.solver.iterations, 1),
         )
-        return [
+        problems = [
             Problem(where=f"options.{name}", what=f"must be at least {least}, got {value}", remedy="see the defaults")
             for name, value, least in given
             if value < least
         ]
+        problems += [
+            Problem(
+                where=f"options.solver.{name}", what=f"must be above zero, got {value:g}", remedy="see the defaults"
+            )
+            for name, value in (("tolerance", self.solver.tolerance), ("seconds", self.solver.seconds))
+            if not value > 0.0
+        ]
+        return problems
 
 
 def excite(
@@ -100,6 +109,8 @@ def excite(
     problem = ExcitationProblem(mechanism, task, _triangle(mechanism, task, before))
     report = progress or (lambda phase, done, total: None)
     search = random_search(problem, options.random, rng, lambda done, total: report("random", done, total))
+    if search.is_interrupted:
+        options = replace(options, starts=0)  # the best of the random series is what there is
     base = problem.base(search.triangles[:FOR_BASE].reshape(-1, search.triangles.shape[-1]))
     values = np.array([criterion.value(_normal(problem, base, R)) for R in search.triangles])
     best = np.argsort(values, kind="stable")[: max(options.starts, 1)]
@@ -120,14 +131,16 @@ def excite(
         channels=problem.channels,
         units=problem.functions.entry.position.units,
         velocity_units=problem.functions.entry.velocity.units,
-        outputs=problem.model.output_ports(task.output),
+        outputs=problem.model.output_ports(problem.output),
         base=base,
         conditions=conditions,
         random=random,
         limits=_limits(problem, judged),
         starts=tuple(map(Start.of, outcomes)) if options.starts else (),
         polished=tuple(map(Start.of, polished)),
-        evidence=_evidence(judged, conditions, random, outcomes if options.starts else [], criterion, fits),
+        evidence=_evidence(
+            judged, conditions, random, outcomes if options.starts else [], criterion, fits, options.random
+        ),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
             options={
@@ -261,6 +274,7 @@ def _evidence(
     outcomes: list[Outcome],
     criterion: Criterion,
     rests: bool,
+    asked: int,
 ) -> tuple[Evidence, ...]:
     found = [
         Evidence(
@@ -289,6 +303,16 @@ def _evidence(
                 value=pair[0] / pair[1],
                 upper=1.05,
                 advice="the optimisation has not helped: more starts, or more time",
+            )
+        )
+    if random.tried < asked:
+        found.append(
+            Evidence(
+                name="random series that were tried before an interrupt",
+                value=float(random.tried),
+                unit=f"of {asked}",
+                lower=float(asked),
+                advice="the best of these is kept, and nothing was optimised",
             )
         )
     if outcomes:

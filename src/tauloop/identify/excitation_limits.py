@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.functions.entry import coordinate_units, velocity_units
+from tauloop.identify.cut_freedoms import CutFreedoms
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.kinematics.singularities import singularities
 
@@ -119,8 +120,10 @@ class Bound:
         )
 
 
-def bounds(model: Model, limits: ExcitationLimits, clearance: RodClearance | None) -> tuple[Bound, ...]:
-    """All finite limits of the machine file, and the distances that `limits` asks for."""
+def bounds(
+    model: Model, limits: ExcitationLimits, clearance: RodClearance | None, cuts: CutFreedoms
+) -> tuple[Bound, ...]:
+    """All finite limits of the machine file, of cut joints too, and the distances that `limits` asks for."""
     shape, actuators = model.topology, model.mechanism.actuators
     found = []
     for i, freedom in enumerate(shape.freedoms):
@@ -133,6 +136,11 @@ def bounds(model: Model, limits: ExcitationLimits, clearance: RodClearance | Non
         if np.isfinite(freedom.speed):
             unit = velocity_units(shape, (i,))[0]
             found.append(Bound(kind="speed", of=name, unit=unit, lower=-freedom.speed, upper=freedom.speed))
+    for name, unit, freedom in zip(cuts.names, cuts.units, cuts.freedoms, strict=True):
+        if np.isfinite(freedom.lower) or np.isfinite(freedom.upper):
+            found.append(Bound(kind="position", of=name, unit=unit, lower=freedom.lower, upper=freedom.upper))
+        if np.isfinite(freedom.speed):
+            found.append(Bound(kind="speed", of=name, unit=f"{unit}/s", lower=-freedom.speed, upper=freedom.speed))
     names, units = model.output_ports("actuators")
     for actuator, name, unit in zip(actuators, names, units, strict=True):
         if np.isfinite(actuator.speed):
@@ -155,6 +163,7 @@ def measured(
     v: np.ndarray,
     force: np.ndarray,
     clearance: RodClearance | None,
+    cuts: CutFreedoms,
 ) -> np.ndarray:
     """The bounded quantities (N, n) of a motion, by the functions that all applications use.
 
@@ -164,14 +173,19 @@ def measured(
         q, v: coordinates and velocities (N, ...).
         force: actuator forces (N, n_u).
         clearance: distances of rods.
+        cuts: joints that close loops.
     """
     shape = model.topology
     actuators = [actuator.name for actuator in model.mechanism.actuators]
     motors = v @ model.assembly.loops.transmission.T
     far = singularities(model, q) if any(bound.kind == "singularity" for bound in bounded) else None
+    cut_positions, cut_speeds = cuts.positions_and_speeds(q, v)
     columns = []
     for bound in bounded:
-        if bound.kind == "position":
+        if bound.kind in ("position", "speed") and bound.of in cuts.names:
+            values = cut_positions if bound.kind == "position" else cut_speeds
+            columns.append(values[:, cuts.names.index(bound.of)])
+        elif bound.kind == "position":
             columns.append(q[:, shape.coordinate_names.index(bound.of)])
         elif bound.kind == "speed":
             columns.append(v[:, shape.velocity_names.index(bound.of)])

@@ -14,6 +14,7 @@ from tauloop.functions.batch import BatchFunction
 from tauloop.functions.evaluator import Compiled
 from tauloop.functions.state import State
 from tauloop.identify.base_parameters import BaseParameters, RankOptions, base_parameters
+from tauloop.identify.cut_freedoms import cut_freedoms
 from tauloop.identify.data import Ties
 from tauloop.identify.excitation_limits import Bound, ExcitationLimits, bounds, measured, use
 from tauloop.identify.excitation_sample import SampleFunction, sample_function
@@ -41,7 +42,8 @@ class ExcitationTask:
 
     Attributes:
         space: whose coordinates are the series' channels: "actuators" or "platform".
-        output: rows of the regressor: "actuators", or "joints" for forces on the driven coordinates.
+        output: rows of the regressor: "actuators", or "joints" for forces on the driven coordinates; of redundant
+            actuators the resultants that identification uses too (`Model.determined`).
         harmonics: K.
         period: T, s.
         limits: beside those of the machine file.
@@ -145,13 +147,15 @@ class ExcitationProblem:
         self.before = np.zeros((0, len(self.ties.parameters))) if before is None else before
         self.limits = task.limits.of_channels(self.channels)
         self.clearance: RodClearance | None = rod_clearance(self.model) if task.limits.clearance > 0 else None
-        self.bounds: tuple[Bound, ...] = bounds(self.model, task.limits, self.clearance)
+        self.cuts = cut_freedoms(self.model)
+        self.bounds: tuple[Bound, ...] = bounds(self.model, task.limits, self.clearance, self.cuts)
         entry = self.functions.entry
         self.center = entry.at(self.model.assembly.q).copy()
         for name, value in {**task.center, **task.held}.items():
             self.center[entry.position.columns.index(name)] = value
         self.free = np.array([i for i, name in enumerate(self.channels) if name not in task.held])
-        outputs, _ = self.model.output_ports(task.output)
+        self.output = self.model.determined(task.output)
+        outputs, _ = self.model.output_ports(self.output)
         self.weights = np.array([task.weights.get(name, 1.0) for name in outputs])
         self._start = self.functions.follow(self.center, None).q
         self._require_center()
@@ -240,7 +244,7 @@ class ExcitationProblem:
         """
         q = self.functions.track(motion.position, self._start).q if self.model.assembly.rows else None
         state, regressor, force = self._forces(motion, q)
-        values = measured(self.model, self.bounds, state.q, np.asarray(state.v), force, self.clearance)
+        values = measured(self.model, self.bounds, state.q, np.asarray(state.v), force, self.clearance, self.cuts)
         channels = np.stack([motion.position, motion.velocity, motion.acceleration])
         moved = np.stack([motion.position - self.center, motion.velocity, motion.acceleration])
         peaks = (np.abs(moved).max(axis=1) / self.limits).ravel()
@@ -254,10 +258,10 @@ class ExcitationProblem:
     def _forces(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[State, np.ndarray, np.ndarray]:
         given = (motion.position, motion.velocity, motion.acceleration)
         state = self.functions.kinematics(*given, start=start)
-        regressor = self.functions.regressor(*given, output=self.task.output, start=start)
+        regressor = self.functions.regressor(*given, output=self.output, start=start)
         at_actuators = (
             regressor
-            if self.task.output == "actuators"
+            if self.output == "actuators"
             else self.functions.regressor(*given, output="actuators", start=start)
         )
         return state, self.rows(regressor), at_actuators @ self.model.pi
@@ -270,7 +274,7 @@ class ExcitationProblem:
     @cached_property
     def sample(self) -> SampleFunction:
         """One sample of a motion as a differentiable function."""
-        return sample_function(self.model, self.functions, self.task.output, self.bounds, self.clearance)
+        return sample_function(self.model, self.functions, self.output, self.bounds, self.clearance)
 
     def coordinates(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates (N, n_open) that stay open in `sample`, at independent positions, and which are in reach (N,)."""
@@ -354,7 +358,7 @@ def _check(model: Model, task: ExcitationTask) -> None:
         problems.append(Problem(where="harmonics", what=what, remedy="such as 5"))
     if not 0 < task.period < np.inf:
         problems.append(Problem(where="period", what=f"must be positive, got {task.period:g} s", remedy="such as 10"))
-    outputs, _ = model.output_ports(task.output)
+    outputs, _ = model.output_ports(model.determined(task.output))
     names = entry.position.columns
     for where, given, known in (
         ("held", task.held, names),

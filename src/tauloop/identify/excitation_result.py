@@ -19,6 +19,15 @@ from tauloop.result import Result, plain
 FORMAT = "tauloop-excitation/1"
 
 
+def slow_sampling(frequency: float, harmonics: int, period: float) -> Problem | None:
+    """What is wrong with a sampling frequency, Hz, of which the shortest period needs more than two samples."""
+    least = 2 * harmonics / period
+    if least < frequency < np.inf:
+        return None
+    what = f"{frequency:g} Hz; the fastest term of the series needs more than {least:.4g} Hz"
+    return Problem(where="frequency", what=what, remedy="such as 1000 Hz")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """How well a regressor is conditioned; all depend on units, output, limits and base parameters.
@@ -145,10 +154,8 @@ class Excitation(Result):
         Raises:
             InputError: the frequency is not positive, or gives fewer than two samples of the shortest period.
         """
-        least = 2 * self.series.harmonics / self.series.period
-        if not least < frequency < np.inf:
-            what = f"{frequency:g} Hz; the fastest term of the series needs more than {least:.4g} Hz"
-            raise InputError(Problem(where="frequency", what=what, remedy="such as 1000 Hz"))
+        if problem := slow_sampling(frequency, self.series.harmonics, self.series.period):
+            raise InputError(problem)
         return self.series.sample(np.arange(int(np.ceil(self.series.period * frequency - 1e-9))) / frequency)
 
     def as_dict(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ equations are constraints, and gradients through them are exact).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import casadi as ca
@@ -14,6 +15,7 @@ import numpy as np
 
 from tauloop.functions import Model, MotionFunctions
 from tauloop.functions.program import Newton, Program
+from tauloop.identify.cut_freedoms import cut_motions
 from tauloop.identify.excitation_limits import Bound
 from tauloop.kinematics.clearance import RodClearance
 
@@ -77,6 +79,7 @@ def sample_function(
         force=ca.SX(Y @ ca.DM(model.pi)),
         G=ca.SX(ca.reshape(found["embedding.G"], model.topology.n_v, -1)),
         clearance=clearance,
+        cuts=cut_motions(model, found["kinematics_2.q"], found["kinematics_2.v"]),
     )
     values = [quantities.of(bound) for bound in bounded]
     limits = [
@@ -149,11 +152,14 @@ class Quantities:
     force: ca.SX
     G: ca.SX
     clearance: RodClearance | None
+    cuts: Mapping[str, tuple[ca.SX, ca.SX]]
 
     def of(self, bound: Bound) -> ca.SX:
         """The bounded quantity, or several of them; on the scale of the bound."""
         shape = self.model.topology
-        if bound.kind == "position":
+        if bound.kind in ("position", "speed") and bound.of in self.cuts:
+            value = self.cuts[bound.of][("position", "speed").index(bound.kind)]
+        elif bound.kind == "position":
             value = self.q[shape.coordinate_names.index(bound.of)]
         elif bound.kind == "speed":
             value = self.v[shape.velocity_names.index(bound.of)]

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identify.excitation_problem import ExcitationProblem
+from tauloop.identify.interrupts import interrupts
 from tauloop.motion.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
 
@@ -31,11 +32,13 @@ class RandomSearch:
         coefficients: (S, n_free, 2 K + 1).
         triangles: R (S, n, n) with R^T R = Y^T Y, Y the weighted regressor of all unknowns on the grid.
         tried: number of series.
+        is_interrupted: whether there were to be more.
     """
 
     coefficients: np.ndarray
     triangles: np.ndarray
     tried: int
+    is_interrupted: bool = False
 
 
 def random_search(
@@ -48,6 +51,7 @@ def random_search(
 
     Coefficients mu and nu are uniform and alike for all harmonics, centres uniform within half of the reach. Every
     series as a whole is made as large as the channels' limits allow, then smaller by steps until all others are kept.
+    An interrupt (Ctrl-C) ends the search with the series that there are.
 
     Args:
         problem: the task.
@@ -58,27 +62,30 @@ def random_search(
     Raises:
         IdentificationError: not one series keeps the limits.
     """
-    kept, triangles = [], []
+    kept, triangles, tried = [], [], 0
     step = max(CHUNK // len(problem.grid), 1)
-    for first in range(0, count, step):
-        drawn = _draw(problem, min(step, count - first), rng)
-        coefficients, regressor = _fitted(problem, drawn)
-        kept.append(coefficients)
-        triangles.append(np.linalg.qr(regressor, mode="r") if len(regressor) else regressor[:, :0])
-        if progress is not None:
-            progress(min(first + step, count), count)
+    with interrupts() as is_stopped:
+        while tried < count and not is_stopped():
+            drawn = _draw(problem, min(step, count - tried), rng)
+            coefficients, regressor = _fitted(problem, drawn)
+            kept.append(coefficients)
+            triangles.append(np.linalg.qr(regressor, mode="r") if len(regressor) else regressor[:, :0])
+            tried += len(drawn)
+            if progress is not None:
+                progress(tried, count)
     if not any(len(part) for part in kept):
         raise IdentificationError(
             Problem(
                 where="limits",
-                what=f"none of {count} random series keeps them, even at {SIZES[-1]:.0%} of the channels' limits",
+                what=f"none of {tried} random series keeps them, even at {SIZES[-1]:.0%} of the channels' limits",
                 remedy="choose a centre farther from the limits, or wider limits",
             )
         )
     return RandomSearch(
         coefficients=np.concatenate(kept),
         triangles=np.concatenate([part for part in triangles if len(part)]),
-        tried=count,
+        tried=tried,
+        is_interrupted=tried < count,
     )
 
 
@@ -96,6 +103,11 @@ def _draw(problem: ExcitationProblem, count: int, rng: np.random.Generator) -> n
     drawn = moved.copy()
     drawn[..., 0] += center
     share = problem.channel_shares(drawn, problem.grid).max(axis=(1, 2))
+    unlimited = np.isinf(problem.limits[:, problem.free]).all(axis=0)  # but for the range in the machine file
+    if unlimited.any():
+        position, *_ = fourier_basis(problem.grid, K, problem.task.period)
+        peaks = np.abs(moved[:, unlimited] @ position.T).max(axis=-1) / reach[unlimited]
+        share = np.maximum(share, peaks.max(axis=1))
     moved /= np.maximum(share, np.finfo(float).tiny)[:, None, None]
     moved[..., 0] += center
     return moved

@@ -5,9 +5,8 @@ from __future__ import annotations
 import multiprocessing as mp
 import queue
 import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from tauloop.identify.excitation_criteria import Criterion
 from tauloop.identify.excitation_problem import ExcitationProblem, ExcitationTask
 from tauloop.identify.excitation_solver import ExcitationProgram, Outcome, SolverOptions
+from tauloop.identify.interrupts import interrupts
 from tauloop.mechanism.model import Mechanism
 
 Report = Callable[[str, float, float], None]
@@ -168,17 +168,3 @@ def _work(work: Work, stop: Any, answers: Any) -> None:
         if stop.is_set():
             break
         answers.put((number, solve(start, work.options, lambda _: bool(stop.is_set()))))
-
-
-@contextmanager
-def interrupts() -> Iterator[Callable[[], bool]]:
-    """Within it an interrupt (Ctrl-C) sets a mark instead of raising; only the main thread can see to that."""
-    seen = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield seen.is_set
-        return
-    former = signal.signal(signal.SIGINT, lambda *_: seen.set())
-    try:
-        yield seen.is_set
-    finally:
-        signal.signal(signal.SIGINT, former)

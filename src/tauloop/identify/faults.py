@@ -1,26 +1,30 @@
-"""Faults of measured forces that least squares would swallow: clipping, delays, and wrong signs of drives."""
+"""Faults of measured forces that least squares would swallow: delays, wrong signs of drives, nothing explained."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 
 from tauloop.errors import InputError, Problem
 from tauloop.identify.base_parameters import base_parameters
-from tauloop.identify.condense import condense
 from tauloop.identify.data import RegressionData
 from tauloop.identify.estimators import weighted_solution
-from tauloop.logs import channels, samples
+from tauloop.identify.evaluation import OutputFit
+from tauloop.identify.signal_faults import clipped
 
-#: So many neighbouring samples at exactly the largest value are a limit, not a peak.
-PLATEAU = 5
+#: Where the least residual is at the edge of the window, it is widened up to so many times.
+WIDER = 8
 #: A sign is wrong if turning it lessens the misfit of all outputs by this factor.
 TURNED = 2.0
 #: A friction coefficient that is negative by so many standard deviations is no matter of noise.
 CERTAIN = 10.0
+#: A residual of so many percent of an output's force leaves next to nothing explained; forces below this share of the
+#: largest of their unit do not count.
+UNEXPLAINED, SMALL = 90.0, 0.05
+
+__all__ = ["Delay", "clipped", "delays", "unexplained", "wrong_signs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,55 +33,27 @@ class Delay:
 
     Attributes:
         output: its name.
-        samples: delay in samples, positive where the force comes late.
+        samples: delay in samples, positive where the force comes late; None where none can be told: residuals fall to
+            the edge of the widest window.
         rmse, rmse_without: RMS residual, SI, at this delay and at none, with parameters of this output alone.
     """
 
     output: str
-    samples: float
+    samples: float | None
     rmse: float
     rmse_without: float
-
-
-def clipped(log: xr.Dataset, quantity: str = "force") -> tuple[Problem, ...]:
-    """Channels that stay at exactly their largest or smallest value for several samples, as a limit makes them.
-
-    Args:
-        log: the log as measured, before any filter.
-        quantity: which channels are looked at.
-
-    Returns:
-        One problem for each channel, with the value and how many samples are at it.
-    """
-    found = []
-    for name in channels(log, quantity):
-        values = samples(log, quantity, (name,))[:, 0]
-        for limit, word in ((values.max(), "largest"), (values.min(), "smallest")):
-            at = values == limit
-            edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
-            lengths = edges[1::2] - edges[::2]
-            count = int(lengths[lengths >= PLATEAU].sum())
-            if count and not at.all() and limit != 0.0:
-                found.append(
-                    Problem(
-                        where=f"{quantity}.{name}",
-                        what=f"stays at its {word} value {limit:.6g} in {count} samples, {PLATEAU} or more in a row: "
-                        "it is clipped",
-                        remedy="excite less, raise the drive's limit, or leave these samples out",
-                    )
-                )
-    return tuple(found)
 
 
 def delays(data: RegressionData, largest: int = 10) -> tuple[Delay, ...]:
     """Delay of every measured output's force, by which shift its own least-squares residual is least.
 
     Every output is fitted by itself, so that one shifted channel does not spoil the others; between samples the
-    minimum is that of a parabola.
+    minimum is that of a parabola. A least residual at the edge of the window is none: the window is doubled, up to
+    eight times or as far as the samples go.
 
     Args:
         data: evenly spaced samples.
-        largest: samples to either side.
+        largest: samples to either side, at first.
 
     Raises:
         InputError: fewer samples than ten times the largest shift.
@@ -86,41 +62,51 @@ def delays(data: RegressionData, largest: int = 10) -> tuple[Delay, ...]:
     if largest < 1 or count < 10 * largest:
         what = f"{count} samples are too few for shifts of {largest}"
         raise InputError(Problem(where="largest", what=what, remedy="give a smaller shift of at least 1 sample"))
-    shifts = np.arange(-largest, largest + 1)
-    inner = slice(largest, count - largest)
     found = []
     for k in data.kept:
         regressor, forces = data.regressor[:, k], data.forces[:, k]
         if data.ties is not None:
             forces = forces - regressor @ np.asarray(data.ties.offset)
             regressor = regressor @ data.ties.matrix
-        columns = regressor[inner]
-        norms = np.linalg.norm(columns, axis=0)
-        left, sizes, _ = np.linalg.svd(columns[:, norms > 0.0] / norms[norms > 0.0], full_matrices=False)
-        basis = left[:, sizes > 1e-8 * sizes[0]]
-        shifted = np.stack([forces[largest + s : count - largest + s] for s in shifts], axis=1)
-        squares = np.sum(shifted**2, axis=0) - np.sum((basis.T @ shifted) ** 2, axis=0)
-        powers = np.maximum(squares, 0.0) / (count - 2 * largest)
-        best = int(np.argmin(powers))
-        shift, least = float(shifts[best]), float(powers[best])
-        if 0 < best < len(shifts) - 1:
-            before, here, after = powers[best - 1 : best + 2]
-            bend = before - 2.0 * here + after
-            if bend > 0.0:
-                part = 0.5 * (before - after) / bend
-                shift, least = shift + float(part), max(float(here - 0.25 * (before - after) * part), 0.0)
+        window = largest
+        shift, powers = _least(regressor, forces, window)
+        while shift is None and 2 * window <= WIDER * largest and 20 * window <= count:
+            window *= 2
+            shift, powers = _least(regressor, forces, window)
         found.append(
             Delay(
                 output=data.outputs[k],
                 samples=shift,
-                rmse=float(np.sqrt(least)),
-                rmse_without=float(np.sqrt(powers[largest])),
+                rmse=float(np.sqrt(powers.min())),
+                rmse_without=float(np.sqrt(powers[window])),
             )
         )
     return tuple(found)
 
 
-def wrong_signs(data: RegressionData, dissipative: Sequence[str] = ()) -> tuple[Problem, ...]:
+def _least(regressor: np.ndarray, forces: np.ndarray, largest: int) -> tuple[float | None, np.ndarray]:
+    """Shift of the least residual, None at the edge of the window, and the mean square residual at every shift."""
+    count = len(forces)
+    shifts = np.arange(-largest, largest + 1)
+    columns = regressor[largest : count - largest]
+    norms = np.linalg.norm(columns, axis=0)
+    left, sizes, _ = np.linalg.svd(columns[:, norms > 0.0] / norms[norms > 0.0], full_matrices=False)
+    basis = left[:, sizes > 1e-8 * sizes[0]]
+    shifted = np.stack([forces[largest + s : count - largest + s] for s in shifts], axis=1)
+    squares = np.sum(shifted**2, axis=0) - np.sum((basis.T @ shifted) ** 2, axis=0)
+    powers = np.maximum(squares, 0.0) / (count - 2 * largest)
+    best = int(np.argmin(powers))
+    if not 0 < best < len(shifts) - 1:
+        return None, powers
+    before, here, after = powers[best - 1 : best + 2]
+    bend = before - 2.0 * here + after
+    part = 0.5 * float((before - after) / bend) if bend > 0.0 else 0.0
+    return float(shifts[best]) + part, powers
+
+
+def wrong_signs(
+    data: RegressionData, dissipative: Sequence[str] = (), drives: Mapping[str, Sequence[str]] | None = None
+) -> tuple[Problem, ...]:
     """Outputs whose force has the wrong sign.
 
     Two signs of it: parameters that outputs share fit much better with one output turned round; or friction comes out
@@ -129,8 +115,9 @@ def wrong_signs(data: RegressionData, dissipative: Sequence[str] = ()) -> tuple[
     Args:
         data: the samples.
         dissipative: names of unknowns that cannot be negative, such as viscous and Coulomb friction.
+        drives: names of the drives that act on the joint of such an unknown; they are named instead of it, once each.
     """
-    triangles = condense(data)
+    triangles = data.triangles
     names = [data.outputs[k] for k in data.kept]
     base = base_parameters(triangles[:, :, :-1], data.unknowns, data.unknown_units)
     columns = [*base.independent, len(data.unknowns)]
@@ -158,19 +145,54 @@ def wrong_signs(data: RegressionData, dissipative: Sequence[str] = ()) -> tuple[
         )
         for k in np.flatnonzero(signs < 0.0)
     ]
-    estimate = weighted_solution(signs_applied(triangles, signs), len(data), weights)
+    estimate = weighted_solution(signs_applied(triangles, signs), data.counts, weights)
+    negative: dict[str, list[str]] = {}
     for i, parameter in enumerate(base.base):
         ratio = estimate.values[i] / max(estimate.standard_deviations[i], np.finfo(float).tiny)
         if parameter.representative in dissipative and ratio < -CERTAIN:
-            found.append(
-                Problem(
-                    where=parameter.representative,
-                    what=f"comes out as {estimate.values[i]:.4g} {parameter.unit}, negative by {-ratio:.3g} standard "
-                    "deviations: the drive would gain energy from friction",
-                    remedy="look at the sign of this drive's force, or of all forces",
-                )
+            acting = (drives or {}).get(parameter.representative, ())
+            where = " and ".join(f"force.{drive}" for drive in acting) or parameter.representative
+            negative.setdefault(where, []).append(
+                f"{parameter.representative} as {estimate.values[i]:.4g} {parameter.unit}, {-ratio:.3g} standard "
+                "deviations below zero"
             )
-    return tuple(found)
+    if any(where not in dissipative for where in negative):  # passive joints then follow from the drives
+        negative = {where: figures for where, figures in negative.items() if where not in dissipative}
+    return tuple(found) + tuple(
+        Problem(
+            where=where,
+            what=f"gains energy from friction, which comes out negative: {'; '.join(figures)}",
+            remedy="look at the signs of its force and position, or of all forces, or at what the friction model lacks",
+        )
+        for where, figures in negative.items()
+    )
+
+
+def unexplained(training: Sequence[OutputFit], held_out: Sequence[OutputFit]) -> tuple[Problem, ...]:
+    """Outputs of which the model explains next to nothing, in training and in held-out data alike.
+
+    The residual is nearly as large as the force itself. Forces far smaller than those of other outputs of the same
+    unit are left alone: a drive that needs none has noise only.
+
+    Args:
+        training, held_out: fits of `Identification`.
+    """
+    largest: dict[str, float] = {}
+    for fit in training:
+        largest[fit.unit] = max(largest.get(fit.unit, 0.0), fit.scale)
+    judged = {fit.output: fit.relative_error_percent for fit in held_out}
+    return tuple(
+        Problem(
+            where=f"force.{fit.output}",
+            what=f"has next to nothing to do with the motion: what the model leaves of it is "
+            f"{fit.relative_error_percent:.3g} % in the training data"
+            + (f" and {judged[fit.output]:.3g} % in the held-out data" if fit.output in judged else ""),
+            remedy="look at the column that it is read from, at its order, unit and time, and at the machine file",
+        )
+        for fit in training
+        if min(fit.relative_error_percent, judged.get(fit.output, np.inf)) > UNEXPLAINED
+        and fit.scale > SMALL * largest[fit.unit]
+    )
 
 
 def signs_applied(triangles: np.ndarray, signs: np.ndarray) -> np.ndarray:

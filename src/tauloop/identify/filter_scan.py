@@ -11,7 +11,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.functions import Model
@@ -24,6 +23,7 @@ from tauloop.identify.from_log import regression_data
 from tauloop.identify.result import Identification
 from tauloop.identify.streaming import merge, split_each
 from tauloop.logs import Preparation
+from tauloop.logs.channels import Log, as_signals
 from tauloop.result import Evidence, Result, plain, provenance
 
 #: A parameter that moves by more standard deviations than this over the filters is decided by the filter.
@@ -116,7 +116,7 @@ class FilterScan(Result):
 
 def scan_filters(
     model: Model,
-    log: xr.Dataset | Sequence[xr.Dataset],
+    log: Log | Sequence[Log],
     preparation: Preparation | Sequence[Preparation],
     *,
     orders: Sequence[int] = (2, 4, 6),
@@ -148,7 +148,7 @@ def scan_filters(
         InputError: a filter is not possible for this log.
     """
     estimator = estimator or WeightedLeastSquares()
-    logs = [log] if isinstance(log, xr.Dataset) else list(log)
+    logs = list(log) if isinstance(log, Sequence) else [log]
     preparations = [preparation] * len(logs) if isinstance(preparation, Preparation) else list(preparation)
     first = preparations[0]
     standstills = standstills or (first.standstill,)
@@ -208,7 +208,7 @@ def scan_filters(
                 "shares": shares,
                 "preparations": plain(preparations),
             },
-            inputs={"samples": [len(one["time"]) for one in logs], "outputs": best.outputs},
+            inputs={"samples": [len(as_signals(one).time) for one in logs], "outputs": best.outputs},
         ),
     )
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identify.base_parameters import BaseParameters, RankOptions, base_parameters
-from tauloop.identify.condense import condense
 from tauloop.identify.data import RegressionData
 from tauloop.identify.error_models import AutocorrelatedErrors, Equations, ErrorModel
 from tauloop.identify.estimators import ROUNDING_SHARE, Estimate, Estimator, require_equations
@@ -24,6 +23,8 @@ LARGEST_COPIED_SHARE = 0.05
 ROUNDING = 1e-10
 #: Base parameters with a larger standard deviation, as a share of the value, are counted as uncertain.
 UNCERTAIN_SHARE = 0.3
+#: A residual that is this share of the force in every output says that the force has nothing to do with the motion.
+UNEXPLAINED = 0.9
 
 
 def fit(
@@ -61,14 +62,14 @@ def fit(
         )
     if problems:
         raise IdentificationError(problems)
-    triangles = condense(training)
+    triangles = training.triangles
     size = len(training.unknowns)
     if base is None:
         base = base_parameters(triangles[:, :, :-1], training.unknowns, training.unknown_units, rank)
-        require_equations(len(triangles), len(training), base.rank)
+        require_equations(len(triangles), training.counts, base.rank)
         condition, condition_si = base.condition, base.condition_si
     else:
-        require_equations(len(triangles), len(training), base.rank)
+        require_equations(len(triangles), training.counts, base.rank)
         condition, condition_si = _conditions(base, triangles)
     regression = BaseRegression(data=training, base=base, triangles=triangles[:, :, [*base.independent, size]])
     estimate = estimator.estimate_from(regression)
@@ -76,6 +77,7 @@ def fit(
         instruments=estimator.instruments(regression, estimate),
         regressor=regression.regressor,
         residual=regression.residual(estimate.values),
+        counts=training.counts,
     )
     if errors is not None:
         estimate = replace(estimate, covariance=errors.covariance(equations))
@@ -88,7 +90,8 @@ def fit(
     held_out_fit = judge("held-out", held_out, parameters, scale) if held_out is not None else ()
     optimality = _optimality(equations, regression.forces, estimate.weights)
     evidence = _evidence(base, condition, estimate, optimality)
-    evidence += _error_evidence(estimate, equations, training_fit, errors)
+    evidence += _error_evidence(training, estimate, equations, training_fit, errors)
+    evidence += estimator.evidence(regression, estimate)
     if held_out is not None:
         evidence += _held_out_evidence(base, held_out, training_fit, held_out_fit)
     return Identification(
@@ -276,14 +279,25 @@ def _evidence(base: BaseParameters, condition: float, estimate: Estimate, optima
 
 
 def _error_evidence(
-    estimate: Estimate, equations: Equations, training: tuple[OutputFit, ...], errors: ErrorModel | None
+    data: RegressionData,
+    estimate: Estimate,
+    equations: Equations,
+    training: tuple[OutputFit, ...],
+    errors: ErrorModel | None,
 ) -> tuple[Evidence, ...]:
     """How far the residuals are from white noise, and what that means for the standard deviations."""
     used = correlated = estimate.standard_deviations
     if errors != AutocorrelatedErrors():
         correlated = np.sqrt(np.diag(AutocorrelatedErrors().covariance(equations)))
-    tests = [whiteness(equations.residual[:, k]) for k in range(len(training))]
+    rows = [data.rows(k) for k in data.kept]
+    tests = [whiteness(equations.residual[one, k]) for k, one in enumerate(rows)]
     return (
+        Evidence(
+            name="residual over force of the output that is described best, training data",
+            value=min(fit.relative_error_percent for fit in training) / 100.0,
+            upper=UNEXPLAINED,
+            advice="the motion explains hardly anything of the forces: look at order, units and times of the columns",
+        ),
         Evidence(
             name="standard deviations that count the residuals' correlation, beside those given (median)",
             value=float(np.median(correlated[used > 0.0] / used[used > 0.0])) if (used > 0.0).any() else None,
@@ -298,7 +312,7 @@ def _error_evidence(
 def _held_out_evidence(
     base: BaseParameters, data: RegressionData, training: tuple[OutputFit, ...], held_out: tuple[OutputFit, ...]
 ) -> tuple[Evidence, ...]:
-    regressor = condense(data)[:, :, :-1]
+    regressor = data.triangles[:, :, :-1]
     ratios = [
         judged.rmse / max(fit.rmse, ROUNDING_SHARE * fit.scale) for fit, judged in zip(training, held_out, strict=True)
     ]

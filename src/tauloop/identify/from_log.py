@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-import xarray as xr
 
 from tauloop.errors import InputError, LogError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.identify.data import RegressionData, Ties
-from tauloop.logs import Preparation, channels, decimate, decimate_in_parts, prepare, samples
-from tauloop.logs.channels import TIME
+from tauloop.logs import Preparation, channels, decimate, decimate_in_parts, prepared_signals, samples
+from tauloop.logs.channels import Log, Signals
 from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.suggestions import suggestion
 
@@ -45,7 +44,7 @@ def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
 
 def regression_data(
     model: Model,
-    log: xr.Dataset,
+    log: Log,
     preparation: Preparation,
     *,
     output: str = "actuators",
@@ -61,7 +60,8 @@ def regression_data(
         log: positions of all actuators, and forces of some or all of them.
         preparation: filtering, trimming, decimation.
         output: "actuators": one equation per actuator force; "joints": one per driven coordinate (forces A^T u), for
-            which all forces must be measured.
+            which all forces must be measured, as they must of redundant actuators: these have one equation per
+            leading actuator, or per coordinate that it drives, for the resultant of all forces (`Model.determined`).
         ties: relations between the parameters, such as `leaf_ties(model)`.
 
     Raises:
@@ -69,21 +69,12 @@ def regression_data(
         LogError: channels are missing, misspelt or in another unit than the machine's.
         PoseError: the log leaves the workspace of the described machine.
     """
-    _require_known(output)
-    names = tuple(actuator.name for actuator in model.mechanism.actuators)
-    _require_channels(model, log, output)
-    prepared = prepare(log, preparation)
+    require_channels(model, log, output)
+    prepared = prepared_signals(log, preparation)
     regressor = _regressor(model, prepared, output, preparation.decimation)
-    measured_names = [name for name in names if name in channels(prepared, "force")]
-    measured = np.array([name in measured_names for name in names])
-    forces = np.zeros((len(prepared[TIME]), len(names)))
-    forces[:, measured] = samples(prepared, "force", measured_names)
-    outputs, units = model.output_ports(output)
-    if output == "joints":
-        driven = list(model.assembly.driven)
-        forces = forces @ model.assembly.loops.transmission[:, driven]
-        measured = np.ones(len(driven), dtype=bool)
-    time = prepared[TIME].to_numpy()
+    forces, measured = measured_forces(model, prepared, output)
+    outputs, units = model.output_ports(model.determined(output))
+    time = prepared.time
     factor = preparation.decimation
     if factor > 1:
         forces = decimate(forces, factor)
@@ -101,9 +92,7 @@ def regression_data(
     )
 
 
-def motion_regressor(
-    model: Model, log: xr.Dataset, preparation: Preparation, *, output: str = "actuators"
-) -> np.ndarray:
+def motion_regressor(model: Model, log: Log, preparation: Preparation, *, output: str = "actuators") -> np.ndarray:
     """Regressor (N, n_out, n_pi) of a motion that has no forces, prepared as `regression_data` prepares its log.
 
     Of the commanded motion, at the samples of the measured one, it is the instruments of ideal tracking (see
@@ -114,12 +103,63 @@ def motion_regressor(
         LogError: positions are missing, misspelt or in another unit than the machine's.
         PoseError: the motion leaves the workspace of the described machine.
     """
-    _require_known(output)
-    port = model.actuators.ports["position"]
-    problems = channel_problems(log, {"position": dict(zip(port.columns, port.units, strict=True))})
-    if problems:
-        raise LogError(problems)
-    return _regressor(model, prepare(log, preparation), output, preparation.decimation)
+    require_positions(model, log, output)
+    return _regressor(model, prepared_signals(log, preparation), output, preparation.decimation)
+
+
+def measured_forces(model: Model, log: Log, output: str) -> tuple[np.ndarray, np.ndarray]:
+    """Forces (N, n_out) of a log in the order of the regressor's rows, and which rows are measured (n_out,)."""
+    names = [actuator.name for actuator in model.mechanism.actuators]
+    found = [name for name in names if name in channels(log, "force")]
+    measured = np.isin(names, found)
+    values = samples(log, "force", found)
+    forces = np.zeros((len(values), len(names)))
+    forces[:, measured] = values
+    if output == "actuators" and not model.assembly.is_redundant:
+        return forces, measured
+    mixing = force_mixing(model, log, output)
+    return np.einsum("nu,nuk->nk", forces, mixing), np.ones(mixing.shape[2], dtype=bool)
+
+
+def force_mixing(model: Model, log: Log, output: str) -> np.ndarray:
+    """B (N or 1, n_u, n_out): the regressor's rows are for B^T u, with the forces u of all actuators.
+
+    Of redundant actuators B^T u are the resultants R^T u on the leading motions, at the log's positions.
+    """
+    if not model.assembly.is_redundant:
+        return (driven_transmission(model) if output == "joints" else np.eye(len(model.mechanism.actuators)))[None]
+    position = samples(log, "position", model.actuators.ports["position"].columns)
+    start = model.actuators.track(position).q if model.assembly.rows else None
+    R = model.actuators.actuator_jacobian(position, start=start)
+    if output == "joints":
+        leading, driven = list(model.assembly.leading), list(model.assembly.leading_driven)
+        R = R @ model.assembly.loops.transmission[np.ix_(leading, driven)]
+    return np.asarray(R)
+
+
+def driven_transmission(model: Model) -> np.ndarray:
+    """A (n_u, n_driven): forces on the driven coordinates are A^T u, with the forces u of the actuators."""
+    return np.asarray(model.assembly.loops.transmission[:, list(model.assembly.driven)])
+
+
+def regressor_rows(
+    model: Model, motion: tuple[np.ndarray, np.ndarray, np.ndarray], output: str, start: np.ndarray | None
+) -> np.ndarray:
+    """Regressor (N, n_out, n_pi) of a motion of the actuators.
+
+    Where joints are coupled an actuator's velocity is a sum of joint velocities. Of an actuator at rest it is rounding,
+    whose sign must not enter Coulomb friction: its measured velocity, exactly zero, says that it rests.
+
+    Args:
+        model: the machine.
+        motion: positions, velocities and accelerations of the columns of `model.actuators`, each (N, n).
+        output: of `OUTPUTS`.
+        start: coordinates at every sample (N, n_q) where loops are closed, else None.
+    """
+    rows = model.actuators.regressor(*motion, output=model.determined(output), start=start)
+    for actuator, column in _dry_friction(model):
+        rows[motion[1][:, actuator] == 0.0, :, column] = 0.0
+    return rows
 
 
 def _require_known(output: str) -> None:
@@ -127,9 +167,9 @@ def _require_known(output: str) -> None:
         raise InputError(Problem(where="output", what=f"{output!r} is unknown", remedy=" or ".join(OUTPUTS)))
 
 
-def _regressor(model: Model, prepared: xr.Dataset, output: str, factor: int) -> np.ndarray:
+def _regressor(model: Model, prepared: Signals, output: str, factor: int) -> np.ndarray:
     """Regressor (N', n_out, n_pi) of a prepared log; messages count samples in it."""
-    names = tuple(actuator.name for actuator in model.mechanism.actuators)
+    names = model.actuators.ports["position"].columns
     position, velocity, acceleration = (
         samples(prepared, kind, names) for kind in ("position", "velocity", "acceleration")
     )
@@ -137,7 +177,7 @@ def _regressor(model: Model, prepared: xr.Dataset, output: str, factor: int) -> 
         start = model.actuators.track(position).q if model.assembly.rows else None
         return _decimated_regressor(model, (position, velocity, acceleration), start, output, factor)
     except PoseError as error:
-        counted = f" (counted from 0, which is {prepared[TIME].to_numpy()[0]:g} s in the log)"
+        counted = f" (counted from 0, which is {prepared.time[0]:g} s in the log)"
         raise PoseError(replace(problem, what=problem.what + counted) for problem in error.problems) from error
 
 
@@ -149,16 +189,10 @@ def _decimated_regressor(
     factor: int,
 ) -> np.ndarray:
     """Regressor (N', n_out, n_pi) at the decimated rate; at the full rate it is never in memory as a whole."""
-    dry = _dry_friction(model)
 
     def regressor(part: slice) -> np.ndarray:
         position, velocity, acceleration = (signal[part] for signal in motion)
-        rows = model.actuators.regressor(
-            position, velocity, acceleration, output=output, start=None if start is None else start[part]
-        )
-        for actuator, column in dry:
-            rows[velocity[:, actuator] == 0.0, :, column] = 0.0
-        return rows
+        return regressor_rows(model, (position, velocity, acceleration), output, None if start is None else start[part])
 
     everything = slice(0, len(motion[0]))
     if factor == 1:
@@ -170,42 +204,64 @@ def _decimated_regressor(
 
 
 def _dry_friction(model: Model) -> tuple[tuple[int, int], ...]:
-    """Actuators with Coulomb friction of their own, and its column.
-
-    Where joints are coupled an actuator's velocity is a sum of joint velocities. Of an actuator at rest it is rounding,
-    whose sign must not enter: the measured velocity says that it rests.
-    """
+    """Places of given actuators with Coulomb friction of their own among the positions, and its column."""
     columns = {parameter.name: k for k, parameter in enumerate(model.parameters)}
-    named = ((i, f"{actuator.name}.coulomb") for i, actuator in enumerate(model.mechanism.actuators))
+    actuators = {actuator.name for actuator in model.mechanism.actuators}
+    given = enumerate(model.actuators.ports["position"].columns)
+    named = ((i, f"{name}.coulomb") for i, name in given if name in actuators)
     return tuple((i, columns[name]) for i, name in named if name in columns)
 
 
-def _require_channels(model: Model, log: xr.Dataset, output: str) -> None:
+def require_positions(model: Model, log: Log, output: str) -> None:
+    """Refuse a motion without the positions that it is given by: of all actuators, or the leading ones of many.
+
+    Raises:
+        InputError: no such output.
+        LogError: positions are missing, misspelt or in another unit than the machine's.
+    """
+    _require_known(output)
     port = model.actuators.ports["position"]
-    units = dict(zip(port.columns, model.output_ports("actuators")[1], strict=True))
+    problems = channel_problems(log, {"position": dict(zip(port.columns, port.units, strict=True))})
+    if problems:
+        raise LogError(problems)
+
+
+def require_channels(model: Model, log: Log, output: str) -> None:
+    """Refuse a log without positions, as `require_positions`, or forces of some actuators, or of all that are needed.
+
+    All are needed for joints and for the resultants of redundant actuators.
+
+    Raises:
+        InputError: no such output.
+        LogError: channels are missing, misspelt or in another unit than the machine's.
+    """
+    _require_known(output)
+    port = model.actuators.ports["position"]
+    units = dict(zip(*model.output_ports("actuators"), strict=True))
     measured = channels(log, "force")
-    present = [name for name in port.columns if name in measured]
+    present = [name for name in units if name in measured]
+    needs_all = output == "joints" or model.assembly.is_redundant
     problems = channel_problems(
         log,
         {
             "position": dict(zip(port.columns, port.units, strict=True)),
-            "force": {name: unit for name, unit in units.items() if name in present or output == "joints"},
+            "force": {name: unit for name, unit in units.items() if name in present or needs_all},
         },
     )
-    if not present and output != "joints":
+    if not present and not needs_all:
         problems.append(
             Problem(
                 where="force",
                 what=f"the log has no force of an actuator; it has {', '.join(measured) or 'none'}",
-                remedy=f"map columns to some or all of {', '.join(port.columns)}",
+                remedy=f"map columns to some or all of {', '.join(units)}",
             )
         )
-    elif output != "joints":
-        absent = [name for name in port.columns if name not in present]
+    elif not needs_all:
+        absent = [name for name in units if name not in present]
         problems += [
             Problem(where=f"force.{name}", what="is no actuator of the machine", remedy=meant)
             for name in measured
-            if name not in port.columns and (meant := suggestion(name, absent))
+            if name not in units and (meant := suggestion(name, absent))
         ]
     if problems:
         raise LogError(problems)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import xarray as xr
 
 from tauloop.functions import Model
 from tauloop.identify.errors_in_variables import Simulation
@@ -14,8 +14,11 @@ from tauloop.identify.write_back import identified_mechanism
 from tauloop.logs import Preparation
 from tauloop.mechanism.model import Mechanism
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 #: Runs a machine in closed loop on the commanded motion; gives its positions, at the samples of the measured log.
-ClosedLoop = Callable[[Mechanism], xr.Dataset]
+ClosedLoop: TypeAlias = "Callable[[Mechanism], xr.Dataset]"
 
 
 def simulated_instruments(

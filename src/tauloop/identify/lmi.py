@@ -50,14 +50,18 @@ class ConicProblem:
         """L^-1 P(r) L^-T = constant + sum over j of linear[j] y_j, with P_0 = L L^T and r = scale y.
 
         Returns:
-            constant (k, k) and linear (n, k, k). A number has L = 1.
+            constant (k, k) and linear (n, k, k). A number is divided by its largest factor in linear instead, so that
+            it is 1 where its unknown is as large as its scale, whatever its unit.
         """
         size = cone.basis.shape[1]
         half = np.linalg.inv(np.linalg.cholesky(cone.matrix(self.prior))) if cone.is_inertial else np.eye(size)
         basis = np.einsum("ab,jbc,dc->jad", half, cone.basis, half)
         rows = self.ties_matrix[cone.columns] * self.scale
         constant = np.tensordot(self.ties_offset[cone.columns], basis, axes=1)
-        return constant, np.asarray(np.einsum("ji,jab->iab", rows, basis))
+        linear = np.asarray(np.einsum("ji,jab->iab", rows, basis))
+        if not cone.is_inertial and linear.any():
+            return constant / np.abs(linear).max(), linear / np.abs(linear).max()
+        return constant, linear
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,8 +76,8 @@ class ConicSolution:
         decrement: by how much the objective could still fall, as a share of it, by a Newton step taken from the
             solution apart from the solver; zero at the minimum.
         at_bound: elements whose coefficient is zero because it would be negative otherwise.
-        multiplier: least slope of the objective into the allowed side of those bounds, as a share of the largest;
-            not negative at the minimum.
+        multiplier: least slope of the objective into the allowed side of those bounds, as a share of the largest of all
+            unknowns at zero; not negative at the minimum.
         data_share: (n,) share of each unknown that the data determine, the prior the rest: by how much the data
             lessen the variance that the prior leaves, 1 - [(H_data + H_prior)^-1]_jj / [H_prior^-1]_jj; 1 without
             prior.
@@ -228,8 +232,8 @@ def _polished(
     ]
     A = problem.matrix * problem.scale
     bounds = np.array([row for _, row, _ in held]).reshape(-1, len(y))
-    if held:
-        y = y - np.linalg.pinv(bounds) @ (bounds @ y + [constant for *_, constant in held])
+    constants = np.array([constant for *_, constant in held])
+    y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)
     free = null_space(bounds) if held else np.eye(len(y))
     H_data = A.T @ A
     for _ in range(POLISHING if from_solver else FROM_PRIOR):
@@ -239,8 +243,9 @@ def _polished(
         if length * np.abs(step).max() <= 1e-13 * max(1.0, np.abs(y).max()):
             break
         y = y + length * step
-        if not from_solver and _bounds_reached(numbers, y) > len(held):
-            return _polished(problem, y, weight, status, from_solver=False)  # with one more held at its bound
+        if _bounds_reached(numbers, y) > len(held):
+            return _polished(problem, y, weight, status, from_solver=from_solver)  # with one more held at its bound
+    y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)  # rounding of the steps
     gradient, H_prior = _slopes(A, problem.right, inertial, y, weight)
     reduced = free.T @ (H_data + H_prior) @ free
     slope = free.T @ gradient
@@ -256,7 +261,7 @@ def _polished(
         from_solver=from_solver,
         decrement=float(fall / objective) if objective > 0.0 else 0.0,
         at_bound=tuple(element for element, *_ in held),
-        multiplier=float(slopes.min() / max(np.abs(slopes).max(), np.finfo(float).tiny)),
+        multiplier=float(slopes.min() / max(np.abs(A.T @ problem.right).max(), np.finfo(float).tiny)),
         data_share=_share(variance, H_prior),
         reachable_share=_reachable(A, H_prior),
     )

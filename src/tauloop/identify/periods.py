@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.fft
-import xarray as xr
 
 from tauloop.errors import InputError, Problem
 from tauloop.logs import sample_period
 from tauloop.logs.channels import TIME, Channel, build_log
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Quantity of the standard deviation of a force's samples, the same number in all of them: beside an averaged period.
+FORCE_NOISE = "force_noise"
 #: A period may differ from a whole number of samples by this share of one sample over the whole log.
 WHOLE = 0.1
 
@@ -25,11 +30,13 @@ class PeriodAverage:
         periods: how many there were; samples after the last whole one are left out.
         noise: standard deviation of one measured sample about its average, per variable of the log, in its unit.
             An averaged sample has 1 / sqrt(periods) of it.
+        covariance: (n, n) of the n variables of `noise`, in their order; its diagonal is the noise's square.
     """
 
     log: xr.Dataset
     periods: int
     noise: dict[str, float]
+    covariance: np.ndarray
 
 
 def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
@@ -62,11 +69,11 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
                 remedy="choose a sampling rate at which the period is a whole number of samples",
             )
         )
-    channels, noise = [], {}
+    channels, scatter = [], {}
     for name, variable in log.data_vars.items():
         values = variable.to_numpy()[: periods * count].reshape(periods, count)
         mean = values.mean(axis=0)
-        noise[str(name)] = float(np.sqrt(np.sum((values - mean) ** 2) / (count * (periods - 1))))
+        scatter[str(name)] = (values - mean).ravel()
         channels.append(
             Channel(
                 quantity=variable.attrs["quantity"],
@@ -76,7 +83,11 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
                 source=variable.attrs["source"],
             )
         )
-    return PeriodAverage(log=build_log(log[TIME].to_numpy()[:count], channels), periods=periods, noise=noise)
+    deviations = np.stack(list(scatter.values()))
+    covariance = deviations @ deviations.T / (count * (periods - 1))
+    noise = dict(zip(scatter, np.sqrt(np.diag(covariance)).tolist(), strict=True))
+    averaged = build_log(log[TIME].to_numpy()[:count], channels)
+    return PeriodAverage(log=averaged, periods=periods, noise=noise, covariance=covariance)
 
 
 def fourier_derivatives(x: np.ndarray, rate: float, highest: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

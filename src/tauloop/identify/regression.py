@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from tauloop.identify.base_parameters import BaseParameters
 from tauloop.identify.data import RegressionData
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BaseRegression:
     """Forces f = Y p of the r base parameters, in the measured outputs.
 
@@ -25,14 +26,16 @@ class BaseRegression:
     triangles: np.ndarray
 
     @property
-    def samples(self) -> int:
-        """Number of samples N."""
-        return len(self.data)
+    def samples(self) -> np.ndarray:
+        """Number of samples (n_out,) of every output."""
+        return self.data.counts
 
-    @property
+    @cached_property
     def regressor(self) -> np.ndarray:
-        """Y (N, n_out, r), a copy made at each call."""
-        return base_columns(self.data, self.data.regressor, self.base)
+        """Y (N, n_out, r), a copy that cannot be written to."""
+        columns = base_columns(self.data, self.data.regressor, self.base)
+        columns.flags.writeable = False
+        return columns
 
     @property
     def forces(self) -> np.ndarray:
@@ -50,7 +53,7 @@ class BaseRegression:
 
 def base_columns(data: RegressionData, regressor: np.ndarray, base: BaseParameters) -> np.ndarray:
     """Base columns (N, n_out, r) of a whole regressor (N, n_out, n_p) that has the ties of `data`; measured outputs."""
-    measured = regressor[:, data.kept]
+    measured = regressor if len(data.kept) == regressor.shape[1] else regressor[:, data.kept]
     if data.ties is None:
         return np.asarray(measured[:, :, base.independent])
     return np.asarray(measured @ data.ties.matrix[:, base.independent])

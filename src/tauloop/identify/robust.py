@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
+from tauloop.identify.data import RegressionData
 from tauloop.identify.error_models import AutocorrelatedErrors, Equations
 from tauloop.identify.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
 from tauloop.identify.regression import BaseRegression
@@ -66,7 +67,7 @@ class IterativelyReweightedLeastSquares(Estimator):
         directions = regressor @ inverse
         for _ in range(self.repetitions):
             residual = forces - regressor @ values
-            noise = np.maximum(_robust_noise(residual), least)
+            noise = np.maximum(_robust_noise(residual, regression.data), least)
             weights = (_huber(residual, noise, self.threshold) / noise**2).ravel()
             flat = directions.reshape(-1, rank)
             change = np.linalg.solve((flat * weights[:, None]).T @ flat, flat.T @ (weights * residual.ravel()))
@@ -81,7 +82,7 @@ class IterativelyReweightedLeastSquares(Estimator):
                     remedy="allow more repetitions or a larger tolerance, or look for outputs with many outliers",
                 )
             )
-        noise = np.maximum(_robust_noise(forces - regressor @ values), least)
+        noise = np.maximum(_robust_noise(forces - regressor @ values, regression.data), least)
         estimate = Estimate(values=values, covariance=np.eye(rank), noise=noise, weights=1.0 / noise)
         equations = Equations(
             instruments=self.instruments(regression, estimate),
@@ -97,8 +98,9 @@ class IterativelyReweightedLeastSquares(Estimator):
         return np.asarray(weights[:, :, None] * regression.regressor)
 
 
-def _robust_noise(residual: np.ndarray) -> np.ndarray:
-    return np.asarray(_NORMAL_OVER_MEDIAN * np.median(np.abs(residual), axis=0))
+def _robust_noise(residual: np.ndarray, data: RegressionData) -> np.ndarray:
+    medians = [np.median(np.abs(residual[data.rows(output), k])) for k, output in enumerate(data.kept)]
+    return _NORMAL_OVER_MEDIAN * np.array(medians)
 
 
 def _huber(residual: np.ndarray, noise: np.ndarray, threshold: float) -> np.ndarray:

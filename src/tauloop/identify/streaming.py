@@ -97,6 +97,8 @@ def estimate_condensed(
 def merge(logs: Iterable[RegressionData]) -> RegressionData:
     """Several logs of one machine as one set of samples; time stamps are left out. One log stays as it is.
 
+    Where not all measured the same outputs, rows that are missing are zero and not `present`.
+
     Raises:
         IdentificationError: there are none, or they have other parameters, outputs or ties.
     """
@@ -114,19 +116,28 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
         for name in ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
         if getattr(part, name) != getattr(first, name)
     ]
-    problems += [
-        Problem(where=f"log {number}", what="other outputs are measured", remedy="use `condense_parts` per kind")
-        for number, part in enumerate(parts[1:], start=1)
-        if not np.array_equal(part.kept, first.kept)
-    ]
     if problems:
         raise IdentificationError(problems)
+    regressor = np.concatenate([part.regressor for part in parts])
+    forces = np.concatenate([part.forces for part in parts])
+    if all(part.present is None and np.array_equal(part.kept, first.kept) for part in parts):
+        return replace(first, regressor=regressor, forces=forces, time=None)
+    present = np.concatenate([_present(part) for part in parts])
+    regressor[~present] = 0.0
     return replace(
         first,
-        regressor=np.concatenate([part.regressor for part in parts]),
-        forces=np.concatenate([part.forces for part in parts]),
+        regressor=regressor,
+        forces=np.where(present, forces, 0.0),
         time=None,
+        measured=np.asarray(present.any(axis=0)),
+        present=present,
     )
+
+
+def _present(data: RegressionData) -> np.ndarray:
+    if data.present is not None:
+        return data.present
+    return np.isin(np.arange(len(data.outputs)), data.kept) & np.ones((len(data), 1), dtype=bool)
 
 
 def split_each(logs: Sequence[RegressionData], share: float) -> tuple[list[RegressionData], list[RegressionData]]:

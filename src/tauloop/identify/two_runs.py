@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import scipy.fft
 import scipy.signal
-import xarray as xr
 from scipy.interpolate import make_interp_spline
 
 from tauloop.errors import InputError, LogError, Problem
@@ -19,6 +18,9 @@ from tauloop.logs import channels, sample_period, samples, units
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.mechanism.suggestions import listing
 from tauloop.result import Evidence, Result, provenance
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Quantities of the result's log beside position and force: what was measured, and the actuators' own part of it.
 CONNECTED, OWN = "connected_force", "own_force"

@@ -9,7 +9,6 @@ import numpy as np
 from tauloop.errors import Problem
 from tauloop.functions import Model
 from tauloop.identify.base_parameters import base_parameters
-from tauloop.identify.condense import condense
 from tauloop.identify.data import RegressionData
 
 #: Random states that stand for all motions of the machine.
@@ -37,11 +36,9 @@ def unexcited(
     Returns:
         One problem for each direction: which parameters, and how far the data are from showing them.
     """
-    if model.assembly.is_redundant:
-        return ()  # actuators of random states would have to agree
     regressor = _of_random_states(model, rng, output)
-    everything = replace(data, regressor=regressor, forces=np.zeros(regressor.shape[:2]), time=None)
-    rich, own = (condense(part)[:, :, :-1].reshape(-1, len(data.unknowns)) for part in (everything, data))
+    everything = replace(data, regressor=regressor, forces=np.zeros(regressor.shape[:2]), time=None, present=None)
+    rich, own = (part.triangles[:, :, :-1].reshape(-1, len(data.unknowns)) for part in (everything, data))
     base = base_parameters(rich, data.unknowns, data.unknown_units)
     norms = np.linalg.norm(rich[:, base.independent], axis=0)
     _, sizes, directions = np.linalg.svd(own[:, base.independent] / norms, full_matrices=False)
@@ -64,17 +61,17 @@ def unexcited(
 
 def _of_random_states(model: Model, rng: np.random.Generator, output: str) -> np.ndarray:
     """Regressor (STATES, n_out, n_pi) of random motions."""
-    driven = list(model.assembly.driven)
-    transmission = model.assembly.loops.transmission[:, driven]
+    leading, driven = list(model.assembly.leading), list(model.assembly.leading_driven)
+    transmission = model.assembly.loops.transmission[np.ix_(leading, driven)]
     if model.assembly.rows:
         from tauloop.kinematics.states import random_states  # a tenth of a second that serial arms need not wait
 
         states = random_states(model, STATES, rng)
-        start, position = states.q, model.actuator_position(states.q)
+        start, position = states.q, model.actuator_position(states.q)[:, leading]
         rates = [part[:, driven] for part in (states.v, states.a)]
     else:  # any positions will do
         scale = model.assembly.loops.velocity_scale[driven]
         moves, *rates = (rng.normal(size=(STATES, len(driven))) * scale for _ in range(3))
-        start, position = None, model.actuator_position(model.assembly.q) + moves @ transmission.T
+        start, position = None, model.actuator_position(model.assembly.q)[leading] + moves @ transmission.T
     velocity, acceleration = (part @ transmission.T for part in rates)
-    return model.actuators.regressor(position, velocity, acceleration, output=output, start=start)
+    return model.actuators.regressor(position, velocity, acceleration, output=model.determined(output), start=start)

@@ -1,8 +1,8 @@
 """Measured data: reading and writing logs as labelled arrays with units, and making signals of them."""
 
-from tauloop.logs.channels import channels, samples, units
+from tauloop.logs.channels import Signals, channels, samples, units
 from tauloop.logs.measuring import Sensors, measure
-from tauloop.logs.reading import LogFile, read_log
+from tauloop.logs.reading import LogFile, read_log, read_signals
 from tauloop.logs.recording import Recording, load_recording
 from tauloop.logs.signals import (
     Preparation,
@@ -11,6 +11,7 @@ from tauloop.logs.signals import (
     decimate,
     decimate_in_parts,
     prepare,
+    prepared_signals,
     sample_period,
 )
 from tauloop.logs.writing import write_log
@@ -20,6 +21,7 @@ __all__ = [
     "Preparation",
     "Recording",
     "Sensors",
+    "Signals",
     "butterworth",
     "central_differences",
     "channels",
@@ -28,7 +30,9 @@ __all__ = [
     "load_recording",
     "measure",
     "prepare",
+    "prepared_signals",
     "read_log",
+    "read_signals",
     "sample_period",
     "samples",
     "units",

@@ -3,21 +3,30 @@
 ``log["position.motor_1"]`` has dimension ``time`` and ``attrs`` ``unit`` (SI), ``quantity``, ``channel`` and
 ``source``. The channel is the name of an actuator or of a coordinate, so that a log fits a mechanism by names, units
 may differ between channels (m of a cart, rad of a wrist), and a quantity may be measured on some channels only.
+
+The same as plain arrays is `Signals`. What asks, prepares and identifies takes either; where only numbers are wanted
+nobody need wait for xarray, whose import (with pandas) takes longer than a fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import xarray as xr
 
 from tauloop.errors import LogError, Problem
 from tauloop.mechanism.suggestions import listing, suggestion
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 #: Name of the dimension and of its coordinate, s.
 TIME = "time"
+
+#: A log of either kind.
+Log: TypeAlias = "xr.Dataset | Signals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +45,40 @@ class Channel:
         return f"{self.quantity}.{self.channel}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Signals:
+    """A log as plain arrays.
+
+    Attributes:
+        time: (N,) s.
+        channels: each with N samples.
+    """
+
+    time: np.ndarray
+    channels: tuple[Channel, ...]
+
+    def dataset(self) -> xr.Dataset:
+        """The same as labelled arrays."""
+        return build_log(self.time, self.channels)
+
+
+def as_signals(log: Log) -> Signals:
+    """A log of either kind as plain arrays, nothing copied."""
+    if isinstance(log, Signals):
+        return log
+    found = (
+        Channel(
+            quantity=variable.attrs["quantity"],
+            channel=variable.attrs["channel"],
+            values=variable.to_numpy(),
+            unit=variable.attrs.get("unit", ""),
+            source=variable.attrs.get("source", ""),
+        )
+        for variable in log.data_vars.values()
+    )
+    return Signals(time=log[TIME].to_numpy(), channels=tuple(found))
+
+
 def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
     """Put channels over one time axis.
 
@@ -46,6 +89,8 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
     Returns:
         The labelled arrays.
     """
+    import xarray as xr
+
     variables = {
         s.name: (
             (TIME,),
@@ -57,12 +102,12 @@ def build_log(time: np.ndarray, signals: Iterable[Channel]) -> xr.Dataset:
     return xr.Dataset(variables, coords={TIME: ((TIME,), time, {"unit": "s"})})
 
 
-def channels(log: xr.Dataset, quantity: str) -> tuple[str, ...]:
+def channels(log: Log, quantity: str) -> tuple[str, ...]:
     """Names of the channels on which a quantity was measured, in the order of the log."""
-    return tuple(v.attrs["channel"] for v in log.data_vars.values() if v.attrs["quantity"] == quantity)
+    return tuple(found.channel for found in as_signals(log).channels if found.quantity == quantity)
 
 
-def samples(log: xr.Dataset, quantity: str, names: Sequence[str] | None = None) -> np.ndarray:
+def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.ndarray:
     """Samples of one quantity as a matrix.
 
     Args:
@@ -76,10 +121,12 @@ def samples(log: xr.Dataset, quantity: str, names: Sequence[str] | None = None) 
     Raises:
         LogError: the log lacks the quantity or some of the channels.
     """
-    present = channels(log, quantity)
+    everything = as_signals(log).channels
+    values = {found.channel: found.values for found in everything if found.quantity == quantity}
+    present = tuple(values)
     wanted = present if names is None else tuple(names)
     if not present:
-        known = sorted({str(v.attrs["quantity"]) for v in log.data_vars.values()})
+        known = sorted({found.quantity for found in everything})
         raise LogError(
             Problem(
                 where=quantity,
@@ -98,9 +145,9 @@ def samples(log: xr.Dataset, quantity: str, names: Sequence[str] | None = None) 
     ]
     if problems:
         raise LogError(problems)
-    return np.stack([log[f"{quantity}.{name}"].to_numpy() for name in wanted], axis=1)
+    return np.stack([values[name] for name in wanted], axis=1)
 
 
-def units(log: xr.Dataset, quantity: str) -> dict[str, str]:
+def units(log: Log, quantity: str) -> dict[str, str]:
     """SI unit of a quantity on each of its channels."""
-    return {name: str(log[f"{quantity}.{name}"].attrs["unit"]) for name in channels(log, quantity)}
+    return {found.channel: found.unit for found in as_signals(log).channels if found.quantity == quantity}

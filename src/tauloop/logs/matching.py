@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import xarray as xr
-
 from tauloop.errors import Problem
-from tauloop.logs.channels import channels, units
+from tauloop.logs.channels import Log, channels, units
 from tauloop.mechanism.suggestions import listing, suggestion
 
 
-def channel_problems(log: xr.Dataset, wanted: Mapping[str, Mapping[str, str]], file: str = "") -> list[Problem]:
+def channel_problems(log: Log, wanted: Mapping[str, Mapping[str, str]], file: str = "") -> list[Problem]:
     """All channels that are missing or have another unit.
 
     Args:
@@ -26,7 +24,8 @@ def channel_problems(log: xr.Dataset, wanted: Mapping[str, Mapping[str, str]], f
             what = remedy = ""
             if name not in present:
                 what = f"not in the log, which has {quantity} of {listing(present) or 'nothing'}"
-                remedy = suggestion(name, present) or f"name a column '{quantity}.{name} [{unit}]', or map one to it"
+                meant = [one for one in present if one not in columns]  # what is needed by its own name was not meant
+                remedy = suggestion(name, meant) or f"name a column '{quantity}.{name} [{unit}]', or map one to it"
             elif found[name] != unit:
                 what, remedy = f"is in {found[name]}, the machine needs {unit}", "correct the unit or the channel"
             if what:

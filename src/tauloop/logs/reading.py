@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from tauloop.errors import LogError
-from tauloop.logs.channels import TIME, Channel, build_log
+from tauloop.logs.channels import TIME, Channel, Signals
 from tauloop.logs.findings import Findings
 from tauloop.logs.scales import Scale, find_scale
 from tauloop.logs.tables import Table, open_table
 from tauloop.logs.timing import check_same_time, check_time
 from tauloop.mechanism.suggestions import listing, suggestion
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _SAMPLE_RATE = "give `sample_rate` in Hz, or name a time column: LogFile(time='t')"
 
@@ -72,6 +75,15 @@ def read_log(*files: LogFile | str | Path, sample_rate: float | None = None) -> 
         The log: one variable per channel in SI units (see `tauloop.logs.channels`).
 
     Raises:
+        LogError: everything that is wrong (see `read_signals`).
+    """
+    return read_signals(*files, sample_rate=sample_rate).dataset()
+
+
+def read_signals(*files: LogFile | str | Path, sample_rate: float | None = None) -> Signals:
+    """As `read_log`, as plain arrays.
+
+    Raises:
         LogError: everything that is wrong, each with file, line (or row) and column: missing columns, NaN, text, rows
             of the wrong length, time stamps that repeat, go back or leave gaps, counts that differ between files,
             units that are missing or unknown.
@@ -85,7 +97,7 @@ def read_log(*files: LogFile | str | Path, sample_rate: float | None = None) -> 
     _check_counts(parts, findings)
     time = _time_axis(parts, sample_rate, complete=len(parts) == len(sources), findings=findings)
     findings.raise_if_any()
-    return build_log(time, [signal for part in parts for signal in part.signals])
+    return Signals(time=time, channels=tuple(signal for part in parts for signal in part.signals))
 
 
 def _read_part(source: LogFile, findings: Findings) -> _Part | None:

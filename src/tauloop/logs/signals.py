@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.fft
-import xarray as xr
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tauloop.errors import InputError, Problem
-from tauloop.logs.channels import TIME, Channel, build_log, samples, units
+from tauloop.logs.channels import Channel, Log, Signals, as_signals, samples, units
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Time stamps may leave the even grid between the first and the last by this many periods: coarse clocks may, a
 #: changing rate may not.
@@ -75,7 +78,7 @@ class Preparation:
             raise InputError(problems)
 
 
-def prepare(log: xr.Dataset, preparation: Preparation) -> xr.Dataset:
+def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
     """Filter positions, derive velocities and accelerations, trim.
 
     Velocities and accelerations are always derived from the positions; measured ones are left out. Other quantities
@@ -93,10 +96,21 @@ def prepare(log: xr.Dataset, preparation: Preparation) -> xr.Dataset:
         InputError: cutoff above half the sampling rate, unevenly sampled, or too short.
         LogError: no positions in the log.
     """
-    position = samples(log, "position")
-    time = log[TIME].to_numpy()
+    found = prepared_signals(log, preparation)
+    return found.dataset().assign_attrs(preparation=asdict(preparation), period=sample_period(log))
+
+
+def prepared_signals(log: Log, preparation: Preparation) -> Signals:
+    """As `prepare`, as plain arrays.
+
+    Raises:
+        InputError: cutoff above half the sampling rate, unevenly sampled, or too short.
+        LogError: no positions in the log.
+    """
+    given = as_signals(log)
+    position, time = samples(given, "position"), given.time
     _require_length(len(time), preparation)
-    period = sample_period(log)
+    period = sample_period(given)
     if preparation.cutoff is not None:
         position = butterworth(position, rate=1.0 / period, cutoff=preparation.cutoff, order=preparation.order)
     velocity = central_differences(position, period)
@@ -106,34 +120,24 @@ def prepare(log: xr.Dataset, preparation: Preparation) -> xr.Dataset:
     rests = speed.max(axis=0) <= _ROUNDING * np.abs(position).max(axis=0) / period
     velocity[:, rests] = acceleration[:, rests] = 0.0
     keep = slice(preparation.trim, len(time) - preparation.trim)
-    position_units = units(log, "position")
+    position_units = units(given, "position")
+    sources = {one.channel: one.source for one in given.channels if one.quantity == "position"}
+    derived = ["position", "velocity", "acceleration"]
     signals = [
         Channel(
             quantity=quantity,
             channel=name,
             values=values[keep, k].copy(),
             unit=position_units[name] + per_time,
-            source=log[f"position.{name}"].attrs["source"],
+            source=sources[name],
         )
-        for quantity, values, per_time in (
-            ("position", position, ""),
-            ("velocity", velocity, "/s"),
-            ("acceleration", acceleration, "/s^2"),
+        for quantity, values, per_time in zip(
+            derived, (position, velocity, acceleration), ("", "/s", "/s^2"), strict=True
         )
         for k, name in enumerate(position_units)
     ]
-    signals += [
-        Channel(
-            quantity=variable.attrs["quantity"],
-            channel=variable.attrs["channel"],
-            values=variable.to_numpy()[keep],
-            unit=variable.attrs["unit"],
-            source=variable.attrs["source"],
-        )
-        for variable in log.data_vars.values()
-        if variable.attrs["quantity"] not in ("position", "velocity", "acceleration")
-    ]
-    return build_log(time[keep], signals).assign_attrs(preparation=asdict(preparation), period=period)
+    signals += [replace(one, values=one.values[keep]) for one in given.channels if one.quantity not in derived]
+    return Signals(time=time[keep], channels=tuple(signals))
 
 
 def _require_length(count: int, preparation: Preparation) -> None:
@@ -147,13 +151,13 @@ def _require_length(count: int, preparation: Preparation) -> None:
         raise InputError(Problem(where="log", what=what, remedy="record longer, or trim and decimate less"))
 
 
-def sample_period(log: xr.Dataset) -> float:
+def sample_period(log: Log) -> float:
     """Mean time between samples, s.
 
     Raises:
         InputError: fewer than two samples, or the stamps are not evenly spaced.
     """
-    time = log[TIME].to_numpy()
+    time = as_signals(log).time
     if len(time) < 2:
         what = f"{len(time)} samples have no sampling rate"
         raise InputError(Problem(where="log", what=what, remedy="record longer"))
@@ -199,7 +203,7 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
             Problem(
                 where="cutoff",
                 what=f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz",
-                remedy="choose a lower cutoff, or None to leave positions as they are",
+                remedy="choose a lower cutoff, or none to leave positions as they are",
             )
         )
     needed = 3 * (order + 1) + 1

@@ -5,14 +5,17 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from tauloop.errors import LogError, Problem
 from tauloop.logs.channels import TIME
 from tauloop.logs.tables import import_parquet
 from tauloop.result import write_file
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def write_log(path: str | Path, log: xr.Dataset) -> Path:
@@ -45,17 +48,20 @@ def write_log(path: str | Path, log: xr.Dataset) -> Path:
     return path
 
 
+def unknown_ending(path: str | Path) -> Problem | None:
+    """What is wrong with the ending of a file that is to hold a log."""
+    if Path(path).name.lower().endswith((".csv", ".csv.gz", ".parquet")):
+        return None
+    return Problem(
+        where="path",
+        what=f"the ending {Path(path).suffix!r} is not that of a kind of log that can be written",
+        remedy="use .csv, .csv.gz or .parquet",
+        file=str(path),
+    )
+
+
 def _check(path: Path, log: xr.Dataset) -> None:
-    problems = []
-    if not path.name.lower().endswith((".csv", ".csv.gz", ".parquet")):
-        problems.append(
-            Problem(
-                where="path",
-                what=f"the ending {path.suffix!r} is not that of a kind of log that can be written",
-                remedy="use .csv, .csv.gz or .parquet",
-                file=str(path),
-            )
-        )
+    problems = [problem] if (problem := unknown_ending(path)) else []
     if not log.data_vars or log.sizes.get(TIME, 0) == 0:
         problems.append(Problem(where="log", what="no channels or no samples", remedy="write a log that has some"))
     for name, variable in log.variables.items():

@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
-from tauloop.mechanism.library import load, loads, machine_path, shipped_machines
-from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.schema import json_schema
+from typing import TYPE_CHECKING
+
+from tauloop.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.mechanism.library import load, loads
+    from tauloop.mechanism.model import Mechanism
+    from tauloop.mechanism.schema import json_schema
+    from tauloop.mechanism.shipped import machine_path, shipped_machines
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Mechanism": "model",
+            "json_schema": "schema",
+            "load": "library",
+            "loads": "library",
+            "machine_path": "shipped",
+            "shipped_machines": "shipped",
+        },
+    )
 
 __all__ = ["Mechanism", "json_schema", "load", "loads", "machine_path", "shipped_machines"]

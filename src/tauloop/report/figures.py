@@ -45,19 +45,25 @@ def clean(axes: Axes) -> None:
     axes.set_axisbelow(True)
 
 
+def unknown_figure_ending(path: str | Path) -> Problem | None:
+    """What is wrong with the ending of a file that is to hold a figure."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known, ending = FigureCanvasBase.get_supported_filetypes(), Path(path).suffix.lstrip(".").lower()
+    if ending in known:
+        return None
+    remedy = f"choose one of {', '.join(sorted(known))}"
+    return Problem(where=str(path), what=f"unknown ending {ending!r}", remedy=remedy)
+
+
 def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path:
     """Write a figure, in the format of the file's ending, beside the file first and then renamed.
 
     Raises:
         InputError: the ending is of no known format, or the folder cannot be written.
     """
-    known = figure.canvas.get_supported_filetypes()
+    if problem := unknown_figure_ending(path):
+        raise InputError(problem)
     ending = Path(path).suffix.lstrip(".").lower()
-    if ending not in known:
-        raise InputError(
-            Problem(
-                where=str(path), what=f"unknown ending {ending!r}", remedy=f"choose one of {', '.join(sorted(known))}"
-            )
-        )
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
     return write_file(path, lambda temporary: figure.savefig(temporary, dpi=dpi, format=ending, metadata=undated))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tauloop.errors import IdentificationError, Problem
 from tauloop.functions import Model
 from tauloop.identify import (
     AutocorrelatedErrors,
+    Cone,
     Identification,
     OrdinaryLeastSquares,
     PhysicallyConsistent,
@@ -19,6 +20,7 @@ from tauloop.identify import (
     cones,
     fit,
     fit_consistent,
+    ties,
 )
 from tauloop.identify.from_log import leaf_ties
 from tauloop.identify.periodic_data import periodic_regression
@@ -30,9 +32,17 @@ from tauloop.logs.channels import TIME
 from tauloop.mechanism.library import load
 from tauloop.motion import Multisine
 from tauloop.motion.fading import Motion
+from tauloop.motion.fourier import FourierSeries
 from tauloop.reproduce.two_run_plant import Parts, Plant, built_parameters
 from tauloop.reproduce.two_run_results import Consistent, Estimates
 from tauloop.reproduce.two_run_settings import Held, TwoRunSettings, by_name
+
+#: Axis of the moments of inertia by their places among a body's ten parameters.
+AXES = {4: 0, 6: 1, 9: 2}
+#: Weights of the prior that are tried.
+PRIOR_WEIGHTS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+#: Parts of a single motion that are left out in turn to choose the prior's weight.
+QUARTERS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,6 +51,7 @@ class DataSet:
 
     Attributes:
         name: of the set.
+        period: after which the motion repeats, s; the average may hold it several times.
         two: the structure's forces.
         data: regression of the structure's forces.
         parts: what the connected forces are made of.
@@ -49,6 +60,7 @@ class DataSet:
     """
 
     name: str
+    period: float
     two: TwoRuns
     data: RegressionData
     parts: Parts
@@ -119,7 +131,16 @@ def data_set(
             ties=leaf_ties(with_drives, (*settings.parameters, *settings.removed)),
         )
     load, vibration = plant.leftover(motion.sample(two.log[TIME].to_numpy()), parts)
-    return DataSet(name=name, two=two, data=data, parts=parts, load=load, vibration=vibration, whole=whole)
+    return DataSet(
+        name=name,
+        period=motion.period if isinstance(motion, FourierSeries) else recording.period,
+        two=two,
+        data=data,
+        parts=parts,
+        load=load,
+        vibration=vibration,
+        whole=whole,
+    )
 
 
 def relative_rms(measured: np.ndarray, predicted: np.ndarray) -> tuple[float, ...]:
@@ -215,19 +236,84 @@ def without_second_run(sets: Sequence[DataSet], held_out: DataSet) -> Identifica
     return fit(merge(whole[:-1]), whole[-1], OrdinaryLeastSquares())
 
 
-def consistent(name: str, model: Model, sets: Sequence[DataSet], held_out: DataSet) -> Consistent:
-    """Parameters that a real machine can have, near those measured by hand; only bodies with unknowns have cones."""
-    training = merge([one.data for one in sets])
-    ties = training.ties
-    touched = [cone for cone in cones(model.parameters) if ties is None or np.any(ties.matrix[cone.columns] != 0.0)]
-    found = fit_consistent(training, held_out.data, touched, model.pi, PhysicallyConsistent())
+def consistent(
+    settings: TwoRunSettings, name: str, model: Model, sets: Sequence[DataSet], held_out: DataSet
+) -> Consistent:
+    """Parameters that a real machine can have, near those measured by hand: all ten of every body, not eq. 5's alone.
+
+    Least squares describes with impossible values some of what eq. 5 leaves out, such as mass centres beside the axis
+    of a link. Inside physical limits only the parameters of these effects can do that.
+    """
+    bodies, shared = body_ties(settings, model)
+    training, judged = (replace(data, ties=shared) for data in (merge([one.data for one in sets]), held_out.data))
+    groups = np.concatenate([_motion_parts(settings, k, one, len(sets)) for k, one in enumerate(sets)])
+    options = PhysicallyConsistent(weights=PRIOR_WEIGHTS)
+    found = fit_consistent(training, judged, bodies, model.pi, options, groups=groups)
+    free = found.unconstrained.parameters
     return Consistent(
         name=name,
-        values=found.values,
+        unknowns=found.unknowns,
+        values=readings(leaf_ties(model, settings.parameters), bodies, found.parameters),
         reachable=found.reachable_share,
+        moments=tuple(float(np.linalg.eigvalsh(_inertia(body, found.parameters))[0]) for body in bodies),
         weight=found.weight,
         rows=relative_rms(held_out.forces, predicted(held_out, found.parameters)),
+        free_rows=relative_rms(held_out.forces, predicted(held_out, free)),
     )
+
+
+def _motion_parts(settings: TwoRunSettings, number: int, one: DataSet, count: int) -> np.ndarray:
+    """What is left out together (N,): a data set; of a single one, a quarter of its motion in all its repetitions."""
+    if count > 1:
+        return np.full(len(one.data), number)
+    phase = np.arange(len(one.data)) / (settings.recording.rate * one.period) % 1.0
+    return np.floor(QUARTERS * phase)
+
+
+def body_ties(settings: TwoRunSettings, model: Model) -> tuple[tuple[Cone, ...], Ties]:
+    """Bodies on which the unknowns act, and ties by which those described alike share all ten parameters.
+
+    Everything else of the machine is known.
+    """
+    leaves = leaf_ties(model, settings.parameters).matrix
+    bodies = tuple(cone for cone in cones(model.parameters) if np.any(leaves[cone.columns] != 0.0))
+    names = [parameter.name for parameter in model.parameters]
+    kinds: dict[bytes, list[np.ndarray]] = {}
+    for body in bodies:
+        kinds.setdefault(body.matrix(model.pi).tobytes(), []).append(body.columns)
+    alike = [[names[j] for j in equal] for kind in kinds.values() for equal in zip(*kind, strict=True)]
+    unknown = {name for group in alike for name in group}
+    shared = ties(
+        names,
+        [parameter.unit for parameter in model.parameters],
+        equal={group[0]: group for group in alike},
+        known={name: float(value) for name, value in zip(names, model.pi, strict=True) if name not in unknown},
+    )
+    return bodies, shared
+
+
+def readings(leaves: Ties, bodies: Sequence[Cone], parameters: np.ndarray) -> np.ndarray:
+    """The unknowns of eq. 5 (n,) read off bodies: masses, first moments, and moments about the mass centre.
+
+    Args:
+        leaves: of eq. 5's parameters to those of the bodies.
+        bodies: on which they act.
+        parameters: of all bodies (n_p,).
+    """
+    values = []
+    for column, unit in zip(leaves.matrix.T, leaves.units, strict=True):
+        first = int(np.flatnonzero(column)[0])
+        body = next(body for body in bodies if first in body.columns)
+        place = int(np.flatnonzero(body.columns == first)[0])
+        values.append(_inertia(body, parameters)[AXES[place], AXES[place]] if unit == "kg m^2" else parameters[first])
+    return np.array(values)
+
+
+def _inertia(body: Cone, parameters: np.ndarray) -> np.ndarray:
+    """Moments of inertia (3, 3) of a body about its mass centre, tr(S) 1 - S."""
+    P = body.matrix(parameters)
+    second = P[:-1, :-1] - np.outer(P[:-1, -1], P[:-1, -1]) / P[-1, -1]
+    return np.asarray(np.trace(second) * np.eye(len(second)) - second)
 
 
 def nearest(ties: Ties, pi: np.ndarray) -> np.ndarray:

@@ -93,7 +93,7 @@ def run(experiment: Experiment, progress: Progress) -> TwoRunIdentification:
     built = nearest(ties, plant.pi)
     small = least_squares("small motions", training, held_out, built)
     alone = without_second_run(training, held_out)
-    fitted = [consistent("small motions", model, training, held_out)]
+    fitted = [consistent(settings, "small motions", model, training, held_out)]
     estimates, motions = [small], []
     for design in settings.designs:
         progress(f"identifying with {design.name}")
@@ -101,7 +101,7 @@ def run(experiment: Experiment, progress: Progress) -> TwoRunIdentification:
         longer = len(training) / len(found)  # the same recording time
         sets = [data_set(settings, plant, model, one, rng, design.name, longer=longer) for one in found]
         estimates.append(least_squares(design.name, sets, held_out, built))
-        fitted.append(consistent(design.name, model, sets, held_out))
+        fitted.append(consistent(settings, design.name, model, sets, held_out))
         motions.append(judged(settings, structure, design.name, found))
     progress("asking what can be told")
     table = told(settings, structure)
@@ -200,8 +200,8 @@ def _evidence(settings: TwoRunSettings, sets: list[DataSet], found: Findings) ->
             advice="these motions show the inertias: the paper's finding does not come out with them",
         ),
         Evidence(
-            name="least moment of inertia of the consistent fits",
-            value=min(float(one.values[chosen].min()) for one in found.consistent),
+            name="least principal moment of inertia of a body, all consistent fits",
+            value=min(min(one.moments) for one in found.consistent),
             unit="kg m^2",
             lower=0.0,
             advice="the cones were not kept",

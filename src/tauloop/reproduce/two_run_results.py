@@ -39,21 +39,27 @@ class Estimates:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Consistent:
-    """A physically consistent fit.
+    """A physically consistent fit of all parameters of all bodies.
 
     Attributes:
         name: of the motions.
-        values: (n,), SI.
-        reachable: (n,) share of each unknown that these data could tell with the prior's weight going to zero.
+        unknowns: names of what was fitted, n_all.
+        values: (n,), SI, of eq. 5's parameters, read off the bodies (moments about their mass centres).
+        reachable: (n_all,) share of each unknown that these data could tell with the prior's weight going to zero.
+        moments: least principal moment of inertia of every body about its mass centre, kg m^2.
         weight: of the prior.
         rows: relative RMS error on the hold-out data, % per measured actuator.
+        free_rows: the same of weighted least squares for the same unknowns, without physical limits.
     """
 
     name: str
+    unknowns: tuple[str, ...]
     values: np.ndarray
     reachable: np.ndarray
+    moments: tuple[float, ...]
     weight: float
     rows: tuple[float, ...]
+    free_rows: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

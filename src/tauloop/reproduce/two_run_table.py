@@ -132,16 +132,17 @@ def _signs(settings: TwoRunSettings, found: Findings) -> list[Comparison]:
                 why=_largest(settings, one) if still else "",
             )
         )
-    chosen = [settings.parameters.index(name) for name in settings.inertias]
     for fit, free in zip(found.consistent, found.estimates, strict=True):
-        ratio = np.array(fit.rows) / np.array(free.rows)
+        ratio, own = (np.array(fit.rows) / np.array(other) for other in (free.rows, fit.free_rows))
         rows.append(
             Comparison(
                 quantity=f"physically consistent fit, {fit.name}: negative moments of inertia; hold-out error over "
                 "that of least squares",
                 stated=f"0; at most {settings.consistency:g} (project)",
-                ours=f"{int(np.sum(fit.values[chosen] < 0.0))}; {_row(ratio, '.3f')}",
-                why=f"prior: values measured by hand; its weight {fit.weight:.2g} by validation",
+                ours=f"{sum(moment < 0.0 for moment in fit.moments)}; {_row(ratio, '.3f')}",
+                why=f"all {len(fit.unknowns)} parameters of the bodies, links of one kind alike; prior: values "
+                f"measured by hand, its weight {fit.weight:.2g} by validation; over least squares for the same "
+                f"parameters, without limits: {_row(own, '.3f')}",
             )
         )
     return rows
@@ -313,5 +314,6 @@ def choices(settings: TwoRunSettings, plant: Plant, mechanism: Mechanism) -> tup
         f"stroke (m) {dict(limits.stroke)}, acceleration (m/s^2) {dict(limits.acceleration)}, else the machine file's "
         f"limits; best of {settings.search.random} random series, then {settings.search.solver.iterations} iterations "
         "or more, stopped before an optimum",
-        "parameters as built in Table 2 are those nearest to all dynamic parameters of the machine as built",
+        "parameters as built in Table 2 are those nearest to all dynamic parameters of the machine as built; those of "
+        "the consistent fits are read off its bodies, moments of inertia about their mass centres",
     )

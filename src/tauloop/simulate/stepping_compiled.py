@@ -12,7 +12,7 @@ from tauloop.errors import EngineError, Problem
 from tauloop.functions.compiled import loaded
 from tauloop.functions.compiler import find_compiler
 from tauloop.functions.evaluator import Compiled
-from tauloop.functions.source import HEALTH
+from tauloop.functions.signature import HEALTH
 from tauloop.simulate import stepping_source as code
 from tauloop.simulate.options import DormandPrince, RungeKutta4
 from tauloop.simulate.stepping import CAPACITY, Evaluated, Law, Progress, Stepper, explicit_method, polynomials_of

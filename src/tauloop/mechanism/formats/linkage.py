@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.rotation import rotation_matrix
@@ -213,11 +212,18 @@ def _moved(joint: Joint) -> Pose:
         unit = np.eye(3)["xyz".index(joint.axes[0])]
         return Pose(position=x[1] * unit, rotation=rotation_matrix([(joint.axes[0], x[0])]))
     if joint.kind == "spherical" and x:
-        return Pose(rotation=Rotation.from_quat(np.roll(x, -1)).as_matrix())
+        return Pose(rotation=_turn(x))
     if joint.kind == "free" and x:
-        return Pose(position=np.array(x[:3]), rotation=Rotation.from_quat(np.roll(x[3:], -1)).as_matrix())
+        return Pose(position=np.array(x[:3]), rotation=_turn(x[3:]))
     if joint.kind == "planar" and x:
         return Pose(position=np.array([x[0], x[1], 0.0]), rotation=rotation_matrix([("z", x[2])]))
     if joint.kind == "translational" and x:
         return Pose(position=np.array(x))
     return Pose()
+
+
+def _turn(quaternion: Sequence[float]) -> np.ndarray:
+    """Rotation matrix (3, 3) of a unit quaternion (w, x, y, z)."""
+    from scipy.spatial.transform import Rotation  # all of scipy.spatial, for a rare case
+
+    return np.asarray(Rotation.from_quat(np.roll(quaternion, -1)).as_matrix())

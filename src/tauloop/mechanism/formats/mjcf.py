@@ -3,8 +3,9 @@
 Every figure that may be identified or calibrated is a leaf parameter named after its body or joint: ``arm.mass``,
 ``arm.center[0]``, ``arm.at[2]``, ``elbow.inertia`` (armature), ``elbow.friction.viscous``. Carried over are the tree
 with its default classes, inertias (from solids where there is no ``<inertial>``), limits, springs, losses, rotors,
-``connect``, ``weld`` and linear ``joint`` equalities, and motors on joints and fixed tendons. Constraints are hard here
-and soft there: ``solref`` and its like play no part. Everything else is listed in the description.
+``connect``, ``weld`` and linear ``joint`` equalities, motors on joints and fixed tendons with the tendons' losses, and
+what `mjcf_writer` puts into ``<custom>``. Constraints are hard here and soft there: ``solref`` and its like play no
+part. Everything else is listed in the description.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.formats.linkage import Pose
 from tauloop.mechanism.formats.mjcf_constraints import ConstraintReader
-from tauloop.mechanism.formats.mjcf_settings import ACTUATORS, MjcfReader
+from tauloop.mechanism.formats.mjcf_settings import ACTUATORS, CUSTOM, MjcfReader
 from tauloop.mechanism.formats.mjcf_tree import GENERATORS, Bodies, TreeReader
 from tauloop.mechanism.formats.options import ImportOptions
 from tauloop.mechanism.formats.rod_recognition import finished
@@ -92,7 +93,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
             reader.notes.append(f"{what}: {', '.join(names)}")
     notes = [*reader.notes, *_unread(reader, root)]
     mechanism = Mechanism(
-        name=identifier(root.attributes.get("model", "")) or "mujoco",
+        name=identifier(root.attributes.get("model", "").replace(".", "_")) or "mujoco",
         parameters=ParameterTable(tuple(leaves.parameters)),
         gravity=gravity,
         bodies=tuple(bodies.bodies),
@@ -102,7 +103,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         platform=platform,
         file=file,
     )
-    is_open = (bool(couplings) or bool(loops)) and not options.platform
+    is_open = (bool(couplings) or bool(loops)) and not (options.platform or reader.listed("platform"))
     return finished(mechanism, notes, options, is_platform_open=is_open)
 
 
@@ -136,22 +137,24 @@ def _platform(
 ) -> Platform:
     bodies: Bodies = tree.found
     every = tuple(name for joint in joints if not joint.is_cut for name in joint.velocity_names)
-    unknown = [name for name in options.independent if name not in every]
-    if unknown:
-        what, remedy = f"there is no coordinate {', '.join(unknown)}", f"there are {', '.join(every)}"
-        reader.problem(root, "options.independent", what, remedy)
+    named = reader.listed("independent") if options.rods is None else ()  # rods take coordinates away
+    for where, names in (("options.independent", options.independent), ("custom.independent", named)):
+        unknown = [name for name in names if name not in every]
+        if unknown:
+            what, remedy = f"there is no coordinate {', '.join(unknown)}", f"there are {', '.join(every)}"
+            reader.problem(root, where, what, remedy)
     body, pose = bodies.last or (bodies.bodies[-1].name if bodies.bodies else ""), Pose()
-    if options.platform in bodies.sites:
-        body, pose = bodies.sites[options.platform]
-    elif options.platform:
-        body = bodies.body_names.get(options.platform, "")
-        if not body or options.platform == "world":
-            names = ", ".join([*bodies.body_names, *bodies.sites])
-            reader.problem(
-                root, "options.platform", f"{options.platform!r} is no body that moves", f"there are {names}"
-            )
+    wanted = options.platform or " ".join(reader.listed("platform"))
+    if wanted in bodies.sites:
+        body, pose = bodies.sites[wanted]
+    elif wanted:
+        body = bodies.body_names.get(wanted, "")
+        if not body or wanted == "world":
+            remedy = f"there are {', '.join([*bodies.body_names, *bodies.sites])}"
+            where = "options.platform" if options.platform else "custom.platform"
+            reader.problem(root, where, f"{wanted!r} is no body that moves", remedy)
     is_open = bool(couplings) or any(joint.is_cut for joint in joints)
-    independent = options.independent or (() if is_open else every)
+    independent = options.independent or named or (() if is_open else every)
     return Platform(body=body, tool=tree.placement(body, pose, "tool"), independent=independent)
 
 
@@ -175,6 +178,8 @@ def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
     for section in root.children:
         if section.tag in _READ and section.tag != "default":
             visit(section)
+        elif section.tag == "custom" and all(x.attributes.get("name", "").startswith(CUSTOM) for x in section.children):
+            continue
         elif section.tag != "default":
             elements[section.tag] += 1
     found = []

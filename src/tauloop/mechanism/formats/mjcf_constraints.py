@@ -14,9 +14,11 @@ from tauloop.mechanism.formats.mjcf_tree import Bodies, TreeReader
 from tauloop.mechanism.formats.urdf_builder import Leaves
 from tauloop.mechanism.formats.urdf_parts import identifier
 from tauloop.mechanism.formats.xml_nodes import XmlNode
-from tauloop.mechanism.model import JOINT_KINDS, Actuator, Coupling, Freedom, Joint
+from tauloop.mechanism.model import JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Joint
 from tauloop.mechanism.suggestions import suggestion
 
+#: What a fixed tendon may put on its length that its motor can have.
+_TENDON_LOSSES = ("armature", "damping", "frictionloss")
 #: Kinds of joints with one coordinate.
 _SCALAR = ("revolute", "prismatic")
 #: What an ideal motor says of its control law.
@@ -42,6 +44,7 @@ class ConstraintReader:
         self._bodies: Bodies = tree.found
         self._names: set[str] = set()
         self._tendons: dict[str, list[tuple[str, float]]] = {}
+        self._losses: dict[str, dict[str, float]] = {}
 
     # Equality
 
@@ -207,13 +210,27 @@ class ConstraintReader:
                     continue
                 drives = self._drives(node, name)
                 if drives:
-                    found.append(self._actuator(node, name, drives))
+                    found.append(self._actuator(node, self._motor_name(node, name), drives))
+        for tendon, losses in self._losses.items():  # what motors took is gone
+            if losses:
+                listed = ", ".join(f"{key}={value:g}" for key, value in losses.items())
+                self._reader.notes.append(f"tendon {tendon}: no motor is on it, and its {listed} is not carried over")
         return tuple(found)
 
+    def _motor_name(self, node: XmlNode, name: str) -> str:
+        """Its own where a motor with losses is called as a joint, whose losses have that name."""
+        has_losses = any(self._losses.get(node.attributes.get("tendon", ""), ())) or "armature" in node.attributes
+        has_losses = has_losses or bool(self._reader.extra("actuator", node, "friction.offset"))
+        if not has_losses or name not in self._bodies.joint_names.values():
+            return name
+        self._reader.notes.append(f"the motor {name} is called {name}_motor here: {name} is a joint with losses")
+        return f"{name}_motor"
+
     def read_tendons(self, root: XmlNode) -> None:
-        """Take up fixed tendons: the joints that each is a sum of, with their coefficients."""
+        """Take up fixed tendons: the joints that each is a sum of, with their coefficients, and what acts on it."""
         for section in root.all("tendon"):
-            for node in section.all("fixed"):
+            for plain in section.all("fixed"):
+                node = replace(self._reader.resolved(replace(plain, tag="tendon"), ""), tag="fixed")
                 name = self._reader.word(node, "name")
                 terms = []
                 for part in node.all("joint"):
@@ -222,9 +239,11 @@ class ConstraintReader:
                     if joint is not None:
                         terms.append((joint, coefficient))
                 self._tendons[name] = terms
-                forces = [key for key in ("stiffness", "damping", "frictionloss") if key in node.attributes]
-                if forces or self._reader.word(node, "limited") == "true":
-                    self._reader.notes.append(f"tendon {name}: only its motor is carried over, no forces or limits")
+                values = {key: self._reader.value(node, name or "tendon", key) for key in _TENDON_LOSSES}
+                self._losses[name] = {key: value for key, value in values.items() if value}
+                self._reader.use(node, "range", "limited", "springlength")
+                if self._reader.value(node, name or "tendon", "stiffness") or "range" in node.attributes:
+                    self._reader.notes.append(f"tendon {name}: its spring and its limits are not carried over")
             for node in section.children:
                 if node.tag != "fixed":
                     self._reader.notes.append(
@@ -274,16 +293,27 @@ class ConstraintReader:
         force = self._limit(node, name, "forcerange", "forcelimited")
         if node.tag == "motor":
             force = min(force, self._limit(node, name, "ctrlrange", "ctrllimited"))
-        armature = reader.value(node, name, "armature")
         turns = self._bodies.kinds[drives[0][0]] == "revolute"
+        losses = self._losses.get(node.attributes.get("tendon", ""), {})
+        gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0]) or 1.0  # zero is noted as a problem
+        inertia = reader.value(node, name, "armature") + losses.pop("armature", 0.0) / gear**2
+        leaf = self._leaves.leaf
+        terms = {
+            "viscous": (losses.pop("damping", 0.0) / gear**2, "N m s/rad" if turns else "N s/m"),
+            "coulomb": (losses.pop("frictionloss", 0.0) / gear, "N m" if turns else "N"),
+            "offset": (reader.extra("actuator", node, "friction.offset"), "N m" if turns else "N"),
+        }
+        friction = Friction(
+            **{key: leaf(f"{name}.friction.{key}", *term, "friction") for key, term in terms.items() if term[0]}
+        )
         return Actuator(
             name=name,
             drives=drives,
             turns=turns,
-            inertia=self._leaves.leaf(f"{name}.inertia", armature, "kg m^2" if turns else "kg", "drive")
-            if armature
-            else None,
+            inertia=leaf(f"{name}.inertia", inertia, "kg m^2" if turns else "kg", "drive") if inertia else None,
+            friction=friction if friction != Friction() else None,
             force=force,
+            speed=reader.extra("actuator", node, "speed", math.inf),
         )
 
     def _limit(self, node: XmlNode, name: str, key: str, switch: str) -> float:

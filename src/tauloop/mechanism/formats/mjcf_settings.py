@@ -28,6 +28,8 @@ ACTUATORS = (
     "adhesion",
     "dcmotor",
 )
+#: Names in ``<custom>`` of what MJCF has no place for: ``tauloop.joint.NAME.friction.offset``, ``tauloop.platform``.
+CUSTOM = "tauloop."
 _ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 #: Axes must be longer than this to have a direction.
 _NO_DIRECTION = 1e-12
@@ -73,6 +75,28 @@ class MjcfReader(XmlReader):
         self.compiler = self._compiler(root)
         for node in root.all("default"):
             self._read_class(node, self._classes[MAIN], is_top=True)
+        self._extras: dict[str, float] = {}
+        self._lists: dict[str, tuple[str, ...]] = {}
+        for section in root.all("custom"):
+            self._read_custom(section)
+
+    # What MJCF has no place for
+
+    def extra(self, kind: str, node: XmlNode, what: str, default: float = 0.0) -> float:
+        """A figure of a joint or actuator, SI, that `mjcf_writer` put into ``<custom>``."""
+        return self._extras.get(f"{CUSTOM}{kind}.{node.attributes.get('name', '')}.{what}", default)
+
+    def listed(self, what: str) -> tuple[str, ...]:
+        """Names that `mjcf_writer` put into ``<custom>``; empty where there are none."""
+        return self._lists.get(f"{CUSTOM}{what}", ())
+
+    def _read_custom(self, section: XmlNode) -> None:
+        for node in section.children:
+            name = node.attributes.get("name", "")
+            if name.startswith(CUSTOM) and node.tag == "numeric":
+                self._extras[name] = self.number(node, name, "data")
+            elif name.startswith(CUSTOM) and node.tag == "text":
+                self._lists[name] = tuple(self.text(node, name, "data").split())
 
     # Defaults
 

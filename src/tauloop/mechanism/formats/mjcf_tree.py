@@ -257,6 +257,7 @@ class TreeReader:
         stiffness = reader.value(node, name, "stiffness")
         rest = reader.value(node, name, "springref") * (reader.compiler.angle if turns else 1.0)
         lower, upper = self._limits(node, name, kind)
+        offset = reader.extra("joint", node, "friction.offset")
         if kind in ("spherical", "free"):  # these depend on the axes that the freedoms are measured in
             for value, what in ((stiffness, "the spring"), (loss, "the dry friction")):
                 if value:
@@ -268,6 +269,9 @@ class TreeReader:
             else None,
             coulomb=leaves.leaf(f"{name}.friction.coulomb", loss, "N m" if turns else "N", "friction")
             if loss
+            else None,
+            offset=leaves.leaf(f"{name}.friction.offset", offset, "N m" if turns else "N", "friction")
+            if offset
             else None,
         )
         spring = None
@@ -282,8 +286,9 @@ class TreeReader:
             inertia=leaves.leaf(f"{name}.inertia", armature, "kg m^2" if turns else "kg", "drive")
             if armature
             else None,
-            lower=lower,
-            upper=upper,
+            lower=reader.extra("joint", node, "lower", lower),
+            upper=reader.extra("joint", node, "upper", upper),
+            speed=reader.extra("joint", node, "speed", math.inf),
         )
 
     def _limits(self, node: XmlNode, name: str, kind: str) -> tuple[float, float]:

@@ -2,9 +2,10 @@
 
 All bodies hang under one fixed body ``base``; the pose of the file is the machine's start, and ``ref`` keeps the
 coordinates' values. Loops are closed by ``connect`` and ``weld`` between sites, which do not depend on that pose: a
-ball is one ``connect``, a hinge two on its axis. Names are those of the mechanism. MuJoCo refuses moving bodies without
-mass or inertia: zeros are written as they are, and the compiler's own bounds raise them to a number near the smallest
-that passes.
+ball is one ``connect``, a hinge two on its axis. Names are those of the mechanism. What MJCF has no place for (the
+constant part of friction, largest speeds, a limit at one end, platform and independent coordinates) stands in
+``<custom>``, which MuJoCo skips and `load_mjcf` reads. MuJoCo refuses moving bodies without mass or inertia: zeros are
+written as they are, and the compiler's own bounds raise them to a number near the smallest that passes.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from tauloop.mechanism.expression import ZERO
+from tauloop.mechanism.formats.mjcf_settings import CUSTOM
 from tauloop.mechanism.formats.tree_writer import Closure, Link, Mass, Pose, Primitive, Tree, spanning_tree
-from tauloop.mechanism.model import BASE, Actuator, Coupling, Freedom, Friction, Mechanism
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
 from tauloop.result import write_file
 
 #: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than 1e-14. Forces change by
@@ -90,6 +92,7 @@ class _Writer:
     motors: dict[str, _OnJoint] = field(default_factory=dict)
     bodies: dict[str, ElementTree.Element] = field(default_factory=dict)
     _light: list[str] = field(default_factory=list)
+    _extras: dict[str, float] = field(default_factory=dict)
 
     def write(self) -> Written:
         m = self.mechanism
@@ -125,10 +128,7 @@ class _Writer:
             self._coupling(equality, tendons, coupling)
         for actuator in m.actuators:
             self._actuator(tendons, actuators, actuator)
-        root.extend(section for section in (equality, tendons, actuators) if len(section))
-        if m.platform.independent:
-            names = ", ".join(m.platform.independent)
-            self.notes.append(f"the platform is {m.platform.body} with site tool; independent are {names}: not in MJCF")
+        root.extend(section for section in (equality, tendons, actuators, self._custom()) if len(section))
         ElementTree.indent(root)
         return Written(text=ElementTree.tostring(root, encoding="unicode") + "\n", notes=tuple(self.notes))
 
@@ -153,6 +153,10 @@ class _Writer:
         if primitive.kind == "ball":
             if primitive.reference[1:].any():
                 self.notes.append(f"ball {primitive.name}: its quaternion is counted from the start of the file")
+            if freedom.spring is not None or np.isfinite([freedom.lower, freedom.upper, freedom.speed]).any():
+                self.notes.append(
+                    f"ball {primitive.name}: springs, limits, largest speeds of its turns are not written"
+                )
         else:
             attributes["axis"] = _numbers(origin.rotation @ primitive.axis)
             if primitive.reference[0]:
@@ -165,19 +169,17 @@ class _Writer:
         return ElementTree.Element("joint", attributes)
 
     def _range(self, name: str, freedom: Freedom) -> dict[str, str]:
-        if np.isfinite(freedom.speed):
-            self.notes.append(f"joint {name}: its largest speed has no place in MJCF")
-        if not np.isfinite([freedom.lower, freedom.upper]).any():
-            return {}
+        self._extra(f"joint.{name}.speed", freedom.speed)
         if np.isfinite([freedom.lower, freedom.upper]).all():
             return {"range": _numbers([freedom.lower, freedom.upper])}
-        self.notes.append(f"joint {name}: a limit at one end only has no place in MJCF")
+        self._extra(f"joint.{name}.lower", freedom.lower)
+        self._extra(f"joint.{name}.upper", freedom.upper)
         return {}
 
     def _losses(self, name: str, freedom: Freedom) -> dict[str, str]:
         value, motor = self.mechanism.value, self.motors.get(name, _OnJoint())
         friction = freedom.friction or Friction()
-        self._note_offset(name, friction)
+        self._offset(f"joint.{name}", friction)
         found = {
             "damping": motor.viscous + (0.0 if friction.viscous is None else value(friction.viscous)),
             "frictionloss": motor.coulomb + (0.0 if friction.coulomb is None else value(friction.coulomb)),
@@ -185,9 +187,32 @@ class _Writer:
         }
         return {key: _number(number) for key, number in found.items() if number}
 
-    def _note_offset(self, name: str, friction: Friction) -> None:
+    def _offset(self, where: str, friction: Friction) -> None:
         if friction.offset is not None and self.mechanism.value(friction.offset):
-            self.notes.append(f"{name}: the constant part of its friction has no place in MJCF")
+            self._extra(f"{where}.friction.offset", self.mechanism.value(friction.offset))
+            self.notes.append(f"{where.partition('.')[2]}: MuJoCo does not apply the constant part of its friction")
+
+    def _extra(self, name: str, value: float) -> None:
+        """A figure that MJCF has no place for; what is infinite is none."""
+        if np.isfinite(value):
+            self._extras[f"{CUSTOM}{name}"] = value
+
+    def _custom(self) -> ElementTree.Element:
+        """What MJCF has no place for: MuJoCo skips it, and `load_mjcf` reads it."""
+        section, platform = ElementTree.Element("custom"), self.mechanism.platform
+        for name, value in self._extras.items():
+            ElementTree.SubElement(section, "numeric", name=name, data=_number(value))
+        ElementTree.SubElement(section, "text", name=f"{CUSTOM}platform", data="tool")
+        turns = {  # a free joint is three slides and a ball
+            f"{joint.name}.{word}": f"{joint.name}.turn.{word}"
+            for joint in self.mechanism.joints
+            if joint.kind == "free"
+            for word in JOINT_KINDS["spherical"].velocities
+        }
+        if platform.independent:
+            data = " ".join(turns.get(name, name) for name in platform.independent)
+            ElementTree.SubElement(section, "text", name=f"{CUSTOM}independent", data=data)
+        return section
 
     def _inertial(self, name: str, given: Mass | None) -> ElementTree.Element:
         mass = Mass(mass=0.0, center=np.zeros(3), inertia=np.zeros((3, 3))) if given is None else given
@@ -266,7 +291,8 @@ class _Writer:
 
     def _actuator(self, tendons: ElementTree.Element, actuators: ElementTree.Element, actuator: Actuator) -> None:
         value, friction = self.mechanism.value, actuator.friction or Friction()
-        self._note_offset(actuator.name, friction)
+        self._offset(f"actuator.{actuator.name}", friction)
+        self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
         attributes = {"name": actuator.name}
         if len(actuator.drives) == 1:
             name, ratio = actuator.drives[0]
@@ -280,8 +306,6 @@ class _Writer:
             attributes |= {"tendon": f"{actuator.name}.gear"}
         if np.isfinite(actuator.force):
             attributes["ctrlrange"] = _numbers([-actuator.force, actuator.force])
-        if np.isfinite(actuator.speed):
-            self.notes.append(f"actuator {actuator.name}: its largest speed has no place in MJCF")
         ElementTree.SubElement(actuators, "motor", attributes)
 
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from tauloop.mechanism.expression import Call, Constant, Leaf, leaves
 from tauloop.mechanism.formats.linkage import Linkage
@@ -209,6 +208,8 @@ def _carriers(
     linkage: Linkage, bodies: tuple[Body, ...], joints: tuple[Joint, ...], platform: str, notes: list[str]
 ) -> tuple[Joint, ...]:
     """Free joints for what no joint holds any more, one for each loose part: rods do not carry coordinates."""
+    from scipy.spatial.transform import Rotation  # all of scipy.spatial, for a rare case
+
     added: list[Joint] = []
     names = [platform, *(body.name for body in bodies if body.name != platform)]
     while True:

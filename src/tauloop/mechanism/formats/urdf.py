@@ -79,6 +79,7 @@ def load_urdf(
     couplings = tuple(
         make_coupling(coupling, kinds[coupling.terms[0][0]] == "revolute", leaves) for coupling in tree.couplings
     )
+    couplings += side.couplings
     notes = _notes(tree, side)
     platform = _platform(tree, joints, side, options, problems)
     field = _gravity(
@@ -132,7 +133,7 @@ def _platform(
     followers = [coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics]
     leading = tuple(name for name in every if name not in followers)
     has_loops = any(joint.is_cut for joint in joints)
-    is_open = has_loops or len(followers) < len(tree.couplings)
+    is_open = has_loops or len(followers) < len(tree.couplings) + len(side.couplings)
     independent = options.independent or side.independent or tree.independent or (() if is_open else leading)
     unknown = [name for name in options.independent if name not in every]
     if unknown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tauloop.mechanism.model import (
     Joint,
     Parameter,
     Placement,
+    Spring,
     Turn,
 )
 from tauloop.mechanism.rotation import turns_to_axis
@@ -46,7 +47,9 @@ class Leaves:
     _values: dict[str, float] = field(default_factory=dict)
 
     def leaf(self, name: str, value: float, unit: str, group: str, *, lower: float = -np.inf) -> Leaf:
-        """A new leaf parameter."""
+        """A new leaf parameter; underscores behind its name where it is taken (of ``a`` and of ``a.b``)."""
+        while name in self._values:
+            name += "_"
         self.parameters.append(
             Parameter(name=name, value=value, unit=unit, group=group, status="given", source=self.source, lower=lower)
         )
@@ -63,6 +66,21 @@ class Leaves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Floating:
+    """A floating joint whose coordinates are counted from another frame than where URDF puts it.
+
+    Attributes:
+        frame: that frame, on the parent link.
+        reference: the coordinates (7,) where URDF puts it, m and quaternion w x y z.
+        freedoms: of its six velocities.
+    """
+
+    frame: Placement
+    reference: tuple[float, ...]
+    freedoms: tuple[Freedom, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JointExtra:
     """What URDF does not say about a joint.
 
@@ -71,12 +89,18 @@ class JointExtra:
         offset_value: its nominal value.
         friction: losses; they win over those of URDF's ``<dynamics>``.
         inertia: rotor inertia on the joint side.
+        spring: elastic element.
+        limits: range of the measured coordinate, rad or m; where there is none, that of URDF holds.
+        floating: of a floating joint, what it says beside URDF.
     """
 
     offset: Expression = ZERO
     offset_value: float = 0.0
     friction: Friction = field(default_factory=Friction)
     inertia: Expression | None = None
+    spring: Spring | None = None
+    limits: tuple[float, float] | None = None
+    floating: Floating | None = None
 
 
 def make_body(name: str, inertial: LinkInertia | None, leaves: Leaves) -> Body:
@@ -94,6 +118,12 @@ def make_body(name: str, inertial: LinkInertia | None, leaves: Leaves) -> Body:
 
 def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -> Joint:
     """A joint whose coordinate is the measured one (see `JointExtra.offset`)."""
+    floating = extra.floating
+    if floating is not None:
+        frame = replace(floating.frame, body=BASE if joint.parent == root else joint.parent)
+        child = Placement(body=joint.child)
+        start, freedoms = floating.reference, floating.freedoms
+        return Joint(name=joint.name, kind="free", parent=frame, child=child, reference=start, freedoms=freedoms)
     parent, child = _placements(joint, root, leaves)
     axes: tuple[AxisName, ...] = ()
     if joint.kind in ("revolute", "prismatic", "planar"):
@@ -202,12 +232,14 @@ def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Free
     if coulomb is None and joint.friction != 0.0:
         coulomb = leaves.leaf(f"{joint.name}.friction.coulomb", joint.friction, force, "friction")
     friction = Friction(viscous=viscous, coulomb=coulomb, offset=extra.friction.offset)
+    lower, upper = extra.limits or (joint.lower - extra.offset_value, joint.upper - extra.offset_value)
     return (
         Freedom(
             friction=friction if friction != Friction() else None,
+            spring=extra.spring,
             inertia=extra.inertia,
-            lower=joint.lower - extra.offset_value,
-            upper=joint.upper - extra.offset_value,
+            lower=lower,
+            upper=upper,
             speed=joint.velocity,
         ),
     )

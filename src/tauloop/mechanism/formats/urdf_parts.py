@@ -209,8 +209,11 @@ class UrdfReader(XmlReader):
 
 
 def identifier(name: str) -> str:
-    """A name as an identifier: other characters become underscores; empty when no letter is in it."""
-    text = re.sub(r"[^A-Za-z0-9_]", "_", name.strip())
+    """A name as names are here: letters, digits and underscores, in parts that start with a letter, joined by dots.
+
+    Other characters become underscores; empty when no letter is in it.
+    """
+    text = re.sub(r"[^A-Za-z0-9_.]|(?<!\w)\.|\.(?![A-Za-z])", "_", name.strip(), flags=re.ASCII)
     if not re.search("[A-Za-z]", text):
         return ""
     return text if text[0].isalpha() else f"n{text}"

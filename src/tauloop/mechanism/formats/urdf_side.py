@@ -12,6 +12,11 @@
     offsets: {joint_2: -90 deg}                         # URDF's coordinate = measured coordinate + offset
     joints:
       joint_1: {friction: {viscous: 0 N m s/rad, coulomb: 0 N m, offset: 0 N m}, inertia: 0 kg m^2}
+      joint_2: {spring: {stiffness: 9 N m/rad, rest: 10 deg}, limits: [-inf, 90 deg]}   # of the measured coordinate
+    floating:                                           # the frame on the parent that its coordinates are counted from
+      platform: {at: [0, 0, 0.1 m], turn: [], freedoms: {x: {limits: [-1 m, 1 m]}, wx: {friction: {viscous: 0}}}}
+    couplings:
+      belt: {of: {joint_1: 1, joint_2: 2, joint_3: -1}, offset: 5 deg}    # sum of ratio_j q_j = offset
     actuators:
       motor_1: {on: joint_1, ratio: 32, inertia: 0 kg m^2, friction: {coulomb: 0 N m}, force: 4 N m, speed: 3000 rpm}
       motor_2: {drives: {joint_1: 1, joint_2: -1}}      # p = sum of ratio_j q_j
@@ -19,9 +24,10 @@
     closed_loop: [[frame_A, frame_B]]                   # loops, as in Gepetto's robot.yaml (`loop_side`)
     type: [6d]
 
-A value is a literal ``NUMBER UNIT`` or ``{value, status, source, bounds, note}``; ``provenance`` may stand in any
-mapping. Friction, rotor inertia and ratios are leaf parameters even where they are zero: they are unknowns to be
-identified. Offsets go into the joints' frames, so that the mechanism's coordinates are the measured ones.
+A motor may be called as the joint that it alone drives. A value is a literal ``NUMBER UNIT`` or ``{value, status,
+source, bounds, note}``; ``provenance`` may stand in any mapping. Friction, rotor inertia and ratios are leaf parameters
+even where they are zero: they are unknowns to be identified. Offsets go into the joints' frames, so that the
+mechanism's coordinates are the measured ones.
 
 A file of Gepetto's form, without ``format``, is read too.
 """
@@ -32,27 +38,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from tauloop.errors import DescriptionError
 from tauloop.mechanism import units, yaml_nodes
-from tauloop.mechanism.expression import ONE, ZERO, Expression
+from tauloop.mechanism.expression import ONE, ZERO, Expression, evaluate
 from tauloop.mechanism.formats.loop_side import CLOSURE_KEYS, KEYS, is_loop_side, read_closures, read_motors
-from tauloop.mechanism.formats.side_values import Origin, Quantity, SideValues, unlimited
-from tauloop.mechanism.formats.urdf_builder import JointExtra
-from tauloop.mechanism.formats.urdf_parts import UrdfLoop, UrdfTree, identifier
+from tauloop.mechanism.formats.side_freedoms import SLIDING, TURNING, FreedomReader, Motion
+from tauloop.mechanism.formats.side_values import Origin, SideValues, unlimited
+from tauloop.mechanism.formats.urdf_builder import Floating, JointExtra
+from tauloop.mechanism.formats.urdf_parts import UrdfJoint, UrdfLoop, UrdfTree, identifier, rotation
 from tauloop.mechanism.model import (
     JOINT_KINDS,
     Actuator,
     AxisName,
-    Friction,
+    Coupling,
     Parameter,
     Placement,
     Turn,
     Vector,
 )
+from tauloop.mechanism.rotation import rotation_matrix
 from tauloop.mechanism.suggestions import listing, suggestion
 
 FORMAT = "tauloop-urdf-side/1"
-_TOP = ("format", "gravity", "platform", "offsets", "joints", "actuators", *CLOSURE_KEYS)
+_TOP = ("format", "gravity", "platform", "offsets", "joints", "floating", "couplings", "actuators", *CLOSURE_KEYS)
 _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 
 
@@ -68,38 +78,12 @@ class Side:
     tool: Placement | None = None
     independent: tuple[str, ...] | None = None
     joints: Mapping[str, JointExtra] = field(default_factory=dict)
+    couplings: tuple[Coupling, ...] = ()
     actuators: tuple[Actuator, ...] | None = None
     parameters: tuple[Parameter, ...] = ()
     loops: tuple[UrdfLoop, ...] = ()
     motors: tuple[str, ...] | None = None
     convention: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Motion:
-    """Dimensions that belong to a coordinate or motor that turns or slides."""
-
-    coordinate: units.Dimension
-    speed: units.Dimension
-    force: units.Dimension
-    viscous: units.Dimension
-    inertia: units.Dimension
-
-
-_TURNING = _Motion(
-    coordinate=units.ANGLE,
-    speed=units.ANGULAR_SPEED,
-    force=units.TORQUE,
-    viscous=units.ANGULAR_DAMPING,
-    inertia=units.INERTIA,
-)
-_SLIDING = _Motion(
-    coordinate=units.LENGTH,
-    speed=units.SPEED,
-    force=units.FORCE,
-    viscous=units.DAMPING,
-    inertia=units.MASS,
-)
 
 
 def read_side(path: str | Path, tree: UrdfTree) -> Side:
@@ -132,9 +116,10 @@ class _SideReader:
 
     def __init__(self, values: SideValues, tree: UrdfTree) -> None:
         self._values = values
+        self._acting = FreedomReader(values)
         self._tree = tree
         self._motions = {
-            joint.name: _TURNING if joint.kind == "revolute" else _SLIDING
+            joint.name: TURNING if joint.kind == "revolute" else SLIDING
             for joint in tree.joints
             if joint.kind in ("revolute", "prismatic")
         }
@@ -154,7 +139,8 @@ class _SideReader:
             else None,
             tool=tool,
             independent=independent,
-            joints=self._joints(top.get("joints"), offsets, origin),
+            joints=self._joints(top.get("joints"), offsets, origin) | self._floating(top.get("floating"), origin),
+            couplings=self._couplings(top.get("couplings"), origin),
             actuators=self._actuators(top["actuators"], origin) if "actuators" in top else None,
             parameters=tuple(self._values.parameters),
             loops=read_closures(top, self._tree, self._values),
@@ -216,15 +202,18 @@ class _SideReader:
 
     def _tool(self, body: str, node: yaml_nodes.Node | None, origin: Origin) -> Placement:
         found, origin = self._values.fields(node, "platform.tool", ("at", "turn"), origin)
+        return self._placement(body, found, "platform.tool", origin)
+
+    def _placement(self, body: str, found: Mapping[str, yaml_nodes.Node], path: str, origin: Origin) -> Placement:
         placement = Placement(body=body)
         if "at" in found:
-            at = self._vector(found["at"], "platform.tool.at", units.LENGTH, "geometry", origin)
+            at = self._vector(found["at"], f"{path}.at", units.LENGTH, "geometry", origin)
             placement = Placement(body=body, position=at)
         if "turn" not in found:
             return placement
         turns = []
-        for k, item in enumerate(self._values.items(found["turn"], "platform.tool.turn")):
-            where = f"platform.tool.turn[{k}]"
+        for k, item in enumerate(self._values.items(found["turn"], f"{path}.turn")):
+            where = f"{path}.turn[{k}]"
             turn, origin_of_turn = self._values.fields(item, where, _AXES, origin)
             for axis in _AXES:
                 if axis in turn:
@@ -252,45 +241,81 @@ class _SideReader:
         extras = {}
         for name, motion in self._motions.items():
             where = f"joints.{name}"
-            extra, extra_origin = self._values.fields(found.get(name), where, ("friction", "inertia"), origin)
+            extra, extra_origin = self._values.fields(
+                found.get(name), where, ("friction", "inertia", "spring", "limits"), origin
+            )
             offset, value = offsets.get(name, (ZERO, 0.0))
-            friction = self._friction(extra.get("friction"), where, name, motion, extra_origin)
-            inertia = self._inertia(extra.get("inertia"), where, name, motion, extra_origin)
-            extras[name] = JointExtra(offset=offset, offset_value=value, friction=friction, inertia=inertia)
+            friction = self._acting.friction(extra.get("friction"), where, name, motion, extra_origin)
+            inertia = self._acting.inertia(extra.get("inertia"), where, name, motion, extra_origin)
+            extras[name] = JointExtra(
+                offset=offset,
+                offset_value=value,
+                friction=friction,
+                inertia=inertia,
+                spring=self._acting.spring(extra.get("spring"), where, name, motion, extra_origin),
+                limits=self._acting.limits(extra.get("limits"), where, motion, extra_origin),
+            )
         return extras
 
-    def _friction(
-        self, node: yaml_nodes.Node | None, where: str, name: str, motion: _Motion, origin: Origin
-    ) -> Friction:
-        found, origin = self._values.fields(node, f"{where}.friction", ("viscous", "coulomb", "offset"), origin)
-        terms: dict[str, Expression] = {}
-        for term, item in found.items():
-            dimension = motion.viscous if term == "viscous" else motion.force
-            quantity = self._values.quantity(item, f"{where}.friction.{term}", [dimension], origin)
-            if quantity is None:
+    def _floating(self, node: yaml_nodes.Node | None, origin: Origin) -> dict[str, JointExtra]:
+        joints = {joint.name: joint for joint in self._tree.joints if joint.kind == "free"}
+        found, origin = self._values.fields(node, "floating", joints, origin)
+        extras = {}
+        for name, item in found.items():
+            where = f"floating.{name}"
+            parts, own = self._values.fields(item, where, ("at", "turn", "freedoms"), origin)
+            frame = self._placement("", parts, where, own)
+            words = JOINT_KINDS["free"].velocities
+            nodes, own = self._values.fields(parts.get("freedoms"), f"{where}.freedoms", words, own)
+            freedoms = tuple(
+                self._acting.freedom(nodes.get(word), f"{where}.freedoms.{word}", f"{name}.{word}", motion, own)
+                for word, motion in zip(words, (SLIDING,) * 3 + (TURNING,) * 3, strict=True)
+            )
+            reference = self._start(frame, joints[name])
+            extras[name] = JointExtra(floating=Floating(frame=frame, reference=reference, freedoms=freedoms))
+        return extras
+
+    def _start(self, frame: Placement, joint: UrdfJoint) -> tuple[float, ...]:
+        """Coordinates (7,) of a floating joint, counted from a frame, where the URDF puts it."""
+        from scipy.spatial.transform import Rotation  # all of scipy.spatial, for a rare case
+
+        known = {parameter.name: parameter.value for parameter in self._values.parameters}
+        R = rotation_matrix([(turn.axis, float(evaluate(turn.angle, known))) for turn in frame.turns])
+        at = np.array([float(evaluate(x, known)) for x in frame.position])
+        x, y, z = (float(value) for value in R.T @ (np.array(joint.xyz) - at))
+        turn = Rotation.from_matrix(R.T @ rotation(joint.rpy)).as_quat(canonical=True, scalar_first=True)
+        return (x, y, z, *(float(value) for value in turn))
+
+    def _couplings(self, node: yaml_nodes.Node | None, origin: Origin) -> tuple[Coupling, ...]:
+        names = [entry.key for entry in node.entries] if isinstance(node, yaml_nodes.Mapping) else []
+        found, origin = self._values.fields(node, "couplings", names, origin)
+        couplings = []
+        for name, item in found.items():
+            where = f"couplings.{name}"
+            parts, own = self._values.fields(item, where, ("of", "offset"), origin)
+            terms, sums = [], set()
+            ratios, of_origin = self._values.fields(parts.get("of"), f"{where}.of", self._motions, own)
+            for joint, ratio_node in ratios.items():
+                coordinate = self._motions[joint].coordinate
+                ratio, dimension = self._ratio(
+                    ratio_node, f"{name}.of.{joint}", f"{where}.of.{joint}", coordinate, of_origin
+                )
+                terms.append((joint, ratio))
+                sums.add(dimension)
+            if len(terms) < 2 or len(sums) > 1 or identifier(name) != name:
+                what = f"couples {len(terms)} joints" if len(sums) < 2 else "adds angles to lengths"
+                self._values.problem(
+                    item, where, what, "write `belt: {of: {joint_1: 1, joint_2: -2}}`, one kind of sum"
+                )
                 continue
-            if term != "offset":
-                self._not_negative(item, f"{where}.friction.{term}", quantity)
-            terms[term] = self._values.leaf(f"{name}.friction.{term}", quantity, "friction")
-        return Friction(**terms)
-
-    def _inertia(
-        self, node: yaml_nodes.Node | None, where: str, name: str, motion: _Motion, origin: Origin
-    ) -> Expression | None:
-        quantity = self._limit(node, f"{where}.inertia", motion.inertia, origin)
-        return None if quantity is None else self._values.leaf(f"{name}.inertia", quantity, "drive")
-
-    def _limit(
-        self, node: yaml_nodes.Node | None, where: str, dimension: units.Dimension, origin: Origin
-    ) -> Quantity | None:
-        quantity = None if node is None else self._values.quantity(node, where, [dimension], origin)
-        if node is not None and quantity is not None:
-            self._not_negative(node, where, quantity)
-        return quantity
-
-    def _not_negative(self, node: yaml_nodes.Node, where: str, quantity: Quantity) -> None:
-        if quantity.value < 0.0:
-            self._values.problem(node, where, f"is {quantity.value:g}", "it must be zero or positive")
+            (total,) = sums
+            offset: Expression = ZERO
+            if "offset" in parts:
+                quantity = self._values.quantity(parts["offset"], f"{where}.offset", [total], own)
+                if quantity is not None:
+                    offset = self._values.structural(f"{name}.offset", quantity, "geometry")
+            couplings.append(Coupling(name=name, terms=tuple(terms), offset=offset, turns=total == units.ANGLE))
+        return tuple(couplings)
 
     def _actuators(self, node: yaml_nodes.Node, origin: Origin) -> tuple[Actuator, ...]:
         names = [entry.key for entry in node.entries] if isinstance(node, yaml_nodes.Mapping) else []
@@ -301,9 +326,10 @@ class _SideReader:
             where = f"actuators.{name}"
             if identifier(name) != name:
                 self._values.problem(item, where, f"{name!r} is not a name", "use letters, digits and _")
-            if name in taken:
-                self._values.problem(item, where, f"{name!r} is the name of a link or joint", "choose another name")
             actuator = self._actuator(item, where, name, origin)
+            if name in taken and [joint for joint, _ in actuator.drives] != [name]:
+                what = f"{name!r} is the name of a link, or of a joint that it does not drive alone"
+                self._values.problem(item, where, what, "choose another name")
             for other in actuators:
                 if len(actuator.drives) == 1 and [d[0] for d in other.drives] == [d[0] for d in actuator.drives]:
                     what = f"drives {actuator.drives[0][0]}, and so does {other.name}"
@@ -315,30 +341,34 @@ class _SideReader:
         keys = ("on", "drives", "ratio", "inertia", "friction", "force", "speed")
         found, origin = self._values.fields(node, where, keys, origin)
         drives, motion = self._drives(node, found, where, name, origin)
+        stem = f"{name}.motor" if name in self._motions else name  # what acts on the joint has its name alone
+        friction = (
+            self._acting.friction(found["friction"], where, stem, motion, origin) if "friction" in found else None
+        )
         return Actuator(
             name=name,
             drives=drives,
-            inertia=self._inertia(found.get("inertia"), where, name, motion, origin),
-            friction=self._friction(found["friction"], where, name, motion, origin) if "friction" in found else None,
-            force=unlimited(self._limit(found.get("force"), f"{where}.force", motion.force, origin)),
-            speed=unlimited(self._limit(found.get("speed"), f"{where}.speed", motion.speed, origin)),
+            inertia=self._acting.inertia(found.get("inertia"), where, stem, motion, origin),
+            friction=friction,
+            force=unlimited(self._acting.limit(found.get("force"), f"{where}.force", motion.force, origin)),
+            speed=unlimited(self._acting.limit(found.get("speed"), f"{where}.speed", motion.speed, origin)),
         )
 
     def _drives(
         self, node: yaml_nodes.Node, found: Mapping[str, yaml_nodes.Node], where: str, name: str, origin: Origin
-    ) -> tuple[tuple[tuple[str, Expression], ...], _Motion]:
+    ) -> tuple[tuple[tuple[str, Expression], ...], Motion]:
         """Coordinates with their ratios, and whether the motor turns or slides."""
         if ("on" in found) == ("drives" in found):
             self._values.problem(
                 node, where, "needs either `on` or `drives`", "write `on: joint` or `drives: {joint: ratio}`"
             )
-            return (), _TURNING
+            return (), TURNING
         drives: list[tuple[str, Expression]] = []
         motors: set[units.Dimension] = set()
         if "on" in found:
             joint = identifier(self._values.text(found["on"], f"{where}.on"))
             if not joint or not self._known(joint, self._motions, found["on"], f"{where}.on", "moving joint"):
-                return (), _TURNING
+                return (), TURNING
             ratios = {joint: (found.get("ratio"), f"{name}.ratio", f"{where}.ratio")}
         else:
             nodes, origin = self._values.fields(found["drives"], f"{where}.drives", self._motions, origin)
@@ -356,7 +386,7 @@ class _SideReader:
         if len(motors) > 1:
             what = "some ratios make the motor turn and some make it slide"
             self._values.problem(node, where, what, "give ratios from a length with units, such as 200 rad/m")
-        return tuple(drives), _SLIDING if motors == {units.LENGTH} else _TURNING
+        return tuple(drives), SLIDING if motors == {units.LENGTH} else TURNING
 
     def _ratio(
         self, node: yaml_nodes.Node | None, leaf: str, where: str, coordinate: units.Dimension, origin: Origin

@@ -87,7 +87,7 @@ class _TreeReader(UrdfReader):
         couplings = read_couplings(self, robot, joints, read_joints, links)
         self._refuse_taken(robot, (*(loop.name for loop in loops), *(c.name for c in couplings)), {**links, **joints})
         self._list_unread(robot)
-        name = identifier(robot.attributes.get("name", "")) or "robot"
+        name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
         base = self._root(read_joints, links, joints) if links else ""
         if BASE in links and base != BASE:
             what = f"only the root may have this name, and the root is {base!r}"

@@ -1,9 +1,9 @@
 """A `Mechanism` as a URDF tree with a side file for all that URDF cannot say, at its nominal parameters.
 
-Zero of all joints in the URDF is the machine's start; ``offsets`` in the side file restore the coordinates. The side
+Zero of all joints in the URDF is the machine's start; ``offsets`` in the side file restore the coordinates. Names stay,
+with their dots, where URDF lets them: a joint and a link have two names, and the side file's motors a third. The side
 file is that of `tauloop.mechanism.formats.urdf_side`; its ``closed_loop`` and ``type`` are those of Gepetto's
 robot.yaml, with kinds of joints beside ``3d`` and ``6d``. Joints with several freedoms become chains of massless links.
-Names have letters, digits and underscores: ``leg1.arm`` becomes ``leg1_arm``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tauloop.mechanism.formats.tree_writer import (
 )
 from tauloop.mechanism.formats.urdf_parts import identifier
 from tauloop.mechanism.formats.urdf_side import FORMAT
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Friction, Mechanism
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
 from tauloop.result import write_file
 
 _CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
@@ -92,10 +92,14 @@ class _Writer:
     mechanism: Mechanism
     tree: Tree
     notes: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=lambda: {BASE: BASE})
     names: dict[str, str] = field(default_factory=dict)
+    motors: dict[str, str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=lambda: {BASE})
     offsets: dict[str, str] = field(default_factory=dict)
     joints: dict[str, Any] = field(default_factory=dict)
+    floating: dict[str, Any] = field(default_factory=dict)
+    couplings: dict[str, Any] = field(default_factory=dict)
     robot: ElementTree.Element = field(default_factory=lambda: ElementTree.Element("robot"))
 
     def write(self) -> WrittenUrdf:
@@ -103,8 +107,7 @@ class _Writer:
         self.notes = ["parameters are written as numbers", *self.tree.notes]
         driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
         self.notes += [f"actuator {name}: its drive line has no place in URDF" for name in driven]
-        self.names = {BASE: BASE}
-        self.robot.set("name", identifier(m.name))
+        self.robot.set("name", identifier(m.name.replace(".", "_")))
         ElementTree.SubElement(self.robot, "link", name=BASE)
         coupled = {name for coupling in m.couplings for name, _ in coupling.terms}
         for link in self.tree.links:
@@ -119,42 +122,52 @@ class _Writer:
         loops = [self._closure(closure) for closure in self.tree.closures]
         if loops:
             side |= {"closed_loop": [list(frames) for frames, _ in loops], "type": [kind for _, kind in loops]}
-        for key, found in (("offsets", self.offsets), ("joints", self.joints)):
+        sections = {"joints": self.joints, "floating": self.floating, "couplings": self.couplings}
+        for key, found in ({"offsets": self.offsets} | sections).items():
             if found:
                 side[key] = found
-        side["actuators"] = {self._named(actuator.name): self._actuator(actuator) for actuator in m.actuators}
+        self.motors = {actuator.name: self._motor(actuator) for actuator in m.actuators}
+        side["actuators"] = {self.motors[actuator.name]: self._actuator(actuator) for actuator in m.actuators}
+        self._note_renamed()
         ElementTree.indent(self.robot)
         return WrittenUrdf(
             urdf=ElementTree.tostring(self.robot, encoding="unicode") + "\n",
             side=yaml.safe_dump(side, sort_keys=False, default_flow_style=None, width=120),
-            names=self.names,
+            names=self.motors | self.names | self.links,
             notes=tuple(self.notes),
         )
 
+    def _motor(self, actuator: Actuator) -> str:
+        """The name of an actuator; that of the joint which it alone drives stays its own."""
+        is_joints = [self.names[joint] for joint, _ in actuator.drives] == [actuator.name]
+        return actuator.name if is_joints else self._named(actuator.name)
+
+    def _note_renamed(self) -> None:
+        """Channels of logs are called after motors and coordinates: whoever maps them needs the pairs."""
+        kinds = {"body": self.links, "coordinate": self.names, "actuator": self.motors}
+        pairs = [f"{kind} {a} to {b}" for kind, names in kinds.items() for a, b in names.items() if a != b]
+        if pairs:
+            self.notes.append(f"renamed, here and in the channels of logs: {', '.join(pairs)}")
+
     def _named(self, name: str) -> str:
-        """A new name of letters, digits and underscores for a name of the mechanism."""
+        """A new name for a name of the mechanism, which it is unless that is taken or has characters of its own."""
         word = identifier(name)
         while word in self.taken:
             word += "_"
         self.taken.add(word)
-        self.names.setdefault(name, word)
         return word
 
     # Links and joints
 
     def _link(self, link: Link, coupled: set[str]) -> None:
         """A link with its chain; what stands between two joints, or before a turned frame, is a massless link."""
-        parent, at, chain = self.names[link.parent], link.at, list(link.chain)
+        parent, at, chain, frame = self.links[link.parent], link.at, list(link.chain), link.at
         self._note_unwritten(link)
         steps: list[tuple[Pose, str, str, Primitive | None, np.ndarray]] = []
         if [p.kind for p in chain] == ["slide", "slide", "slide", "ball"]:
             joint = chain[-1].name.removesuffix(".turn")
             for primitive in chain:
                 at = at @ primitive.pose()
-            if not all(primitive.pose().is_identity for primitive in chain):
-                self.notes.append(
-                    f"joint {joint}: its coordinates are counted from the start, in the platform's axes there"
-                )
             steps.append((at, joint, "floating", None, np.zeros(3)))
             chain, at = [], IDENTITY
         for primitive in chain:
@@ -176,19 +189,60 @@ class _Writer:
         for k, (start, name, kind, moving, axis) in enumerate(steps):
             last = k == len(steps) - 1
             child = self._named(link.name if last else f"{link.name}.{k + 1}")
+            if last:
+                self.links[link.name] = child
             element = ElementTree.SubElement(self.robot, "link", name=child)
             if last and link.mass is not None:
                 _add_inertial(element, link.mass)
             word = self._joint(name, kind, parent, child, start, axis, moving, moving is not None and name in coupled)
             if kind == "floating":
+                self.floating[word] = self._floating(name, frame)
                 self.names |= {f"{name}.{freedom}": f"{word}.{freedom}" for freedom in JOINT_KINDS["free"].velocities}
             parent = child
 
     def _note_unwritten(self, link: Link) -> None:
-        """What acts on a floating joint or a ball is not written."""
-        if any(p.kind == "ball" for p in link.chain) and any(p.freedom != Freedom() for p in link.chain):
-            names = ", ".join(p.name for p in link.chain)
-            self.notes.append(f"joint {names}: limits, and what acts on it, have no place in URDF")
+        """What acts on a ball is not written: on its three hinges it would be something else."""
+        if [p.kind for p in link.chain] == ["ball"] and link.chain[0].freedom != Freedom():
+            self.notes.append(f"joint {link.chain[0].name}: limits, and what acts on it, have no place in URDF")
+
+    def _floating(self, name: str, frame: Pose) -> dict[str, Any]:
+        """Where the coordinates of a floating joint are counted from, and what acts on them."""
+        kind, found = JOINT_KINDS["free"], dict[str, Any]()
+        if frame.position.any():
+            found["at"] = [literal(x, units.LENGTH) for x in frame.position]
+        if frame.is_turned:
+            angles = constant_angles(frame.rotation)
+            found["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in angles.items()]
+        freedoms = zip(kind.velocities, kind.angular, self.mechanism.joint(name).freedoms, strict=False)
+        written = {word: self._freedom(freedom, turns) for word, turns, freedom in freedoms}
+        if any(written.values()):
+            found["freedoms"] = {word: freedom for word, freedom in written.items() if freedom}
+        return found
+
+    def _freedom(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
+        """What acts on a freedom, its limits and its largest speed."""
+        found = self._acting(freedom, turns)
+        if np.isfinite([freedom.lower, freedom.upper]).any():
+            found["limits"] = self._limits(freedom, turns)
+        if np.isfinite(freedom.speed):
+            found["speed"] = literal(freedom.speed, units.ANGULAR_SPEED if turns else units.SPEED)
+        return found
+
+    def _limits(self, freedom: Freedom, turns: bool) -> list[str]:
+        return [literal(end, units.ANGLE if turns else units.LENGTH) for end in (freedom.lower, freedom.upper)]
+
+    def _acting(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
+        """Spring, friction and rotor inertia of a freedom."""
+        found: dict[str, Any] = {}
+        if freedom.spring is not None:
+            stiffness = self._value(freedom.spring.stiffness, units.ANGULAR_STIFFNESS if turns else units.STIFFNESS)
+            rest = self._value(freedom.spring.rest, units.ANGLE if turns else units.LENGTH)
+            found["spring"] = {"stiffness": stiffness, "rest": rest}
+        if freedom.friction is not None:
+            found["friction"] = self._friction(freedom.friction, turns)
+        if freedom.inertia is not None:
+            found["inertia"] = self._value(freedom.inertia, units.INERTIA if turns else units.MASS)
+        return found
 
     def _joint(
         self,
@@ -203,6 +257,8 @@ class _Writer:
     ) -> str:
         """Append a joint; its name in the URDF."""
         word = self._named(name)
+        if kind in ("revolute", "prismatic"):
+            self.names[name] = word
         freedom = Freedom() if primitive is None else primitive.freedom
         has_limits = kind in ("revolute", "prismatic") and bool(np.isfinite([freedom.lower, freedom.upper]).all())
         joint = ElementTree.SubElement(
@@ -222,28 +278,22 @@ class _Writer:
         limits = {"effort": "0", "velocity": _number(freedom.speed if np.isfinite(freedom.speed) else 0.0)}
         if has_limits:
             limits |= {"lower": _number(freedom.lower - offset), "upper": _number(freedom.upper - offset)}
-        elif np.isfinite([freedom.lower, freedom.upper]).any():
-            self.notes.append(f"joint {name}: a limit at one end only has no place in URDF")
         if has_limits or np.isfinite(freedom.speed) or kind == "prismatic":
             ElementTree.SubElement(joint, "limit", limits)
-        if freedom.spring is not None:
-            self.notes.append(f"joint {name}: its spring has no place in URDF")
-        given: dict[str, Any] = {}
-        if freedom.friction is not None:
-            given["friction"] = self._friction(freedom.friction, turns)
-        if freedom.inertia is not None:
-            given["inertia"] = self._value(freedom.inertia, units.INERTIA if turns else units.MASS)
+        given = self._acting(freedom, turns)
+        if np.isfinite([freedom.lower, freedom.upper]).sum() == 1:
+            given["limits"] = self._limits(freedom, turns)
         if given:
             self.joints[word] = given
         return word
 
     def _mimics(self) -> None:
-        """Couplings of two coordinates as ``<mimic>``; those of more have no place."""
+        """Couplings of two coordinates as ``<mimic>``, those of more in the side file."""
         value = self.mechanism.value
         elements = {element.get("name"): element for element in self.robot.findall("joint")}
         for coupling in self.mechanism.couplings:
             if len(coupling.terms) != 2:
-                self.notes.append(f"coupling {coupling.name}: one of more than two coordinates has no place in URDF")
+                self.couplings[self._named(coupling.name)] = self._coupling(coupling)
                 continue
             (one, a), (two, b) = ((name, value(ratio)) for name, ratio in coupling.terms)
             ElementTree.SubElement(
@@ -268,7 +318,7 @@ class _Writer:
                 self.robot, "joint", name=self._named(f"{closure.name}.{end}.fixed"), type="fixed"
             )
             _add_origin(joint, pose @ turn)
-            ElementTree.SubElement(joint, "parent", link=self.names[link])
+            ElementTree.SubElement(joint, "parent", link=self.links[link])
             ElementTree.SubElement(joint, "child", link=frame)
             frames.append(frame)
         return (frames[0], frames[1]), _TYPES.get(closure.kind, closure.kind)
@@ -276,7 +326,7 @@ class _Writer:
     def _platform(self) -> dict[str, Any]:
         platform = self.mechanism.platform
         tool = self._pose_of_tool()
-        found: dict[str, Any] = {"body": self.names[platform.body]}
+        found: dict[str, Any] = {"body": self.links[platform.body]}
         if tool:
             found["tool"] = tool
         known = [self.names.get(name) for name in platform.independent]
@@ -309,19 +359,28 @@ class _Writer:
         }
         return {key: self._value(x, dimension) for key, (x, dimension) in terms.items() if x is not None}
 
+    def _coupling(self, coupling: Coupling) -> dict[str, Any]:
+        offset = self._value(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
+        return {"of": self._ratios(coupling.terms, coupling.turns), "offset": offset}
+
+    def _ratios(self, terms: Sequence[tuple[str, Expression]], turns: bool) -> dict[str, str]:
+        """Ratios of coordinates to an angle (`turns`) or a length, by the names of their joints."""
+        across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
+        return {
+            self.names[name]: self._value(ratio, units.ONE if turns == self._is_angular(name) else across)
+            for name, ratio in terms
+        }
+
+    def _is_angular(self, name: str) -> bool:
+        return any(p.name == name and p.kind == "hinge" for link in self.tree.links for p in link.chain)
+
     def _actuator(self, actuator: Actuator) -> dict[str, Any]:
-        angular = {p.name: p.kind == "hinge" for link in self.tree.links for p in link.chain}
-        turns = angular[actuator.drives[0][0]] if actuator.turns is None else actuator.turns
-
-        def ratio(name: str, expression: Expression) -> str:
-            across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
-            return literal(self.mechanism.value(expression), units.ONE if turns == angular[name] else across)
-
-        if len(actuator.drives) == 1:
-            name, expression = actuator.drives[0]
-            found: dict[str, Any] = {"on": self.names[name], "ratio": ratio(name, expression)}
-        else:
-            found = {"drives": {self.names[name]: ratio(name, expression) for name, expression in actuator.drives}}
+        turns = self._is_angular(actuator.drives[0][0]) if actuator.turns is None else actuator.turns
+        ratios = self._ratios(actuator.drives, turns)
+        found: dict[str, Any] = {"drives": ratios}
+        if len(ratios) == 1:
+            ((name, ratio),) = ratios.items()
+            found = {"on": name, "ratio": ratio}
         if actuator.inertia is not None:
             found["inertia"] = self._value(actuator.inertia, units.INERTIA if turns else units.MASS)
         if actuator.friction is not None:

@@ -1,0 +1,216 @@
+"""What the kernels would take on a core with AVX-512, predicted from their machine code: nothing runs there.
+
+    python benchmarks/predict_avx512.py [--core icelake-server] [--clocks 3.0 3.5] [--kinds] [--json] [--markdown FILE]
+
+The toolkit's C text is compiled under the toolkit's own flags for the core at hand and for one with AVX-512. LLVM's
+machine code analyser says how many cycles a block of samples takes on each. What is measured here over what is
+predicted for here, kernel by kernel, corrects the other prediction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from machine_code.analyser import Analyser, Cycles, Missing, analyser
+from machine_code.assembly import parsed
+from machine_code.kernels import assembly, kernel, passed, predicted
+from machine_code.kinds import KINDS, counts, widest
+from machine_code.walk import Lost
+from peers.computer import compiler_version, load, processor
+from rich.console import Console
+from rich.table import Table
+from rows import page
+from rows.dynamics import TARGETS
+from rows.limits import core
+from rows.row import three
+
+from tauloop.functions.compiler import Compiler, find_compiler
+
+KERNELS = (
+    ("rcid", "inverse"),
+    ("rcid", "forward"),
+    ("delta", "inverse"),
+    ("delta", "forward"),
+    ("spidermill reduced", "inverse"),
+    ("gantry_tau_5dof", "inverse"),
+    ("spidermill", "inverse"),
+)
+#: What the code is compiled for where the compiler may not know the core: of the same instructions.
+ARCHITECTURES = {"znver4": "icelake-server", "znver5": "icelake-server"}
+HEADINGS = ("work", "predicted here", "measured here", "ratio", "with AVX-512", "times ratio", "units alone", "target")
+KIND_HEADINGS = ("instructions a sample", *KINDS)
+MARKS = page.marks("predict_avx512.py", "predicted")
+WIDTH = 180
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """A kernel here and there; cycles of a sample or of a call.
+
+    Attributes:
+        work: what is computed.
+        here: predicted for the core at hand.
+        measured: on it.
+        there: predicted for the core with AVX-512.
+        times: there by the ratio of measured to predicted, at each clock asked for, s.
+        least: by the units of that core alone, s.
+        target: of issue 3, in words.
+        lanes: of the registers that products use there.
+        kinds: instructions of a sample here and there.
+    """
+
+    work: str
+    here: Cycles
+    measured: float
+    there: Cycles
+    times: tuple[float, ...]
+    least: tuple[float, ...]
+    target: str
+    lanes: int
+    kinds: tuple[dict[str, float], dict[str, float]]
+
+    @property
+    def ratio(self) -> float:
+        """Measured over predicted."""
+        return self.measured / self.here.simulated
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Texts of a row in the order of `HEADINGS`."""
+        return (
+            self.work,
+            f"{three(self.here.simulated)} cycles",
+            f"{three(self.measured)} cycles",
+            f"{self.ratio:.2f}",
+            f"{three(self.there.simulated)} cycles",
+            _nanoseconds(self.times),
+            _nanoseconds(self.least),
+            self.target,
+        )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
+    progress = Console(stderr=True, highlight=False, soft_wrap=True)
+    if options.markdown and not page.is_marked(options.markdown, MARKS):
+        progress.print(f"{options.markdown} lacks the marks {MARKS[0]} and {MARKS[1]}", style="bold red", markup=False)
+        return 1
+    try:
+        tool, compiler = analyser(options.analyser), find_compiler()
+        if compiler is None or core() is None:
+            raise Missing("there is no C compiler: install gcc or clang")
+        found = []
+        for name, what in KERNELS:
+            if not options.only or name in options.only:
+                with progress.status(f"{name}, {what} dynamics"):
+                    found += _predictions(name, what, tool, compiler, options)
+    except (Missing, Lost) as error:
+        progress.print(str(error), style="bold red", markup=False)
+        return 1
+    about = list(_about(tool, compiler, options))
+    if options.markdown:
+        page.write(options.markdown, MARKS, [*_markdown(found), "", *(f"{line}\n" for line in about)])
+    elif options.json:
+        print(json.dumps({"about": about, "rows": [asdict(one) for one in found]}, indent=2, ensure_ascii=False))
+    else:
+        _print(HEADINGS, [one.cells for one in found])
+        if options.kinds:
+            _print(KIND_HEADINGS, [row for one in found for row in _kind_rows(one)])
+        print("\n".join(about))
+    return 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", default=[], choices=sorted({name for name, _ in KERNELS}), help="machines")
+    parser.add_argument("--core", default="icelake-server", help="LLVM's name of a core with AVX-512")
+    parser.add_argument("--clocks", nargs="+", type=float, default=[3.5, 3.0], help="of that core, GHz")
+    parser.add_argument("--analyser", default="llvm-mca", help="name or path of llvm-mca")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each measurement (default 2)")
+    parser.add_argument("--kinds", action="store_true", help="count instructions by kind too")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table between the marks of a page")
+    return parser.parse_args(arguments)
+
+
+def _predictions(
+    name: str, what: str, tool: Analyser, compiler: Compiler, options: argparse.Namespace
+) -> Iterator[Prediction]:
+    """A call and a sample of a batch."""
+    one = kernel(name, what)
+    here = parsed(assembly(one.function, compiler, "native"))
+    there = parsed(assembly(one.function, compiler, ARCHITECTURES.get(options.core, options.core)))
+    wanted = TARGETS[name].inverse if what == "inverse" else TARGETS[name].forward
+    for label, in_lanes, target in zip(("call", "batch"), (False, True), wanted or ("", ""), strict=True):
+        steps = one.iterations(in_lanes=in_lanes)
+        found = core()
+        assert found is not None
+        measured = one.seconds(options.seconds / 2, in_lanes=in_lanes)
+        cycles = [
+            predicted(one.function, code, steps, tool, of, in_lanes=in_lanes)
+            for code, of in ((here, tool.host), (there, options.core))
+        ]
+        walks = [(code, passed(one.function, code, round(steps), in_lanes=in_lanes)) for code in (here, there)]
+        # before and after, so that a busy minute does not count
+        measured = min(measured, one.seconds(options.seconds / 2, in_lanes=in_lanes)) / found.cycle
+        yield Prediction(
+            work=f"{one.name}, {label}",
+            here=cycles[0],
+            measured=measured,
+            there=cycles[1],
+            times=tuple(1e-9 * cycles[1].simulated * measured / cycles[0].simulated / c for c in options.clocks),
+            least=tuple(1e-9 * cycles[1].bound / c for c in options.clocks),
+            target=target,
+            lanes=widest(walks[1][0], walks[1][1][0]),
+            kinds=tuple(
+                {kind: n / samples for kind, n in counts(code, passing).items()} for code, (passing, samples) in walks
+            ),
+        )
+
+
+def _about(tool: Analyser, compiler: Compiler, options: argparse.Namespace) -> Iterator[str]:
+    """On what it was measured and predicted."""
+    found = core()
+    clock = f"{1e-9 / found.cycle:.2f} GHz (measured)" if found else ""
+    yield (
+        f"Here: {processor().name}, {tool.host} to LLVM, {clock}; {compiler_version(compiler.path)}; "
+        f"llvm-mca {tool.version}; AVX-512: {options.core} at {' and '.join(map(str, options.clocks))} GHz."
+    )
+    if (busy := load()) is not None:
+        yield f"Load at the end: {busy:.1f} (one by itself)."
+
+
+def _kind_rows(one: Prediction) -> Iterator[tuple[str, ...]]:
+    for label, kinds in zip(("here", f"with AVX-512, {one.lanes} lanes"), one.kinds, strict=True):
+        yield (f"{one.work}, {label}", *(f"{kinds[kind]:.1f}" for kind in KINDS))
+
+
+def _nanoseconds(times: tuple[float, ...]) -> str:
+    return f"{' to '.join(three(1e9 * time) for time in times)} ns"
+
+
+def _markdown(found: list[Prediction]) -> Iterator[str]:
+    yield "| " + " | ".join(HEADINGS) + " |"
+    yield "|---" * len(HEADINGS) + "|"
+    for one in found:
+        yield "| " + " | ".join(one.cells) + " |"
+
+
+def _print(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    screen = Console(highlight=False)
+    screen = screen if screen.width >= WIDTH else Console(highlight=False, width=WIDTH)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if i else "left", vertical="bottom", no_wrap=not i)
+    for row in rows:
+        table.add_row(*row)
+    screen.print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""What is wrong with the logs that ``tauloop identify`` is given, as far as they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from tauloop.cli.identify_logs import MeasuredLog, Periodicity, not_repeated, of_log
+from tauloop.errors import IdentificationError, Problem
+from tauloop.functions import Model
+from tauloop.identify import Identification, InstrumentalVariables, RegressionData, Ties
+from tauloop.identify.channel_faults import Measured, measured, wrong_channels
+from tauloop.identify.faults import unexplained, wrong_signs
+from tauloop.identify.periodic_data import periodic_motion
+from tauloop.identify.periods import PeriodAverage
+from tauloop.identify.signal_faults import clipped, spikes
+from tauloop.logs import prepared_signals
+from tauloop.result import Evidence
+
+#: Last parts of the names of friction coefficients, which cannot be negative.
+FRICTION = ("viscous", "coulomb")
+#: A ratio as near to one is one.
+SAME = 0.01
+
+
+def faults_of_logs(
+    model: Model,
+    logs: Sequence[MeasuredLog],
+    averages: Sequence[PeriodAverage],
+    repeats: Periodicity | None,
+    *,
+    output: str,
+    ties: Ties | None,
+    scaled: bool = True,
+) -> tuple[Problem, ...]:
+    """Faults of the channels of every log, with the log's name where there are several.
+
+    Forces of unknown scale tell nothing of single channels (`scaled`). Where a channel is clipped or has spikes, or the
+    motion does not repeat, no other fault of that log is looked for: the misfit is no sign of it then.
+    """
+    limits = {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
+    found: list[Problem] = []
+    for number, log in enumerate(logs):
+        own = (*clipped(log.log, limits=limits), *spikes(log.log))
+        own += not_repeated(log, averages[number]) if averages else ()
+        if scaled and not own and not model.assembly.is_redundant:
+            average = averages[number] if averages else None
+            motion, step = _motion(model, log, average, repeats)
+            own = wrong_channels(model, motion, output=output, ties=ties, step=step)
+        found += (of_log(log, len(logs), problem) for problem in own)
+    return tuple(found)
+
+
+def faults_of_data(model: Model, training: RegressionData) -> tuple[Problem, ...]:
+    """Drives that gain energy from friction; looked for where channels have no other fault."""
+    mine, drives = friction(model, training)
+    return wrong_signs(training, mine, drives)
+
+
+@contextmanager
+def naming(faults: Sequence[Problem]) -> Iterator[None]:
+    """Put the faults before the problems of a fit that is refused: they may be its cause."""
+    try:
+        yield
+    except IdentificationError as error:
+        raise IdentificationError([*faults, *error.problems]) from error
+
+
+def judged_faults(result: Identification, faults: Sequence[Problem]) -> tuple[Problem, ...]:
+    """The faults; where there are none, outputs of which the model explains next to nothing."""
+    return tuple(faults) or unexplained(result.training, result.held_out)
+
+
+def fault_evidence(faults: Sequence[Problem]) -> Evidence:
+    """The faults as a figure of the result, so that it is doubtful where there are any."""
+    names = ", ".join(dict.fromkeys(problem.where for problem in faults))
+    return Evidence(
+        name="faults of the data",
+        value=float(len(faults)),
+        upper=0.0,
+        advice=f"see the findings on {names}; mend the log or the machine file first",
+    )
+
+
+def remarks(result: Identification) -> tuple[str, ...]:
+    """Figures that judge nothing by a limit, but without which the tables are misread."""
+    figures = {item.name.split(",")[0].split(" (")[0]: item.value for item in result.evidence}
+    found = []
+    white = figures.get("Ljung-Box probability of white residuals")
+    ratio = figures.get("standard deviations that count the residuals' correlation")
+    if white is not None:
+        found.append(f"Ljung-Box probability that the residuals are white: {white:.2g} (least of all outputs)")
+    if ratio is not None and abs(ratio - 1.0) > SAME:
+        found.append(f"standard deviations that count their correlation are {ratio:.3g} times those given (median)")
+    if isinstance(result.estimator, InstrumentalVariables):
+        found.append(
+            "RMSE is that of the measured motion, whose noise is in the regressor: instruments do not make it small, "
+            "so it is larger than with least squares and says nothing against the parameters"
+        )
+    return tuple(found)
+
+
+def friction(model: Model, data: RegressionData) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Unknowns that are friction coefficients, and the drives that act on the joint of each."""
+    transmission = model.assembly.loops.transmission
+    names = [actuator.name for actuator in model.mechanism.actuators]
+    acting: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
+    for k, joint in enumerate(model.topology.velocity_names):
+        acting[joint] = tuple(name for name, ratio in zip(names, transmission[:, k], strict=True) if ratio)
+    matrix = np.eye(len(data.parameters)) if data.ties is None else data.ties.matrix
+    found: dict[str, tuple[str, ...]] = {}
+    for unknown, column in zip(data.unknowns, matrix.T, strict=True):
+        parts = [data.parameters[i].rpartition(".") for i in np.flatnonzero(column)]
+        if parts and column.min() >= 0.0 and all(kind in FRICTION for _, _, kind in parts):
+            found[unknown] = tuple(dict.fromkeys(drive for owner, _, _ in parts for drive in acting.get(owner, ())))
+    return tuple(found), {unknown: drives for unknown, drives in found.items() if drives}
+
+
+def _motion(
+    model: Model, log: MeasuredLog, average: PeriodAverage | None, repeats: Periodicity | None
+) -> tuple[Measured, int]:
+    """Motion and forces of a log at its own rate, and the samples that one step of a shift is."""
+    if average is not None and repeats is not None:
+        standstill = log.preparation.standstill
+        motion = periodic_motion(model, average.log, highest=repeats.highest, standstill=standstill)
+        return measured(model, average.log, motion=motion), 1
+    factor = log.preparation.decimation
+    return measured(model, prepared_signals(log.log, log.preparation), decimation=factor), factor

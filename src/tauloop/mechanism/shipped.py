@@ -1,0 +1,47 @@
+"""The machines that come with Tauloop, and the file that a machine's name or path means."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tauloop.errors import DescriptionError, Problem
+from tauloop.mechanism.suggestions import suggestion
+
+_SHIPPED = Path(__file__).parent / "machines"
+
+
+def shipped_machines() -> tuple[str, ...]:
+    """Names of the machines that come with Tauloop, in alphabetical order."""
+    return tuple(sorted(path.stem for path in _SHIPPED.glob("*.yaml")))
+
+
+def machine_path(name: str) -> Path:
+    """File of a shipped machine.
+
+    Raises:
+        DescriptionError: there is no machine of that name.
+    """
+    if name not in shipped_machines():
+        problem = Problem(
+            where=name,
+            what="no machine of this name comes with Tauloop",
+            remedy=(suggestion(name, shipped_machines()) or f"there are {', '.join(shipped_machines())}")
+            + f"; a file of this name is written ./{name}",
+        )
+        raise DescriptionError(problem)
+    return _SHIPPED / f"{name}.yaml"
+
+
+def is_shipped_name(name_or_path: str | Path) -> bool:
+    """Whether a machine is named by a plain word, so that it must be a shipped one."""
+    return isinstance(name_or_path, str) and re.fullmatch(r"\w+", name_or_path) is not None
+
+
+def source_path(name_or_path: str | Path) -> Path:
+    """The file that `load` reads.
+
+    Raises:
+        DescriptionError: a plain word that no shipped machine has for a name.
+    """
+    return machine_path(str(name_or_path)) if is_shipped_name(name_or_path) else Path(name_or_path)

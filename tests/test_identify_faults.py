@@ -1,0 +1,375 @@
+"""Faults of single channels: named where there are any, nothing said of sound logs; what is known, payload, gains."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+from tauloop import Model, load
+from tauloop.cli import main
+from tauloop.cli.app import app
+from tauloop.errors import IdentificationError
+from tauloop.functions import Compiled
+from tauloop.identify import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
+from tauloop.identify.channel_faults import measured, wrong_channels
+from tauloop.identify.payload import drive_gains, known_parameters, with_payload
+from tauloop.identify.signal_faults import clipped, spikes
+from tauloop.logs import Preparation, Sensors, measure, prepared_signals, read_signals, write_log
+from tauloop.mechanism.model import Mechanism
+from tauloop.motion import SampledMotion, random_multisine
+
+RATE, DURATION = 200.0, 10.0  # Hz, s
+PREPARATION = Preparation(cutoff=20.0, trim=40, decimation=2)
+OPTIONS = ("--cutoff", 20, "--trim", 40, "--decimation", 2)
+#: Noise of the torques, N m, and of the positions, rad.
+FORCE_NOISE, ENCODER = 5e-3, 1e-5
+#: Samples by which a channel is late.
+SHIFT = 10
+#: Estimates lie within so many standard deviations of the truth.
+DEVIATIONS = 5.0
+#: Two routes to one fit: rounding times the condition number of the columns.
+SAME = 1e-8
+PAYLOAD = 0.4  # kg, a point at the tip
+GAINS = np.array([1.3, 0.7])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_built_once() -> Iterator[None]:
+    """Commands of this file share their machines' models."""
+    shared: dict[Mechanism, Model] = {}
+
+    def model_of(mechanism: Mechanism, *, evaluator: Compiled) -> Model:
+        found = next((one for key, one in shared.items() if key == mechanism), None)
+        if found is None:
+            found = shared[mechanism] = Model(mechanism, evaluator=evaluator)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tauloop.cli.identify.Model", model_of)
+        patch.setattr(Mechanism, "__hash__", lambda self: hash(self.name))
+        yield
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(load("five_bar"))
+
+
+def recorded(model: Model, seed: int) -> xr.Dataset:
+    """A sound log of a multisine."""
+    rng = np.random.default_rng(seed)
+    center = model.actuator_position(model.assembly.q)
+    excitation = random_multisine(center, np.full(2, 0.35), rng, terms=5, lowest=0.2, highest=1.6)
+    moved: SampledMotion = excitation.sample(np.arange(0.0, DURATION, 1.0 / RATE))
+    forces = model.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration)
+    log = measure(
+        moved.time,
+        moved.position,
+        forces.force,
+        forces.actuator_names,
+        model.actuators.ports["position"].units,
+        ("N m", "N m"),
+        Sensors(resolution=np.zeros(2), force_noise=np.full(2, FORCE_NOISE)),
+        rng,
+    )
+    for name in ("position.motor_1", "position.motor_2"):
+        log[name].values = log[name].values + ENCODER * rng.standard_normal(len(log[name]))
+    return log
+
+
+@pytest.fixture(scope="module")
+def sound(model: Model) -> xr.Dataset:
+    return recorded(model, 4)
+
+
+def changed(log: xr.Dataset, **channels: np.ndarray) -> xr.Dataset:
+    found = log.copy(deep=True)
+    for name, values in channels.items():
+        found[name.replace("__", ".")].values = values
+    return found
+
+
+def late(values: np.ndarray) -> np.ndarray:
+    return np.roll(values, SHIFT)
+
+
+def exchanged(log: xr.Dataset, kind: str) -> xr.Dataset:
+    names = [f"{kind}.motor_{i}" for i in (1, 2)]
+    first, second = (log[name].values for name in names)
+    return changed(log, **{names[0]: second, names[1]: first})
+
+
+def each(kind: str, number: int, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[xr.Dataset], xr.Dataset]:
+    name = f"{kind}.motor_{number}"
+    return lambda log: changed(log, **{name: change(log[name].values)})
+
+
+def found_in(model: Model, log: xr.Dataset, ties: bool) -> dict[str, str]:
+    motion = measured(model, prepared_signals(log, PREPARATION), decimation=PREPARATION.decimation)
+    told = wrong_channels(model, motion, ties=leaf_ties(model) if ties else None, step=PREPARATION.decimation)
+    return {problem.where: problem.what for problem in told}
+
+
+FAULTS = {
+    "torque turned": (each("force", 1, np.negative), "force.motor_1", "has the wrong sign"),
+    "position turned": (each("position", 1, np.negative), "position.motor_1", "has the wrong sign"),
+    "torque late": (each("force", 2, late), "force.motor_2", f"behind the other channels by {SHIFT} samples"),
+    "position late": (each("position", 2, late), "position.motor_2", f"behind the other channels by {SHIFT} samples"),
+    "torques exchanged": (lambda log: exchanged(log, "force"), "force.motor_1", "is exchanged with force.motor_2"),
+}
+
+
+@pytest.mark.parametrize("ties", [True, False], ids=["file", "standard"])
+def test_nothing_is_said_of_a_sound_log(model: Model, sound: xr.Dataset, ties: bool) -> None:
+    assert found_in(model, sound, ties) == {}
+    rng = np.random.default_rng(1)
+    noisy = changed(
+        sound,
+        **{name: sound[name].values + 1e-3 * rng.standard_normal(len(sound[name])) for name in sound if "posi" in name},
+    )
+    assert found_in(model, noisy, ties) == {}  # noise of the positions in the regressor feigns delays
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("ties", [True, False], ids=["file", "standard"])
+def test_the_wrong_channel_is_named(model: Model, sound: xr.Dataset, fault: str, ties: bool) -> None:
+    spoil, where, what = FAULTS[fault]
+    told = found_in(model, spoil(sound), ties)
+    assert list(told) == [where]
+    assert what in told[where]
+
+
+def test_a_scale_far_from_one(model: Model, sound: xr.Dataset) -> None:
+    """Which of two drives is off, forces do not tell: three times the one, or a third of the other."""
+    ((where, what),) = found_in(model, each("force", 1, lambda x: 3.0 * x)(sound), True).items()
+    factor = float(what.split()[1])
+    assert factor == pytest.approx(3.0 if where == "force.motor_1" else 1.0 / 3.0, rel=0.02)
+
+
+def test_a_limit_under_noise_and_a_limit_of_the_machine(sound: xr.Dataset) -> None:
+    name, rng = "force.motor_2", np.random.default_rng(0)
+    assert clipped(sound) == ()
+    values = sound[name].values
+    limit = float(np.quantile(values, 0.85))
+    below = np.minimum(values, limit) + 1e-3 * rng.standard_normal(len(values))
+    (problem,) = clipped(changed(sound, **{name: below}))
+    assert problem.where == name
+    assert "with noise of up to" in problem.what
+    noisier = np.minimum(values, limit) + 5e-3 * limit * rng.uniform(-1.0, 1.0, len(values))
+    (problem,) = clipped(changed(sound, **{name: noisier}), limits={"motor_2": limit})
+    assert f"at the limit of {limit:.6g} that the machine file states" in problem.what
+    # the machine rests at its largest torque: nothing holds it there
+    still = np.concatenate([sound[name].values, np.full(400, 1.2 * values.max()) + 1e-4 * rng.standard_normal(400)])
+    longer = xr.concat([sound, sound.isel(time=slice(-400, None))], "time", data_vars="all")
+    resting = {
+        one: np.concatenate([sound[one].values, np.full(400, sound[one].values[-1])]) for one in sound if "posi" in one
+    }
+    assert clipped(changed(longer, **resting, **{name: still})) == ()
+
+
+def test_a_spike_is_named_and_a_jump_of_friction_is_not(sound: xr.Dataset) -> None:
+    assert spikes(sound) == ()
+    steps = np.sign(np.sin(np.arange(len(sound.time)) / 7.0))
+    assert spikes(changed(sound, **{"force.motor_1": steps})) == ()
+    values = sound["force.motor_2"].values.copy()
+    values[700] = 80.0
+    (problem,) = spikes(changed(sound, **{"force.motor_2": values}))
+    assert problem.where == "force.motor_2"
+    assert "1 of them, the first 80 at 3.5 s" in problem.what
+
+
+# By command
+
+
+def answer(code: int, *arguments: object) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["identify", "five_bar", *map(str, arguments), "--json"])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == code, result.output
+    return dict(json.loads(result.output))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "where", "what"),
+    [
+        (FAULTS["position turned"][0], "position.motor_1", "has the wrong sign"),
+        (
+            lambda log: changed(log, **{f"force.motor_{i}": -log[f"force.motor_{i}"].values for i in (1, 2)}),
+            "force.motor_1",
+            "gains energy from friction",
+        ),
+        (
+            lambda log: changed(
+                log, **{f"force.motor_{i}": np.random.default_rng(i).normal(size=len(log.time)) for i in (1, 2)}
+            ),
+            "force.motor_1",
+            "has next to nothing to do with the motion",
+        ),
+        (
+            lambda log: changed(log, **{f"{kind}.motor_2": np.full(len(log.time), 0.9) for kind in ("position",)}),
+            "log",
+            "its motion says nothing of",
+        ),
+    ],
+    ids=["one turned", "all turned", "noise", "one rests"],
+)
+def test_faults_make_the_result_doubtful(
+    sound: xr.Dataset, tmp_path: Path, spoil: Callable[[xr.Dataset], xr.Dataset], where: str, what: str
+) -> None:
+    path = write_log(tmp_path / "log.csv", spoil(sound))
+    found = answer(1, path, *OPTIONS, "--parameters", "file" if where != "log" else "standard")
+    assert found["status"] == "doubtful"
+    assert any(line.startswith("faults of the data") for line in found["advice"])
+    assert any(finding["where"] == where and what in finding["what"] for finding in found["findings"])
+
+
+def test_faults_are_named_where_nothing_can_be_fitted(sound: xr.Dataset, tmp_path: Path) -> None:
+    """With one of two torques turned no parameter is known to its own size."""
+    path = write_log(tmp_path / "log.csv", FAULTS["torque turned"][0](sound))
+    problems = answer(2, path, *OPTIONS, "--parameters", "file")["problems"]
+    assert problems[0]["where"] == "force.motor_1"
+    assert "has the wrong sign" in problems[0]["what"]
+
+
+@pytest.fixture(scope="module")
+def pair(model: Model, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A log without and one with a payload at the tip."""
+    folder = tmp_path_factory.mktemp("payload")
+    tip = model.mechanism.parameters["tip_mass"].value
+    loaded = Model(model.mechanism.with_values({"tip_mass": tip + PAYLOAD}))
+    free, carrying = recorded(model, 7), recorded(loaded, 8)
+    return write_log(folder / "free.csv", free), write_log(folder / "loaded.csv", carrying)
+
+
+def rows_of(found: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    return {row["representative"]: (row["value"], row["standard_deviation"]) for row in found["base_parameters"]}
+
+
+def test_a_payload_in_one_of_two_logs(pair: tuple[Path, Path]) -> None:
+    found = rows_of(answer(0, *pair, *OPTIONS, "--parameters", "file", "--payload", "loaded.csv=link_1"))
+    for name, truth in {"payload.m": PAYLOAD, "payload.mcx": 0.0, "payload.mcy": 0.0, "payload.Izz": 0.0}.items():
+        value, deviation = found[name]
+        assert abs(value - truth) < DEVIATIONS * deviation
+    assert found["payload.m"][1] < 0.01 * PAYLOAD
+
+
+def point(mass: float) -> str:
+    others = ("mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+    return f"payload.m={1e3 * mass} g," + ",".join(f"payload.{name}=0" for name in others)
+
+
+def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    scaled = []
+    for path in pair:
+        log = read_signals(path).dataset()
+        for k, gain in enumerate(GAINS):
+            log[f"force.motor_{k + 1}"].values = log[f"force.motor_{k + 1}"].values / gain
+        scaled.append(write_log(tmp_path / path.name, log))
+    options = (*OPTIONS, "--parameters", "file", "--payload", "loaded.csv=link_1", "--known", point(PAYLOAD))
+    found = answer(0, *scaled, *options, "--gains")
+    gains = found["gains"]
+    assert np.all(np.abs(gains["values"] - GAINS) < DEVIATIONS * np.array(gains["standard_deviations"]))
+    assert np.all(np.array(gains["standard_deviations"]) < 0.01 * GAINS)
+    # a known mass that unknown ones can replace sets no scale
+    data = regression_data(model, read_signals(scaled[0]), PREPARATION, ties=leaf_ties(model))
+    with pytest.raises(IdentificationError, match="ask for the same forces"):
+        drive_gains(known_parameters(data, {"tip_mass": 0.3}))
+    with pytest.raises(IdentificationError, match="no parameter is known"):
+        drive_gains(data)
+
+
+def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Path]) -> None:
+    free = rows_of(answer(0, pair[0], *OPTIONS, "--parameters", "file", "--known", "tip_mass=300 g"))
+    assert "tip_mass" not in free
+    data = known_parameters(
+        regression_data(model, read_signals(pair[0]), PREPARATION, ties=leaf_ties(model)), {"tip_mass": 0.3}
+    )
+    assert "tip_mass" not in data.unknowns
+    value, deviation = free["link_mass"]
+    assert abs(value - model.mechanism.parameters["link_mass"].value) < DEVIATIONS * deviation
+    fixed = rows_of(answer(0, pair[0], *OPTIONS, "--known", "shoulder_1.viscous=0.01 N m s/rad"))
+    assert "shoulder_1.viscous" not in fixed
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--parameters", "file", "--known", "tip_mas=1"), "did you mean tip_mass"),
+        (("--parameters", "file", "--known", "tip_mass=1 m"), "is a length (m)"),
+        (("--known", "tip_mass"), "is not NAME=VALUE"),
+        (("--payload", "other.csv=link_1"), "'other.csv' is none of the logs"),
+        (("--payload", "free.csv=link_1"), "is carried in 1 of 1 logs"),
+        (("--payload", "free.csv=link_9"), "is no body of the machine"),
+        (("--gains",), "no parameter is known"),
+        (("--gains", "--output", "joints"), "--gains: has no meaning beside --output joints"),
+        (("--scan-cutoffs", "20", "--scan-orders", "1.5"), "1.5 is no whole number"),
+    ],
+    ids=["misspelt", "unit", "form", "log", "both", "body", "gains", "joints", "orders"],
+)
+def test_what_is_refused(pair: tuple[Path, Path], options: tuple[str, ...], says: str) -> None:
+    found = answer(2, pair[0], *OPTIONS, *options)
+    assert says in " ".join(f"{p['where']}: {p['what']} {p['remedy']}" for p in found["problems"])
+
+
+def test_a_payload_needs_a_log_without_it(model: Model, sound: xr.Dataset) -> None:
+    data = regression_data(model, sound, PREPARATION)
+    with pytest.raises(IdentificationError, match="carried in 2 of 2 logs"):
+        with_payload([data, data], "link_1", [True, True])
+
+
+# Logs that measure different torques
+
+
+def test_logs_with_other_torques_are_merged(model: Model, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    first, second = recorded(model, 11), recorded(model, 12)
+    data = [regression_data(model, log, PREPARATION, ties=leaf_ties(model)) for log in (first, second)]
+    without = [
+        regression_data(model, log.drop_vars(name), PREPARATION, ties=leaf_ties(model))
+        for log, name in ((first, "force.motor_2"), (second, "force.motor_1"))
+    ]
+    both = merge(without)
+    assert both.counts.tolist() == [len(data[0]), len(data[1])]
+    found = fit(both, None, OrdinaryLeastSquares())
+    # the same equations by hand
+    rows = [
+        (part.regressor[:, k] @ part.ties.matrix[:, found.base.independent], part.forces[:, k])
+        for part, k in zip(data, (0, 1), strict=True)
+    ]
+    regressor, forces = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    values = np.linalg.lstsq(regressor, forces, rcond=None)[0]
+    np.testing.assert_allclose(found.values, values, rtol=SAME, atol=SAME)
+    for judged, (columns, measured_forces) in zip(found.training, rows, strict=True):
+        residual = measured_forces - columns @ values
+        assert judged.samples == len(residual)
+        assert judged.rmse == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-6)
+    # standard deviations too are those of that many samples: both noises are alike, so that one variance will do
+    noise = np.sum((forces - regressor @ values) ** 2) / (len(forces) - len(values))
+    deviations = np.sqrt(noise * np.diag(np.linalg.inv(regressor.T @ regressor)))
+    np.testing.assert_allclose(found.standard_deviations, deviations, rtol=0.1)
+    # and by command, each log's end held out
+    paths = [
+        write_log(tmp_path / f"{name}.csv", log.drop_vars(name))
+        for log, name in ((first, "force.motor_2"), (second, "force.motor_1"))
+    ]
+    document = answer(0, *paths, *OPTIONS, "--parameters", "file")
+    assert [output["name"] for output in document["outputs"]] == ["motor_1", "motor_2"]
+    tip = rows_of(document)["tip_mass" if "tip_mass" in rows_of(document) else "link_mass"]
+    assert tip[1] < 0.05 * abs(tip[0])
+    refused = answer(2, *paths, *OPTIONS, "--parameters", "file", "--validation", paths[0])
+    assert "has not all forces that the fitted logs have: motor_2" in refused["problems"][0]["what"]
+
+
+def test_an_interrupt_while_the_command_line_is_imported_leaves_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tauloop.cli.app.main", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130

@@ -1,0 +1,266 @@
+"""Averaged periods with instruments of the commanded motion, and with rows of joints behind a coupled transmission."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+from tauloop import LogError, Model, load
+from tauloop.cli.app import app
+from tauloop.cli.identify_logs import force_noise
+from tauloop.functions import Compiled
+from tauloop.identify import Identification, InstrumentalVariables, average_periods, fit, split
+from tauloop.identify.from_log import leaf_ties
+from tauloop.identify.periodic_data import periodic_motion_regressor, periodic_regression
+from tauloop.logs import Sensors, measure, samples, write_log
+from tauloop.mechanism import machine_path
+from tauloop.mechanism.model import Mechanism
+from tauloop.motion import SampledMotion
+
+RATE, PERIOD, PERIODS = 100.0, 4.0, 6  # Hz, s
+#: Of the motors' torques, N m, and of their angles, rad: a coarse encoder, so that least squares is biased.
+FORCE_NOISE, ENCODER_NOISE = 0.01, 2e-3
+#: Highest frequency kept, Hz; far above the motion's 1 Hz, so that noise of the angles comes through.
+HIGHEST = 20.0
+#: Two routes to one number: rounding only.
+SAME = 1e-9
+#: The same for estimates, which a condition number of some hundreds stands between.
+SAME_ESTIMATE = 1e-7
+#: Estimates without bias lie within this many standard deviations of the truth.
+DEVIATIONS = 5.0
+
+
+def coupled_arm(folder: Path) -> Path:
+    """The shipped arm with a motor that turns two joints, dry friction on it, and a motor that may rest."""
+    text = machine_path("pendulum_arm").read_text(encoding="utf-8")
+    elbow = "elbow_motor: {on: elbow, ratio: gear, inertia: rotor_inertia, force: 0.25 N m, speed: 4000 rpm}"
+    assert elbow in text
+    path = folder / "coupled.yaml"
+    changed = text.replace(elbow, "elbow_motor: {drives: {shoulder: 37, elbow: 41}, friction: {coulomb: 0.01 N m}}")
+    path.write_text(changed, encoding="utf-8")
+    return path
+
+
+def one_period(center: np.ndarray, size: np.ndarray) -> SampledMotion:
+    """Sines at the first, second and fourth multiple of 1 / period; sizes (n, 3)."""
+    rate = 2.0 * np.pi / PERIOD
+    time = np.arange(round(PERIOD * RATE)) / RATE
+    turn = rate * np.array([1.0, 2.0, 4.0])
+    angle = turn * time[:, None, None] + 0.7 * np.arange(3) + 1.1 * np.arange(len(size))[:, None]
+    return SampledMotion(
+        time=time,
+        position=center + np.sum(size * np.sin(angle), axis=2),
+        velocity=np.sum(size * turn * np.cos(angle), axis=2),
+        acceleration=-np.sum(size * turn**2 * np.sin(angle), axis=2),
+    )
+
+
+def recorded(model: Model, motion: SampledMotion, encoder: float, force: float, seed: int = 1) -> xr.Dataset:
+    """All periods of a motion; forces are those of the motion without the encoders' noise."""
+    rng = np.random.default_rng(seed)
+    start = model.actuators.track(motion.position).q
+    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start).force
+    position = np.tile(motion.position, (PERIODS, 1))
+    names = tuple(actuator.name for actuator in model.mechanism.actuators)
+    return measure(
+        np.arange(len(position)) / RATE,
+        position + encoder * rng.normal(size=position.shape),
+        np.tile(forces, (PERIODS, 1)),
+        names,
+        model.actuators.ports["position"].units,
+        model.output_ports("actuators")[1],
+        Sensors(resolution=np.zeros(len(names)), force_noise=np.full(len(names), force)),
+        rng,
+    )
+
+
+@pytest.fixture(scope="module")
+def arm_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return coupled_arm(tmp_path_factory.mktemp("arm"))
+
+
+@pytest.fixture(scope="module")
+def arm(arm_file: Path) -> Model:
+    return Model(load(arm_file))
+
+
+@pytest.fixture(scope="module")
+def arm_log(arm: Model) -> xr.Dataset:
+    size = np.array([[8.0, 4.0, 3.0], [7.0, -5.0, 2.0], [9.0, 5.0, -3.0]])
+    return recorded(arm, one_period(arm.actuator_position(arm.assembly.q), size), 0.0, FORCE_NOISE)
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(load("five_bar"))
+
+
+@pytest.fixture(scope="module")
+def motion(model: Model) -> SampledMotion:
+    size = np.array([[0.25, 0.12, 0.06], [-0.15, 0.16, 0.05]])
+    return one_period(model.actuator_position(model.assembly.q), size)
+
+
+@pytest.fixture(scope="module")
+def logs(model: Model, motion: SampledMotion) -> tuple[xr.Dataset, xr.Dataset]:
+    """What noisy encoders measure, and what was commanded."""
+    return recorded(model, motion, ENCODER_NOISE, FORCE_NOISE), recorded(model, motion, 0.0, 0.0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_built_once() -> Iterator[None]:
+    """Commands of this file share their machines' models: making programs takes half of a command's time."""
+    shared: dict[str, Model] = {}
+
+    def model_of(mechanism: Mechanism, *, evaluator: Compiled) -> Model:
+        return shared.setdefault(mechanism.name, Model(mechanism, evaluator=evaluator))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tauloop.cli.identify.Model", model_of)
+        yield
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["identify", *(str(argument) for argument in arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def document(*arguments: object) -> dict[str, Any]:
+    options = ("--period", PERIOD, "--highest", HIGHEST, "--json")
+    code, text = run(*arguments, *options)
+    assert code in (0, 1), text
+    return dict(json.loads(text))
+
+
+def estimates(found: dict[str, Any]) -> np.ndarray:
+    return np.array([row["value"] for row in found["base_parameters"]])
+
+
+def off(found: Identification, model: Model) -> float:
+    """Largest difference of a base parameter from the machine file's, in standard deviations."""
+    truth = found.base.regroup(np.array([model.mechanism.parameters[name].value for name in found.base.parameters]))
+    return float(np.abs((found.values - truth) / found.standard_deviations).max())
+
+
+def test_rows_of_joints_are_those_of_actuators_through_the_transmission(arm: Model, arm_log: xr.Dataset) -> None:
+    average = average_periods(arm_log, PERIOD).log
+    actuators, joints = (
+        periodic_regression(arm, average, highest=HIGHEST, output=output) for output in ("actuators", "joints")
+    )
+    A = np.array([[50.0, 0.0, 0.0], [0.0, 50.0, 0.0], [0.0, 37.0, 41.0]])  # speed of a motor per speed of a joint
+    assert joints.outputs == ("waist", "shoulder", "elbow")
+    np.testing.assert_allclose(joints.forces, actuators.forces @ A, rtol=SAME)
+    expected = np.einsum("nkp,kd->ndp", actuators.regressor, A)
+    np.testing.assert_allclose(joints.regressor, expected, rtol=SAME, atol=SAME * np.abs(expected).max())
+    exact = joints.regressor @ arm.pi
+    assert (joints.forces - exact).std(axis=0) == pytest.approx(
+        FORCE_NOISE / np.sqrt(PERIODS) * np.linalg.norm(A, axis=0), rel=0.15
+    )  # 400 samples scatter by 3.5 %
+
+
+def test_noise_of_joints_is_that_of_their_own_periods(arm: Model, arm_log: xr.Dataset) -> None:
+    """Second route: joint torques are made sample by sample first, then averaged."""
+    log = arm_log.copy(deep=True)
+    names = ("waist_motor", "shoulder_motor", "elbow_motor")
+    shared = 0.03 * np.random.default_rng(5).normal(size=len(log["time"]))  # two motors have noise in common
+    for name in names[1:]:
+        log[f"force.{name}"].values += shared
+    A = np.asarray(arm.assembly.loops.transmission[:, list(arm.assembly.driven)])
+    torque = samples(log, "force", names) @ A
+    found = force_noise([average_periods(log, PERIOD)], arm, "joints")
+    for k, name in enumerate(names):
+        log[f"force.{name}"].values = torque[:, k]
+    direct = average_periods(log, PERIOD)
+    assert found == pytest.approx([direct.noise[f"force.{name}"] / np.sqrt(PERIODS) for name in names])
+
+
+def test_a_motor_at_rest_has_no_dry_friction(arm: Model) -> None:
+    size = np.array([[8.0, 4.0, 3.0], [7.0, -5.0, 2.0], [0.0, 0.0, 0.0]])
+    log = recorded(arm, one_period(arm.actuator_position(arm.assembly.q), size), 0.0, FORCE_NOISE)
+    data = periodic_regression(arm, average_periods(log, PERIOD).log, highest=HIGHEST)
+    column = data.parameters.index("elbow_motor.coulomb")
+    assert not data.regressor[..., column].any()
+    moving = data.parameters.index("shoulder.coulomb")
+    assert np.abs(data.regressor[..., moving]).max() > 0.0
+
+
+def test_instruments_of_the_commanded_motion_take_the_bias_away(
+    model: Model, logs: tuple[xr.Dataset, xr.Dataset]
+) -> None:
+    measured, commanded = (average_periods(log, PERIOD).log for log in logs)
+    data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
+    instruments = periodic_motion_regressor(model, commanded, highest=HIGHEST)
+    training, held_out = split(data, 0.7)
+    plain = fit(training, held_out, InstrumentalVariables(instruments_of=training.regressor))
+    found = fit(training, held_out, InstrumentalVariables(instruments_of=instruments[: len(training)]))
+    assert off(plain, model) > 2 * DEVIATIONS
+    assert off(found, model) < DEVIATIONS
+    # the same estimating equations, solved by hand: Z^T W^2 (f - Y p) = 0
+    ties = leaf_ties(model)
+    Z, Y = (
+        (rows[: len(training)] @ ties.matrix)[..., found.base.independent] for rows in (instruments, data.regressor)
+    )
+    force = training.forces - training.regressor @ np.asarray(ties.offset)
+    weighted = Z * found.estimate.weights[:, None] ** 2
+    by_hand = np.linalg.solve(np.einsum("nkr,nks->rs", weighted, Y), np.einsum("nkr,nk->r", weighted, force))
+    np.testing.assert_allclose(found.values, by_hand, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE * np.abs(by_hand).max())
+
+
+def test_the_command_averages_the_commanded_motion_too(
+    model: Model, logs: tuple[xr.Dataset, xr.Dataset], tmp_path: Path
+) -> None:
+    paths = [write_log(tmp_path / f"{name}.csv", log) for name, log in zip(("log", "commanded"), logs, strict=True)]
+    options = ("five_bar", paths[0], "--parameters", "file", "--trim", 37)
+    found = document(*options, "--estimator", "iv", "--commanded", paths[1])
+    trimmed = [log.isel(time=slice(37, len(log["time"]) - 37)) for log in logs]
+    measured, commanded = (average_periods(log, PERIOD).log for log in trimmed)
+    data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
+    training, held_out = split(data, 0.7)
+    instruments = periodic_motion_regressor(model, commanded, highest=HIGHEST)[: len(training)]
+    expected = fit(training, held_out, InstrumentalVariables(instruments_of=instruments))
+    np.testing.assert_allclose(estimates(found), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
+    assert not np.allclose(estimates(found), estimates(document(*options)), rtol=1e-3)
+
+
+def test_the_command_fits_joints(arm_file: Path, arm_log: xr.Dataset, tmp_path: Path) -> None:
+    path = write_log(tmp_path / "log.csv", arm_log)
+    found = document(arm_file, path, "--output", "joints")
+    assert [output["name"] for output in found["outputs"]] == ["waist", "shoulder", "elbow"]
+    assert found["estimator"]["name"] == "KnownNoise"
+    # the noise that is known is all that the residuals hold
+    for output in found["outputs"]:
+        assert output["noise"] * output["weight"] == pytest.approx(1.0, rel=0.2)
+    both = document(arm_file, path, "--output", "joints", "--estimator", "iv", "--commanded", path)
+    assert [output["name"] for output in both["outputs"]] == ["waist", "shoulder", "elbow"]
+
+
+def test_joints_need_all_forces(arm: Model, arm_log: xr.Dataset) -> None:
+    average = average_periods(arm_log.drop_vars("force.elbow_motor"), PERIOD).log
+    with pytest.raises(LogError, match=r"force\.elbow_motor"):
+        periodic_regression(arm, average, highest=HIGHEST, output="joints")
+    some = periodic_regression(arm, average, highest=HIGHEST)
+    assert some.measured is not None
+    assert some.measured.tolist() == [True, True, False]
+
+
+def test_a_period_that_is_none_and_another_commanded_motion(
+    logs: tuple[xr.Dataset, xr.Dataset], model: Model, motion: SampledMotion, tmp_path: Path
+) -> None:
+    path = write_log(tmp_path / "log.csv", logs[0])
+    code, text = run("five_bar", path, "--period", 2.8, "--highest", HIGHEST, "--parameters", "file", "--json")
+    assert code == 1
+    found = [finding["what"] for finding in json.loads(text)["findings"]]
+    assert sum("does not repeat after the given period" in what for what in found) == 2
+    other = write_log(tmp_path / "other.csv", logs[1].assign({"position.motor_1": logs[1]["position.motor_2"]}))
+    short = write_log(tmp_path / "short.csv", logs[1].isel(time=slice(0, 1000)))
+    for commanded, says in ((other, "other.csv: position.motor_1: differs by"), (short, "short.csv: has 1000 samples")):
+        code, text = run("five_bar", path, "--estimator", "iv", "--commanded", commanded)
+        assert (code, says in " ".join(text.split())) == (2, True), text

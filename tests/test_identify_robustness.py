@@ -1,0 +1,201 @@
+"""Identification with more motors than freedoms and from averaged logs; faults that are none, or have to be named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+from tauloop import Model, load
+from tauloop.cli.app import app
+from tauloop.errors import LogError
+from tauloop.identify import WeightedLeastSquares, average_periods, fit, split
+from tauloop.identify.excitation_limits import ExcitationLimits
+from tauloop.identify.excitation_problem import ExcitationProblem, ExcitationTask
+from tauloop.identify.faults import clipped
+from tauloop.identify.from_log import leaf_ties, regression_data
+from tauloop.identify.periodic_data import periodic_regression
+from tauloop.identify.unexcited import unexcited
+from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
+from tauloop.mechanism import loads, machine_path
+from tauloop.motion import SampledMotion, random_multisine
+from tauloop.result import Status
+
+RATE = 250.0  # Hz: central differences of 2 Hz are off by 4e-4
+NOISE = 0.003  # N m
+#: Estimates lie within this many standard deviations of the truth.
+DEVIATIONS = 5.0
+#: Regressor times parameters against inverse dynamics, N m.
+SAME_FORCE = 1e-9
+#: Preload stays out but for rounding, and the positions' resolution of 1e-6 rad times some 10 N m, as a share.
+PRELOAD_LEAVES = 1e-4
+THIRD = "  motor_3: {on: elbow_2, inertia: rotor_inertia, force: 8 N m, friction: {coulomb: 0.02 N m}}\n"
+
+
+@pytest.fixture(scope="module")
+def many() -> Model:
+    """A five-bar with a third motor, which two follow."""
+    text = machine_path("five_bar").read_text(encoding="utf-8")
+    changed = text.replace("platform:\n  body:", THIRD + "platform:\n  body:")
+    assert changed != text
+    return Model(loads(changed))
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(load("five_bar"))
+
+
+def motion(model: Model, seed: int = 1, duration: float = 12.0) -> SampledMotion:
+    center = model.actuator_position(model.assembly.q)[list(model.assembly.leading)]
+    excitation = random_multisine(center, np.full(2, 0.3), np.random.default_rng(seed), terms=3, lowest=0.5, highest=2)
+    return excitation.sample(np.arange(round(duration * RATE)) / RATE)
+
+
+def log_of(model: Model, moved: SampledMotion, forces: np.ndarray, seed: int = 2) -> xr.Dataset:
+    """Positions of the leading actuators, those that follow are not needed; forces of all."""
+    names = [actuator.name for actuator in model.mechanism.actuators]
+    position = np.zeros((len(moved.time), len(names)))
+    position[:, list(model.assembly.leading)] = moved.position
+    sensors = Sensors(resolution=np.full(len(names), 1e-6), force_noise=np.full(len(names), NOISE))
+    units = (["rad"] * len(names), ["N m"] * len(names))
+    found = measure(moved.time, position, forces, names, *units, sensors, np.random.default_rng(seed))
+    return found.drop_vars([f"position.{name}" for name in model.assembly.spare_actuators])
+
+
+@pytest.mark.parametrize("output", ["actuators", "joints"])
+def test_redundant_actuation_is_identified_whatever_its_preload(many: Model, output: str) -> None:
+    assert many.assembly.is_redundant
+    moved = motion(many)
+    given = (moved.position, moved.velocity, moved.acceleration)
+    shared = many.actuators.inverse_dynamics(*given).force
+    assert np.abs(many.actuators.regressor(*given) @ many.pi - shared).max() < SAME_FORCE
+    # forces that cancel each other, larger than those of the motion
+    pressing = many.hybrid.preload(moved.position)[..., 0] * (5.0 + 4.0 * np.sin(moved.time))[:, None]
+    preparation = Preparation(cutoff=None, trim=5)
+    with_preload, without = (
+        regression_data(many, log_of(many, moved, forces), preparation, output=output, ties=leaf_ties(many))
+        for forces in (shared + pressing, shared)
+    )
+    assert with_preload.forces.shape[1] == 2
+    assert all(name.endswith(".resultant") for name in with_preload.outputs)
+    result = fit(*split(with_preload), WeightedLeastSquares())
+    truth = result.base.regroup(np.array([many.mechanism.parameters[name].value for name in result.base.parameters]))
+    assert (np.abs(result.values - truth) / result.standard_deviations).max() < DEVIATIONS
+    same = fit(*split(without), WeightedLeastSquares())
+    assert np.abs(result.values - same.values).max() < PRELOAD_LEAVES * np.abs(same.values).max()
+    # the second route: the power of all forces is that of the resultants on the speeds of the leading motors
+    rows = many.actuators.regressor(*given, output=many.determined(output)) @ many.pi
+    speeds = np.einsum("num,nm->nu", many.actuators.actuator_jacobian(moved.position), moved.velocity)
+    power = (speeds * (shared + pressing)).sum(axis=1)
+    assert np.abs(power - (rows * moved.velocity).sum(axis=1)).max() < SAME_FORCE * max(1.0, np.abs(power).max())
+
+
+def test_redundant_actuation_needs_all_forces(many: Model) -> None:
+    moved = motion(many, duration=1.0)
+    forces = np.ones((len(moved.time), 3))
+    with pytest.raises(LogError, match="motor_2"):
+        regression_data(many, log_of(many, moved, forces).drop_vars("force.motor_2"), Preparation(cutoff=None, trim=5))
+
+
+@pytest.mark.parametrize("space", ["actuators", "platform"])
+def test_an_excitation_is_judged_by_the_same_rows(many: Model, space: str) -> None:
+    task = ExcitationTask(space=space, limits=ExcitationLimits(stroke=0.05))
+    problem = ExcitationProblem(many.mechanism, task)
+    moved = motion(many, duration=0.2)
+    state = many.actuators.kinematics(moved.position, moved.velocity, moved.acceleration)
+    entry = problem.functions.entry
+    given = SampledMotion(
+        time=moved.time, position=entry.at(state.q), velocity=entry.rates(state.v), acceleration=entry.rates(state.a)
+    )
+    rows = many.actuators.regressor(moved.position, moved.velocity, moved.acceleration, output="leading")
+    expected = problem.rows(rows)
+    assert np.abs(problem.judge(given).regressor - expected).max() < SAME_FORCE * np.abs(expected).max()
+    (screened, _) = problem.screen(given)
+    expected = rows @ problem.ties.matrix
+    assert np.abs(screened - expected).max() < SAME_FORCE * np.abs(expected).max()
+
+
+def test_what_a_motion_of_redundant_motors_leaves_out_is_named(many: Model) -> None:
+    moved = motion(many)
+    one = np.array([1.0, 0.0])  # the second leading motor rests
+    resting = replace(
+        moved,
+        position=moved.position * one + moved.position[0] * (1.0 - one),
+        velocity=moved.velocity * one,
+        acceleration=moved.acceleration * one,
+    )
+    for given, least in ((moved, 0), (resting, 1)):
+        forces = many.actuators.inverse_dynamics(given.position, given.velocity, given.acceleration).force
+        data = regression_data(many, log_of(many, given, forces), Preparation(cutoff=None, trim=5))
+        found = unexcited(many, data, np.random.default_rng(0))
+        assert (len(found) > 0) is (least > 0), found
+
+
+def test_forces_that_have_nothing_to_do_with_the_motion_are_doubtful(model: Model) -> None:
+    moved = motion(model)
+    forces = np.random.default_rng(0).normal(size=(len(moved.time), 2))
+    data = regression_data(model, log_of(model, moved, forces), Preparation(cutoff=None, trim=5), ties=leaf_ties(model))
+    result = fit(*split(data), WeightedLeastSquares())
+    assert result.status is Status.DOUBTFUL
+    assert any("explains hardly anything of the forces" in line for line in result.advice)
+
+
+def test_coarse_steps_of_a_force_are_no_limit(model: Model) -> None:
+    moved = motion(model)
+    wave = 2.0 * np.sin(2.0 * np.pi * 0.3 * moved.time)[:, None] * [1.0, 0.7]
+    coarse = log_of(model, moved, wave)
+    for name in ("force.motor_1", "force.motor_2"):
+        coarse[name].values = np.round(coarse[name].values / 0.1) * 0.1
+        top = coarse[name].values == coarse[name].values.max()
+        assert max(len(run) for run in "".join("x" if at else " " for at in top).split()) >= 5
+    assert clipped(coarse) == ()
+    coarse["force.motor_1"].values = np.minimum(coarse["force.motor_1"].values, 0.5 * wave.max())
+    (problem,) = clipped(coarse)
+    assert problem.where == "force.motor_1"
+
+
+def answer(code: int, *arguments: object) -> dict[str, object]:
+    result = CliRunner().invoke(app, ["identify", "five_bar", *map(str, arguments), "--parameters", "file", "--json"])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == code, result.output
+    return dict(json.loads(result.output))
+
+
+def test_a_log_of_one_period_is_an_average_already(model: Model, tmp_path: Path) -> None:
+    period, count = 2.0, 6
+    once = motion(model, duration=period)  # frequencies are multiples of 0.5 Hz
+    again = SampledMotion(
+        time=np.arange(count * len(once.time)) / RATE,
+        **{name: np.tile(getattr(once, name), (count, 1)) for name in ("position", "velocity", "acceleration")},
+    )
+    forces = model.actuators.inverse_dynamics(again.position, again.velocity, again.acceleration).force
+    log = log_of(model, again, forces)
+    whole = write_log(tmp_path / "whole.csv", log)
+    mean = write_log(tmp_path / "mean.csv", average_periods(log, period).log)
+    options = ("--period", period, "--highest", 2.2, "--errors", "independent")
+    several, one = answer(0, whole, *options), answer(0, mean, *options)
+    assert one["estimator"]["name"] == "WeightedLeastSquares"  # nothing says how noisy it is
+    assert several["estimator"]["name"] == "KnownNoise"
+    data = periodic_regression(model, read_log(mean), highest=2.2, ties=leaf_ties(model))
+    expected = fit(*split(data), WeightedLeastSquares())
+    assert [row["value"] for row in one["base_parameters"]] == pytest.approx(expected.values, rel=1e-7)
+
+
+def test_logs_with_other_forces_and_faults_are_named(model: Model, tmp_path: Path) -> None:
+    moved = motion(model)
+    forces = model.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration).force
+    log = log_of(model, moved, forces)
+    first = write_log(tmp_path / "first.csv", log)
+    second = write_log(tmp_path / "second.csv", log.drop_vars("force.motor_2"))
+    (problem,) = answer(2, first, "--validation", second)["problems"]
+    assert problem["where"] == "second.csv"
+    assert problem["what"] == "has not all forces that the fitted logs have: motor_2"
+    log["force.motor_1"].values = np.maximum(log["force.motor_1"].values, 0.5 * log["force.motor_1"].values.min())
+    document = answer(1, write_log(tmp_path / "cut.csv", log), "--cutoff", 20, "--trim", 20)
+    assert "it is clipped" in document["findings"][0]["what"]

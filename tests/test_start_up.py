@@ -1,0 +1,148 @@
+"""What a command or a call imports: no more than it needs, since libraries take longer to start than the work itself.
+
+Every case runs in a process of its own and looks at `sys.modules`; none looks at a clock.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compiled_machines import compilers
+
+import tauloop
+from tauloop.cli.app import COMMANDS
+from tauloop.equations.formulations import NEWTON_EULER
+from tauloop.functions import FunctionOptions
+from tauloop.lazy import lazy_names
+
+#: Packages that are slow to import: each takes from 0.05 to 0.6 s.
+SLOW = ("casadi", "matplotlib", "numpy", "pandas", "pydantic", "scipy", "xarray", "yaml")
+#: Packages whose public names are imported late.
+LATE = ("tauloop", "tauloop.functions", "tauloop.mechanism", "tauloop.mechanism.formats")
+#: Columns of a terminal, and what stands before a command's summary in the list of commands.
+WIDTH, BEFORE = 78, len("  workspace  ")
+
+TELLS = """
+import json, sys
+{code}
+print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
+"""
+
+
+def imported(code: str, *arguments: str) -> set[str]:
+    """Packages that a new process has imported after some code."""
+    done = subprocess.run(
+        [sys.executable, "-c", TELLS.format(code=code), *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def slow(code: str, *arguments: str) -> set[str]:
+    return imported(code, *arguments) & set(SLOW)
+
+
+def command(*arguments: str) -> str:
+    """Code that runs a command line."""
+    return f"""
+from tauloop.cli.app import app
+try:
+    app({list(arguments)!r})
+except SystemExit as end:
+    assert not end.code, end.code
+"""
+
+
+def test_the_look_at_modules_sees_them():
+    assert slow("import xarray") >= {"numpy", "pandas", "xarray"}
+
+
+def test_the_list_of_commands_needs_no_library():
+    assert slow(command("--help")) == set()
+
+
+def test_the_package_alone_needs_no_library():
+    assert slow("import tauloop, tauloop.functions, tauloop.mechanism.formats, tauloop.errors") == set()
+
+
+@pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+def test_a_function_from_the_cache_needs_no_model(tmp_path):
+    code = "import pathlib, tauloop; tauloop.load_function('four_bar', folder=pathlib.Path(sys.argv[1])).bind()[1]()"
+    assert slow(code, str(tmp_path)) >= {"casadi", "numpy", "scipy", "yaml"}
+    assert slow(code, str(tmp_path)) == {"numpy"}
+
+
+def test_a_log_as_plain_arrays_needs_no_data_frames(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("time [s],position.motor [rad],force.motor [N m]\n0,1,2\n1,2,3\n2,3,4\n", encoding="ascii")
+    code = "from tauloop.logs import read_signals; assert len(read_signals(sys.argv[1]).time) == 3"
+    assert slow(code, str(log)) == {"numpy", "scipy", "yaml"}
+
+
+def test_identification_needs_no_data_frames():
+    assert not slow("import tauloop.cli.identify") & {"matplotlib", "pandas", "xarray"}
+
+
+# Names that are imported late.
+
+
+def homes(package: str) -> dict[str, str]:
+    """Module of every public name, as the imports for type checkers say."""
+    path = Path(str(importlib.import_module(package).__file__))
+    found = {}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tauloop."):
+            found |= {alias.name: str(node.module) for alias in node.names if alias.name != "lazy_names"}
+    return found
+
+
+@pytest.mark.parametrize("package", LATE)
+def test_late_names_are_those_of_the_type_checker(package):
+    module, places = importlib.import_module(package), homes(package)
+    assert set(module.__all__) == set(places)
+    assert set(module.__all__) <= set(dir(module))
+    for name, place in places.items():
+        assert getattr(module, name) is getattr(importlib.import_module(place), name)
+
+
+@pytest.mark.parametrize("package", LATE)
+def test_no_late_name_is_that_of_a_module_beside_it(package):
+    folder = Path(str(importlib.import_module(package).__file__)).parent
+    beside = {path.stem for path in folder.iterdir()}
+    assert not beside & (set(homes(package)) - {"errors"})
+
+
+def test_an_unknown_name_is_no_attribute():
+    assert not hasattr(tauloop, "frobnicate")
+    found, names = lazy_names("tauloop", {"frobnicate": "errors"})
+    assert "frobnicate" in names()
+    with pytest.raises(AttributeError, match="nothing"):
+        found("nothing")
+
+
+def test_a_late_name_is_imported_once():
+    found, _ = lazy_names("tauloop.mechanism", {"shipped_machines": "shipped"})
+    module = importlib.import_module("tauloop.mechanism")
+    vars(module).pop("shipped_machines", None)
+    assert module.shipped_machines is found("shipped_machines")
+    assert "shipped_machines" in vars(module)
+
+
+# The list of commands, and a default, that are said twice so as to import nothing.
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_a_summary_of_one_line(name):
+    _, summary = COMMANDS[name]
+    assert summary.endswith((".", "?"))
+    assert BEFORE + len(summary) <= WIDTH
+
+
+def test_the_formulation_of_functions_is_the_models():
+    assert FunctionOptions().formulation == NEWTON_EULER.name
