@@ -182,7 +182,6 @@ def test_random_hexapod_has_40_complex_modes_and_newton_finds_no_other_real_one(
         ("five_bar", 4, 2),
         ("four_bar", 4, 2),
         ("rcid", 40, 8),
-        ("hexapod", 40, 8),
     ],
 )
 def test_modes_of_shipped_machines(name: str, complex_solutions: int, real: int) -> None:

@@ -14,6 +14,7 @@ from tauloop import DescriptionError, FunctionOptions, InputError, Model, load, 
 from tauloop.functions import compiler as compiler_module
 from tauloop.functions import ready
 from tauloop.functions.compiled import CompiledFunction
+from tauloop.functions.compiler import file_stamp
 from tauloop.functions.evaluator import Interpreted
 from tauloop.mechanism.shipped import machine_path
 
@@ -92,9 +93,9 @@ def test_what_it_is_made_from_gives_the_name(tmp_path, machine, built, monkeypat
     assert made(outputs=("force", "q")) == 4
     assert made(FunctionOptions(formulation="generalized-momentum")) == 5
     assert made() == 5
-    monkeypatch.setattr(ready, "_processor", lambda: ["another one"])
+    monkeypatch.setattr(ready, "processor_stamp", lambda: ["another one"])
     assert [made(), made()] == [6, 6]
-    monkeypatch.setattr(ready, "_compiler", lambda: ["another one"])
+    monkeypatch.setattr(ready, "compiler_stamp", lambda: ["another one"])
     assert [made(), made()] == [7, 7]
     package = tmp_path / "package"
     for name in ready._MAKERS:
@@ -110,11 +111,11 @@ def test_a_file_rewritten_in_the_same_instant_is_another(tmp_path):
     """Size and time of the last change are what they were; the time of the change of its entry is not."""
     path = tmp_path / "one.py"
     path.write_text("a = 1\n", encoding="ascii")
-    before, state = ready._identity(path), path.stat()
+    before, state = file_stamp(path), path.stat()
     path.write_text("a = 2\n", encoding="ascii")
     os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert path.stat().st_mtime_ns == state.st_mtime_ns
-    assert ready._identity(path) != before
+    assert file_stamp(path) != before
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "no text", "no library", "another library"])

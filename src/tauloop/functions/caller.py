@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import importlib.machinery
 import importlib.util
+import shutil
+import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import EngineError
-from tauloop.functions.compiler import build, find_compiler
+from tauloop.errors import EngineError, InputError
+from tauloop.functions.compiler import build, cache_folder, compiler_stamp, find_compiler, processor_stamp
+from tauloop.result import write_file
 
 #: Runs the machine code; with an argument, contiguous float64 numbers, these are put at the front of the inputs first.
 Call = Callable[..., None]
@@ -98,6 +102,11 @@ PyMODINIT_FUNC PyInit_tauloop_caller(void)
 """
 
 
+def prepare() -> None:
+    """Make the extension module, if it can be made, while there is other work to wait for."""
+    _binding()
+
+
 def bound_call(library: Path, name: str, arrays: Sequence[np.ndarray], inputs: np.ndarray) -> Call:
     """A call of `void name(double *const *arrays)` on arrays that live as long as the call does.
 
@@ -133,16 +142,24 @@ def _called(code: Any, table: Any, inputs: np.ndarray, state: Any = None) -> Non
 @functools.cache
 def _binding() -> Callable[..., Call] | None:
     """The extension module's function, or None where there is no compiler, no header, or no room."""
-    compiler, headers = find_compiler(), Path(sysconfig.get_path("include"))
-    if compiler is None or not (headers / "Python.h").exists():
-        return None
-    with suppress(EngineError):
-        library = build(_SOURCE, compiler, further=("-std=c11", f"-I{headers}"))
-        try:
-            return _loaded(library)
-        except ImportError:  # damaged: made anew by the next process
-            library.unlink(missing_ok=True)
+    headers = Path(sysconfig.get_path("include"))
+    parts = (_SOURCE, sys.version, str(headers), *compiler_stamp(), *processor_stamp())
+    module = cache_folder() / f"caller-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
+    if module.exists():
+        with suppress(ImportError, OSError):
+            return _loaded(module)
+    with suppress(ImportError, OSError, EngineError, InputError):  # missing, or damaged
+        return _loaded(_made(module, headers))
     return None
+
+
+def _made(module: Path, headers: Path) -> Path:
+    """Compile the module, and keep it under a name that is known without starting the compiler."""
+    compiler = find_compiler()
+    if compiler is None or not (headers / "Python.h").exists():
+        raise ImportError("there is no compiler, or there are no headers of Python")
+    library = build(_SOURCE, compiler, further=("-std=c11", f"-I{headers}"))
+    return write_file(module, lambda temporary: shutil.copyfile(library, temporary))
 
 
 def _loaded(library: Path) -> Callable[..., Call]:

@@ -18,13 +18,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tauloop.errors import InputError, Problem
+from tauloop.functions.caller import prepare
 from tauloop.functions.compiled import CompiledFunction
-from tauloop.functions.compiler import cache_folder, compiler_path
+from tauloop.functions.compiler import cache_folder, compiler_stamp, file_stamp, processor_stamp
 from tauloop.functions.locks import NO_LOCKS, Locks
 from tauloop.functions.signature import CPort, CSignature
 from tauloop.mechanism.formats.options import ImportOptions
@@ -111,6 +113,8 @@ def _make(
     from tauloop.mechanism.library import load
 
     item = _exportable(function, options.entry)
+    helper = Thread(target=prepare)  # a compiler beside the model, which keeps one core busy
+    helper.start()
     mechanism = load(machine, options.side, options=options.imported)
     model = Model(
         mechanism,
@@ -121,6 +125,7 @@ def _make(
     )
     given = model.platform if options.entry == "platform" else model.actuators
     made = given.compiled(item.program, outputs or item.outputs[:1])
+    helper.join()
     ports, q = c_ports(model, given), model.assembly.q
     nominal = {
         "position": given.entry.at(q),
@@ -163,8 +168,8 @@ def _key(path: Path, function: str, outputs: tuple[str, ...], options: FunctionO
         path.suffix.lower(),
         repr((function, outputs, replace(options, side=None))),
         *_toolkit(),
-        *_compiler(),
-        *_processor(),
+        *compiler_stamp(),
+        *processor_stamp(),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
 
@@ -186,37 +191,11 @@ def _toolkit() -> list[str]:
     for library in _LIBRARIES:
         place = importlib.util.find_spec(library)
         if place is not None and place.origin is not None:
-            found.append(f"{place.origin} {_identity(Path(place.origin))}")
+            found.append(f"{place.origin} {file_stamp(Path(place.origin))}")
     for folder in _MAKERS:
         for path in sorted((_PACKAGE / folder).rglob("*.py")):
-            found.append(f"{path.name} {_identity(path)}")
+            found.append(f"{path.name} {file_stamp(path)}")
     return found
-
-
-def _identity(path: Path) -> str:
-    """A file's version: whoever writes to it changes the second number, and whoever hides that the third."""
-    state = path.stat()
-    return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
-
-
-def _compiler() -> list[str]:
-    path = compiler_path()
-    return [] if path is None else [path, _identity(Path(path).resolve())]
-
-
-def _processor() -> list[str]:
-    """What ``-march=native`` depends on: the first processor of the system's list; without a list, the machine."""
-    try:
-        with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
-            first = []
-            for line in lines:
-                if not line.strip():
-                    break
-                if not line.startswith(("cpu MHz", "bogomips", "processor", "apicid", "core id", "BogoMIPS")):
-                    first.append(line)
-            return first
-    except OSError:
-        return [platform.node(), platform.machine(), platform.processor()]
 
 
 def _read(record: Path) -> CompiledFunction | None:
