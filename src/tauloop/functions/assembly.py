@@ -269,7 +269,8 @@ def _kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
         return tuple(range(c))
     preference = 1.0 - 1e-6 * np.arange(c) / c
     stacked = (preference[:, None, None] * K_scaled.transpose(1, 0, 2)).reshape(c, n * n_moving)
-    _, pivots = scipy.linalg.qr(stacked.T, mode="r", pivoting=True)
+    triangle = np.linalg.qr(stacked.T, mode="r")  # the same pivots from a small matrix, which needs no threads
+    _, pivots = scipy.linalg.qr(triangle, mode="r", pivoting=True)
     chosen: list[int] = []
     for row in pivots:
         candidate = sorted([*chosen, int(row)])
