@@ -16,18 +16,17 @@ from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load
 from tauloop.errors import IdentificationError
-from tauloop.identify import RegressionData, Regularisation, consistency, split, ties
+from tauloop.identify import RegressionData, Regularisation, prior_weight, split, ties
 from tauloop.identify.columns import with_columns
 from tauloop.identify.cones import body_matrix, cones, divergence, regularised, slender_matrix
 from tauloop.identify.consistency import (
     ConsistentIdentification,
     PhysicallyConsistent,
-    WeightTrial,
-    chosen_weight,
     fit_consistent,
 )
 from tauloop.identify.from_log import leaf_ties, regression_data
 from tauloop.identify.lmi import ConicProblem, solve_conic
+from tauloop.identify.prior_weight import WeightTrial, chosen_weight
 from tauloop.identify.write_back import identified_mechanism
 from tauloop.logs import load_recording, read_log
 from tauloop.mechanism.formats.mjcf_writer import write_mjcf
@@ -536,7 +535,7 @@ def test_weights_that_end_too_early_are_widened():
 
 def test_a_weight_at_the_end_is_a_finding(monkeypatch):
     """Ever more weight is better up to 0.1 here, though by little, and no more than 1e-5 was tried."""
-    monkeypatch.setattr(consistency, "FLAT_ABOVE", 1e-6)
+    monkeypatch.setattr(prior_weight, "FLAT_ABOVE", 1e-6)
     model, (data, _) = machine("five_bar"), experiment()
     options = PhysicallyConsistent(weights=(1e-9, 1e-8))
     result = fit_consistent(*split(data), cones(model.parameters), model.pi, options)

@@ -16,10 +16,10 @@ from tauloop import LogError, Model, load
 from tauloop.cli.app import app
 from tauloop.cli.identify_logs import force_noise
 from tauloop.functions import Compiled
-from tauloop.identify import Identification, InstrumentalVariables, average_periods, fit, split
+from tauloop.identify import Identification, InstrumentalVariables, WeightedLeastSquares, average_periods, fit, split
 from tauloop.identify.from_log import leaf_ties
 from tauloop.identify.periodic_data import periodic_motion_regressor, periodic_regression
-from tauloop.logs import Sensors, measure, samples, write_log
+from tauloop.logs import Sensors, measure, read_log, samples, write_log
 from tauloop.mechanism import machine_path
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion
@@ -228,6 +228,21 @@ def test_the_command_averages_the_commanded_motion_too(
     expected = fit(training, held_out, InstrumentalVariables(instruments_of=instruments))
     np.testing.assert_allclose(estimates(found), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
     assert not np.allclose(estimates(found), estimates(document(*options)), rtol=1e-3)
+
+
+def test_a_log_of_one_period_is_an_average_already(model: Model, motion: SampledMotion, tmp_path: Path) -> None:
+    log = recorded(model, motion, 0.0, FORCE_NOISE)
+    whole = write_log(tmp_path / "whole.csv", log)
+    mean = write_log(tmp_path / "mean.csv", average_periods(log, PERIOD).log)
+    options = ("--parameters", "file", "--errors", "independent")
+    several, one = (document("five_bar", path, *options) for path in (whole, mean))
+    assert several["estimator"]["name"] == "KnownNoise"
+    assert one["estimator"]["name"] == "WeightedLeastSquares"  # nothing says how noisy it is
+    data = periodic_regression(model, read_log(mean), highest=HIGHEST, ties=leaf_ties(model))
+    expected = fit(*split(data, 0.7), WeightedLeastSquares())
+    np.testing.assert_allclose(estimates(one), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
+    assert off(expected, model) < DEVIATIONS
+    assert (np.abs(estimates(several) - expected.values) < DEVIATIONS * expected.standard_deviations).all()
 
 
 def test_the_command_fits_joints(arm_file: Path, arm_log: xr.Dataset, tmp_path: Path) -> None:

@@ -14,14 +14,13 @@ from typer.testing import CliRunner
 from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.errors import LogError
-from tauloop.identify import WeightedLeastSquares, average_periods, fit, split
+from tauloop.identify import WeightedLeastSquares, fit, split
 from tauloop.identify.excitation_limits import ExcitationLimits
 from tauloop.identify.excitation_problem import ExcitationProblem, ExcitationTask
 from tauloop.identify.faults import clipped
 from tauloop.identify.from_log import leaf_ties, regression_data
-from tauloop.identify.periodic_data import periodic_regression
 from tauloop.identify.unexcited import unexcited
-from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
+from tauloop.logs import Preparation, Sensors, measure, write_log
 from tauloop.mechanism import loads, machine_path
 from tauloop.motion import SampledMotion, random_multisine
 from tauloop.result import Status
@@ -165,26 +164,6 @@ def answer(code: int, *arguments: object) -> dict[str, object]:
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code == code, result.output
     return dict(json.loads(result.output))
-
-
-def test_a_log_of_one_period_is_an_average_already(model: Model, tmp_path: Path) -> None:
-    period, count = 2.0, 6
-    once = motion(model, duration=period)  # frequencies are multiples of 0.5 Hz
-    again = SampledMotion(
-        time=np.arange(count * len(once.time)) / RATE,
-        **{name: np.tile(getattr(once, name), (count, 1)) for name in ("position", "velocity", "acceleration")},
-    )
-    forces = model.actuators.inverse_dynamics(again.position, again.velocity, again.acceleration).force
-    log = log_of(model, again, forces)
-    whole = write_log(tmp_path / "whole.csv", log)
-    mean = write_log(tmp_path / "mean.csv", average_periods(log, period).log)
-    options = ("--period", period, "--highest", 2.2, "--errors", "independent")
-    several, one = answer(0, whole, *options), answer(0, mean, *options)
-    assert one["estimator"]["name"] == "WeightedLeastSquares"  # nothing says how noisy it is
-    assert several["estimator"]["name"] == "KnownNoise"
-    data = periodic_regression(model, read_log(mean), highest=2.2, ties=leaf_ties(model))
-    expected = fit(*split(data), WeightedLeastSquares())
-    assert [row["value"] for row in one["base_parameters"]] == pytest.approx(expected.values, rel=1e-7)
 
 
 def test_logs_with_other_forces_and_faults_are_named(model: Model, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,13 @@ from tauloop.identify.estimators import WeightedLeastSquares
 from tauloop.identify.evaluation import OutputFit, judge
 from tauloop.identify.fitting import fit
 from tauloop.identify.lmi import ConicProblem, ConicSolution, solve_conic
+from tauloop.identify.prior_weight import WeightTrial, chosen_weight, weight_evidence, widened
 from tauloop.identify.result import Identification
 from tauloop.result import Evidence, Result, plain, provenance, write_json
 
 FORMAT = "tauloop-consistent-identification/1"
 #: An unknown of which the data can determine less than this share is the prior's.
 PRIOR_ALONE = 0.01
-#: Decades of weights beyond those given that are tried where the best is the first or the last of them.
-WIDENING = 3
-#: Errors on validation samples that differ by less than this share do not tell an end of the weights from others: the
-#: lower end, and the upper one, towards which errors fall slowly where the prior is right.
-FLAT, FLAT_ABOVE = 1e-3, 1e-2
-#: A weight nearer than this to an end of those tried, in decades, is the end itself.
-LEAST_DISTANCE = 1e-6
 #: Held-out error beside that of the unconstrained parameters, of the worst output.
 LARGEST_LOSS = 1.05
 
@@ -72,14 +66,6 @@ class PhysicallyConsistent:
             )
         if problems:
             raise IdentificationError(problems)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightTrial:
-    """Error on validation parts of the training data at one weight of the prior: RMS of residuals over noise."""
-
-    weight: float
-    validation_error: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -226,7 +212,7 @@ def fit_consistent(
             for weight, error in zip(weights, np.sqrt(squares), strict=True)
         )
 
-    trials = _widened(validated, sorted(options.weights))
+    trials = widened(validated, sorted(options.weights))
     weight = chosen_weight(trials)
     problem, held = _problem(training, _together(triangles, sizes), cones, prior)
     (solution,) = solve_conic(problem, (weight,))
@@ -271,38 +257,6 @@ def fit_consistent(
             },
         ),
     )
-
-
-def _widened(
-    validated: Callable[[Sequence[float]], tuple[WeightTrial, ...]], weights: Sequence[float]
-) -> tuple[WeightTrial, ...]:
-    """Trials at the weights, and beyond the one at an end where that is the best; a weight alone is not chosen."""
-    trials = validated(weights)
-    best = chosen_weight(trials)
-    if len(trials) > 1 and best == trials[0].weight:
-        return (*validated([best * 10.0**-k for k in range(WIDENING, 0, -1)]), *trials)
-    if len(trials) > 1 and best == trials[-1].weight:
-        return (*trials, *validated([best * 10.0**k for k in range(1, WIDENING + 1)]))
-    return trials
-
-
-def chosen_weight(trials: Sequence[WeightTrial]) -> float:
-    """The weight of the least validation error.
-
-    Good data without a prior predict ever better by ever less as its weight goes to zero, and with a true prior as it
-    grows: where the least is at an end, the weight farthest from there is taken whose error is the same to `FLAT`, at
-    the upper end to `FLAT_ABOVE`.
-
-    Args:
-        trials: by rising weight.
-    """
-    errors = np.array([trial.validation_error for trial in trials])
-    best, last = int(np.argmin(errors)), len(trials) - 1
-    if best == 0:
-        best = max(0, min(np.flatnonzero(errors <= (1.0 + FLAT) * errors[best])[-1], last - 1))
-    elif best == last:
-        best = min(last, max(np.flatnonzero(errors <= (1.0 + FLAT_ABOVE) * errors[best])[0], 1))
-    return trials[best].weight
 
 
 def _checked_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray) -> np.ndarray:
@@ -432,8 +386,6 @@ def _evidence(
     weight: float,
     trials: tuple[WeightTrial, ...],
 ) -> tuple[Evidence, ...]:
-    below, above = (float(np.log10(end / weight)) for end in (trials[0].weight, trials[-1].weight))
-    is_low = -below < above
     inertial = [cone for cone in cones if cone.is_inertial]
     relative = []
     for cone in inertial:
@@ -485,18 +437,7 @@ def _evidence(
             lower=-1e-6,
             advice=f"a coefficient is held at zero wrongly; the solver said: {solution.status}",
         ),
-        Evidence(
-            name="decades from the chosen weight to the nearer end of those tried",
-            value=min(-below, above) if len(trials) > 1 else None,
-            lower=LEAST_DISTANCE,
-            advice=f"ever {'less' if is_low else 'more'} weight of the prior predicts better, to {weight:.0e}: "
-            + (
-                "the samples that choose it repeat what was fitted, or the model leaves out what the parameters then "
-                "take up; choose it on other motions (`groups`), or look at the model"
-                if is_low
-                else "the data tell nothing that the prior does not; excite more, or look at the noise"
-            ),
-        ),
+        weight_evidence(trials, weight),
         Evidence(
             name="sum of the divergences from the prior",
             value=float(sum(divergence(cone.matrix(parameters), cone.matrix(prior)) for cone in inertial)),
