@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.errors import Problem
-from tauloop.functions.assembly import Assembly, conditions
+from tauloop.functions.assembly import Assembly
 from tauloop.functions.entry import Entry
 from tauloop.functions.ports import LISTED
+from tauloop.functions.rank import conditions
 from tauloop.functions.state import CONVERGED, Health
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem, TauloopError
 from tauloop.functions import Model
-from tauloop.functions.assembly import conditions
 from tauloop.functions.entry import Entry, actuator_entry, coordinate_units, platform_entry
 from tauloop.functions.loops import aligned
 from tauloop.functions.ports import checked
+from tauloop.functions.rank import conditions
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
 from tauloop.kinematics.homotopy_monodromy import STRAIGHT, MonodromyOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.errors import Problem
-from tauloop.functions.assembly import conditions
+from tauloop.functions.rank import conditions
 from tauloop.functions.state import Health, health
 from tauloop.simulate.options import IndependentCoordinates, Integrator
 from tauloop.simulate.steps import Ending, Steps

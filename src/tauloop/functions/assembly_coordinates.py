@@ -1,0 +1,163 @@
+"""What moves an assembled machine: its independent coordinates, its actuators, and how well they determine its pose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.errors import AssemblyError, Problem
+from tauloop.functions.hybrid_freedoms import DRIVEN, ROTATION, Actuation, actuation, independent_rows
+from tauloop.functions.loops import Loops
+from tauloop.functions.rank import conditions
+
+#: Jacobians above this condition number count as singular.
+SINGULAR = 1e8
+
+
+def named_independent(loops: Loops) -> tuple[int, ...]:
+    """Indices of the velocities that the file names as independent.
+
+    Raises:
+        AssemblyError: a name belongs to no velocity of the extended space.
+    """
+    names = loops.topology.velocity_names
+    wanted = loops.mechanism.platform.independent
+    problems = [
+        Problem(
+            where="platform.independent",
+            what=f"{name} is not a coordinate of the extended space: its joint closes a loop",
+            remedy=f"choose among {', '.join(names)}",
+            file=loops.mechanism.file,
+        )
+        for name in wanted
+        if name not in names
+    ]
+    if problems:
+        raise AssemblyError(problems)
+    return tuple(names.index(name) for name in wanted)
+
+
+def completed(
+    loops: Loops, motions: np.ndarray, wanted: tuple[int, ...], passive: tuple[int, ...], notes: list[Problem]
+) -> tuple[int, ...]:
+    """The independent velocities that the file names, and more where they are fewer than the mobility.
+
+    Further ones of a joint that the file names come first, then those of actuators and passive freedoms, so that the
+    state is what is driven and what is free.
+    """
+    mobility = motions.shape[2]
+    if len(wanted) >= mobility:
+        return wanted
+    weight = np.where(_scalar(loops), 1.0, ROTATION)
+    weight[np.abs(loops.transmission).max(axis=0, initial=0.0) > 0] *= DRIVEN
+    weight[list(passive)] *= DRIVEN
+    joints = [name.rpartition(".")[0] for name in loops.topology.velocity_names]
+    named = {joints[i] for i in wanted} - {""}
+    weight *= np.array([DRIVEN**2 if joint in named else 1.0 for joint in joints])
+    chosen = tuple(sorted(independent_rows(motions, mobility, wanted, weight)))
+    names = loops.topology.velocity_names
+    given = f"names {len(wanted)} coordinates ({', '.join(names[i] for i in wanted)})" if wanted else "names none"
+    added = ", ".join(names[i] for i in chosen if i not in wanted)
+    notes.append(
+        Problem(
+            where="platform.independent",
+            what=f"{given} but the mobility is {mobility}; chosen by their conditioning: {added}",
+            remedy=f"name {mobility} coordinates where others suit you better",
+            file=loops.mechanism.file,
+        )
+    )
+    return chosen
+
+
+def platform_conditions(
+    loops: Loops,
+    K_scaled: np.ndarray,
+    rows: tuple[int, ...],
+    independent: tuple[int, ...],
+    frozen: tuple[int, ...],
+    mobility: int,
+    findings: list[Problem],
+) -> np.ndarray:
+    """Condition (N,) of the kept loops in the dependent velocities; what the independent ones lack is a finding."""
+    names = [loops.topology.velocity_names[i] for i in independent]
+    if len(independent) != mobility:
+        findings.append(
+            Problem(
+                where="platform.independent",
+                what=f"names {len(independent)} coordinates ({', '.join(names)}) but the mobility is {mobility}",
+                remedy=f"name {mobility} coordinates, or check the joints",
+                file=loops.mechanism.file,
+            )
+        )
+        return np.full(len(K_scaled), np.inf)
+    dependent = [i for i in range(loops.topology.n_v) if i not in independent and i not in frozen]
+    condition = conditions(K_scaled[:, list(rows)][:, :, dependent])
+    if np.median(condition) > SINGULAR:
+        findings.append(
+            Problem(
+                where="platform.independent",
+                what=f"{', '.join(names)} do not determine the pose (condition number {np.median(condition):.2g})",
+                remedy="name other coordinates of the platform",
+                file=loops.mechanism.file,
+            )
+        )
+    return condition
+
+
+def found_actuation(loops: Loops, motions: np.ndarray, notes: list[Problem]) -> Actuation:
+    """What the actuators move, which of them lead, and which freedoms are passive."""
+    mobility = motions.shape[2]
+    scaled = unit_free(loops)
+    sigma = np.linalg.svd(scaled @ motions, compute_uv=False) if scaled.size and mobility else np.zeros((1, 0))
+    rank = int((sigma > 1.0 / SINGULAR * np.maximum(sigma[:, :1], 1e-300)).sum(axis=1).max(initial=0))
+    found = actuation(motions, scaled, loops.transmission, rank, _scalar(loops))
+    actuators = [actuator.name for actuator in loops.mechanism.actuators]
+    if rank < mobility:
+        names = ", ".join(loops.topology.velocity_names[i] for i in found.passive)
+        notes.append(
+            Problem(
+                where="actuators",
+                what=f"no actuator moves {mobility - rank} of the {mobility} freedoms of the machine; passive: {names}",
+                remedy="hybrid inverse dynamics gives their accelerations; add actuators, or lock the passive freedoms "
+                "that are not meant to move freely",
+                file=loops.mechanism.file,
+            )
+        )
+    if rank < len(actuators):
+        spare = ", ".join(name for i, name in enumerate(actuators) if i not in found.leading)
+        notes.append(
+            Problem(
+                where="actuators",
+                what=f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} freedoms: actuation is "
+                f"redundant; inverse dynamics shares forces by the least norm, and motion is given without {spare}",
+                remedy="weigh the actuators (`ForceSharing`) if the least sum of squares is not the share you want",
+                file=loops.mechanism.file,
+            )
+        )
+    return found
+
+
+def actuator_conditions(
+    loops: Loops, motions: np.ndarray, independent: tuple[int, ...], found: Actuation
+) -> np.ndarray:
+    """Condition (N,) of the map from independent to actuator (and passive) velocities."""
+    mobility = motions.shape[2]
+    if not mobility or len(independent) != mobility or len(found.leading) + len(found.passive) != mobility:
+        return np.full(len(motions), np.inf)
+    rows = np.concatenate([unit_free(loops), np.eye(loops.topology.n_v)[list(found.passive)]])
+    with np.errstate(all="ignore"):
+        try:
+            J = rows @ motions @ np.linalg.inv(motions[:, list(independent), :])
+        except np.linalg.LinAlgError:
+            return np.full(len(motions), np.inf)
+    return conditions(J)
+
+
+def _scalar(loops: Loops) -> np.ndarray:
+    return np.array([i >= 0 for i in loops.topology.q_of_v], dtype=bool)
+
+
+def unit_free(loops: Loops) -> np.ndarray:
+    """Actuator velocities per unit-free velocity (n_u, n_v), the largest entry of each row one."""
+    A = loops.transmission * loops.velocity_scale
+    unit = np.abs(A).max(axis=1, initial=0.0)
+    return np.asarray(A / np.where(unit > 0, unit, 1.0)[:, None])
