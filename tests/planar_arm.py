@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tauloop.identify import RegressionData
+from tauloop.logs.channels import Channel, Signals
 
 LENGTH, GRAVITY = 0.4, 9.81
 NAMES = ("link1.m", "link1.mx", "link1.my", "link1.I", "link2.m", "link2.mx", "link2.my", "link2.I")
 UNITS = ("kg", "kg m", "kg m", "kg m^2") * 2
 #: Of two links of 3 kg and 2 kg with the mass centre near mid-length.
 TRUE = np.array([3.0, 0.6, 0.05, 0.2, 2.0, 0.35, -0.04, 0.09])
+#: Motors of the machine file, and their friction: N m s/rad and N m.
+DRIVES, FRICTION = ("motor_1", "motor_2"), 0.1
+#: The same arm as a machine file: mass centres, moments of inertia about them, gravity along -y, friction.
+MACHINE = """
+format: tauloop-machine/1
+name: planar_arm
+provenance: {status: chosen, source: a test}
+gravity: [0, -9.81 m/s^2, 0]
+bodies:
+  link1:
+    mass: 3 kg
+    center: [0.2 m, 0.05 m / 3, 0]
+    inertia: {xx: 0.04 kg m^2, yy: 0.0791666666666667 kg m^2, zz: 0.0791666666666667 kg m^2}
+  link2:
+    mass: 2 kg
+    center: [0.175 m, -0.02 m, 0]
+    inertia: {xx: 0.02 kg m^2, yy: 0.02795 kg m^2, zz: 0.02795 kg m^2}
+joints:
+  shoulder:
+    {type: revolute, axis: z, parent: base, child: link1, friction: {viscous: 0.1 N m s/rad, coulomb: 0.1 N m}}
+  elbow:
+    type: revolute
+    axis: z
+    parent: {on: link1, at: [0.4 m, 0, 0]}
+    child: link2
+    friction: {viscous: 0.1 N m s/rad, coulomb: 0.1 N m}
+actuators:
+  motor_1: {on: shoulder}
+  motor_2: {on: elbow}
+platform:
+  body: link2
+  independent: [shoulder, elbow]
+"""
 OUTPUTS, OUTPUT_UNITS = ("shoulder", "elbow"), ("N m", "N m")
 
 
@@ -83,3 +119,38 @@ def arm_data(
         "time": t,
     }
     return RegressionData(**{**fields, **changes})
+
+
+def arm_log(
+    motion: tuple[np.ndarray, ...],
+    forces: np.ndarray,
+    *,
+    noise: float = 0.02,
+    encoder: float = 1e-6,
+    rng: np.random.Generator | None = None,
+) -> Signals:
+    """A log of the arm's machine file with white noise of torques (N m) and positions (rad)."""
+    t, q, *_ = motion
+    rng = rng or np.random.default_rng(3)
+    measured = {
+        "position": (q + encoder * rng.standard_normal(q.shape), "rad"),
+        "force": (forces + noise * rng.standard_normal(forces.shape), "N m"),
+    }
+    channels = tuple(
+        Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, k]), unit=unit)
+        for quantity, (values, unit) in measured.items()
+        for k, name in enumerate(DRIVES)
+    )
+    return Signals(time=t, channels=channels)
+
+
+def arm_forces(motion: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Torques (N, 2) of the formulae, with the friction of the machine file."""
+    _, q, v, a = motion
+    return arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v))
+
+
+def with_channel(log: Signals, name: str, values: np.ndarray) -> Signals:
+    """The log with other values in one channel."""
+    channels = tuple(replace(one, values=values) if one.name == name else one for one in log.channels)
+    return replace(log, channels=channels)

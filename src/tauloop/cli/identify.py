@@ -49,6 +49,7 @@ from tauloop.identify import (
 )
 from tauloop.identify.from_log import dynamic_leaves, leaf_ties
 from tauloop.identify.periods import PeriodAverage
+from tauloop.identify.prior import compare_with_prior, runaway_masses
 from tauloop.identify.unexcited import unexcited
 from tauloop.identify.write_back import identified_mechanism
 from tauloop.report import fit_table, identification_figure, identification_table, save_figure
@@ -200,7 +201,7 @@ def identify(
 
     Several logs are fitted together; of each the last part is held out. One that states no preparation is prepared as
     the first. Exit code 1 when the result is doubtful, also for what is wrong with the data (clipped, late, turned,
-    exchanged, unexciting); it says what.
+    exchanged, dead, copied, in another unit, unexciting) and for masses that cannot be; it says what.
     """
     check_options(commanded, len(log), estimator=estimator, parameters=parameters, output=output, errors=errors)
     if write is not None and not consistent:
@@ -294,12 +295,15 @@ def identify(
     with naming(faults):
         result = fit(training, held_out, way, errors=error_model)
     faults = faults or faults_of_data(model, training)
+    beside_file = compare_with_prior(model, result, training.unknowns)
     findings = (
         *judged_faults(result, faults),
+        *(beside_file.findings if scale is None else ()),
         *unexcited(model, _machine_alone(training, bare, validation), np.random.default_rng(0), output=output),
     )
     result = replace(result, evidence=(*result.evidence, fault_evidence(findings)))
     document = result.as_dict() | {"findings": [problem.as_dict() for problem in findings]}
+    document |= {"machine_file": beside_file.rows()}
     document |= {"whole_log": everything.as_dict()} if everything is not None else {}
     document |= {"filter_scan": scan.as_dict()} if scan is not None else {}
     document |= {"periods": periods(logs, averages)} if averages else {}
@@ -309,10 +313,14 @@ def identify(
         reduced = essential_parameters(result, training, held_out, largest_deviation=essential)
         document["essential"] = {"status": reduced.status, **plain(reduced)}
     physical: ConsistentIdentification | None = None
+    heavy: tuple[Problem, ...] = ()
     if consistent:
         groups = np.repeat(np.arange(len(fitted)), [len(part) for part in fitted]) if len(fitted) > 1 else None
         physical = fit_consistent(training, held_out, cones(model.parameters), model.pi, groups=groups)
         document["consistent"] = physical.as_dict()
+        heavy = runaway_masses(physical)
+        findings += heavy
+        document["findings"] += [problem.as_dict() for problem in heavy]
         if write is not None:
             from tauloop.mechanism.formats.yaml_writer import write_yaml  # slow to import, and seldom asked for
 
@@ -339,7 +347,7 @@ def identify(
             each = "" if len(log) == 1 else " of each log"
             screen.print(f"Fitted to the first {100 * (1 - hold_out):.0f} %{each}, judged on the rest", style="bold")
         screen.print(identification_table(result))
-        for line in remarks(result):
+        for line in (*remarks(result), *beside_file.remarks):
             screen.print(line)
         if reduced is not None:
             screen.print(essential_table(reduced))
@@ -350,7 +358,7 @@ def identify(
         for path in (json_file, figure, write):
             if path is not None:
                 screen.print(f"written: {path}")
-    if result.status is not Status.OK or (physical is not None and physical.status is not Status.OK):
+    if result.status is not Status.OK or (physical is not None and (heavy or physical.status is not Status.OK)):
         raise typer.Exit(FAILED)
 
 

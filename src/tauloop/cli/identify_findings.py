@@ -12,10 +12,12 @@ from tauloop.errors import IdentificationError, Problem
 from tauloop.functions import Model
 from tauloop.identify import Identification, InstrumentalVariables, RegressionData, Ties
 from tauloop.identify.channel_faults import Measured, measured, wrong_channels
+from tauloop.identify.dead_channels import copied, dead
 from tauloop.identify.faults import unexplained, wrong_signs
 from tauloop.identify.periodic_data import periodic_motion
 from tauloop.identify.periods import PeriodAverage
 from tauloop.identify.signal_faults import clipped, spikes
+from tauloop.identify.time_unit import wrong_time_unit
 from tauloop.logs import prepared_signals
 from tauloop.result import Evidence
 
@@ -37,18 +39,21 @@ def faults_of_logs(
 ) -> tuple[Problem, ...]:
     """Faults of the channels of every log, with the log's name where there are several.
 
-    Forces of unknown scale tell nothing of single channels (`scaled`). Where a channel is clipped or has spikes, or the
-    motion does not repeat, no other fault of that log is looked for: the misfit is no sign of it then.
+    Forces of unknown scale tell nothing of single channels (`scaled`). Where a channel is clipped, dead or a copy, or
+    has spikes, or the motion does not repeat, no other fault of that log is looked for: the misfit is no sign of it
+    then.
     """
+    names = model.actuators.ports["position"].columns
     limits = {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
     found: list[Problem] = []
     for number, log in enumerate(logs):
-        own = (*clipped(log.log, limits=limits), *spikes(log.log))
+        own = (*clipped(log.log, limits=limits), *spikes(log.log), *dead(log.log, names), *copied(log.log, names))
         own += not_repeated(log, averages[number]) if averages else ()
         if scaled and not own and not model.assembly.is_redundant:
             average = averages[number] if averages else None
             motion, step = _motion(model, log, average, repeats)
-            own = wrong_channels(model, motion, output=output, ties=ties, step=step)
+            own = wrong_time_unit(model, motion, output=output)
+            own = own or wrong_channels(model, motion, output=output, ties=ties, step=step)
         found += (of_log(log, len(logs), problem) for problem in own)
     return tuple(found)
 

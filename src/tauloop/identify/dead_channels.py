@@ -1,0 +1,104 @@
+"""Channels that hold nothing of their own: forces that never change, positions of zeros, copies of other channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from tauloop.errors import Problem
+from tauloop.logs import channels, samples
+from tauloop.logs.channels import Log
+
+#: Two channels are one, up to a factor and an offset, when they differ by at most this share of their range.
+SAME = 1e-9
+#: A machine that moves alike in two channels has like forces there: to this share of their range (RMS).
+ALIKE = 0.1
+
+
+def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
+    """Forces that have one value in all samples, and positions that are zero in all, while others move.
+
+    Args:
+        log: the log as measured, before any filter.
+        names: positions that the machine is moved by, without those that are held on purpose.
+    """
+    given = [name for name in names if name in channels(log, "position")]
+    found = []
+    if not given or not np.ptp(samples(log, "position", given), axis=0).any():
+        return ()
+    for name in channels(log, "force"):
+        values = samples(log, "force", (name,))[:, 0]
+        if len(values) > 1 and np.ptp(values) == 0.0:
+            found.append(
+                Problem(
+                    where=f"force.{name}",
+                    what=f"is {values[0]:.6g} in all {len(values)} samples: the channel is dead",
+                    remedy="look at the sensor and the column; leave the column out: a force need not be measured",
+                )
+            )
+    for name in given:
+        values = samples(log, "position", (name,))[:, 0]
+        if not values.any():
+            found.append(
+                Problem(
+                    where=f"position.{name}",
+                    what=f"is zero in all {len(values)} samples: the channel is dead, or the axis was not moved",
+                    remedy=f"look at the sensor and the column; if it stood still, leave the column out and say "
+                    f"--hold {name}=VALUE",
+                )
+            )
+    return tuple(found)
+
+
+def copied(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
+    """Channels that are another one over again, but for a factor and an offset.
+
+    Two positions, or two forces, may be equal in a symmetric motion; then the other quantity is alike too, and nothing
+    is said.
+
+    Args:
+        log: the log as measured, before any filter.
+        names: positions that the machine is moved by.
+    """
+    positions = [name for name in names if name in channels(log, "position")]
+    forces = list(channels(log, "force"))
+    found = []
+    for quantity, own in (("position", positions), ("force", forces)):
+        other = "force" if quantity == "position" else "position"
+        for one, two in combinations(own, 2):
+            first, second = (samples(log, quantity, (name,))[:, 0] for name in (one, two))
+            if _is_copy(first, second) and not _alike(log, other, one, two):
+                found.append(_copy(f"{quantity}.{two}", f"{quantity}.{one}"))
+    for force in forces:
+        for position in positions:
+            values, motion = samples(log, "force", (force,))[:, 0], samples(log, "position", (position,))[:, 0]
+            if _is_copy(motion, values):
+                found.append(_copy(f"force.{force}", f"position.{position}"))
+    return tuple(found)
+
+
+def _copy(name: str, of: str) -> Problem:
+    what = f"is {of} over again in all samples, but for a factor and an offset: no two sensors read the same"
+    return Problem(where=name, what=what, remedy="look at the columns that both are read from")
+
+
+def _is_copy(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether one is the other times a factor plus an offset, and neither is constant."""
+    x, y = (values - values.mean() for values in (first, second))
+    sizes = float(np.abs(x).max()), float(np.abs(y).max())
+    if len(x) < 4 or min(sizes) <= SAME * max(np.abs(first).max(), np.abs(second).max()):
+        return False
+    x, y = x / sizes[0], y / sizes[1]
+    return float(np.abs(y - x * (x @ y) / (x @ x)).max()) <= SAME
+
+
+def _alike(log: Log, quantity: str, one: str, two: str) -> bool:
+    """Whether both channels have that quantity, and it differs little between them."""
+    present = channels(log, quantity)
+    if one not in present or two not in present:
+        return False
+    x, y = (samples(log, quantity, (name,))[:, 0] for name in (one, two))
+    apart = min(np.std(x - y), np.std(x + y))
+    return float(apart) <= ALIKE * float(max(np.ptp(x), np.ptp(y)))

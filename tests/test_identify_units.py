@@ -1,0 +1,192 @@
+"""Logs in another unit, channels that are dead or copies, masses that cannot be: named; nothing said of sound logs.
+
+The logs come from the closed formulae of `planar_arm`, which share no code with the machine that is identified.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planar_arm import DRIVES, FRICTION, MACHINE, TRUE, arm_forces, arm_log, arm_motion, arm_regressor, with_channel
+from typer.testing import CliRunner
+
+from tauloop import Model
+from tauloop.cli.app import app
+from tauloop.identify import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
+from tauloop.identify.channel_faults import measured
+from tauloop.identify.dead_channels import copied, dead
+from tauloop.identify.prior import compare_with_prior
+from tauloop.identify.time_unit import wrong_time_unit
+from tauloop.logs import Preparation, Signals, prepared_signals, write_log
+from tauloop.mechanism import loads
+
+PREPARATION = Preparation(cutoff=30.0, trim=40)
+RAW = Preparation(cutoff=None, trim=5)
+MOTION = arm_motion(3000)
+#: Ratios of estimates of noisy logs.
+RATIO = 0.05
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(loads(MACHINE))
+
+
+@pytest.fixture(scope="module")
+def sound() -> Signals:
+    return arm_log(MOTION, arm_forces(MOTION))
+
+
+def scaled(log: Signals, quantity: str, factor: float) -> Signals:
+    channels = (replace(one, values=one.values * (factor if one.quantity == quantity else 1.0)) for one in log.channels)
+    return replace(log, channels=tuple(channels))
+
+
+def told(model: Model, log: Signals) -> tuple[str, ...]:
+    data = regression_data(model, log, PREPARATION)
+    comparison = compare_with_prior(model, fit(data, None, WeightedLeastSquares()), data.unknowns)
+    return tuple(str(problem) for problem in comparison.findings)
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e3, "milli"), (1e-3, "k for"), (9.80665, "kgf")])
+def test_forces_in_another_unit_are_told_by_the_factor_that_parameters_share(
+    model: Model, sound: Signals, factor: float, unit: str
+) -> None:
+    assert told(model, sound) == ()
+    (said,) = told(model, scaled(sound, "force", factor))
+    assert unit in said
+
+
+def test_estimates_stand_beside_the_values_of_the_machine_file(model: Model, sound: Signals) -> None:
+    """The oracle: least squares of the formulae's regressor, in NumPy; its parameters regrouped by hand."""
+    data = regression_data(model, sound, PREPARATION)
+    comparison = compare_with_prior(model, fit(data, None, OrdinaryLeastSquares()), data.unknowns)
+    rows = {str(row["name"]): row for row in comparison.rows()}
+    m1x, m1y, inertia_1, m2, m2x, m2y, inertia_2 = TRUE[1:]
+    expected = {
+        "link1.mcx": m1x + 0.4 * m2,
+        "link1.mcy": m1y,
+        "link1.Izz": inertia_1 + 0.16 * m2,
+        "link2.mcx": m2x,
+        "link2.mcy": m2y,
+        "link2.Izz": inertia_2,
+        "shoulder.viscous": FRICTION,
+        "elbow.coulomb": FRICTION,
+    }
+    for name, value in expected.items():
+        (row,) = (row for key, row in rows.items() if key.split(" ")[0] == name)
+        assert row["machine_file"] == pytest.approx(value, rel=1e-12)
+        assert row["ratio"] is None or row["ratio"] == pytest.approx(1.0, abs=RATIO)
+    assert "base parameters that compare are within a factor of 1.3" in comparison.remarks[0]
+
+
+def test_a_machine_half_as_heavy_as_its_file_is_no_matter_of_units(model: Model) -> None:
+    forces = arm_regressor(*MOTION[1:]) @ (TRUE * [1, 0.5, 0.6, 0.7, 1, 0.4, 0.8, 0.5])
+    assert told(model, arm_log(MOTION, forces + FRICTION * (MOTION[2] + np.sign(MOTION[2])))) == ()
+
+
+def test_a_negative_moment_of_inertia_is_named(model: Model) -> None:
+    """Less inertia of the second link than none: its whole column turned."""
+    less = TRUE - [0, 0, 0, 0, 0, 0, 0, 0.15]
+    (said,) = told(model, arm_log(MOTION, arm_regressor(*MOTION[1:]) @ less))
+    assert said.startswith("link2.Izz: comes out as -0.0")
+    assert "impossible" in said
+
+
+def test_a_mass_beyond_all_that_the_file_has_is_named() -> None:
+    """A cart on a rail, force = mass times acceleration plus a constant: 50 kg where the file says 0.5 kg."""
+    text = """
+format: tauloop-machine/1
+name: carts
+provenance: {status: chosen, source: a test}
+gravity: [0, 0, -9.81 m/s^2]
+bodies: {cart: {mass: 0.5 kg}, other: {mass: 0.5 kg}}
+joints:
+  rail: {type: prismatic, axis: x, parent: base, child: cart}
+  across: {type: prismatic, axis: y, parent: cart, child: other}
+actuators: {motor_1: {on: rail}, motor_2: {on: across}}
+platform: {body: other, independent: [rail, across]}
+"""
+    _, _, _, a = MOTION
+    forces = np.stack([50.5 * a[:, 0], 0.5 * a[:, 1]], axis=1)
+    log = arm_log(MOTION, forces)
+    units = {"position": "m", "force": "N"}
+    log = replace(log, channels=tuple(replace(one, unit=units[one.quantity]) for one in log.channels))
+    (said,) = told(Model(loads(text)), log)
+    assert "cart.m" in said
+    assert "impossible: all masses of the file are 1 kg" in said
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e6], ids=["ms", "us"])
+@pytest.mark.parametrize("heavier", [1.0, 2.0])
+def test_time_in_another_unit_is_told_by_the_inertial_forces(
+    model: Model, sound: Signals, factor: float, heavier: float
+) -> None:
+    def said(log: Signals) -> list[str]:
+        return [str(one) for one in wrong_time_unit(model, measured(model, prepared_signals(log, RAW)))]
+
+    given = scaled(sound, "force", heavier)
+    assert said(given) == []
+    (problem,) = said(replace(given, time=given.time * factor))
+    assert f"in {'ms' if factor == 1e3 else 'us'} where the log says s" in problem
+
+
+def drives(log: Signals, kind: str) -> np.ndarray:
+    return next(one.values for one in log.channels if one.name == kind)
+
+
+DEAD: dict[str, tuple[Callable[[Signals], Signals], str, str]] = {
+    "no force": (lambda log: with_channel(log, "force.motor_2", np.zeros(3000)), "force.motor_2", "is 0 in all"),
+    "one force": (lambda log: with_channel(log, "force.motor_1", np.full(3000, 0.3)), "force.motor_1", "is 0.3 in all"),
+    "no position": (lambda log: with_channel(log, "position.motor_2", np.zeros(3000)), "position.motor_2", "--hold"),
+    "a copy": (
+        lambda log: with_channel(log, "force.motor_2", drives(log, "force.motor_1")),
+        "force.motor_2",
+        "is force.motor_1 over again",
+    ),
+    "a copy in degrees": (
+        lambda log: with_channel(log, "position.motor_2", np.rad2deg(drives(log, "position.motor_1")) + 3.0),
+        "position.motor_2",
+        "is position.motor_1 over again",
+    ),
+    "a position as force": (
+        lambda log: with_channel(log, "force.motor_1", drives(log, "position.motor_2")),
+        "force.motor_1",
+        "is position.motor_2 over again",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DEAD)
+def test_dead_and_copied_channels_are_named(sound: Signals, case: str) -> None:
+    assert dead(sound, DRIVES) == copied(sound, DRIVES) == ()
+    spoil, where, what = DEAD[case]
+    spoiled = spoil(sound)
+    (problem,) = (*dead(spoiled, DRIVES), *copied(spoiled, DRIVES))
+    assert problem.where == where
+    assert what in str(problem)
+
+
+def test_a_symmetric_motion_is_no_copy() -> None:
+    """Two drives that move alike and feel alike forces: positions are equal, as commanded."""
+    t, q, *_ = MOTION
+    both = np.stack([q[:, 0], q[:, 0]], axis=1)
+    log = arm_log((t, both), np.sin(both), encoder=0.0)
+    assert copied(log, DRIVES) == ()
+
+
+def test_by_command_a_log_in_milli_is_doubtful_and_says_so(sound: Signals, tmp_path: Path) -> None:
+    machine = tmp_path / "arm.yaml"
+    machine.write_text(MACHINE, encoding="utf-8")
+    path = write_log(tmp_path / "log.csv", scaled(sound, "force", 1e3).dataset())
+    ran = CliRunner().invoke(app, ["identify", str(machine), str(path), "--cutoff", "30", "--trim", "40", "--json"])
+    assert ran.exit_code == 1, ran.output
+    document = json.loads(ran.output)
+    assert document["status"] == "doubtful"
+    assert any("times what the machine file says" in one["what"] for one in document["findings"])
+    assert {row["name"] for row in document["machine_file"]} == {row["name"] for row in document["base_parameters"]}
