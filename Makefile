@@ -2,7 +2,9 @@
 # Needed beforehand: Python 3.11 or newer, make, and a C compiler (cc).
 #
 #   make demo    identify a Gantry-Tau from a log that it writes itself
-#   make test    the whole test suite
+#   make test    the test suite, under ten minutes on two cores
+#   make nightly what takes too long for it: long tests, 200 000 damaged files, 5 000 random machines
+#   make fuzz    search for input that breaks a reader, SECONDS=60 each, coverage as the guide
 #   make check   formatter, linter, type checker, import order
 #   make fix     let the formatter and the linter mend what they can
 #   make bench   the benchmarks
@@ -18,12 +20,13 @@ BIN := .venv/bin
 CORE := .venv/.installed-core
 ALL := .venv/.installed-all
 DOCS := .venv/.installed-docs
+FUZZ := .venv/.installed-fuzz
 BENCH := .venv/.installed-bench
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check fix bench docs clean
+.PHONY: help demo test nightly fuzz check fix bench docs clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -32,10 +35,23 @@ demo: $(CORE)
 	$(BIN)/python examples/gantry_tau.py $(ARGS)
 
 # One thread each for linear algebra: the two test processes already use two cores.
-test: export OMP_NUM_THREADS ?= 1
-test: export OPENBLAS_NUM_THREADS ?= 1
+test nightly fuzz: export OMP_NUM_THREADS ?= 1
+test nightly fuzz: export OPENBLAS_NUM_THREADS ?= 1
+nightly fuzz: export PYTHONPATH := tests
 test: $(ALL)
 	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+nightly: FILES ?= 200000
+nightly: MACHINES ?= 5000
+nightly: $(ALL)
+	$(BIN)/python -m pytest -n 2 --nightly -m nightly $(ARGS)
+	$(BIN)/python -m fuzz --files $(FILES) --machines $(MACHINES)
+
+fuzz: SECONDS ?= 60
+fuzz: $(FUZZ)
+	@for target in $$($(BIN)/python -m fuzz --list); do \
+	    echo "== $$target"; $(BIN)/python -m fuzz.guided $$target --seconds $(SECONDS) $(ARGS) || exit 1; \
+	done
 
 check: $(ALL)
 	$(BIN)/ruff check .
@@ -68,6 +84,10 @@ $(CORE): pyproject.toml $(BIN)/python
 $(ALL): pyproject.toml $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
 	@touch $@ $(CORE)
+
+$(FUZZ): pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev,fuzz]'
+	@touch $@ $(CORE) $(ALL)
 
 $(BENCH): pyproject.toml $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[all,dev,bench]'

@@ -55,6 +55,7 @@ def absent() -> list[str]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The one way to change the golden files."""
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew; review them like code")
+    parser.addoption("--nightly", action="store_true", help="run the tests of `make nightly` too")
 
 
 def pytest_configure() -> None:
@@ -66,6 +67,25 @@ def pytest_configure() -> None:
 def pytest_report_header() -> str:
     """Say at the top of the report what is not run."""
     return "absent, hence not run: " + ("; ".join(absent()) or "nothing")
+
+
+def nightly_names() -> list[str]:
+    """Beginnings of the names of the tests that ``nightly.txt`` leaves to `make nightly`."""
+    lines = (Path(__file__).parent / "nightly.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what ``nightly.txt`` names, and leave the nightly tests out unless they are asked for."""
+    for item in items:
+        if any(item.nodeid.removeprefix("tests/").startswith(name) for name in nightly_names()):
+            item.add_marker(pytest.mark.nightly)
+    if config.getoption("--nightly"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("nightly")]
+    if left_out and len(left_out) < len(items):
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,149 @@
+"""Pieces of a long search for faults, shared out over processes: damaged files read, random machines built."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import resource
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fuzz.machines import tried
+from fuzz.mutation import mutated
+from fuzz.targets import FOUND, TARGETS, FaultFound, outcome
+
+#: A file may take this long to read, s, and a process this much memory on top of its imports, bytes (issue 13).
+SLOWEST, MOST_MEMORY = 5.0, 2_000_000_000
+#: Trials in one piece of work.
+FILES_AT_ONCE, MACHINES_AT_ONCE = 200, 10
+
+
+#: What went wrong, whose it is, and the file.
+Fault = tuple[str, str, bytes]
+
+
+def keep(target: str, data: bytes) -> Path:
+    """Save an input that found a fault, named by its content."""
+    folder = FOUND / target
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / (hashlib.sha256(data).hexdigest()[:16] + TARGETS[target].ending)
+    path.write_bytes(data)
+    return path
+
+
+def damaged(seed: int, index: int) -> tuple[str, bytes]:
+    """The index-th damaged file of a seed, and whose it is."""
+    rng = np.random.default_rng((seed, index))
+    name = tuple(TARGETS)[index % len(TARGETS)]
+    corpus = TARGETS[name].corpus()
+    return name, mutated(lambda n: int(rng.integers(n)), corpus[rng.integers(len(corpus))], corpus)
+
+
+def read_piece(work: tuple[int, int, int]) -> dict[str, object]:
+    """Outcomes, faults and the slowest of a stretch of damaged files."""
+    seed, first, last = work
+    counts: Counter[str] = Counter()
+    faults: list[Fault] = []
+    slowest = (0.0, "")
+    for index in range(first, last):
+        name, data = damaged(seed, index)
+        started = time.process_time()
+        try:
+            signal.alarm(int(4 * SLOWEST))
+            counts[f"{name}: {outcome(TARGETS[name], data)}"] += 1
+        except (FaultFound, MemoryError, TimeoutError) as fault:
+            faults.append((f"{type(fault).__name__} {_signature(fault)}", name, data))
+        finally:
+            signal.alarm(0)
+        seconds = time.process_time() - started
+        slowest = max(slowest, (seconds, f"{name} {index}"))
+        if seconds > SLOWEST:
+            faults.append((f"{name}: more than {SLOWEST:g} s of processor time", name, data))
+    return {"counts": counts, "faults": faults, "slowest": slowest, "memory": _peak()}
+
+
+def build_piece(work: tuple[int, int, int]) -> dict[str, object]:
+    """Outcomes, faults and the slowest of a stretch of random machines."""
+    seed, first, last = work
+    counts: Counter[str] = Counter()
+    faults: list[Fault] = []
+    slowest = (0.0, "")
+    for index in range(first, last):
+        number = seed * 1_000_003 + index
+        try:
+            trial = tried(number)
+        except Exception as error:
+            faults.append((f"{type(error).__name__}: {_signature(error)}", f"machine {number}", b""))
+            continue
+        counts[trial.outcome] += 1
+        slowest = max(slowest, (trial.seconds, f"machine {number}"))
+    return {"counts": counts, "faults": faults, "slowest": slowest, "memory": _peak()}
+
+
+def _signature(error: BaseException) -> str:
+    """What an error says, without the numbers and paths in which equal faults differ."""
+    return re.sub(r"/\S+|0x\w+|\d+(\.\d+)?|\\x\w\w", "#", str(error))[:200]
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _too_slow(*_: object) -> None:
+    raise TimeoutError("did not end")
+
+
+def _limit() -> None:
+    """Refuse a process the memory that no file may take, and wake it where a file takes no end."""
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + 2 * MOST_MEMORY, in_use + 2 * MOST_MEMORY))
+    signal.signal(signal.SIGALRM, _too_slow)
+
+
+def _pieces(seed: int, count: int, size: int) -> Iterator[tuple[int, int, int]]:
+    return ((seed, first, min(first + size, count)) for first in range(0, count, size))
+
+
+def search(
+    title: str, work: Callable[[tuple[int, int, int]], dict[str, Any]], count: int, seed: int, processes: int, size: int
+) -> dict[str, Any]:
+    """Share `count` trials out in pieces over processes, with progress on standard error."""
+    counts: Counter[str] = Counter()
+    faults: dict[str, list[Fault]] = {}
+    slowest, memory, done = (0.0, ""), 0, 0
+    started = time.monotonic()
+    context = get_context("spawn")
+    with context.Pool(processes, initializer=_limit) as pool:
+        for part in pool.imap_unordered(work, _pieces(seed, count, size)):
+            counts.update(part["counts"])
+            for fault in part["faults"]:
+                faults.setdefault(fault[0], []).append(fault)
+            slowest, memory = max(slowest, tuple(part["slowest"])), max(memory, part["memory"])
+            done += size
+            left = (time.monotonic() - started) * max(0, count - done) / done
+            print(
+                f"{title}: {min(done, count)} of {count}, {len(faults)} kinds of fault, {left:.0f} s left",
+                file=sys.stderr,
+            )
+    return {
+        "tried": count,
+        "outcomes": dict(sorted(counts.items())),
+        "faults": [{"what": what, "times": len(same), **_shortest(same)} for what, same in faults.items()],
+        "slowest": {"seconds": round(slowest[0], 2), "what": slowest[1]},
+        "peak_memory_MB": round(memory / 1e6),
+        "seconds": round(time.monotonic() - started),
+    }
+
+
+def _shortest(same: list[Fault]) -> dict[str, str]:
+    """The shortest input of a kind of fault, kept where it is a file."""
+    _, name, data = min(same, key=lambda fault: len(fault[2]))
+    return {"kept": str(keep(name, data))} if name in TARGETS else {"seed": name}

@@ -1,0 +1,213 @@
+"""What is attacked: each reader with good files to damage, and the one question: did it read, or refuse by name?"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import io
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.errors import TauloopError
+from tauloop.mechanism import load, shipped_machines
+from tauloop.mechanism.formats.mjcf_writer import write_mjcf
+from tauloop.mechanism.formats.urdf_writer import write_urdf
+from tauloop.mechanism.shipped import machine_path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOUND = Path(__file__).parent / "found"
+#: What a message may hold beside printable characters.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A reader, the ending of its files, and good files."""
+
+    name: str
+    ending: str
+    read: Callable[[Path], object]
+    corpus: Callable[[], tuple[bytes, ...]]
+
+
+class FaultFound(AssertionError):
+    """A reader answered hostile input with anything but a value or a named refusal."""
+
+
+def outcome(target: Target, data: bytes) -> str:
+    """ "read" or "refused".
+
+    Raises:
+        FaultFound: another exception came, or a refusal that says nothing or carries control characters.
+    """
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        path = Path(folder) / f"input{target.ending}"
+        path.write_bytes(data)
+        try:
+            target.read(path)
+        except TauloopError as refusal:
+            if not refusal.problems or not all(problem.what for problem in refusal.problems):
+                raise FaultFound(f"{target.name}: a refusal that says nothing") from refusal
+            if _CONTROL.search(str(refusal)):
+                raise FaultFound(f"{target.name}: control characters in {str(refusal)[:200]!r}") from refusal
+            return "refused"
+        except Exception as error:
+            raise FaultFound(f"{target.name}: {type(error).__name__}: {error}"[:500]) from error
+    return "read"
+
+
+def _texts(*patterns: str) -> tuple[bytes, ...]:
+    return tuple(path.read_bytes() for pattern in patterns for path in sorted(ROOT.glob(pattern)))
+
+
+@functools.cache
+def _machine_files() -> tuple[bytes, ...]:
+    shipped = tuple(machine_path(name).read_bytes() for name in shipped_machines())
+    return (*shipped, *_texts("tests/cases/*.yaml", "tests/*.yaml"))
+
+
+@functools.cache
+def _written() -> Path:
+    """A folder of shipped machines in other tools' formats, as our own writers put them."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name in ("five_bar", "delta", "rcid", "four_bar"):
+        write_mjcf(load(name), folder / f"{name}.xml")
+        write_urdf(load(name), folder / f"{name}.urdf")
+    return folder
+
+
+def _converted(ending: str) -> tuple[bytes, ...]:
+    written = tuple(path.read_bytes() for path in sorted(_written().glob(f"*{ending}")))
+    return (*written, *_texts(f"tests/cases/*{ending}"))
+
+
+def _read_side(path: Path) -> object:
+    return load(_written() / "five_bar.urdf", path)
+
+
+def _side_files() -> tuple[bytes, ...]:
+    return (*_converted(".side.yaml"), *_texts("examples/tx40/side.yaml"))
+
+
+def _columns() -> dict[str, np.ndarray]:
+    t = np.linspace(0.0, 0.2, 21)
+    return {
+        "time [s]": t,
+        "position.left [rad]": 0.1 * np.sin(20 * t),
+        "position.right [deg]": 5 * np.cos(20 * t),
+        "force.left [N m]": np.cos(3 * t),
+        "force.right [N m]": np.sin(3 * t),
+    }
+
+
+@functools.cache
+def _csv_files() -> tuple[bytes, ...]:
+    columns = _columns()
+    rows = np.column_stack(list(columns.values()))
+    texts = []
+    for separator in (",", ";", "\t"):
+        lines = [separator.join(columns), *(separator.join(f"{x:.6g}" for x in row) for row in rows)]
+        texts.append("\n".join(lines).encode())
+    return tuple(texts)
+
+
+@functools.cache
+def _parquet_files() -> tuple[bytes, ...]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = []
+    for codec in ("none", "snappy"):
+        stream = io.BytesIO()
+        pq.write_table(pa.table(_columns()), stream, compression=codec)
+        texts.append(stream.getvalue())
+    return tuple(texts)
+
+
+@functools.cache
+def _mat_files() -> tuple[bytes, ...]:
+    from scipy.io import savemat
+
+    names = {f"c{i}": values for i, values in enumerate(_columns().values())}
+    texts = []
+    for content, packed in ((names, False), (names, True), ({"log": names}, True)):
+        stream = io.BytesIO()
+        savemat(stream, content, do_compression=packed)
+        texts.append(stream.getvalue())
+    return tuple(texts)
+
+
+@functools.cache
+def _measurement_tables() -> tuple[bytes, ...]:
+    header = [*(f"encoder.tower{i}.motor [mm]" for i in (1, 2, 3)), *(f"measured.{axis} [mm]" for axis in "xyz")]
+    rows = [f"{10 * i}.5,{7 * i},{3 * i},{i}.25,{2 * i},-{i}" for i in range(12)]
+    return ("\n".join([",".join(header), *rows]).encode(),)
+
+
+def _read_log(path: Path) -> object:
+    from tauloop.logs import read_log
+
+    return read_log(path)
+
+
+def _read_recording(path: Path) -> object:
+    from tauloop.logs.recording import load_recording
+
+    return load_recording(path)
+
+
+def _read_measurements(path: Path) -> object:
+    from tauloop.calibrate.reading import read_measurements
+
+    return read_measurements(path, _printer())
+
+
+@functools.cache
+def _printer() -> object:
+    return load("linear_delta")
+
+
+def _read_drive(path: Path) -> object:
+    from tauloop.drives.reader import load_drive
+
+    return load_drive(path)
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target(name="machine", ending=".yaml", read=load, corpus=_machine_files),
+        Target(name="mjcf", ending=".xml", read=load, corpus=lambda: _converted(".xml")),
+        Target(name="urdf", ending=".urdf", read=load, corpus=lambda: _converted(".urdf")),
+        Target(name="side", ending=".yaml", read=_read_side, corpus=_side_files),
+        Target(name="csv", ending=".csv", read=_read_log, corpus=_csv_files),
+        Target(name="parquet", ending=".parquet", read=_read_log, corpus=_parquet_files),
+        Target(name="mat", ending=".mat", read=_read_log, corpus=_mat_files),
+        Target(
+            name="recording",
+            ending=".yaml",
+            read=_read_recording,
+            corpus=lambda: _texts("examples/tx40/recording.yaml"),
+        ),
+        Target(
+            name="measurements",
+            ending=".yaml",
+            read=_read_measurements,
+            corpus=lambda: _texts("examples/delta_printer/*.yaml", "examples/gantry_tau_racks/rack.yaml"),
+        ),
+        Target(name="table", ending=".csv", read=_read_measurements, corpus=_measurement_tables),
+        Target(
+            name="drive",
+            ending=".yaml",
+            read=_read_drive,
+            corpus=lambda: _texts("src/tauloop/drives/lines/*.yaml"),
+        ),
+    )
+}
