@@ -298,14 +298,14 @@ BAD_ELEMENTS = {
         '<drake:ball_constraint><drake:ball_constraint_body_A name="link1"/></drake:ball_constraint>',
         [("ball_constraint_1", 9)] * 3,
     ),
-    "mimic of itself, of nothing, by nothing": (
+    "mimic of itself, of nothing, by a ball": (
         link("link4")
         + joint("four", "link3", "link4", '<mimic joint="four"/>')
         + link("link5")
         + joint("five", "link3", "link5", '<mimic joint="six"/>')
         + link("link6")
-        + joint("rigid", "link3", "link6", '<mimic joint="one"/>', kind="fixed"),
-        [("four", 9), ("five", 9), ("rigid", 9)],
+        + joint("fly", "link3", "link6", '<mimic joint="one"/>', kind="floating"),
+        [("four", 9), ("five", 9), ("fly", 9)],
     ),
 }
 

@@ -363,6 +363,21 @@ def test_exact_geometry_stays_sparse() -> None:
 UNIT_VECTORS = st.tuples(*[st.floats(-1, 1)] * 3).filter(lambda v: np.linalg.norm(v) > 0.1)
 
 
+def test_a_named_bare_zero_is_an_exact_zero_of_any_kind() -> None:
+    frames = {"a": {"on": "arm", "at": ["ax", "1 m + ax", "-2 * ax"], "turn": [{"z": "ax"}]}}
+    machine = build(parameters={"ax": 0}, frames=frames, joints={"pin": {**PENDULUM["joints"]["pin"], "child": "a"}})
+    placement = machine.joint("pin").child
+    assert placement.position == (ZERO, Constant(1.0), ZERO)
+    assert placement.turns == ()
+    assert "ax" not in machine.parameters.names
+    # with a unit, or what is known about it, it is a parameter as any other
+    for written in ("0 m", {"value": "0 m"}):
+        machine = build(parameters={"ax": written}, frames={"a": {"on": "arm", "at": ["ax", 0, 0]}})
+        assert "ax" in machine.parameters.names
+    with pytest.raises(DescriptionError, match="has no unit where a length"):
+        build(parameters={"ax": 1}, frames={"a": {"on": "arm", "at": ["ax", 0, 0]}})
+
+
 @given(vector=UNIT_VECTORS, angle=st.floats(-3, 3))
 def test_an_axis_by_numbers_turns_about_those_numbers(vector: tuple[float, ...], angle: float) -> None:
     pin = {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tauloop.errors import InputError, Problem
 from tauloop.mechanism import load
 from tauloop.mechanism.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.model import Mechanism
@@ -17,13 +20,41 @@ MachineArgument = Annotated[
         metavar="MACHINE", help="A shipped machine (see `tauloop machines`), or a YAML, URDF or MJCF (.xml) file."
     ),
 ]
-SideOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--side",
-        help="Side file of a URDF: gravity, platform, transmissions, friction, loops; or Gepetto's robot.yaml",
-    ),
-]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What the command line says beside a machine that another tool's file describes; each field is an option."""
+
+    side: Annotated[
+        Path | None,
+        typer.Option(
+            "--side",
+            help="Side file of a URDF: gravity, platform, transmissions, friction, loops; or Gepetto's robot.yaml",
+        ),
+    ] = None
+    gravity: Annotated[
+        str | None,
+        typer.Option("--gravity", metavar="X,Y,Z", help="Of a URDF or MJCF that does not say it, m/s^2: 0,0,-9.81"),
+    ] = None
+    platform: Annotated[
+        str | None,
+        typer.Option("--platform", metavar="BODY", help="Of a URDF or MJCF: the body that does the work."),
+    ] = None
+
+    def options(self, rods: bool) -> ImportOptions | None:
+        """Options of the import; None where nothing is said."""
+        if not (rods or self.gravity or self.platform):
+            return None
+        return ImportOptions(
+            gravity=_vector(self.gravity) if self.gravity else None,
+            platform=self.platform or "",
+            rods=RodRecognition() if rods else None,
+        )
+
+
+#: A parameter with this annotation stands for all of `Beside`: `tauloop.cli.output.reports_errors` spreads it out.
+SideOption = Beside | None
 
 RodsOption = Annotated[
     bool,
@@ -33,6 +64,19 @@ RodsOption = Annotated[
 ]
 
 
-def load_machine(name: str, side: Path | None = None, rods: bool = False) -> Mechanism:
+def load_machine(name: str, beside: SideOption = None, rods: bool = False) -> Mechanism:
     """The machine of that name or file."""
-    return load(name, side, options=ImportOptions(rods=RodRecognition()) if rods else None)
+    beside = beside or Beside()
+    return load(name, beside.side, options=beside.options(rods))
+
+
+def _vector(text: str) -> tuple[float, ...]:
+    """Three finite numbers with commas between them."""
+    try:
+        numbers = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
+        what, remedy = f"{text!r} is not three finite numbers", "give x, y, z in m/s^2, such as 0,0,-9.81"
+        raise InputError(Problem(where="--gravity", what=what, remedy=remedy))
+    return numbers

@@ -6,12 +6,14 @@ import functools
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from tauloop.cli.machine import Beside, SideOption
 from tauloop.errors import TauloopError
 from tauloop.result import plain
 
@@ -41,10 +43,18 @@ def table(title: str, *columns: str, numeric: tuple[int, ...] = ()) -> Table:
 
 
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn Tauloop's errors into a message (or JSON, when the command was asked for it) and exit code 2."""
+    """Turn Tauloop's errors into a message (or JSON, when the command was asked for it) and exit code 2.
+
+    A parameter that is annotated `SideOption` becomes all the options of `Beside`.
+    """
+    # evaluated here, where the names that the annotations use are known
+    signature = inspect.signature(command, eval_str=True)
+    beside = next((name for name, p in signature.parameters.items() if p.annotation == SideOption), None)
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
+        if beside is not None:
+            kwargs[beside] = Beside(**{field.name: kwargs.pop(field.name, None) for field in fields(Beside)})
         try:
             command(*args, **kwargs)
         except TauloopError as error:
@@ -59,7 +69,14 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                     err.print(str(problem), markup=False)
             raise typer.Exit(BAD_INPUT) from None
 
-    # evaluated here, where the names that the annotations use are known
-    wrapped.__signature__ = inspect.signature(command, eval_str=True)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = inspect.get_annotations(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        parameters += inspect.signature(Beside, eval_str=True).parameters.values() if name == beside else [parameter]
+    wrapped.__signature__ = signature.replace(parameters=_in_order(parameters))  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapped
+
+
+def _in_order(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """All by keyword, which is how the command line calls."""
+    return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]

@@ -58,7 +58,7 @@ def file_kind(path: Path) -> str:
         "URDF", "MJCF" or "a machine file".
     """
     extension = path.suffix.lower()
-    if extension == ".urdf":
+    if extension in (".urdf", ".xacro", ".sdf", ".world"):  # what is no URDF among them is refused by its name
         return "URDF"
     if extension in (".xml", ".mjcf"):
         from tauloop.mechanism.formats.xml_nodes import read_xml

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.expression import Constant, Expression, Leaf, evaluate, leaves
+from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, evaluate, leaves
 from tauloop.mechanism.kinds import ListOf, Value
 from tauloop.mechanism.literals import NOT_FINITE, Literal, content_of
 from tauloop.mechanism.model import GROUPS, Parameter, ParameterTable
@@ -69,7 +69,9 @@ class Values:
         graph: dict[str, list[str]] = {}
         for name, definition in self._definitions.items():
             content = definition.content
-            if isinstance(content, Literal):
+            if isinstance(content, Literal) and _is_exact_zero(content, definition.cursor):
+                self._quantities[name] = Quantity(ZERO, ONE)
+            elif isinstance(content, Literal):
                 self._quantities[name] = self._leaf(name, content, definition.cursor)
                 self._nominal[name] = values.get(name, self._nominal[name])
             elif content is not None:
@@ -309,6 +311,11 @@ class Values:
             remedy = "write massless for a part without mass" if is_mass else "correct the value or its sign"
             cursor.problem(f"{must}, got {got}", remedy)
         return not is_wrong
+
+
+def _is_exact_zero(literal: Literal, cursor: Cursor) -> bool:
+    """Whether a named parameter is a bare ``0``: part of the structure, of any dimension, and no leaf."""
+    return literal.number == 0.0 and not literal.unit and not isinstance(cursor.node, yaml_nodes.Mapping)
 
 
 def _written(cursor: Cursor) -> str:

@@ -5,22 +5,36 @@
     closed_loop: [[frame_A, frame_B], ...]    # pairs of frames that coincide
     type: [3d, 6d, ...]                       # their origins only, or their axes too
     name_mot: [joint_1, ...]                  # the joints with a motor; all others are passive
+    joint_name: [joint_4, ...]                # joints of the URDF that are of another kind:
+    joint_type: [SPHERICAL, ...]              # SPHERICAL, UJOINT_XY (about x, then y of its frame; CARDAN), or FIXED
 
 A frame is a link, or a joint: Pinocchio puts the frame of a joint where its child link is. The same keys close the
 loops in Tauloop's own side file, where ``type`` may also be a kind of joint, about or along z of both frames.
+
+A joint of another kind stands in the frame of the URDF's joint, whose axis, limits and losses play no part; FIXED holds
+it at zero. The loader that reads these files replaces joints so before it closes the loops.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
 
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.formats.side_values import SideValues
-from tauloop.mechanism.formats.urdf_parts import LinkFrame, UrdfLoop, UrdfTree, identifier
+from tauloop.mechanism.formats.urdf_parts import LinkFrame, UrdfJoint, UrdfLoop, UrdfTree, identifier
+from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.suggestions import listing, suggestion
 
 CLOSURE_KEYS = ("closed_loop", "type")
-KEYS = (*CLOSURE_KEYS, "name_mot")
+JOINT_KEYS = ("joint_name", "joint_type")
+KEYS = (*CLOSURE_KEYS, "name_mot", *JOINT_KEYS)
+#: A universal joint by the letters of its axes, the first on the parent's side; CARDAN is its older name.
+_UNIVERSAL = re.compile(r"UJOINT_([XYZ])([XYZ])|CARDAN")
 #: What two frames that coincide make: a ball joint, or a weld.
 _TYPES = {"3d": "spherical", "6d": "fixed"}
 _KINDS = ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed")
@@ -72,6 +86,66 @@ def read_closures(found: Mapping[str, yaml_nodes.Node], tree: UrdfTree, values: 
     return tuple(loops)
 
 
+def with_joint_types(found: Mapping[str, yaml_nodes.Node], tree: UrdfTree, values: SideValues) -> UrdfTree:
+    """The tree with the joints of other kinds that ``joint_name`` and ``joint_type`` put in place of its own."""
+    names, types = (values.items(found[key], key) if key in found else () for key in JOINT_KEYS)
+    if len(names) != len(types):
+        key = next(key for key in reversed(JOINT_KEYS) if key in found)
+        what = f"there are {len(names)} joint names and {len(types)} joint types"
+        values.problem(found[key], key, what, "write one type for each joint")
+        return tree
+    joints = {joint.name: joint for joint in tree.joints}
+    movable = [joint.name for joint in tree.joints if joint.kind != "fixed"]
+    notes: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for k, (item, type_item) in enumerate(zip(names, types, strict=True)):
+        text, word = values.text(item, f"joint_name[{k}]"), values.text(type_item, f"joint_type[{k}]")
+        name = identifier(text)
+        if text and name not in movable:
+            remedy = suggestion(name, movable) or f"there are {listing(movable) or 'none'}"
+            values.problem(item, f"joint_name[{k}]", f"there is no movable joint {text!r}", remedy)
+        elif name in seen:
+            values.problem(item, f"joint_name[{k}]", f"{text!r} is listed twice", "remove one")
+        elif text and (kind := _joint_kind(type_item, word, f"joint_type[{k}]", values)) is not None:
+            joints[name] = _of_kind(joints[name], *kind)
+            notes.setdefault(word, []).append(name)
+        seen.add(name)
+    found_notes = [f"{', '.join(made)}: {word} by the side file" for word, made in notes.items()]
+    return replace(tree, joints=tuple(joints.values()), notes=(*tree.notes, *found_notes))
+
+
+def _joint_kind(
+    node: yaml_nodes.Node, word: str, where: str, values: SideValues
+) -> tuple[str, tuple[AxisName, ...]] | None:
+    """A kind of joint and its axes."""
+    match = _UNIVERSAL.fullmatch(word)
+    if match is not None:
+        first, second = (match[1] or "X").lower(), (match[2] or "Y").lower()
+        if first != second:
+            return "universal", (cast(AxisName, first), cast(AxisName, second))
+    if word in ("SPHERICAL", "FIXED"):
+        return word.lower(), ()
+    if word:
+        what = f"{word!r} is not a type of joint"
+        values.problem(node, where, what, "write SPHERICAL, FIXED, or UJOINT_ and two axes, such as UJOINT_XY")
+    return None
+
+
+def _of_kind(joint: UrdfJoint, kind: str, axes: tuple[AxisName, ...]) -> UrdfJoint:
+    """A joint of another kind in the same frame; nothing of what acted on its axis is left."""
+    return replace(
+        joint,
+        kind=kind,
+        axes=axes,
+        lower=-np.inf,
+        upper=np.inf,
+        effort=np.inf,
+        velocity=np.inf,
+        damping=0.0,
+        friction=0.0,
+    )
+
+
 def read_motors(found: Mapping[str, yaml_nodes.Node], tree: UrdfTree, values: SideValues) -> tuple[str, ...] | None:
     """Names of the joints in ``name_mot``, in its order; None where the file does not say."""
     if "name_mot" not in found:
@@ -97,7 +171,7 @@ def _frame(name: str, tree: UrdfTree, values: SideValues, node: yaml_nodes.Node,
     wanted = identifier(name)
     links = {link.name: link.name for link in tree.links}
     children = {joint.name: joint.child for joint in tree.joints}
-    link = links.get(wanted) or children.get(wanted)
+    link = links.get(tree.link_name(name)) or children.get(wanted)
     if link is None:
         remedy = suggestion(wanted, (*links, *children)) or "name a link or a joint"
         values.problem(node, where, f"there is no frame {name!r}", remedy)

@@ -19,7 +19,7 @@ from tauloop.mechanism.expression import ONE
 from tauloop.mechanism.formats.options import ImportOptions
 from tauloop.mechanism.formats.rod_recognition import finished
 from tauloop.mechanism.formats.urdf_builder import JointExtra, Leaves, make_body, make_coupling, make_joint, make_loop
-from tauloop.mechanism.formats.urdf_parts import UrdfTree, identifier
+from tauloop.mechanism.formats.urdf_parts import UrdfTree
 from tauloop.mechanism.formats.urdf_side import Side, read_side
 from tauloop.mechanism.formats.urdf_tree import read_urdf_tree
 from tauloop.mechanism.model import (
@@ -68,7 +68,8 @@ def load_urdf(
         DescriptionError: everything that is wrong, each with its file and line.
     """
     tree = read_urdf_tree(urdf_path)
-    side = read_side(side_path, tree) if side_path is not None else Side()
+    side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
+    tree = side.tree
     leaves = Leaves(source=Path(tree.file).name)
     problems: list[Problem] = []
     extras = {joint.name: side.joints.get(joint.name, JointExtra()) for joint in tree.joints}
@@ -80,8 +81,9 @@ def load_urdf(
         make_coupling(coupling, kinds[coupling.terms[0][0]] == "revolute", leaves) for coupling in tree.couplings
     )
     couplings += side.couplings
+    held = {coupling.terms[0][0] for coupling in couplings if len(coupling.terms) == 1}
     notes = _notes(tree, side)
-    platform = _platform(tree, joints, side, options, problems)
+    platform = _platform(tree, joints, side, options, notes, problems)
     field = _gravity(
         tree, side, gravity if gravity is not None else options.gravity, leaves.parameters, notes, problems
     )
@@ -94,7 +96,7 @@ def load_urdf(
         bodies=bodies,
         joints=joints,
         couplings=couplings,
-        actuators=_direct_drives(tree, side.motors) if side.actuators is None else side.actuators,
+        actuators=_direct_drives(tree, side.motors, held) if side.actuators is None else side.actuators,
         platform=platform,
         file=str(urdf_path),
     )
@@ -108,13 +110,13 @@ def _notes(tree: UrdfTree, side: Side) -> list[str]:
     notes = [f"the root link {tree.root!r} is the immovable base"]
     if root.inertial is not None:
         notes[0] += "; its inertia plays no part"
-    return [*notes, *tree.notes]
+    return [*notes, *tree.notes, *side.notes]
 
 
-def _direct_drives(tree: UrdfTree, motors: tuple[str, ...] | None) -> tuple[Actuator, ...]:
+def _direct_drives(tree: UrdfTree, motors: tuple[str, ...] | None, held: set[str]) -> tuple[Actuator, ...]:
     """One motor of ratio 1 for each joint named, in that order; where none is named, for each that leads others."""
-    followers = {coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics}
-    leading = set(tree.independent) or {joint.name for joint in tree.joints} - followers
+    followers = {coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics} | held
+    leading = (set(tree.independent) or {joint.name for joint in tree.joints}) - followers
     joints = {joint.name: joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")}
     return tuple(
         Actuator(name=name, drives=((name, ONE),), force=joints[name].effort, speed=joints[name].velocity)
@@ -127,6 +129,7 @@ def _platform(
     joints: tuple[Joint, ...],
     side: Side,
     options: ImportOptions,
+    notes: list[str],
     problems: list[Problem],
 ) -> Platform:
     every = tuple(name for joint in joints for name in joint.velocity_names if not joint.is_cut)
@@ -140,7 +143,7 @@ def _platform(
         what = f"there is no coordinate {', '.join(unknown)}"
         problems.append(Problem(where="options.independent", what=what, remedy=f"there are {', '.join(every)}"))
     if options.platform:
-        body = identifier(options.platform)
+        body = tree.link_name(options.platform)
         if body in (link.name for link in tree.links if link.name != tree.root):
             return Platform(body=body, tool=Placement(body=body), independent=independent)
         what = f"there is no moving link {options.platform!r}"
@@ -148,16 +151,23 @@ def _platform(
         problems.append(Problem(where="options.platform", what=what, remedy=f"there are {names}", file=tree.file))
     if side.tool is not None:
         return Platform(body=side.tool.body, tool=side.tool, independent=independent)
+    resting = _welded_to(tree, tree.root)
     parents = {joint.parent for joint in tree.joints}
-    ends = [link.name for link in tree.links if link.name not in parents and link.name != tree.root]
+    ends = [link.name for link in tree.links if link.name not in parents | {tree.root}]
+    ends = [name for name in ends if name not in resting] or ends
     if is_open:
         ends = _last_end(tree, joints, ends)
+    elif len(ends) > 1 and set(ends) <= _welded_to(tree, ends[-1]):
+        notes.append(f"the platform is {ends[-1]}, one of the frames on its link: {', '.join(ends)}")
+        ends = ends[-1:]
     if len(ends) != 1:
         problems.append(
             Problem(
                 where="platform",
                 what=f"the tree has {len(ends)} ends ({', '.join(ends) or 'no moving link'}), so its platform is open",
-                remedy="name it in the side file: `platform: {body: ...}`" if ends else "give a model that moves",
+                remedy="name it: `--platform NAME`, or `platform: {body: ...}` in the side file"
+                if ends
+                else "give a model that moves",
                 file=tree.file,
             )
         )
@@ -170,13 +180,19 @@ def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) ->
     coupled = {name for coupling in tree.couplings for name, _ in coupling.terms}
     taken = {joint.child for joint in tree.joints if joint.name in coupled}
     taken |= {end.body for joint in joints if joint.is_cut for end in (joint.parent, joint.child)}
-    resting = {tree.root}
-    for joint in tree.joints:
-        if joint.kind == "fixed" and joint.parent in resting:
-            resting.add(joint.child)
-    free = [name for name in ends if name not in taken | resting]
+    free = [name for name in ends if name not in taken | _welded_to(tree, tree.root)]
     heavy = [link.name for link in tree.links if link.inertial is not None and link.inertial.mass > FRAME_MASS]
     return (free or [name for name in heavy if name != tree.root] or list(ends))[-1:]
+
+
+def _welded_to(tree: UrdfTree, link: str) -> set[str]:
+    """Links that are one with a link through fixed joints, itself among them."""
+    found, welds = {link}, [joint for joint in tree.joints if joint.kind == "fixed"]
+    while True:
+        further = {end for weld in welds for end in (weld.parent, weld.child) if {weld.parent, weld.child} & found}
+        if further <= found:
+            return found
+        found |= further
 
 
 def _gravity(
@@ -187,22 +203,24 @@ def _gravity(
     notes: list[str],
     problems: list[Problem],
 ) -> Vector:
-    """Gravity of the side file or of the argument: one of the two must say it where no convention does."""
-    source = "argument `gravity`"
+    """Gravity of the side file or of the argument; where neither says it, that of all who read such files.
+
+    The one physical value that is not asked for where a file leaves it out: every tool that reads URDF takes z as up,
+    so that the format itself says it.
+    """
+    source, status = "argument `gravity`", "given"
     if side.gravity is not None and given is None:
         return side.gravity
-    convention = side.convention or ("the tools that read its loops" if tree.loops or tree.couplings else "")
-    if given is None and convention:
-        given, source = CONVENTIONAL_GRAVITY, f"convention of {convention}"
-        notes.append(f"gravity is that of {convention}, 9.81 m/s^2 along -z: the file does not say it")
     if given is None:
-        what, remedy = "URDF does not say it", "give `gravity=(0, 0, -9.81)` or write it in the side file"
-    elif side.gravity is not None:
+        convention = side.convention or ("the tools that read its loops" if tree.loops or tree.couplings else "URDF")
+        given, source, status = CONVENTIONAL_GRAVITY, f"convention of {convention}; the file does not say it", "chosen"
+        notes.append(f"gravity is that of {convention}, 9.81 m/s^2 along -z: the file does not say it")
+    if side.gravity is not None:
         what, remedy = f"given as argument {tuple(given)} and in the side file", "give one of the two"
     elif len(given) != 3 or not np.isfinite(given).all():
         what, remedy = f"{tuple(given)} is not three finite numbers", "give x, y, z in m/s^2"
     else:
-        leaves = Leaves(source=source, parameters=parameters)
+        leaves = Leaves(source=source, status=status, parameters=parameters)
         x, y, z = (leaves.structural(f"gravity[{k}]", float(given[k]), "m/s^2", "gravity") for k in range(3))
         return x, y, z
     problems.append(Problem(where="gravity", what=what, remedy=remedy))

@@ -24,7 +24,7 @@ from tauloop.mechanism.model import (
     Spring,
     Turn,
 )
-from tauloop.mechanism.rotation import turns_to_axis
+from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
 
 #: A turn after which z points where the axis of a letter did: a planar joint moves across z.
 _LETTER_TO_Z: dict[AxisName, tuple[Turn, ...]] = {
@@ -43,6 +43,7 @@ class Leaves:
     """The leaf parameters as they are made, in order; all from one file."""
 
     source: str
+    status: str = "given"
     parameters: list[Parameter] = field(default_factory=list)
     _values: dict[str, float] = field(default_factory=dict)
 
@@ -51,7 +52,9 @@ class Leaves:
         while name in self._values:
             name += "_"
         self.parameters.append(
-            Parameter(name=name, value=value, unit=unit, group=group, status="given", source=self.source, lower=lower)
+            Parameter(
+                name=name, value=value, unit=unit, group=group, status=self.status, source=self.source, lower=lower
+            )
         )
         self._values[name] = value
         return Leaf(name)
@@ -125,7 +128,7 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
         start, freedoms = floating.reference, floating.freedoms
         return Joint(name=joint.name, kind="free", parent=frame, child=child, reference=start, freedoms=freedoms)
     parent, child = _placements(joint, root, leaves)
-    axes: tuple[AxisName, ...] = ()
+    axes = joint.axes
     if joint.kind in ("revolute", "prismatic", "planar"):
         letter, turns = turns_to_axis(joint.axis)
         if joint.kind == "planar":
@@ -161,6 +164,10 @@ def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
         else:
             axes = (letter,)
         parent, child = _turned(parent, turns), _turned(child, turns)
+    if loop.kind == "universal":  # x of the parent's frame and y of the child's, at right angles
+        axes = ("x", "y")
+        parent = _turned(parent, turns_to_axes(loop.axis, _across(loop.axis)))
+        child = _turned(child, turns_to_axes(_across(loop.other_axis), loop.other_axis))
     kind = JOINT_KINDS[loop.kind]
     return Joint(
         name=loop.name,
@@ -172,6 +179,13 @@ def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
         freedoms=(Freedom(),) * len(kind.velocities),
         is_cut=True,
     )
+
+
+def _across(axis: Triple) -> Triple:
+    """A unit vector at right angles to an axis."""
+    other = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+    x, y, z = (float(component) for component in other / np.linalg.norm(other))
+    return x, y, z
 
 
 def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupling:

@@ -1,5 +1,7 @@
 """Elements that close loops or couple joints in a URDF: GRBDA's ``<loop>`` and ``<coupling>``, Drake's ball constraint.
 
+``<constraint>`` is read by `urdf_cut_elements`.
+
 .. code-block:: xml
 
     <loop name="loop1" type="revolute">                        <!-- of GRBDA (ROAM-Lab-ND/generalized_rbda) -->
@@ -24,12 +26,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tauloop.mechanism.formats.urdf_cut_elements import CUT, read_cut
 from tauloop.mechanism.formats.urdf_parts import LinkFrame, UrdfCoupling, UrdfJoint, UrdfLoop, UrdfReader, identifier
 from tauloop.mechanism.formats.xml_nodes import XmlNode
 from tauloop.mechanism.suggestions import suggestion
 
 BALL = "drake:ball_constraint"
-ELEMENTS = ("loop", "coupling", BALL)
+ELEMENTS = ("loop", "coupling", CUT, BALL)
 #: Types of GRBDA's loops, and what they are here.
 _LOOP_KINDS = {
     "revolute": "revolute",
@@ -64,6 +67,9 @@ def read_loops(reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode])
             a = _point(reader, node, name, f"{BALL}_body_A", f"{BALL}_p_AP", links)
             b = _point(reader, node, name, f"{BALL}_body_B", f"{BALL}_p_BQ", links)
             loop = UrdfLoop(name=name, kind="spherical", predecessor=a, successor=b)
+        elif node.tag == CUT:
+            loop = read_cut(reader, node, links)
+            name = loop.name
         else:
             continue
         if loop.predecessor.link and loop.predecessor.link == loop.successor.link:
@@ -130,29 +136,40 @@ def read_couplings(
             reader.problem(node, name, what, "couple links that move by revolute or prismatic joints")
             continue
         couplings.append(UrdfCoupling(name=name, terms=terms))
+    return (*couplings, *_mimics(reader, joint_nodes, joints))
+
+
+def _mimics(
+    reader: UrdfReader, joint_nodes: Mapping[str, XmlNode], joints: Sequence[UrdfJoint]
+) -> tuple[UrdfCoupling, ...]:
+    """What follows from ``<mimic>``: q = multiplier q_other + offset."""
     known = {joint.name: joint for joint in joints}
+    scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
+    couplings: list[UrdfCoupling] = []
     for name, node in joint_nodes.items():
         mimic = node.first("mimic")
         if mimic is None:
             continue
+        if known[name].kind == "fixed":
+            reader.note(name, "a fixed joint cannot follow another: its <mimic> is left out")
+            continue
         other = identifier(reader.text(mimic, name, "joint"))
-        scalar = [joint for joint in known.values() if joint.kind in ("revolute", "prismatic")]
-        if other not in (joint.name for joint in scalar):
-            remedy = suggestion(other, [joint.name for joint in scalar]) or "name a revolute or prismatic joint"
+        other = f"{other}_joint" if other not in known and f"{other}_joint" in known else other
+        if other not in scalar:
+            remedy = suggestion(other, scalar) or "name a revolute or prismatic joint"
             reader.problem(mimic, name, f"it mimics {other!r}, which is no joint that turns or slides", remedy)
             continue
-        if known[name].kind not in ("revolute", "prismatic") or other == name:
+        if name not in scalar or other == name:
             what = "it mimics itself" if other == name else "only a joint that turns or slides can mimic another"
             reader.problem(mimic, name, what, "remove <mimic>")
             continue
         multiplier = reader.number(mimic, name, "multiplier", 1.0)
         offset = reader.number(mimic, name, "offset", 0.0)
+        terms: tuple[tuple[str, float], ...] = ((name, 1.0), (other, -multiplier))
         if multiplier == 0.0:
-            reader.problem(mimic, name, "the multiplier is zero", "make the joint fixed")
-            continue
-        couplings.append(
-            UrdfCoupling(name=f"{name}_mimic", terms=((name, 1.0), (other, -multiplier)), offset=offset, mimics=True)
-        )
+            reader.note(name, "it mimics with multiplier zero: it is held at the offset")
+            terms = terms[:1]
+        couplings.append(UrdfCoupling(name=f"{name}_mimic", terms=terms, offset=offset, mimics=True))
     return tuple(couplings)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.formats.xml_nodes import XmlNode, XmlReader
-from tauloop.mechanism.rotation import rotation_matrix
+from tauloop.mechanism.model import AxisName
+from tauloop.mechanism.rotation import rotation_matrix, turns_to_axes
 from tauloop.mechanism.suggestions import suggestion
 
 #: Angles this close to a multiple of 90 degrees, rad, are taken as exact: files print pi/2 with some ten digits, and a
@@ -18,6 +20,9 @@ from tauloop.mechanism.suggestions import suggestion
 _RIGHT_ANGLE_TOLERANCE = 1e-9
 #: Sines and cosines below this are the rounding of a right angle.
 _ROUNDING = 1e-15
+
+#: Quaternions printed with few digits are off length one by this at most.
+_UNIT_QUATERNION = 1e-4
 
 #: Lengths below this, m, are the rounding of an exporter: no part is placed to a hundredth of an atom.
 _NO_LENGTH = 1e-12
@@ -44,7 +49,10 @@ class UrdfLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrdfJoint:
-    """A joint of the tree. `kind` is a key of `JOINT_KINDS`; angles in rad, lengths in m, effort in N m or N."""
+    """A joint of the tree. `kind` is a key of `JOINT_KINDS`; angles in rad, lengths in m, effort in N m or N.
+
+    `axes` are those of a universal joint, which URDF itself does not have.
+    """
 
     name: str
     kind: str
@@ -59,6 +67,7 @@ class UrdfJoint:
     velocity: float
     damping: float
     friction: float
+    axes: tuple[AxisName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +81,17 @@ class LinkFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrdfLoop:
-    """A joint that closes a loop: `kind` is a key of `JOINT_KINDS`, `axis` is in both frames."""
+    """A joint that closes a loop: `kind` is a key of `JOINT_KINDS`, `axis` is in both frames.
+
+    Of a universal joint, `axis` is fixed to the predecessor and `other_axis` to the successor, each in its own frame.
+    """
 
     name: str
     kind: str
     predecessor: LinkFrame
     successor: LinkFrame
     axis: Triple = (0.0, 0.0, 1.0)
+    other_axis: Triple = (0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +116,7 @@ class UrdfTree:
         loops, couplings: what closes loops and couples joints, in that order.
         independent: joints whose coordinates the file calls independent (GRBDA); empty where it does not say.
         notes: what was found that the reader should know: what is not used, what is zero.
+        renamed: names here of links that could not keep their own, by their own.
     """
 
     name: str
@@ -114,6 +128,12 @@ class UrdfTree:
     couplings: tuple[UrdfCoupling, ...] = ()
     independent: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def link_name(self, original: str) -> str:
+        """What the link of that name in the file is called here, whether there is one or not."""
+        name = identifier(original)
+        return self.renamed.get(name, name)
 
 
 def rotation(rpy: Triple) -> np.ndarray:
@@ -136,6 +156,7 @@ class UrdfReader(XmlReader):
         self._notes: list[tuple[str, str]] = []
         self._right_angles: dict[str, None] = {}
         self._tiny: dict[str, None] = {}
+        self.renamed: dict[str, str] = {}
 
     def note(self, subject: str, what: str) -> None:
         """Keep a finding that is no error; the same of several subjects is listed together."""
@@ -165,13 +186,30 @@ class UrdfReader(XmlReader):
             self._tiny[name] = None
         return x, y, z
 
-    def origin(self, node: XmlNode, name: str) -> tuple[Triple, Triple]:
+    def origin(self, node: XmlNode, name: str, tag: str = "origin") -> tuple[Triple, Triple]:
         """Position and roll, pitch, yaw of an element's ``<origin>``; zero where there is none."""
-        origin = node.first("origin")
+        origin = node.first(tag)
         x, y, z = self.vector(origin, name, "xyz", (0.0, 0.0, 0.0))
         angles = self.vector(origin, name, "rpy", (0.0, 0.0, 0.0))
+        if origin is not None and "quat_xyzw" in origin.attributes:
+            angles = self._from_quaternion(origin, name)
         roll, pitch, yaw = (self._angle(angle, name) for angle in angles)
         return self.structural((x, y, z), name), (roll, pitch, yaw)
+
+    def _from_quaternion(self, origin: XmlNode, name: str) -> tuple[float, ...]:
+        """Roll, pitch and yaw of the unit quaternion that URDF 1.2 allows in place of them."""
+        if "rpy" in origin.attributes:
+            self.problem(origin, name, "has both rpy and quat_xyzw", "keep one of them")
+        x, y, z, w = self.vector(origin, name, "quat_xyzw", (0.0, 0.0, 0.0, 1.0))
+        length = math.sqrt(x * x + y * y + z * z + w * w)
+        if math.isnan(length):
+            return 0.0, 0.0, 0.0
+        if not abs(length - 1.0) < _UNIT_QUATERNION:
+            self.problem(origin, name, f"the quaternion has length {length:.6g}", "give one of length 1: x y z w")
+            return 0.0, 0.0, 0.0
+        turns = turns_to_axes(*_first_two_columns(x, y, z, w))
+        angles = {turn.axis: turn.angle.value for turn in turns if isinstance(turn.angle, Constant)}
+        return angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)
 
     def _angle(self, angle: float, name: str) -> float:
         quarter = math.pi / 2
@@ -181,9 +219,9 @@ class UrdfReader(XmlReader):
         self._right_angles[name] = None
         return exact
 
-    def axis(self, node: XmlNode, name: str) -> Triple:
+    def axis(self, node: XmlNode, name: str, tag: str = "axis") -> Triple:
         """Unit vector of an element's ``<axis>``; x, URDF's default, where there is none."""
-        element = node.first("axis")
+        element = node.first(tag)
         x, y, z = self.vector(element, name, "xyz", (1.0, 0.0, 0.0))
         length = float(np.linalg.norm((x, y, z)))
         if length == 0.0 and element is not None:
@@ -201,11 +239,21 @@ class UrdfReader(XmlReader):
             return ""
         original = self.text(element, name, attribute)
         link = identifier(original)
+        link = self.renamed.get(link, link)
         if original and link not in links:
             remedy = suggestion(link, links) or "add the link or correct the name"
             self.problem(element, name, f"the {tag} link {original!r} does not exist", remedy)
             return ""
         return link
+
+
+def _first_two_columns(x: float, y: float, z: float, w: float) -> tuple[Triple, Triple]:
+    """Directions of the x and the y axis of a frame that a quaternion turns, each of length one."""
+    n = (x * x + y * y + z * z + w * w) / 2.0
+    return (
+        (1.0 - (y * y + z * z) / n, (x * y + z * w) / n, (x * z - y * w) / n),
+        ((x * y - z * w) / n, 1.0 - (x * x + z * z) / n, (y * z + x * w) / n),
+    )
 
 
 def identifier(name: str) -> str:

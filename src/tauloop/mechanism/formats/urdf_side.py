@@ -3,7 +3,7 @@
 .. code-block:: yaml
 
     format: tauloop-urdf-side/1
-    provenance: {status: given, source: data sheet}     # of every value below that has none of its own
+    provenance: {status: given, source: data sheet}     # of every value below that has none of its own; or chosen
     gravity: [0, 0, -9.81 m/s^2]                        # in the frame of the root link
     platform:
       body: tool0
@@ -17,6 +17,7 @@
       platform: {at: [0, 0, 0.1 m], turn: [], freedoms: {x: {limits: [-1 m, 1 m]}, wx: {friction: {viscous: 0}}}}
     couplings:
       belt: {of: {joint_1: 1, joint_2: 2, joint_3: -1}, offset: 5 deg}    # sum of ratio_j q_j = offset
+      clamp: {of: {joint_4: 1}, offset: 30 deg}                           # a joint that is held
     actuators:
       motor_1: {on: joint_1, ratio: 32, inertia: 0 kg m^2, friction: {coulomb: 0 N m}, force: 4 N m, speed: 3000 rpm}
       motor_2: {drives: {joint_1: 1, joint_2: -1}}      # p = sum of ratio_j q_j
@@ -43,7 +44,14 @@ import numpy as np
 from tauloop.errors import DescriptionError
 from tauloop.mechanism import units, yaml_nodes
 from tauloop.mechanism.expression import ONE, ZERO, Expression, evaluate
-from tauloop.mechanism.formats.loop_side import CLOSURE_KEYS, KEYS, is_loop_side, read_closures, read_motors
+from tauloop.mechanism.formats.loop_side import (
+    CLOSURE_KEYS,
+    KEYS,
+    is_loop_side,
+    read_closures,
+    read_motors,
+    with_joint_types,
+)
 from tauloop.mechanism.formats.side_freedoms import SLIDING, TURNING, FreedomReader, Motion
 from tauloop.mechanism.formats.side_values import Origin, SideValues, unlimited
 from tauloop.mechanism.formats.urdf_builder import Floating, JointExtra
@@ -71,9 +79,11 @@ class Side:
     """What a side file says; `actuators`, `motors`, `tool` and `independent` are None where it does not say.
 
     `motors` are the joints that have a motor of ratio 1, where that is all the file says about motors. `convention` is
-    whose gravity holds where the file says none; empty where it must be said.
+    whose gravity holds where the file says none; empty where it has none of its own. `tree` is the URDF, with joints of
+    other kinds where the file puts them.
     """
 
+    tree: UrdfTree
     gravity: Vector | None = None
     tool: Placement | None = None
     independent: tuple[str, ...] | None = None
@@ -84,6 +94,7 @@ class Side:
     loops: tuple[UrdfLoop, ...] = ()
     motors: tuple[str, ...] | None = None
     convention: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def read_side(path: str | Path, tree: UrdfTree) -> Side:
@@ -106,8 +117,12 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
 
 def _loop_side(node: yaml_nodes.Node, tree: UrdfTree, values: SideValues) -> Side:
     found, _ = values.fields(node, "", KEYS, Origin())
+    tree = with_joint_types(found, tree, values)
     return Side(
-        loops=read_closures(found, tree, values), motors=read_motors(found, tree, values), convention="Pinocchio"
+        tree=tree,
+        loops=read_closures(found, tree, values),
+        motors=read_motors(found, tree, values),
+        convention="Pinocchio",
     )
 
 
@@ -125,15 +140,18 @@ class _SideReader:
         }
 
     def side(self, node: yaml_nodes.Node) -> Side:
-        top, origin = self._values.fields(node, "", _TOP, Origin())
+        name = Path(self._values.file).name
+        top, origin = self._values.fields(node, "", _TOP, Origin(source=name))
+        notes: list[str] = []
         if isinstance(node, yaml_nodes.Mapping):
-            if node.get("provenance") is None:
-                remedy = "add `provenance: {status: given, source: ...}`: values need to say where they come from"
-                self._values.problem(node, "provenance", "missing", remedy)
             self._check_format(node)
+            if node.get("provenance") is None:
+                notes.append(f"{name} states no provenance: its values are {origin.status}")
         offsets = self._offsets(top.get("offsets"), origin)
         tool, independent = self._platform(top.get("platform"), origin)
         return Side(
+            tree=self._tree,
+            notes=tuple(notes),
             gravity=self._vector(top["gravity"], "gravity", units.ACCELERATION, "gravity", origin)
             if "gravity" in top
             else None,
@@ -179,8 +197,9 @@ class _SideReader:
         tool = independent = None
         if "body" in found:
             body = self._values.text(found["body"], "platform.body")
-            if body and self._known(identifier(body), links, found["body"], "platform.body", "moving link"):
-                tool = self._tool(identifier(body), found.get("tool"), origin)
+            name = self._tree.link_name(body)
+            if body and self._known(name, links, found["body"], "platform.body", "moving link"):
+                tool = self._tool(name, found.get("tool"), origin)
         elif node is not None:
             self._values.problem(node, "platform.body", "missing", f"name one of {listing(links)}")
         if "independent" in found:
@@ -302,11 +321,11 @@ class _SideReader:
                 )
                 terms.append((joint, ratio))
                 sums.add(dimension)
-            if len(terms) < 2 or len(sums) > 1 or identifier(name) != name:
-                what = f"couples {len(terms)} joints" if len(sums) < 2 else "adds angles to lengths"
-                self._values.problem(
-                    item, where, what, "write `belt: {of: {joint_1: 1, joint_2: -2}}`, one kind of sum"
-                )
+            if len(sums) != 1 or identifier(name) != name:
+                what = "adds angles to lengths" if len(sums) > 1 else "couples no joint"
+                what = what if identifier(name) == name else f"{name!r} is not a name"
+                remedy = "write `belt: {of: {joint_1: 1, joint_2: -2}}`, one kind of sum; with one joint it is held"
+                self._values.problem(item, where, what, remedy)
                 continue
             (total,) = sums
             offset: Expression = ZERO

@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.errors import DescriptionError
 from tauloop.mechanism.formats.urdf_constraints import BALL, ELEMENTS, read_couplings, read_loops
+from tauloop.mechanism.formats.urdf_cut_elements import CUT, CUT_PARTS
 from tauloop.mechanism.formats.urdf_parts import (
     LinkInertia,
     UrdfJoint,
@@ -19,6 +20,7 @@ from tauloop.mechanism.formats.urdf_parts import (
     identifier,
     rotation,
 )
+from tauloop.mechanism.formats.urdf_refused import refuse_other_formats, refuse_ties
 from tauloop.mechanism.formats.xml_nodes import XmlNode, read_xml
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.suggestions import suggestion
@@ -42,9 +44,22 @@ _READ = {
     "predecessor": {"origin"},
     "successor": {"origin"},
     "coupling": {"predecessor", "successor", "ratio"},
+    CUT: {*CUT_PARTS},
     BALL: {f"{BALL}_body_A", f"{BALL}_body_B", f"{BALL}_p_AP", f"{BALL}_p_BQ"},
 }
 _MOMENTS = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+#: Attributes that are read, by element, and of all other elements that are.
+_ATTRIBUTES = {
+    "robot": {"name", "version"},
+    "joint": {"name", "type", "independent"},
+    "inertia": {*_MOMENTS},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction"},
+    "mimic": {"joint", "multiplier", "offset"},
+}
+_ATTRIBUTE = {"name", "type", "link", "value", "xyz", "rpy", "quat_xyzw"}
+#: What gives a link a shape.
+_SHAPES = ("visual", "collision")
 
 
 def read_urdf_tree(path: str | Path) -> UrdfTree:
@@ -67,14 +82,14 @@ class _TreeReader(UrdfReader):
     def __init__(self, file: str) -> None:
         super().__init__(file)
         self._unread: Counter[str] = Counter()
+        self._unread_attributes: Counter[str] = Counter()
 
     def tree(self, robot: XmlNode) -> UrdfTree:
-        if robot.tag != "robot":
-            what = f"the root element is <{robot.tag}>, not <robot>"
-            self.problem(robot, robot.tag, what, "give a URDF file; SDF and MJCF are other formats")
+        if refuse_other_formats(self, robot):
             return UrdfTree(name="", file=self.file, root="", links=(), joints=(), notes=())
         links: dict[str, XmlNode] = {}
         joints: dict[str, XmlNode] = {}
+        self._rename_base(robot)
         for node in robot.all("link"):
             self._enter(node, links, taken=())
         for node in robot.all("joint"):
@@ -89,13 +104,16 @@ class _TreeReader(UrdfReader):
         self._list_unread(robot)
         name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
         base = self._root(read_joints, links, joints) if links else ""
-        if BASE in links and base != BASE:
-            what = f"only the root may have this name, and the root is {base!r}"
-            self.problem(links[BASE], BASE, what, "rename the link")
+        refuse_ties(self, robot)
+        shapes = [link.name for link in read_links if link.inertial is None and _has_shape(links[link.name])]
+        for name in shapes:
+            if name != base:
+                self.note(name, "it has a shape and no <inertial>, and counts as massless")
         notes = self.found()
-        if self._unread:
-            counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(self._unread.items()))
-            notes.append(f"not used: {counts}")
+        for what, unread in (("not used", self._unread), ("attributes not used", self._unread_attributes)):
+            if unread:
+                counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(unread.items()))
+                notes.append(f"{what}: {counts}")
         return UrdfTree(
             name=name,
             file=self.file,
@@ -106,7 +124,17 @@ class _TreeReader(UrdfReader):
             couplings=couplings,
             independent=self._independent(joints),
             notes=tuple(notes),
+            renamed=self.renamed,
         )
+
+    def _rename_base(self, robot: XmlNode) -> None:
+        """Give another name to a link called as the immovable base is here, unless it is the root."""
+        children = [child.attributes.get("link", "").strip() for j in robot.all("joint") for child in j.all("child")]
+        if not any(identifier(name) == BASE for name in children):
+            return
+        taken = {identifier(node.attributes.get("name", "")) for node in robot.children}
+        name = next(name for k in range(len(taken) + 1) if (name := f"{BASE}_frame" + "_" * k) not in taken)
+        self.renamed[BASE] = name
 
     def _independent(self, joints: Mapping[str, XmlNode]) -> tuple[str, ...]:
         """Joints that are not called dependent, where the file calls any of them so or otherwise (GRBDA)."""
@@ -131,6 +159,8 @@ class _TreeReader(UrdfReader):
             self.problem(node, original, "the name has no letter", "rename it")
         if not name:
             return
+        if node.tag == "link":
+            name = self.renamed.get(name, name)
         if name in taken:  # URDF lets a joint and a link share a name
             name += "_joint"
         if name in known:
@@ -253,8 +283,15 @@ class _TreeReader(UrdfReader):
                 self.problem(nodes[joint.name], joint.name, f"closes a loop of parents: {path}", "cut the loop there")
 
     def _list_unread(self, node: XmlNode) -> None:
+        for attribute in node.attributes:
+            if attribute not in _ATTRIBUTES.get(node.tag, _ATTRIBUTE) and not attribute.startswith("xmlns"):
+                self._unread_attributes[f"{attribute} of {node.tag}"] += 1
         for child in node.children:
             if child.tag in _READ.get(node.tag, ()):
                 self._list_unread(child)
             else:
                 self._unread[child.tag if node.tag == "robot" else f"{child.tag} of {node.tag}"] += 1
+
+
+def _has_shape(link: XmlNode) -> bool:
+    return any(link.first(tag) is not None for tag in _SHAPES)
