@@ -15,7 +15,7 @@ from tauloop.drives.criteria import Criteria, Outcome, priced
 from tauloop.drives.stepping_source import REPORT, stepping_source
 from tauloop.drives.system import System, build_system
 from tauloop.errors import EngineError, InputError, Problem
-from tauloop.functions.compiled import loaded
+from tauloop.functions.compiled import is_forked, loaded
 from tauloop.functions.compiler import find_compiler
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
@@ -175,7 +175,7 @@ class Axis:
         report = np.empty((len(parameters), len(REPORT)))
         self._run(
             len(parameters),
-            self.threads,
+            1 if is_forked() else self.threads,
             parameters.ctypes.data,
             fixed.ctypes.data,
             stepping.rtol,

@@ -23,9 +23,11 @@ import numpy as np
 
 from tauloop.errors import EngineError, InputError
 from tauloop.functions.compiler import build, cache_folder, compiler_stamp, find_compiler, processor_stamp
+from tauloop.functions.ports import is_masked
 from tauloop.result import write_file
 
-#: Runs the machine code; with an argument, contiguous float64 numbers, these are put at the front of the inputs first.
+#: Runs the machine code; with an argument, contiguous float64 numbers (no masked array, whose mask would be dropped),
+#: these are put at the front of the inputs first.
 Call = Callable[..., None]
 
 _MODULE = "tauloop_caller"
@@ -37,12 +39,14 @@ _SOURCE = """\
 #include <string.h>
 
 typedef void (*Code)(double *const *arrays);
-typedef struct { Code code; double *const *arrays; double *inputs; Py_ssize_t most; } Bound;
+typedef struct { Code code; double *const *arrays; double *inputs; Py_ssize_t most; PyTypeObject *plain; } Bound;
 
 static const char NAME[] = "tauloop.bound";
 
 static void dropped(PyObject *capsule)
 {
+    const Bound *bound = PyCapsule_GetPointer(capsule, NAME);
+    Py_XDECREF((PyObject *)bound->plain);
     Py_XDECREF((PyObject *)PyCapsule_GetContext(capsule));
     PyMem_Free(PyCapsule_GetPointer(capsule, NAME));
 }
@@ -55,6 +59,8 @@ static PyObject *call(PyObject *self, PyObject *const *given, Py_ssize_t count)
     if (!bound) return NULL;
     if (count > 1) return PyErr_Format(PyExc_TypeError, "a bound call takes one state at most, not %zd", count);
     if (count) {
+        if (Py_TYPE(given[0]) != bound->plain && PyObject_HasAttrString(given[0], "mask"))
+            return PyErr_Format(PyExc_TypeError, "a state cannot be a masked array");
         if (PyObject_GetBuffer(given[0], &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) return NULL;
         is_good = view.format && !strcmp(view.format, "d") && view.len / (Py_ssize_t)sizeof(double) <= bound->most;
         if (is_good) memcpy(bound->inputs, view.buf, (size_t)view.len);
@@ -71,20 +77,22 @@ static PyObject *bind(PyObject *module, PyObject *arguments)
 {
     unsigned long long code, arrays, inputs;
     Py_ssize_t most;
-    PyObject *kept, *capsule, *made;
+    PyObject *plain, *kept, *capsule, *made;
     Bound *bound;
     (void)module;
-    if (!PyArg_ParseTuple(arguments, "KKKnO", &code, &arrays, &inputs, &most, &kept)) return NULL;
+    if (!PyArg_ParseTuple(arguments, "KKKnOO", &code, &arrays, &inputs, &most, &plain, &kept)) return NULL;
     if (!(bound = PyMem_Malloc(sizeof(Bound)))) return PyErr_NoMemory();
     bound->code = (Code)(uintptr_t)code;
     bound->arrays = (double *const *)(uintptr_t)arrays;
     bound->inputs = (double *)(uintptr_t)inputs;
     bound->most = most;
+    bound->plain = (PyTypeObject *)plain;
     if (!(capsule = PyCapsule_New(bound, NAME, dropped))) {
         PyMem_Free(bound);
         return NULL;
     }
     Py_INCREF(kept);
+    Py_INCREF(plain);
     PyCapsule_SetContext(capsule, kept);
     made = PyCFunction_NewEx(&CALL, capsule, NULL);
     Py_DECREF(capsule);
@@ -127,11 +135,13 @@ def bound_call(library: Path, name: str, arrays: Sequence[np.ndarray], inputs: n
     if binding is None:
         return functools.partial(_called, code, ctypes.byref(table), inputs)
     address = ctypes.cast(code, ctypes.c_void_p).value
-    return binding(address, ctypes.addressof(table), inputs.ctypes.data, inputs.size, (code, table, inputs))
+    return binding(address, ctypes.addressof(table), inputs.ctypes.data, inputs.size, np.ndarray, (code, table, inputs))
 
 
 def _called(code: Any, table: Any, inputs: np.ndarray, state: Any = None) -> None:
     if state is not None:
+        if is_masked(state):
+            raise TypeError("a state cannot be a masked array")
         view = memoryview(state)
         if view.format != "d" or not view.c_contiguous or view.nbytes > inputs.nbytes:
             raise ValueError(f"a state is at most {inputs.size} float64 numbers")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -13,10 +15,29 @@ import numpy as np
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.functions.caller import Call, bound_call
 from tauloop.functions.compiler import Compiler, build
+from tauloop.functions.ports import real
 from tauloop.functions.signature import HEALTH, CPort, CSignature
 
 if TYPE_CHECKING:
     from tauloop.functions.source import CFunction
+
+#: The process that has imported this; any other is a fork of it.
+_PROCESS = os.getpid()
+
+
+def is_forked() -> bool:
+    """Whether this process is a fork of the one that imported Tauloop."""
+    return os.getpid() != _PROCESS
+
+
+def one_thread_after_fork(code: ctypes.CDLL) -> None:
+    """Let OpenMP's loops of the calling thread run in it alone, in a forked process.
+
+    A fork takes no other thread along than the one that forks. GNU's library would wait for the others for ever.
+    """
+    if is_forked():
+        with suppress(AttributeError):  # compiled without OpenMP
+            code.omp_set_num_threads(1)
 
 
 class CompiledFunction:
@@ -28,6 +49,7 @@ class CompiledFunction:
         library: Path,
         code: ctypes.CDLL,
         nominal: Mapping[str, np.ndarray] = MappingProxyType({}),
+        threads: bool = False,
     ) -> None:
         """Take machine code that is there (see `compile_function`, `tauloop.load_function`).
 
@@ -35,10 +57,12 @@ class CompiledFunction:
             function: how it is called.
             library, code: the library, and it loaded.
             nominal: what ports of bound calls hold at first; zeros without it.
+            threads: whether batches are shared out over threads.
         """
         self.function = function
         self.library = library
         self.nominal = nominal
+        self._code, self._threads = code, threads
         self._batch = getattr(code, f"{function.name}_batch")
         self._batch.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * len(function.arguments)]
         self._batch.restype = None
@@ -49,19 +73,23 @@ class CompiledFunction:
         """Outputs (N, n) by port, `health` among them.
 
         Args:
-            inputs: contiguous float arrays (N, n) by port, already checked.
+            inputs: float arrays (N, n) by port. Their numbers are not checked: `health` says where some are no
+                finite numbers.
             n: number of samples N.
             out: arrays to write into, by port, such as slices of a long result when a motion streams through in chunks;
                 contiguous floats (N, n). Ports that are not named get new arrays.
 
         Raises:
-            InputError: an array of `out` has another name, shape, type or layout.
+            InputError: an input is missing, complex or masked or has another shape; or an array of `out` has another
+                name, shape, type or layout.
         """
-        arrays = [np.ascontiguousarray(inputs[port.name], dtype=float) for port in self.function.inputs]
+        arrays = _readable(inputs, self.function.inputs, n)
         sizes = {port.name: port.size for port in self.function.outputs} | {"health": HEALTH}
         given = dict(out or {})
         _require_writable(given, sizes, n)
         outputs = {name: given[name] if name in given else np.empty((n, size)) for name, size in sizes.items()}
+        if self._threads:
+            one_thread_after_fork(self._code)
         self._batch(n, *map(_address, (*arrays, *outputs.values())))
         return outputs
 
@@ -107,7 +135,7 @@ def compile_function(
     from tauloop.functions.source import c_units  # and CasADi, which a function out of the cache does not need
 
     units = c_units(function, f"{function.name}: made by Tauloop, do not edit", _bound_text(function))
-    return CompiledFunction(function, *loaded(units, compiler, threads, folder))
+    return CompiledFunction(function, *loaded(units, compiler, threads, folder), threads=threads)
 
 
 def _bound_text(function: CFunction) -> str:
@@ -142,6 +170,27 @@ def loaded(
                 remedy="keep the cache where programs may be run; without it everything runs interpreted",
             )
         ) from error
+
+
+def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) -> list[np.ndarray]:
+    """Inputs as contiguous arrays (N, n), whose names and sizes machine code trusts."""
+    problems, arrays = [], []
+    for port in ports:
+        try:
+            array = np.ascontiguousarray(real(inputs[port.name]))
+        except KeyError:
+            problems.append(Problem(where=port.name, what="is missing", remedy=f"give an array ({n}, {port.size})"))
+        except (TypeError, ValueError, OverflowError) as error:
+            remedy = f"give real numbers in an array ({n}, {port.size})"
+            problems.append(Problem(where=port.name, what=f"is not an array of numbers: {error}", remedy=remedy))
+        else:
+            arrays.append(array)
+            if array.shape != (n, port.size):
+                what = f"has shape {array.shape}, needs ({n}, {port.size})"
+                problems.append(Problem(where=port.name, what=what, remedy="one row of numbers for each sample"))
+    if problems:
+        raise InputError(problems)
+    return arrays
 
 
 def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n: int) -> None:

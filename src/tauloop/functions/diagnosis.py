@@ -113,6 +113,21 @@ def singular(bad: np.ndarray, condition: np.ndarray, n: int, what: str) -> list[
     ]
 
 
+def overflowed(bad: np.ndarray, n: int, what: str) -> Problem:
+    """Results that are no finite numbers at poses that are in reach and regular.
+
+    Args:
+        bad: indices of these samples.
+        n: number of samples.
+        what: what was given.
+    """
+    return Problem(
+        where=what,
+        what=f"results overflow the range of floating-point numbers in {_samples(bad, n)}",
+        remedy="check the units and exponents of velocities, accelerations, forces and parameters",
+    )
+
+
 def _samples(bad: np.ndarray, n: int) -> str:
     if n == 1:
         return "this pose"

@@ -153,6 +153,10 @@ def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tupl
     )
 
 
+#: The least discriminant that compiled code reports where an input or a result is not finite, or beyond all bounds.
+NOT_FINITE = -1e300
+
+
 def compiled_health(numbers: np.ndarray) -> Health:
     """Evidence from the four numbers that compiled code reports."""
     least, pivot, residual, iterations = numbers.T
@@ -162,4 +166,5 @@ def compiled_health(numbers: np.ndarray) -> Health:
         smallest_pivot=np.where(np.isnan(pivot), 0.0, pivot),
         residuals={"loops": np.where(np.isfinite(residual), residual, np.inf)},
         iterations=iterations.astype(int),
+        finite=~(least <= NOT_FINITE),
     )

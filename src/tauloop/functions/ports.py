@@ -80,6 +80,28 @@ def checked(ports: Mapping[str, Port], arguments: Mapping[str, object]) -> tuple
     }, single
 
 
+def is_masked(argument: object) -> bool:
+    """Whether this is one of NumPy's masked arrays, whose module is imported by those who use them."""
+    return isinstance(argument, np.ndarray) and type(argument) is not np.ndarray and hasattr(argument, "mask")
+
+
+def real(argument: object) -> np.ndarray:
+    """An array of real numbers.
+
+    Raises:
+        TypeError: it is complex or masked, and NumPy would drop what makes it so.
+        ValueError, OverflowError: its parts are no numbers, too large, or differ in length.
+    """
+    parts = argument if isinstance(argument, list | tuple) else (argument,)
+    for part in parts:
+        if is_masked(part):
+            raise TypeError("it is masked")
+    array = np.asarray(argument)
+    if np.iscomplexobj(array):
+        raise TypeError(f"its numbers are complex ({array.dtype})")
+    return np.asarray(array, dtype=float)
+
+
 def _as_array(port: Port, argument: object, problems: list[Problem]) -> np.ndarray | None:
     if isinstance(argument, Mapping):
         unknown = [str(key) for key in argument if key not in port.columns]
@@ -100,10 +122,12 @@ def _as_array(port: Port, argument: object, problems: list[Problem]) -> np.ndarr
                 )
             )
             return None
-        argument = np.stack([np.asarray(argument[column], dtype=float) for column in port.columns], axis=-1)
     try:
-        array = np.asarray(argument, dtype=float)
-    except (TypeError, ValueError) as error:
+        if isinstance(argument, Mapping):
+            array = np.stack([real(argument[column]) for column in port.columns], axis=-1)
+        else:
+            array = real(argument)
+    except (TypeError, ValueError, OverflowError) as error:
         remedy = f"give numbers in the order {', '.join(port.columns)}"
         problems.append(Problem(where=port.name, what=f"is not an array of numbers: {error}", remedy=remedy))
         return None

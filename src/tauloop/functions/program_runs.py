@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions.compiled import CompiledFunction
-from tauloop.functions.diagnosis import condition_numbers, gaps, singular, unreached
+from tauloop.functions.diagnosis import condition_numbers, gaps, overflowed, singular, unreached
 from tauloop.functions.entry import Entry
 from tauloop.functions.evaluator import Compiled, c_function, run_kernel
 from tauloop.functions.hybrid_programs import hybrid_inverse_dynamics_program
@@ -169,7 +169,7 @@ class ProgramRuns:
             size = min(CHUNK, n - first)
             chunk = {key: np.ascontiguousarray(array[first : first + size]) for key, array in inputs.items()}
             results, evidence = program.run(chunk, size, tolerance)
-            parts.append(health(program, evidence))
+            parts.append(health(program, evidence, results))
             if size == n:
                 return results, parts[0]
             for key, array in results.items():
@@ -244,11 +244,14 @@ class ProgramRuns:
         reached, regular = found.is_reached, found.is_regular
         if (reached & regular).all():
             return
-        bad = np.flatnonzero(reached & ~regular)
+        overflow = found.has_overflowed
+        bad = np.flatnonzero(reached & ~regular & ~overflow)
         problems = []
         if not reached.all():
             outputs, _ = self.program("diagnosis").run(inputs, len(reached))
             problems += unreached(found, gaps(outputs["extremes"], found.discriminants), what)
+        if overflow.any():
+            problems.append(overflowed(np.flatnonzero(overflow), len(reached), what))
         if len(bad):
             condition = self.condition({key: array[bad] for key, array in inputs.items()} if q is None else q[bad])
             problems += singular(bad, condition, len(reached), what)

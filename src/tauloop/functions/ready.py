@@ -140,7 +140,7 @@ def _make(
         outputs=tuple(ports.get(port.name, port) for port in results),
     )
     kept = {port.name: nominal[port.name] for port in inputs if port.name in nominal}
-    return CompiledFunction(signature, made.library, ctypes.CDLL(str(made.library)), kept)
+    return CompiledFunction(signature, made.library, ctypes.CDLL(str(made.library)), kept, options.threads)
 
 
 def _exportable(function: str, entry: str) -> Exportable:

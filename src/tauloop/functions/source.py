@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import casadi as ca
 
 from tauloop.errors import InputError, Problem
-from tauloop.functions.batch_source import LANES, LANES_OF_WIDE_REGISTERS, argument, batch_text
+from tauloop.functions.batch_source import LANES, LANES_OF_WIDE_REGISTERS, MOST_LINES, argument, batch_text
 from tauloop.functions.c_helpers import used_helpers
 from tauloop.functions.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
 from tauloop.functions.scheduling import scheduled
-from tauloop.functions.signature import CPort, CSignature
+from tauloop.functions.signature import LARGEST, CPort, CSignature
 from tauloop.functions.straight import Instruction, Piece, instructions, pieces, with_reciprocals
 
 #: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of lanes, and of the
@@ -437,9 +437,28 @@ def _health(function: CFunction, access: Access, indent: str) -> list[str]:
     ]
     residual = access("residual", 0) if loops else "0.0"
     count = "(double)iterations" if loops else "0.0"
-    lines = [*_least("d", discriminants, 1.0, -1e300), *_least("p", pivots, 1e300, 0.0)]
-    lines += [f"{access('health', i)} = {value};" for i, value in enumerate(("d", "p", residual, count))]
+    lines = [*_least("d", discriminants, 1.0, -1e300), *_least("p", pivots, 1e300, 0.0), *_total(function, access)]
+    within = f"total < {LARGEST!r} ? d : -1e300"
+    lines += [f"{access('health', i)} = {value};" for i, value in enumerate((within, "p", residual, count))]
     return [indent + line for line in lines]
+
+
+def _total(function: CFunction, access: Access) -> list[str]:
+    """The sum of the amounts of all inputs and outputs, pairs of pairs: no number where one of them is none.
+
+    Large matrices are left out (regressors would take a tenth longer, or a half): below `LARGEST` their entries, which
+    are products of two velocities and a length, cannot overflow.
+    """
+    ports = (*function.inputs, *(port for port in function.outputs if port.size <= MOST_LINES))
+    terms = [f"fabs({access(port.name, i)})" for port in ports for i in range(port.size)]
+    lines: list[str] = []
+    level = 0
+    while len(terms) > 1:
+        level += 1
+        pairs = range(0, len(terms) - 1, 2)
+        lines += [f"const double w_{level}_{i} = {terms[i]} + {terms[i + 1]};" for i in pairs]
+        terms = [*(f"w_{level}_{i}" for i in pairs), *terms[2 * len(pairs) :]]
+    return [*lines, f"const double total = {terms[0] if terms else '0.0'};"]
 
 
 def _least(name: str, values: Sequence[str], most: float, worst: float) -> list[str]:

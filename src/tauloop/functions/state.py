@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -24,6 +26,7 @@ class Health:
         smallest_pivot: smallest pivot of all eliminations over its typical size (N,).
         residuals: per loop solved by Newton's method, what is left of it (N,).
         iterations: Newton steps taken (N,).
+        finite: whether all results are finite numbers (N,).
     """
 
     closed_forms: tuple[ClosedForm, ...]
@@ -31,6 +34,7 @@ class Health:
     smallest_pivot: np.ndarray
     residuals: dict[str, np.ndarray]
     iterations: np.ndarray
+    finite: np.ndarray
 
     @property
     def is_reached(self) -> np.ndarray:
@@ -42,12 +46,23 @@ class Health:
 
     @property
     def is_regular(self) -> np.ndarray:
-        """Whether all linear blocks can be solved (N,)."""
-        return np.asarray(self.smallest_pivot > SMALLEST_PIVOT)
+        """Whether all linear blocks can be solved, and nothing has overflowed (N,)."""
+        return np.asarray((self.smallest_pivot > SMALLEST_PIVOT) & self.finite)
+
+    @property
+    def has_overflowed(self) -> np.ndarray:
+        """Whether results are not finite though all loops close and all blocks can be solved (N,)."""
+        return np.asarray(self.is_reached & (self.smallest_pivot > SMALLEST_PIVOT) & ~self.finite)
 
 
-def health(program: Program, evidence: Evidence) -> Health:
-    """Evidence of a program's run in the caller's terms."""
+def health(program: Program, evidence: Evidence, results: Mapping[str, np.ndarray] = MappingProxyType({})) -> Health:
+    """Evidence of a program's run in the caller's terms.
+
+    Args:
+        program: what was run.
+        evidence: what it left behind.
+        results: its outputs (N, n), which shall be finite.
+    """
     n = len(evidence.pivots)
     residuals: dict[str, np.ndarray] = {}
     iterations = np.zeros(n, dtype=int)
@@ -62,6 +77,7 @@ def health(program: Program, evidence: Evidence) -> Health:
         smallest_pivot=np.where(np.isnan(smallest), 0.0, smallest),
         residuals=residuals,
         iterations=iterations,
+        finite=np.logical_and.reduce([np.ones(n, bool), *(np.isfinite(a).all(axis=1) for a in results.values())]),
     )
 
 
@@ -73,6 +89,7 @@ def joined(parts: list[Health]) -> Health:
         smallest_pivot=np.concatenate([part.smallest_pivot for part in parts]),
         residuals={key: np.concatenate([part.residuals[key] for part in parts]) for key in parts[0].residuals},
         iterations=np.concatenate([part.iterations for part in parts]),
+        finite=np.concatenate([part.finite for part in parts]),
     )
 
 

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from tauloop.errors import EngineError, Problem
-from tauloop.functions.compiled import loaded
+from tauloop.functions.compiled import loaded, one_thread_after_fork
 from tauloop.functions.compiler import find_compiler
 from tauloop.functions.evaluator import Compiled
 from tauloop.functions.signature import HEALTH
@@ -54,7 +54,7 @@ class CompiledStepper(Stepper):
         self._tableau, self._limits, self._first_step = explicit_method(integrator)
         self._most = integrator.max_steps
         library = machine_code(system, self._tableau, evaluator)
-        self._advance, self._many = library.tl_advance, library.tl_many
+        self._code, self._advance, self._many = library, library.tl_advance, library.tl_many
         double, pointer, size = ctypes.c_double, ctypes.c_void_p, ctypes.c_size_t
         self._advance.argtypes = [
             *(pointer, pointer, double, pointer, pointer, pointer, _LAW, double, double, double, double, size),
@@ -83,6 +83,7 @@ class CompiledStepper(Stepper):
         reached, codes, taken = np.zeros(count), np.zeros(count, dtype=ctypes.c_long), np.zeros(count, ctypes.c_long)
         numbers = (end, self._first_step, *self._limits, self._most)
         pointers = [array.ctypes.data for array in (*inputs[1:], states, near, reached, codes, taken)]
+        one_thread_after_fork(self._code)
         self._many(count, wanted, inputs[0].ctypes.data, *numbers, *pointers)
         endings = {**_ENDINGS, code.DONE: Ending.END, code.FULL: Ending.STEPS}
         return ManySteps(

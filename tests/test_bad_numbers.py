@@ -1,0 +1,205 @@
+"""Numbers that no machine can have: what is not finite, overflows, is complex or masked, never passes for a result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiled_machines import compiled, compilers, motion
+
+from tauloop import Model, load
+from tauloop.errors import InputError, PoseError
+from tauloop.functions.evaluator import Compiled, Interpreted, compiled_health
+
+needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
+#: What no input may be; 1e200 is finite, and its square is not.
+BAD = (np.nan, np.inf, -np.inf, 1e200)
+#: Samples: more than a block, and no multiple of one.
+N = 19
+PROGRAMS = (
+    ("linear_delta", "inverse_dynamics"),
+    ("linear_delta", "regressor_actuators"),
+    ("five_bar", "forward_dynamics"),
+    ("five_bar", "kinematics_2"),
+)
+#: A Newton loop takes more steps where a neighbour in its block never arrives.
+SAME = 1e-12
+#: Seconds that a call takes at most where it does not wait for ever.
+LONG = 60
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("code")
+
+
+def is_good(health: np.ndarray) -> np.ndarray:
+    """The whole test of docs/generated-code.md."""
+    return (health[:, 0] >= 0) & (health[:, 1] > 1e-9) & (health[:, 2] < 1e-9)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("machine", "which"), PROGRAMS)
+def test_one_bad_number_in_any_input_gives_its_own_sample_bad_health(machine, which, folder):
+    """Every column of every port, in a batch and in a bound call; the neighbours stay as they were."""
+    kernel, given = compiled(machine, "actuators", which, folder), motion(machine, "actuators", N)
+    inputs = {port.name: given[port.name] for port in kernel.function.inputs}
+    whole = kernel(inputs, N)
+    assert is_good(whole["health"]).all()
+    arrays, call = kernel.bind()
+    for name, array in inputs.items():
+        for column in range(array.shape[1]):
+            for bad in BAD:
+                changed = array.copy()
+                changed[11, column] = bad
+                found = kernel(inputs | {name: changed}, N)
+                good = is_good(found["health"])
+                assert not good[11], (name, column, bad)
+                assert good.sum() == N - 1
+                for output in set(whole) - {"health"}:
+                    others, kept = (np.delete(part[output], 11, 0) for part in (found, whole))
+                    np.testing.assert_allclose(others, kept, rtol=SAME, atol=SAME * np.abs(kept).max())
+                for other in inputs:
+                    arrays[other][:] = inputs[other][11]
+                arrays[name][column] = bad
+                call()
+                assert not is_good(arrays["health"][None]).any(), (name, column, bad)
+
+
+@needs_compiler
+def test_a_machine_without_loops_has_bad_health_too(tmp_path):
+    """It has no closed form and no Newton loop that could fail: its inputs alone tell."""
+    file = tmp_path / "arm.yaml"
+    file.write_text(ARM, encoding="utf-8")
+    functions = Model(load(file)).actuators
+    kernel = functions.compiled("inverse_dynamics", ("force",))
+    arrays, call = kernel.bind()
+    call()
+    assert compiled_health(arrays["health"][None]).is_regular.all()
+    for bad in BAD:
+        arrays["velocity"][0] = bad
+        call()
+        found = compiled_health(arrays["health"][None])
+        assert not (found.is_reached & found.is_regular).any()
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [Interpreted(), pytest.param(Compiled(at_least=0), marks=needs_compiler)],
+    ids=["interpreted", "compiled"],
+)
+def test_checked_calls_refuse_an_overflow(evaluator):
+    model = Model(load("four_bar"), evaluator=evaluator)
+    position, velocity = model.platform_position(model.assembly.q), np.array([1e200])
+    for function in (model.platform.inverse_dynamics, model.platform.regressor, model.platform.kinematics):
+        with pytest.raises(PoseError, match="overflow the range of floating-point numbers in this pose"):
+            function(position, velocity, np.zeros(1))
+    with pytest.raises(PoseError, match="overflow"):
+        model.platform.forward_dynamics(position, velocity, np.zeros(1))
+    many = np.zeros((3, 1))
+    many[1] = velocity
+    with pytest.raises(PoseError, match=r"overflow .* in sample 1 of 3"):
+        model.platform.inverse_dynamics(np.tile(position, (3, 1)), many, np.zeros((3, 1)))
+
+
+@pytest.mark.parametrize(
+    ("bad", "what"),
+    [
+        (np.array([1j]), "complex"),
+        ([1j], "complex"),
+        (np.ma.masked_array([0.1], mask=[True]), "masked"),
+        ([np.ma.masked_array(0.1, mask=True)], "masked"),
+        ({"crank": 1j}, "complex"),
+        ({"crank": np.ma.masked_array([0.1, 0.2], mask=[False, True])}, "masked"),
+        (["x"], "could not convert"),
+        ([10**400], "too large"),
+    ],
+    ids=str,
+)
+def test_what_is_no_array_of_real_numbers_is_refused(bad, what):
+    functions = Model(load("four_bar"), evaluator=Interpreted()).platform
+    name = functions.entry.velocity.columns[0]
+    given = {name: bad["crank"]} if isinstance(bad, dict) else bad
+    with pytest.raises(InputError, match=what) as error:
+        functions.kinematics(functions.entry.at(Model(load("four_bar")).assembly.q), given)
+    assert error.value.problems[0].where == "velocity"
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda array: array + 1j,
+        lambda array: np.ma.masked_array(array, mask=array > 0),
+        lambda array: array[:-1],
+        lambda array: array[:, :-1],
+        lambda array: array.T,
+    ],
+    ids=["complex", "masked", "short", "narrow", "turned"],
+)
+def test_a_kernel_refuses_arrays_that_it_would_misread(spoil, folder):
+    kernel, given = compiled("five_bar", "actuators", "kinematics_2", folder), motion("five_bar", "actuators", N)
+    with pytest.raises(InputError) as error:
+        kernel({**given, "velocity": spoil(given["velocity"])}, N)
+    assert error.value.problems[0].where == "velocity"
+    with pytest.raises(InputError, match="is missing"):
+        kernel({name: array for name, array in given.items() if name != "velocity"}, N)
+
+
+@needs_compiler
+def test_a_bound_call_refuses_a_masked_state(folder):
+    kernel = compiled("five_bar", "actuators", "kinematics_2", folder)
+    arrays, call = kernel.bind()
+    state = np.array(arrays["inputs"])
+    call(state)
+    with pytest.raises(TypeError, match="masked"):
+        call(np.ma.masked_array(state))
+
+
+FORK = """
+import os, sys
+import numpy as np
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from compiled_machines import compiled, motion
+
+kernel = compiled("five_bar", "actuators", "kinematics_2", Path(sys.argv[1]), threads=True)
+one = motion("five_bar", "actuators", 1)
+many = {name: np.tile(array, (8192, 1)) for name, array in one.items()}
+before = kernel(many, 8192)["q"]
+child = os.fork()
+if not child:
+    os._exit(0 if np.array_equal(kernel(many, 8192)["q"], before) else 1)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+def test_a_batch_on_threads_does_not_wait_for_ever_after_a_fork(tmp_path):
+    """The parent has started OpenMP's threads, which its child does not have."""
+    command = [sys.executable, "-W", "ignore", "-c", FORK, str(tmp_path), str(Path(__file__).parent)]
+    threads = {**os.environ, "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG, check=False, env=threads)
+    assert done.stdout.strip() == "0", done.stderr
+
+
+ARM = """
+format: tauloop-machine/1
+name: arm
+description: two links
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+bodies:
+  one: {mass: 1 kg, center: [0.1 m, 0, 0]}
+  two: {mass: 1 kg, center: [0.1 m, 0, 0]}
+joints:
+  a: {type: revolute, axis: z, parent: base, child: one, reference: 0 deg}
+  b: {type: revolute, axis: y, parent: one, child: two, reference: 20 deg}
+actuators: {a_motor: {on: a}, b_motor: {on: b}}
+platform: {body: two, independent: [a, b]}
+"""
