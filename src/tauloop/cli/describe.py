@@ -14,8 +14,10 @@ from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_ma
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.errors import TauloopError
 from tauloop.functions import Model
+from tauloop.functions.assembly import spread
 from tauloop.functions.entry import coordinate_units
 from tauloop.functions.program import LinearBlock
+from tauloop.kinematics.inspection import Inspection, inspect
 from tauloop.mechanism import json_schema, load, shipped_machines
 from tauloop.mechanism.drive_file import DRIVE
 from tauloop.mechanism.drive_file import FORMAT as DRIVE_FORMAT
@@ -79,7 +81,7 @@ def show(
     out.print(mechanism.name, style="bold")
     out.print(reflowed(mechanism.description))
     out.print()
-    out.print(_summary(model))
+    out.print(_summary(model, inspect(model)))
     out.print(_coordinates(model))
     if any(actuator.drive for actuator in mechanism.actuators):
         out.print(_drive_lines(mechanism))
@@ -132,16 +134,16 @@ def _as_dict(mechanism: Mechanism, model: Model) -> dict[str, object]:
     }
 
 
-def _summary(model: Model) -> object:
+def _summary(model: Model, found: Inspection) -> object:
     assembly, names = model.assembly, model.topology.velocity_names
     rows = table("", "", "")
     rows.show_header = False
     loop_names = assembly.loops.names
     rows.add_row("mobility", str(assembly.mobility))
     rows.add_row("independent", ", ".join(names[i] for i in assembly.independent))
-    rows.add_row("actuators", ", ".join(a.name for a in model.mechanism.actuators))
-    if assembly.passive:
-        rows.add_row("passive", ", ".join(assembly.passive_names))
+    rows.add_row("actuators", ", ".join(a.name for a in model.mechanism.actuators) or "none")
+    if found.undriven:
+        rows.add_row("passive", ", ".join(map(str, found.undriven)))
     if assembly.is_redundant:
         rows.add_row("redundant actuators", ", ".join(assembly.spare_actuators))
     rows.add_row("loop equations", f"{len(loop_names)}, rank {assembly.rank}")
@@ -150,14 +152,22 @@ def _summary(model: Model) -> object:
     if assembly.frozen:
         rows.add_row("constant", ", ".join(names[i] for i in assembly.frozen))
     rows.add_row("loop residual", f"{assembly.residual:.1e} m at the reference pose")
-    condition = float(np.median(assembly.actuator_condition))
-    if np.isfinite(condition):
-        rows.add_row("actuator condition", f"{condition:.3g} (median over {len(assembly.states)} poses)")
-    for finding in assembly.findings:
-        rows.add_row("problem", str(finding))
-    for note in assembly.notes:
+    count = len(assembly.states)
+    if assembly.substitute is not None:
+        rows.add_row("pose of the file", f"singular, {assembly.substitute.text}")
+    if loop_names:
+        rows.add_row("loop condition", _conditions(assembly.platform_condition, count))
+    rows.add_row("actuator condition", _conditions(assembly.actuator_condition, count))
+    for problem in found.problems:
+        rows.add_row("problem", str(problem))
+    for note in found.notes:
         rows.add_row("note", str(note))
     return rows
+
+
+def _conditions(values: np.ndarray, count: int) -> str:
+    at, median, worst = ("singular" if value is None else f"{value:.3g}" for value in spread(values).values())
+    return f"{at} at the reference pose; {median} median, {worst} worst of {count} poses"
 
 
 def _by_element(names: list[str]) -> list[str]:
@@ -266,27 +276,30 @@ def import_notes(mechanism: Mechanism) -> list[str]:
 
 @reports_errors
 def check(
-    machine: MachineArgument, side: SideOption = None, rods: RodsOption = False, as_json: JsonOption = False
+    machine: MachineArgument,
+    side: SideOption = None,
+    rods: RodsOption = False,
+    driven: Annotated[bool, typer.Option("--driven", help="Refuse freedoms that no actuator drives.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check a machine file: does it read, do its loops close, is it driven?
 
-    Exit code 1 when it assembles but does not work as described, 2 when it cannot be read or its loops do not close.
+    Exit code 1 when it assembles but does not work as described: no actuator at all, independent coordinates that are
+    constant or do not determine the pose, a start outside its limits, loops whose rank is unclear. Exit code 2 when it
+    cannot be read or its loops do not close. Notes leave it at 0: a singular reference pose in whose place a regular
+    one is used, freedoms that nothing drives (--driven refuses them), redundant actuators, a guessed assembly mode.
     """
     model = Model(load_machine(machine, side, rods))
-    assembly, imported = model.assembly, import_notes(model.mechanism)
+    imported, found = import_notes(model.mechanism), inspect(model, driven=driven)
     if as_json:
-        status = "failed" if assembly.findings else "ok"
-        print_json({"status": status, "import": imported, "assembly": assembly.as_dict()})
+        print_json(found.as_dict() | {"import": imported, "assembly": model.assembly.as_dict()})
     else:
         out = console()
         if imported:
             out.print(reflowed(model.mechanism.description), markup=False, highlight=False)
-        out.print(_summary(model))
-        out.print(
-            "ok" if not assembly.findings else "not usable as described",
-            style="green" if not assembly.findings else "red",
-        )
-    if assembly.findings:
+        out.print(_summary(model, found))
+        out.print("ok" if found.is_usable else "not usable as described", style="green" if found.is_usable else "red")
+    if not found.is_usable:
         raise typer.Exit(FAILED)
 
 

@@ -5,7 +5,7 @@ Decided once at build, over many assembled states, from singular values of the l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,9 +17,18 @@ from tauloop.functions.assembly_coordinates import (
     named_independent,
     platform_conditions,
 )
-from tauloop.functions.closing import CLOSED, close_from_reference, close_loops, open_loops
+from tauloop.functions.closing import CLOSED, close_loops, open_loops
 from tauloop.functions.loops import Loops
-from tauloop.functions.rank import common_rank, kept_rows, left_singular, most_regular, null_space, sampled
+from tauloop.functions.rank import Probe, common_rank, kept_rows, most_regular, null_space, probed
+from tauloop.functions.reference_pose import reference_pose
+from tauloop.functions.regular_reference import (
+    Maps,
+    Substitute,
+    constraint_substitute,
+    maps_of,
+    regular_state,
+    weakness,
+)
 
 #: A coordinate is constant when no motion of unit size moves it by more than this.
 FROZEN = 1e-9
@@ -44,11 +53,13 @@ class Assembly:
         independent: indices of the independent velocities: those that the file names, completed where it names fewer.
         driven: indices of the velocities that actuators drive.
         platform_condition: condition of the kept loops in the dependent velocities, platform motion given (N,).
-        actuator_condition: condition of the map from independent to actuator velocities (N,).
+        actuator_condition: condition of the map from independent to actuator velocities (N,); both infinite where
+            singular, and the reference pose first.
         actuator_rank: rank of the map from all motions to actuator velocities.
         leading: indices of the actuators whose motion is given; with redundant actuation the others follow them.
         passive: indices of the passive velocities: they move while all actuators rest.
         locked: indices of the velocities that are held on request; they are among the frozen.
+        substitute: what is singular at the pose that the file gives, where a regular one is the reference instead.
         findings: what keeps the machine from working as described.
         notes: what whoever uses it has to know: passive freedoms, redundant actuation, coordinates chosen for him.
     """
@@ -72,6 +83,7 @@ class Assembly:
     leading: tuple[int, ...]
     passive: tuple[int, ...]
     locked: tuple[int, ...]
+    substitute: Substitute | None
     findings: tuple[Problem, ...]
     notes: tuple[Problem, ...]
 
@@ -117,19 +129,24 @@ class Assembly:
             "frozen": [shape.velocity_names[i] for i in self.frozen],
             "redundant_equations": [names[i] for i in self.dropped],
             "independent": [shape.velocity_names[i] for i in self.independent],
-            "actuator_condition": _finite(self.actuator_condition),
-            "platform_condition": _finite(self.platform_condition),
+            "actuator_condition": spread(self.actuator_condition),
+            "platform_condition": spread(self.platform_condition),
+            "substitute": None if self.substitute is None else self.substitute.as_dict(),
             "findings": [finding.as_dict() for finding in self.findings],
             "notes": [note.as_dict() for note in self.notes],
         }
 
 
-def _finite(values: np.ndarray) -> float | None:
-    return float(np.median(values)) if len(values) and np.isfinite(np.median(values)) else None
+def spread(values: np.ndarray) -> dict[str, float | None]:
+    """Condition numbers (N,) at the reference pose, and median and worst over all states; None where infinite."""
+    figures = {"reference": values[0], "median": np.median(values), "worst": values.max()}
+    return {name: float(value) if np.isfinite(value) else None for name, value in figures.items()}
 
 
 def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
     """Close the loops from the reference pose and decide rank, mobility and redundancy.
+
+    Where that pose is singular, a regular one nearby is the reference instead.
 
     Args:
         loops: the loop equations.
@@ -139,45 +156,56 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
         AssemblyError: the loops cannot be closed at the given geometry; says which and by how much.
     """
     wanted = tuple(i for i in named_independent(loops) if i not in locked)
-    q, residual = close_from_reference(loops, wanted)
-    if residual[0] > CLOSED:
-        raise AssemblyError(open_loops(loops, q))
-    notes: list[Problem] = []
-    states, K_scaled, sigma = sampled(loops, q, locked)
-    regular = most_regular(sigma)
-    if regular:
-        notes.append(left_singular(loops, sigma))
-        q, residual = close_loops(loops, states[regular : regular + 1], held=locked)
-        states, K_scaled, sigma = sampled(loops, q, locked)
+    start = reference_pose(loops, wanted)
+    if start.residual[0] > CLOSED:
+        raise AssemblyError(open_loops(loops, start.q))
+    probe, substitute = probed(loops, start.q, locked), None
+    if regular := most_regular(probe.sigma):
+        substitute = constraint_substitute(probe, regular)
+        probe = _around(loops, probe, regular, locked)
+    found, maps = _decided(loops, probe, wanted, locked)
+    regular, singular = regular_state(maps, probe.q)
+    if singular is not None:
+        substitute = singular if substitute is None else substitute
+        probe = _around(loops, probe, regular, locked)
+        found, maps = _decided(loops, probe, wanted, locked)
+    notes = start.notes
+    if substitute is not None:
+        condition = max(float(weakness(maps.serial)[0]), float(weakness(maps.parallel)[0]))
+        notes = (*notes, substitute.note(loops, found.q, found.independent, condition))
+    return replace(
+        found, substitute=substitute, notes=(*notes, *found.notes), findings=(*start.findings, *found.findings)
+    )
+
+
+def _around(loops: Loops, probe: Probe, state: int, locked: tuple[int, ...]) -> Probe:
+    """States around one of those that were tried."""
+    q, _ = close_loops(loops, probe.states[state : state + 1], held=locked)
+    return probed(loops, q, locked)
+
+
+def _decided(loops: Loops, probe: Probe, wanted: tuple[int, ...], locked: tuple[int, ...]) -> tuple[Assembly, Maps]:
+    """Rank, mobility and redundancy over the states, and the maps that determine the motions there."""
     findings: list[Problem] = []
-    rank, gap = common_rank(sigma, findings)
+    notes: list[Problem] = []
+    rank, gap = common_rank(probe.sigma, findings)
     n_v = loops.topology.n_v
-    motions = null_space(K_scaled, rank, [i for i in range(n_v) if i not in locked])
+    motions = null_space(probe.K, rank, [i for i in range(n_v) if i not in locked])
     extent = np.abs(motions).max(axis=(0, 2)) if motions.shape[2] else np.zeros(n_v)
     frozen = tuple(int(i) for i in np.flatnonzero(extent < FROZEN))
     moving = [i for i in range(n_v) if i not in frozen]
     mobility = n_v - rank - len(locked)
-    rows = kept_rows(K_scaled[:, :, moving], len(moving) - mobility)
-    driven = tuple(int(i) for i in np.flatnonzero(np.abs(loops.transmission).max(axis=0, initial=0.0) > 0))
-    if not mobility:
-        findings.append(
-            Problem(
-                where=loops.mechanism.name,
-                what="the machine is locked: mobility 0",
-                remedy="a geometry error of joints that must be parallel or equal may have locked it; compare the "
-                "singular values of the nominal machine",
-            )
-        )
+    rows = kept_rows(probe.K[:, :, moving], len(moving) - mobility)
+    findings += [*_locked(loops, mobility), *(probe.standing_still(loops) if mobility else ())]
     found = found_actuation(loops, motions, notes)
     independent = completed(loops, motions, wanted, found.passive, notes)
-    platform_condition = platform_conditions(loops, K_scaled, rows, independent, frozen, mobility, findings)
-    actuator_condition = actuator_conditions(loops, motions, independent, found)
-    return Assembly(
+    platform_condition = platform_conditions(loops, probe.K, rows, independent, frozen, motions, findings)
+    assembly = Assembly(
         loops=loops,
-        q=q[0],
-        residual=float(residual[0]),
-        states=states,
-        singular_values=sigma,
+        q=probe.q[0],
+        residual=float(probe.residual[0]),
+        states=probe.states,
+        singular_values=probe.sigma,
         rank=rank,
         gap=gap,
         mobility=mobility,
@@ -185,13 +213,28 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
         rows=rows,
         dropped=tuple(i for i in range(len(loops.names)) if i not in rows),
         independent=independent,
-        driven=driven,
+        driven=tuple(int(i) for i in np.flatnonzero(np.abs(loops.transmission).max(axis=0, initial=0.0) > 0)),
         platform_condition=platform_condition,
-        actuator_condition=actuator_condition,
+        actuator_condition=actuator_conditions(loops, motions, independent, found),
         actuator_rank=found.rank,
         leading=found.leading,
         passive=found.passive,
         locked=locked,
+        substitute=None,
         findings=tuple(findings),
         notes=tuple(notes),
+    )
+    return assembly, maps_of(loops, motions, independent, found)
+
+
+def _locked(loops: Loops, mobility: int) -> tuple[Problem, ...]:
+    if mobility:
+        return ()
+    return (
+        Problem(
+            where=loops.mechanism.name,
+            what="the machine is locked: mobility 0",
+            remedy="a geometry error of joints that must be parallel or equal may have locked it; compare the "
+            "singular values of the nominal machine",
+        ),
     )

@@ -74,33 +74,44 @@ def platform_conditions(
     rows: tuple[int, ...],
     independent: tuple[int, ...],
     frozen: tuple[int, ...],
-    mobility: int,
+    motions: np.ndarray,
     findings: list[Problem],
 ) -> np.ndarray:
     """Condition (N,) of the kept loops in the dependent velocities; what the independent ones lack is a finding."""
-    names = [loops.topology.velocity_names[i] for i in independent]
-    if len(independent) != mobility:
-        findings.append(
-            Problem(
-                where="platform.independent",
-                what=f"names {len(independent)} coordinates ({', '.join(names)}) but the mobility is {mobility}",
-                remedy=f"name {mobility} coordinates, or check the joints",
-                file=loops.mechanism.file,
-            )
+    names, mobility = loops.topology.velocity_names, motions.shape[2]
+    listed = ", ".join(names[i] for i in independent)
+    constant = [names[i] for i in independent if i in frozen]
+    dependent = [i for i in range(len(names)) if i not in independent and i not in frozen]
+    condition = np.full(len(K_scaled), np.inf)
+    if not constant and len(independent) == mobility:
+        condition = conditions(K_scaled[:, list(rows)][:, :, dependent])
+        if np.median(condition) <= SINGULAR:
+            return condition
+        what = f"{listed} do not determine the pose (condition number {np.median(condition):.2g})"
+    elif constant and mobility:
+        verb = "is" if len(constant) == 1 else "are"
+        what = f"{', '.join(constant)} {verb} constant: no motion of the machine moves it"
+    else:
+        what = f"names {len(independent)} coordinates ({listed}) but the mobility is {mobility}"
+    findings.append(
+        Problem(
+            where="platform.independent",
+            what=what,
+            remedy=_suggested(loops, motions, tuple(i for i in independent if i not in frozen)),
+            file=loops.mechanism.file,
         )
-        return np.full(len(K_scaled), np.inf)
-    dependent = [i for i in range(loops.topology.n_v) if i not in independent and i not in frozen]
-    condition = conditions(K_scaled[:, list(rows)][:, :, dependent])
-    if np.median(condition) > SINGULAR:
-        findings.append(
-            Problem(
-                where="platform.independent",
-                what=f"{', '.join(names)} do not determine the pose (condition number {np.median(condition):.2g})",
-                remedy="name other coordinates of the platform",
-                file=loops.mechanism.file,
-            )
-        )
+    )
     return condition
+
+
+def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> str:
+    """A choice that works and keeps what can be kept of the wanted velocities, in words."""
+    names, mobility = loops.topology.velocity_names, motions.shape[2]
+    kept = tuple(sorted(independent_rows(motions[:, list(wanted)], min(mobility, len(wanted)))))
+    chosen = independent_rows(motions, mobility, [wanted[k] for k in kept], np.where(_scalar(loops), 1.0, ROTATION))
+    if not mobility or len(chosen) < mobility:
+        return f"name {mobility} coordinates, or check the joints"
+    return f"these determine it: {', '.join(names[i] for i in chosen)}; or check the joints"
 
 
 def found_actuation(loops: Loops, motions: np.ndarray, notes: list[Problem]) -> Actuation:

@@ -2,25 +2,67 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.linalg
 
 from tauloop.errors import Problem
-from tauloop.functions.closing import RANK_FLOOR, random_walk
+from tauloop.functions.closing import RANK_FLOOR, STEP, random_walk
 from tauloop.functions.loops import Loops
 
 #: Gap between kept and dropped singular values that a rank decision needs (design, "How the general machine works").
 RANK_GAP = 1e3
+#: Steps of the walks to further states, rad or characteristic lengths; states that differ by less are one.
+STEPS, SAME = (STEP, 0.1 * STEP, 0.01 * STEP), 1e-6
 
 
-def sampled(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """States (N, n_q) around an assembled one, unit-free Jacobians without the locked columns, singular values."""
-    states = random_walk(loops, q, np.random.default_rng(0), locked=locked)
-    _, K = loops.residuals(states)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Assembled states around a pose, over which decisions are made.
+
+    Attributes:
+        q: the pose (1, n_q), assembled.
+        residual: largest residual there (1,).
+        states: states (N, n_q), the pose first.
+        K: unit-free Jacobians (N, c, n_v) there, without the columns of locked velocities.
+        sigma: their singular values (N, min(c, n_v)).
+    """
+
+    q: np.ndarray
+    residual: np.ndarray
+    states: np.ndarray
+    K: np.ndarray
+    sigma: np.ndarray
+
+    def standing_still(self, loops: Loops) -> tuple[Problem, ...]:
+        """The finding that all states are one pose; none where they differ."""
+        if (np.abs(self.states - self.q) > SAME).any():
+            return ()
+        return (
+            Problem(
+                where=loops.mechanism.name,
+                what=f"all {len(self.states)} poses tried around the reference pose are that pose: nothing moves within"
+                " the limits, and rank, mobility and conditions decided at one pose cannot be relied on",
+                remedy="give a reference pose within the limits and away from their ends, or widen them; a joint that "
+                "is not meant to move is a fixed one",
+                file=loops.mechanism.file,
+            ),
+        )
+
+
+def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
+    """States around an assembled pose (1, n_q), by shorter steps where limits allow no long ones."""
+    states = q
+    for step in STEPS:
+        states = random_walk(loops, q, np.random.default_rng(0), step=step, locked=locked)
+        if (np.abs(states - q) > SAME).any():
+            break
+    phi, K = loops.residuals(states)
     K_scaled = loops.scaled(K)
     K_scaled[:, :, list(locked)] = 0.0
     sigma = np.linalg.svd(K_scaled, compute_uv=False) if K.shape[1] else np.zeros((len(states), 0))
-    return states, K_scaled, sigma
+    return Probe(q=q, residual=np.abs(phi[:1]).max(axis=1, initial=0.0), states=states, K=K_scaled, sigma=sigma)
 
 
 def most_regular(sigma: np.ndarray) -> int:
@@ -31,18 +73,6 @@ def most_regular(sigma: np.ndarray) -> int:
     ranks = (relative > RANK_FLOOR).sum(axis=1)
     rank = int(ranks.max())
     return 0 if ranks[0] == rank else int(np.argmax(relative[:, rank - 1]))
-
-
-def left_singular(loops: Loops, sigma: np.ndarray) -> Problem:
-    """The note that the loops are singular at the reference pose of the file, and that another one is used."""
-    ranks = (sigma > RANK_FLOOR * sigma[:, :1]).sum(axis=1)
-    return Problem(
-        where="reference pose",
-        what=f"is singular: the loops have rank {ranks[0]} there and {ranks.max()} around it, so that ways to move "
-        "branch off; a regular pose nearby, on one of them, is the reference instead",
-        remedy="give a reference pose on the branch that you want",
-        file=loops.mechanism.file,
-    )
 
 
 def common_rank(sigma: np.ndarray, findings: list[Problem]) -> tuple[int, float]:
@@ -107,4 +137,4 @@ def conditions(matrices: np.ndarray) -> np.ndarray:
         return np.ones(len(matrices))
     sigma = np.linalg.svd(matrices, compute_uv=False)
     with np.errstate(divide="ignore"):
-        return np.asarray(sigma[:, 0] / sigma[:, -1])
+        return np.asarray(np.maximum(sigma[:, 0], 1e-300) / sigma[:, -1])

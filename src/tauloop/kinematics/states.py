@@ -12,6 +12,8 @@ from tauloop.functions.closing import random_walk
 
 #: Walks run side by side when many states are wanted.
 PARALLEL_WALKS = 64
+#: States that differ by less than this are one, m or rad.
+SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ def random_states(
         n states; good ones come again where the walks found fewer.
 
     Raises:
-        PoseError: no state that the walks found is regular.
+        PoseError: no state that the walks found is regular, or all of them are one pose.
     """
     assembly = model.assembly
     steps = -(-2 * n // PARALLEL_WALKS) + 2
@@ -78,6 +80,15 @@ def random_states(
                 f"{state.health.is_reached.sum()} are reached, and the smallest condition number is {found.min():.3g} "
                 f"(limit {condition:.3g})",
                 remedy="choose a reference pose away from singularities",
+            )
+        )
+    if assembly.mobility and (np.abs(state.q[good] - assembly.q) < SAME).all():
+        raise PoseError(
+            Problem(
+                where=model.mechanism.name,
+                what=f"all {len(chosen)} regular states found are the reference pose: walks with steps of {step:g} do "
+                "not leave it within the limits",
+                remedy="take shorter steps, widen the limits, or choose a reference pose away from their ends",
             )
         )
     chosen = np.resize(chosen, n)

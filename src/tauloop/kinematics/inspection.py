@@ -1,0 +1,154 @@
+"""Whether a machine works as described: what its assembly found, what drives it, and whether its mode was a guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.equations.topology import PLATFORM_JOINT
+from tauloop.errors import Problem
+from tauloop.functions import Model
+from tauloop.functions.assembly import Assembly
+from tauloop.functions.hybrid_locks import find_spins
+from tauloop.functions.reference_pose import closed_from_further_starts, displacement, distance, named_pose
+from tauloop.mechanism.model import BASE
+
+#: Quick starts by which other assembly modes are looked for.
+QUICK_STARTS = 10
+#: Poses nearer than this to each other are of one mode, rad or characteristic lengths.
+ONE_MODE = 1e-3
+#: A mode was guessed where another lies within this many times its distance from the start values of the file.
+AS_NEAR = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undriven:
+    """A freedom that no actuator moves.
+
+    Attributes:
+        name: of its velocity.
+        kind: "spin of BODY", "floating base" or "other".
+    """
+
+    name: str
+    kind: str
+
+    def __str__(self) -> str:
+        return self.name if self.kind == "other" else f"{self.name} ({self.kind})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What is wrong with a machine, and what whoever uses it has to know.
+
+    Attributes:
+        undriven: freedoms that nothing drives; lawful in many machines.
+        other_modes: assembly modes beside the reference pose's that quick starts found; at least these exist.
+        problems: what keeps the machine from working as described.
+        notes: singular reference, passive freedoms, guessed mode, coordinates chosen for whoever wrote the file.
+    """
+
+    undriven: tuple[Undriven, ...]
+    other_modes: int
+    problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is no problem."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            "status": "ok" if self.is_usable else "failed",
+            "problems": [problem.as_dict() for problem in self.problems],
+            "notes": [note.as_dict() for note in self.notes],
+            "undriven": [{"name": freedom.name, "kind": freedom.kind} for freedom in self.undriven],
+            "other_modes": self.other_modes,
+        }
+
+
+def inspect(model: Model, *, driven: bool = False) -> Inspection:
+    """Inspect an assembled machine.
+
+    Args:
+        model: the machine.
+        driven: whether every freedom has to be driven by an actuator.
+    """
+    assembly, mechanism = model.assembly, model.mechanism
+    free = undriven(assembly)
+    problems, notes = list(assembly.findings), list(assembly.notes)
+    if not mechanism.actuators:
+        problems.append(
+            Problem(
+                where="actuators",
+                what="nothing is driven: the machine has no actuator",
+                remedy="name the joints or rods that motors act on, such as `actuators: {motor: {on: JOINT}}`",
+                file=mechanism.file,
+            )
+        )
+    elif driven and free:
+        problems.append(
+            Problem(
+                where="actuators",
+                what=f"nothing drives {len(free)} of the {assembly.mobility} freedoms: {', '.join(map(str, free))}",
+                remedy="add actuators, or lock these freedoms",
+                file=mechanism.file,
+            )
+        )
+    others, guessed = _other_modes(assembly)
+    return Inspection(
+        undriven=free, other_modes=others, problems=tuple(problems), notes=(*notes, *((guessed,) if guessed else ()))
+    )
+
+
+def undriven(assembly: Assembly) -> tuple[Undriven, ...]:
+    """The freedoms that nothing drives, each with its kind."""
+    shape = assembly.loops.topology
+    spins = {spin.index: f"spin of {', '.join(spin.bodies)}" for spin in find_spins(assembly)}
+    floating = {
+        i
+        for tree in shape.tree
+        if tree.joint.kind == "free" and tree.inner.body == BASE and tree.joint.name != PLATFORM_JOINT
+        for i in tree.v
+    }
+    return tuple(
+        Undriven(
+            name=shape.velocity_names[i],
+            kind=spins.get(i, "floating base" if i in floating else "other"),
+        )
+        for i in assembly.passive
+    )
+
+
+def _other_modes(assembly: Assembly) -> tuple[int, Problem | None]:
+    """How many other modes quick starts find, and the note that the one taken was a guess."""
+    loops, q = assembly.loops, assembly.q[None, :]
+    if not loops.names or assembly.findings:
+        return 0, None
+    start = np.array([loops.topology.reference])
+    here = start.copy()
+    held = [j for j in (loops.topology.q_of_v[i] for i in assembly.independent) if j >= 0]
+    here[:, held] = q[:, held]
+    found = closed_from_further_starts(loops, here, assembly.independent, count=QUICK_STARTS)
+    others = found[distance(loops, q, found) > ONE_MODE] if len(found) else found
+    away = float(distance(loops, start, q)[0])
+    if not len(others) or assembly.substitute is not None:
+        return len(others), None
+    nearest = float(distance(loops, start, others).min())
+    if nearest > AS_NEAR * away:
+        return len(others), None
+    way = displacement(loops, start, q)[0]
+    farthest = int(np.abs(way).argmax())
+    note = Problem(
+        where="reference pose",
+        what="the assembly mode is a guess: the start values of the file are open, closing moves "
+        f"{loops.topology.velocity_names[farthest]} farthest, and ten quick starts find at least {len(others)} other "
+        f"modes, the nearest {nearest / away:.2g} times as far away; the one taken has "
+        + named_pose(loops, assembly.q, way),
+        remedy="give joint angles of the mode that you want (`reference:`); `tauloop modes --working` lists all",
+        file=loops.mechanism.file,
+    )
+    return len(others), note
