@@ -205,10 +205,10 @@ def test_a_log_to_judge_by_has_its_own_preparation(recordings, model):
 def test_findings_say_which_log_they_are_of(recordings, tmp_path):
     log = read_log(recordings[1].with_suffix(".csv"))
     name = "force.motor_2"
-    log[name] = log[name].clip(max=0.6 * float(log[name].max())).assign_attrs(log[name].attrs)
-    clipped = write_log(tmp_path / "clipped.csv", log)
-    _, text = run(recordings[0], clipped, "--json")
-    assert json.loads(text)["findings"][0]["where"] == f"clipped.csv: {name}"
+    log[name].values[200] += 10.0 * float(log[name].max())
+    broken = write_log(tmp_path / "broken.csv", log)
+    _, text = run(recordings[0], broken, "--json")
+    assert json.loads(text)["findings"][0]["where"] == f"broken.csv: {name}"
 
 
 def test_instruments_of_several_logs(recordings, plant):

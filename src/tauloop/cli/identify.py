@@ -12,6 +12,13 @@ import typer
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
+from tauloop.cli.identify_channels import (
+    Channels,
+    channel_table,
+    chosen_channels,
+    fourier_channels,
+    without_saturation,
+)
 from tauloop.cli.identify_findings import fault_evidence, faults_of_data, faults_of_logs, judged_faults, naming, remarks
 from tauloop.cli.identify_friction import stribeck_texts, with_friction
 from tauloop.cli.identify_known import gains_table, known, known_leaves, with_gains, with_known
@@ -115,7 +122,8 @@ def identify(
         str | None,
         typer.Option(
             "--scan-cutoffs",
-            help="Cut-offs to try, Hz, such as 20,50,100: what each gives, how far parameters move, and the choice.",
+            help="Cut-offs to try, Hz, such as 20,50,100: what each gives, how far parameters move, and the choice, "
+            "for all channels and then for each alone.",
         ),
     ] = None,
     scan_orders: Annotated[str, typer.Option("--scan-orders", help="Orders to try with them.")] = "1,2,4",
@@ -182,7 +190,17 @@ def identify(
         Path | None,
         typer.Option("--write", help="With --consistent: write the identified machine to this YAML file."),
     ] = None,
-    cutoff: Annotated[float | None, typer.Option(help="Zero-phase low-pass of the positions, Hz.")] = None,
+    velocity: Annotated[
+        str | None,
+        typer.Option(
+            "--velocity",
+            help="Velocities from positions, measured, or fused of both; chosen by validation unless said here or in "
+            "the recording.",
+        ),
+    ] = None,
+    cutoff: Annotated[
+        float | None, typer.Option(help="Zero-phase low-pass of positions and measured velocities, Hz.")
+    ] = None,
     order: Annotated[int | None, typer.Option(help="Order of that Butterworth filter.")] = None,
     standstill: Annotated[
         float | None, typer.Option(help="Share of an actuator's largest speed below which it counts as at rest.")
@@ -230,10 +248,12 @@ def identify(
     if gains and model.assembly.is_redundant:
         what = "the actuators are redundant: every equation holds the forces of several drives"
         raise InputError(Problem(where="--gains", what=what, remedy="give the forces in N or N m"))
-    options = {"cutoff": cutoff, "order": order, "standstill": standstill, "trim": trim, "decimation": decimation}
+    filters = {"cutoff": cutoff, "order": order, "standstill": standstill, "trim": trim, "decimation": decimation}
+    options = {**filters, "velocity": velocity}
     chosen = {key: value for key, value in options.items() if value is not None}
     repeats = periodicity(period, highest, scan_cutoffs, chosen)
     logs = measured_logs(given, data, chosen)
+    logs = logs if repeats is not None else without_saturation(model, logs)
     unknown = [name for name in dynamic_leaves(model) if name not in leaves]
     ties = leaf_ties(model, unknown) if parameters == "file" else None
     error_model = errors_assumed(errors, logs, repeats)
@@ -256,9 +276,22 @@ def identify(
         found = {"order": best.order, "cutoff": best.cutoff, "standstill": best.standstill}
         logs = [replace(one, preparation=replace(one.preparation, **found)) for one in logs]  # type: ignore[arg-type]
     averages: list[PeriodAverage] = []
+    decided: Channels | None = None
     if repeats is None:
+        decided = chosen_channels(
+            model,
+            logs,
+            len(log),
+            cutoffs=numbers("--scan-cutoffs", scan_cutoffs) if scan_cutoffs is not None else (),
+            share=1.0 - hold_out if validation is None else 1.0,
+            estimator=chosen_estimator(estimator, column_error, None) if estimator != "iv" else None,
+            output=output,
+            ties=ties,
+        )
+        logs = decided.logs
         parts = [prepared(one, model, output, ties) for one in logs]
     else:
+        decided = fourier_channels(logs)
         averages = [averaged(one, repeats) for one in logs]
         parts = [
             periodic(one, average, model, repeats, output, ties) for one, average in zip(logs, averages, strict=True)
@@ -297,6 +330,7 @@ def identify(
     faults = faults or faults_of_data(model, training)
     beside_file = compare_with_prior(model, result, training.unknowns)
     findings = (
+        *(decided.problems if decided is not None else ()),
         *judged_faults(result, faults),
         *(beside_file.findings if scale is None else ()),
         *unexcited(model, _machine_alone(training, bare, validation), np.random.default_rng(0), output=output),
@@ -306,6 +340,7 @@ def identify(
     document |= {"machine_file": beside_file.rows()}
     document |= {"whole_log": everything.as_dict()} if everything is not None else {}
     document |= {"filter_scan": scan.as_dict()} if scan is not None else {}
+    document |= {"channels": decided.as_dict()} if decided is not None else {}
     document |= {"periods": periods(logs, averages)} if averages else {}
     document |= {"gains": plain(scale)} if scale is not None else {}
     reduced = None
@@ -337,6 +372,8 @@ def identify(
         screen = console()
         if scan is not None:
             screen.print(filter_scan_table(scan))
+        if decided is not None and decided.choice is not None:
+            screen.print(channel_table(decided))
         if averages:
             screen.print(period_table(logs, averages))
         if scale is not None:
@@ -347,7 +384,8 @@ def identify(
             each = "" if len(log) == 1 else " of each log"
             screen.print(f"Fitted to the first {100 * (1 - hold_out):.0f} %{each}, judged on the rest", style="bold")
         screen.print(identification_table(result))
-        for line in (*remarks(result), *beside_file.remarks):
+        notes = decided.notes if decided is not None else ()
+        for line in (*remarks(result), *beside_file.remarks, *notes):
             screen.print(line)
         if reduced is not None:
             screen.print(essential_table(reduced))

@@ -113,7 +113,8 @@ def commanded_regressor(
     require_positions(model, commanded.log, output)
     _require_same_motion(log, commanded, model)
     if how is None:
-        return motion_regressor(model, commanded.log, log.preparation, output=output)
+        derived = replace(log.preparation, velocity=None, velocities={})
+        return motion_regressor(model, commanded.log, derived, output=output)
     standstill = log.preparation.standstill
     motion = averaged(commanded, how).log
     return periodic_motion_regressor(model, motion, highest=how.highest, output=output, standstill=standstill)

@@ -1,6 +1,7 @@
 """Identification: base parameters from measured forces, with their accuracy, judged on held-out data."""
 
 from tauloop.identify.base_parameters import BaseParameter, BaseParameters, RankOptions, Term, base_parameters
+from tauloop.identify.channel_choice import ChannelChoice, choose_channels, usable_velocities
 from tauloop.identify.columns import asymmetric_friction, gain_regression, stribeck_friction, with_columns
 from tauloop.identify.cones import Cone, Regularisation, RegularisedBody, cones
 from tauloop.identify.consistency import ConsistentIdentification, PhysicallyConsistent, fit_consistent
@@ -36,6 +37,7 @@ __all__ = [
     "AutocorrelatedErrors",
     "BaseParameter",
     "BaseParameters",
+    "ChannelChoice",
     "Condensed",
     "Cone",
     "ConsistentIdentification",
@@ -70,6 +72,7 @@ __all__ = [
     "asymmetric_friction",
     "average_periods",
     "base_parameters",
+    "choose_channels",
     "clipped",
     "condense_parts",
     "cones",
@@ -99,6 +102,7 @@ __all__ = [
     "stribeck_friction",
     "ties",
     "unexcited",
+    "usable_velocities",
     "whiteness",
     "with_columns",
     "with_payload",

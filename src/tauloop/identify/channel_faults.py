@@ -22,6 +22,7 @@ from tauloop.identify.data import Ties
 from tauloop.identify.from_log import driven_transmission, regressor_rows
 from tauloop.logs import channels, sample_period, samples
 from tauloop.logs.channels import Log
+from tauloop.logs.saturation import LEFT_OUT
 from tauloop.logs.signals import butterworth
 
 #: Samples on which faults are tried, evenly spread over the log.
@@ -69,6 +70,7 @@ class Measured:
         drives: names of the measured forces (n_f).
         forces: (N, n_f), SI.
         periodic: the samples are whole periods, which may be shifted round.
+        usable: (N,) samples of which all forces count; all without it.
     """
 
     step: float
@@ -79,6 +81,7 @@ class Measured:
     drives: tuple[str, ...]
     forces: np.ndarray
     periodic: bool = False
+    usable: np.ndarray | None = None
 
     def moved(self, change: Moved) -> Measured:
         """With other positions, velocities and accelerations."""
@@ -137,6 +140,7 @@ def measured(
         drives=drives,
         forces=forces,
         periodic=motion is not None,
+        usable=np.all(samples(log, LEFT_OUT) == 0.0, axis=1) if channels(log, LEFT_OUT) else None,
     )
 
 
@@ -198,7 +202,9 @@ class _Trials:
         self._reach = min(STEPS[-1] * step, len(log.position) // 10)
         count = len(log.position) - 2 * reach
         self._base: list[int] | slice = slice(None)
-        self._at = reach + np.unique(np.linspace(0, count - 1, min(TRIED, count)).round().astype(int))
+        places = reach + np.arange(count)
+        places = places if log.usable is None else places[log.usable[places]]
+        self._at = places[np.unique(np.linspace(0, len(places) - 1, min(TRIED, len(places))).round().astype(int))]
         (regressor,) = self._regressors([lambda x, at: x[at]])
         self.can_tell = regressor is not None
         if regressor is None:

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.errors import IdentificationError, Problem
 from tauloop.functions import Model
 from tauloop.identify.columns import asymmetric_friction, stribeck_friction
-from tauloop.identify.from_log import require_positions
+from tauloop.identify.from_log import present_rows, require_positions
 from tauloop.logs import Preparation, decimate, prepared_signals, samples
 from tauloop.logs.channels import Log
 from tauloop.mechanism.suggestions import suggestion
@@ -81,8 +81,19 @@ def friction_columns(
         names += [f"{name}.stribeck" for name in speeds]
         units += ["N m" if turns[name] else "N" for name in speeds]
     columns = np.concatenate(parts, axis=2)
-    factor = preparation.decimation
-    return (decimate(columns, factor) if factor > 1 else columns), tuple(names), tuple(units)
+    return (
+        decimated_rows(columns, present_rows(model, prepared, output), preparation.decimation),
+        tuple(names),
+        tuple(units),
+    )
+
+
+def decimated_rows(columns: np.ndarray, present: np.ndarray | None, factor: int) -> np.ndarray:
+    """Columns (N, n_out, n_new) decimated as the regressor is, without the rows that are not `present` (N, n_out)."""
+    if present is None:
+        return decimate(columns, factor)
+    found = decimate(columns * present[:, :, None], factor)
+    return np.asarray(found * present[::factor][: len(found), :, None])
 
 
 def elements(model: Model) -> dict[str, bool]:

@@ -11,8 +11,9 @@ from tauloop.errors import InputError, LogError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.identify.data import RegressionData, Ties
 from tauloop.logs import Preparation, channels, decimate, decimate_in_parts, prepared_signals, samples
-from tauloop.logs.channels import Log, Signals
+from tauloop.logs.channels import Log, Signals, as_signals
 from tauloop.logs.matching import channel_problems
+from tauloop.logs.saturation import LEFT_OUT
 from tauloop.mechanism.suggestions import suggestion
 
 #: Groups of leaf parameters that identification may estimate from forces.
@@ -53,7 +54,8 @@ def regression_data(
     """Regressor and forces of a log whose channels are named after the machine's actuators.
 
     Positions are filtered and differentiated; loops are closed by forward kinematics tracked along the log; the
-    regressor and the forces are decimated alike.
+    regressor and the forces are decimated alike. Samples of a force that the log marks (``left_out.NAME``, such as of
+    `without_saturated`) are zero on both sides before that, so that they count for nothing in any decimated row.
 
     Args:
         model: the machine.
@@ -71,14 +73,20 @@ def regression_data(
     """
     require_channels(model, log, output)
     prepared = prepared_signals(log, preparation)
-    regressor = _regressor(model, prepared, output, preparation.decimation)
     forces, measured = measured_forces(model, prepared, output)
+    present = present_rows(model, prepared, output)
+    regressor = _regressor(model, prepared, output, preparation.decimation, present)
     outputs, units = model.output_ports(model.determined(output))
     time = prepared.time
     factor = preparation.decimation
+    if present is not None:
+        forces = forces * present
     if factor > 1:
         forces = decimate(forces, factor)
         time = time[::factor][: len(forces)]
+    if present is not None:
+        present = present[::factor][: len(forces)] & measured
+        forces, regressor = forces * present, regressor * present[:, :, None]
     return RegressionData(
         regressor=regressor,
         forces=forces,
@@ -87,9 +95,25 @@ def regression_data(
         outputs=outputs,
         output_units=units,
         time=time,
-        measured=measured,
+        measured=measured if present is None else measured & present.any(axis=0),
         ties=ties,
+        present=present,
     )
+
+
+def present_rows(model: Model, log: Log, output: str) -> np.ndarray | None:
+    """Rows (N, n_out) in which no force is marked as left out that they hold; None where none is marked."""
+    marked = channels(log, LEFT_OUT)
+    out = [actuator.name in marked for actuator in model.mechanism.actuators]
+    if not any(out):
+        return None
+    names = [actuator.name for actuator in model.mechanism.actuators if actuator.name in marked]
+    marks = np.zeros((len(as_signals(log).time), len(out)), dtype=bool)
+    marks[:, out] = samples(log, LEFT_OUT, names) != 0.0
+    if output == "actuators" and not model.assembly.is_redundant:
+        return ~marks
+    holds = np.any(force_mixing(model, log, output) != 0.0, axis=0)
+    return ~np.asarray(marks.astype(float) @ holds > 0.0)
 
 
 def motion_regressor(model: Model, log: Log, preparation: Preparation, *, output: str = "actuators") -> np.ndarray:
@@ -167,7 +191,9 @@ def _require_known(output: str) -> None:
         raise InputError(Problem(where="output", what=f"{output!r} is unknown", remedy=" or ".join(OUTPUTS)))
 
 
-def _regressor(model: Model, prepared: Signals, output: str, factor: int) -> np.ndarray:
+def _regressor(
+    model: Model, prepared: Signals, output: str, factor: int, present: np.ndarray | None = None
+) -> np.ndarray:
     """Regressor (N', n_out, n_pi) of a prepared log; messages count samples in it."""
     names = model.actuators.ports["position"].columns
     position, velocity, acceleration = (
@@ -175,7 +201,7 @@ def _regressor(model: Model, prepared: Signals, output: str, factor: int) -> np.
     )
     try:
         start = model.actuators.track(position).q if model.assembly.rows else None
-        return _decimated_regressor(model, (position, velocity, acceleration), start, output, factor)
+        return _decimated_regressor(model, (position, velocity, acceleration), start, output, factor, present)
     except PoseError as error:
         counted = f" (counted from 0, which is {prepared.time[0]:g} s in the log)"
         raise PoseError(replace(problem, what=problem.what + counted) for problem in error.problems) from error
@@ -187,12 +213,15 @@ def _decimated_regressor(
     start: np.ndarray | None,
     output: str,
     factor: int,
+    present: np.ndarray | None,
 ) -> np.ndarray:
     """Regressor (N', n_out, n_pi) at the decimated rate; at the full rate it is never in memory as a whole."""
 
     def regressor(part: slice) -> np.ndarray:
         position, velocity, acceleration = (signal[part] for signal in motion)
-        return regressor_rows(model, (position, velocity, acceleration), output, None if start is None else start[part])
+        closed = None if start is None else start[part]
+        rows = regressor_rows(model, (position, velocity, acceleration), output, closed)
+        return rows if present is None else rows * present[part][:, :, None]
 
     everything = slice(0, len(motion[0]))
     if factor == 1:

@@ -9,18 +9,8 @@ import numpy as np
 from tauloop.errors import Problem
 from tauloop.logs import channels, samples
 from tauloop.logs.channels import Log, as_signals
+from tauloop.logs.saturation import PLATEAU, left_out, limits_reached, moving
 
-#: So many neighbouring samples at the largest value are a limit, not a peak.
-PLATEAU = 5
-#: And more than this many times as many as at the next value: of coarsely stepped forces the crest of a sine stays at
-#: its largest step some 2.4 times as long as at the next.
-STEPPED = 5
-#: Noise hides a limit: values this near to the largest, as a share of the whole range, count as equal, ...
-BINS = (1e-3, 3e-3, 1e-2)
-#: ... but where all channels are slower than this share of their largest speed, forces rest by themselves.
-RESTING = 0.02
-#: A force within this share of the drive's limit is at it.
-AT_LIMIT = 0.01
 #: A sample that lies off both its neighbours by this share of the channel's range (but for the outermost
 #: hundredths), and this many times as far as all but a thousandth of the samples do, is a spike.
 SPIKE, TIMES = 0.5, 10.0
@@ -30,7 +20,8 @@ def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | Non
     """Channels that stay at their largest or smallest value for several samples, as a limit makes them.
 
     Either at exactly that value, or, where noise was added behind the limit, within a small share of the range of it,
-    while the machine moves; or at the limit that the machine's description states.
+    while the machine moves; or at the limit that the machine's description states. Nothing is said of forces whose
+    samples at a limit the log leaves out (`without_saturated`), where enough others are left.
 
     Args:
         log: the log as measured, before any filter.
@@ -41,22 +32,21 @@ def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | Non
         One problem for each end of a channel, with the value and how many samples are at it.
     """
     found = []
-    moving = _moving(log)
+    moves = moving(log)
     for name in channels(log, quantity):
+        if quantity == "force" and name in left_out(log):
+            continue
         values = samples(log, quantity, (name,))[:, 0]
-        bound = (limits or {}).get(name)
-        for sign, word in ((1.0, "largest"), (-1.0, "smallest")):
-            count, why = _at_end(sign * values, moving, bound)
-            if count:
-                limit = sign * (sign * values).max()
-                found.append(
-                    Problem(
-                        where=f"{quantity}.{name}",
-                        what=f"stays at its {word} value {limit:.6g} in {count} samples, {PLATEAU} or more in a row: "
-                        f"it is clipped{why}",
-                        remedy="excite less, raise the drive's limit, or leave these samples out",
-                    )
+        for limit in limits_reached(values, moves, (limits or {}).get(name)):
+            word = "largest" if limit.is_upper else "smallest"
+            found.append(
+                Problem(
+                    where=f"{quantity}.{name}",
+                    what=f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, {PLATEAU} or more "
+                    f"in a row: it is clipped{limit.why}",
+                    remedy="excite less, raise the drive's limit, or leave these samples out",
                 )
+            )
     return tuple(found)
 
 
@@ -83,51 +73,6 @@ def spikes(log: Log) -> tuple[Problem, ...]:
                     )
                 )
     return tuple(found)
-
-
-def _moving(log: Log) -> np.ndarray:
-    """Samples (N,) in which some channel of position moves."""
-    positions = samples(log, "position")
-    moving = np.zeros(len(positions), dtype=bool)
-    for values in positions.T:
-        speed = np.abs(np.gradient(values)) if len(values) > 1 else np.zeros(len(values))
-        smooth = np.convolve(speed, np.full(2 * PLATEAU + 1, 1.0 / (2 * PLATEAU + 1)), mode="same")
-        moving |= smooth > RESTING * smooth.max(initial=0.0)
-    return moving
-
-
-def _at_end(values: np.ndarray, moving: np.ndarray, bound: float | None) -> tuple[int, str]:
-    """How many samples are at the largest value as if a limit held them there, and how that limit shows."""
-    largest, span = float(values.max()), float(np.ptp(values))
-    if span == 0.0 or largest == 0.0:
-        return 0, ""
-    at = values == largest
-    beside = values[~at][np.argmax(values[~at])]
-    count = _in_a_row(at)
-    if count > STEPPED * np.sum(values == beside):
-        return count, ""
-    if bound is not None and abs(largest - bound) <= AT_LIMIT * bound:
-        count = _in_a_row((values >= (1.0 - AT_LIMIT) * bound) & moving)
-        if count:
-            return count, f", at the limit of {bound:.6g} that the machine file states"
-    steps = np.diff(np.unique(values))
-    for share in BINS:
-        width = share * span
-        if len(steps) * share < 1.0 and steps.min() > width:
-            continue  # coarser steps than these
-        near = (values > largest - width) & moving
-        next_ones = (values > largest - 2.0 * width) & (values <= largest - width) & moving
-        count = _in_a_row(near)
-        if count > 2 * STEPPED * max(int(next_ones.sum()), PLATEAU):
-            return count, f", with noise of up to {width:.2g} on it"
-    return 0, ""
-
-
-def _in_a_row(at: np.ndarray) -> int:
-    """Number of samples in runs of `PLATEAU` or more."""
-    edges = np.flatnonzero(np.diff(at, prepend=False, append=False))
-    lengths = edges[1::2] - edges[::2]
-    return int(lengths[lengths >= PLATEAU].sum())
 
 
 def _spikes(values: np.ndarray) -> np.ndarray:

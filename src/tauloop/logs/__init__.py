@@ -2,22 +2,22 @@
 
 from tauloop.logs.channels import Signals, channels, samples, units
 from tauloop.logs.measuring import Sensors, measure
+from tauloop.logs.preparation import Preparation, prepare, prepared_signals
 from tauloop.logs.reading import LogFile, read_log, read_signals
 from tauloop.logs.recording import Recording, load_recording
 from tauloop.logs.signals import (
-    Preparation,
     butterworth,
     central_differences,
     decimate,
     decimate_in_parts,
-    prepare,
-    prepared_signals,
     sample_period,
 )
+from tauloop.logs.velocities import MeasuredVelocity, measured_velocities
 from tauloop.logs.writing import write_log
 
 __all__ = [
     "LogFile",
+    "MeasuredVelocity",
     "Preparation",
     "Recording",
     "Sensors",
@@ -29,6 +29,7 @@ __all__ = [
     "decimate_in_parts",
     "load_recording",
     "measure",
+    "measured_velocities",
     "prepare",
     "prepared_signals",
     "read_log",

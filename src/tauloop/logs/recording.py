@@ -6,7 +6,7 @@ files:
   - path: positions.csv.gz
     columns: {position: {motor_1: Joint_1, motor_2: Joint_2}}
     units: {position: rad}
-preparation: {cutoff: 100 Hz, order: 4, standstill: 1e-6, trim: 200, decimation: 10}
+preparation: {cutoff: 100 Hz, order: 4, standstill: 1e-6, trim: 200, decimation: 10}   # cutoffs: {motor_2: 40 Hz}
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tauloop.errors import InputError, LogError, Problem
+from tauloop.logs.preparation import Preparation
 from tauloop.logs.reading import LogFile
-from tauloop.logs.signals import Preparation
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import FREQUENCY, UnitError, parse_unit
 from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, Sequence, parse_nodes, read_text
@@ -111,6 +111,10 @@ class _Reader:
             return None
         return value
 
+    def _frequencies(self, where: str, node: Node) -> dict[str, float | None]:
+        mapping = self._mapping(where, node, ())
+        return {entry.key: self._frequency(f"{where}.{entry.key}", entry.value) for entry in mapping.entries}
+
     def _whole(self, where: str, node: Node) -> int | None:
         text = node.text if isinstance(node, Scalar) else ""
         if text.isascii() and text.isdecimal() and len(text) < 10:
@@ -172,13 +176,17 @@ class _Reader:
             return Preparation(**values)
         except InputError as error:
             for problem in error.problems:
-                self._fault(f"preparation.{problem.where}", entry.get(problem.where), problem.what, problem.remedy)
+                place = entry.get(problem.where.partition(".")[0])
+                self._fault(f"preparation.{problem.where}", place, problem.what, problem.remedy)
             return None
 
 
 #: Keys of a preparation and how their values are read.
-_STEPS: dict[str, Callable[[_Reader, str, Node], float | int | None]] = {
+_STEPS: dict[str, Callable[[_Reader, str, Node], Any]] = {
     "cutoff": _Reader._frequency,
+    "cutoffs": _Reader._frequencies,
+    "velocity": _Reader._text,
+    "velocities": _Reader._texts,
     "order": _Reader._whole,
     "standstill": _Reader._number,
     "trim": _Reader._whole,

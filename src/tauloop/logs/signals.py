@@ -1,20 +1,15 @@
-"""From measured positions to signals for identification: zero-phase filter, derivatives, trimming, decimation."""
+"""What is done to evenly spaced samples: zero-phase filter, derivatives, decimation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tauloop.errors import InputError, Problem
-from tauloop.logs.channels import Channel, Log, Signals, as_signals, samples, units
-
-if TYPE_CHECKING:
-    import xarray as xr
+from tauloop.logs.channels import Log, as_signals
 
 #: Time stamps may leave the even grid between the first and the last by this many periods: coarse clocks may, a
 #: changing rate may not.
@@ -25,130 +20,7 @@ _HALF_LENGTH = 10
 #: zeros; enough for the product to run at the processor's speed.
 _OUTPUTS_AT_ONCE = 512
 _OUTPUTS_PER_PRODUCT = 16
-_LEAST_FOR_DIFFERENCES = 3
-#: A channel that nowhere moves more than this share of its largest position from one sample to the next is at rest.
-_ROUNDING = 1e-13
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preparation:
-    """How a log is made ready for identification.
-
-    Attributes:
-        cutoff: -3 dB frequency of one pass of the position filter, Hz; None leaves positions as they are.
-        order: order of the Butterworth filter; it runs forwards and backwards, so the attenuation is that of twice
-            the order and at the cutoff -6 dB.
-        standstill: share of a channel's largest speed below which it counts as standing still, with velocity exactly
-            zero. Rounding and the filter's tails leave velocities of 1e-12 rad/s there, whose sign means nothing but
-            would enter Coulomb friction in full (on a measured arm it moved two joints' errors from 4.1 to 4.7 and
-            from 5.9 to 7.6 % of the largest torque, depending on how the same filter was written).
-        trim: samples cut off at each end, where filter and differences suffer from the missing neighbours.
-        decimation: factor by which regressor and forces are decimated after the regressor is made (`decimate`).
-    """
-
-    cutoff: float | None
-    order: int = 4
-    standstill: float = 1e-6
-    trim: int = 0
-    decimation: int = 1
-
-    def __post_init__(self) -> None:
-        """Refuse what has no meaning for any log.
-
-        Raises:
-            InputError: a cutoff, order, trim or decimation out of range.
-        """
-        problems = []
-        if self.cutoff is not None and not (np.isfinite(self.cutoff) and self.cutoff > 0.0):
-            problems.append(Problem(where="cutoff", what=f"{self.cutoff} Hz is not a frequency", remedy="above zero"))
-        if not 0.0 <= self.standstill < 1.0:
-            what = f"{self.standstill} is not a share of the largest speed"
-            problems.append(Problem(where="standstill", what=what, remedy="from 0 (nothing is standstill) to below 1"))
-        for name, least in (("order", 1), ("trim", 0), ("decimation", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                problems.append(
-                    Problem(
-                        where=name,
-                        what=f"must be a whole number of at least {least}, got {value}",
-                        remedy=f"such as {max(least, 4)}",
-                    )
-                )
-        if problems:
-            raise InputError(problems)
-
-
-def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
-    """Filter positions, derive velocities and accelerations, trim.
-
-    Velocities and accelerations are always derived from the positions; measured ones are left out. Other quantities
-    are trimmed only: they are neither filtered nor shifted. Nothing is decimated yet, because the regressor is not
-    linear in the motion: decimate its columns and the forces alike with `decimate`.
-
-    Args:
-        log: a log with positions, as of `read_log`.
-        preparation: what to do.
-
-    Returns:
-        A log with the quantities position, velocity, acceleration and whatever else was measured.
-
-    Raises:
-        InputError: cutoff above half the sampling rate, unevenly sampled, or too short.
-        LogError: no positions in the log.
-    """
-    found = prepared_signals(log, preparation)
-    return found.dataset().assign_attrs(preparation=asdict(preparation), period=sample_period(log))
-
-
-def prepared_signals(log: Log, preparation: Preparation) -> Signals:
-    """As `prepare`, as plain arrays.
-
-    Raises:
-        InputError: cutoff above half the sampling rate, unevenly sampled, or too short.
-        LogError: no positions in the log.
-    """
-    given = as_signals(log)
-    position, time = samples(given, "position"), given.time
-    _require_length(len(time), preparation)
-    period = sample_period(given)
-    if preparation.cutoff is not None:
-        position = butterworth(position, rate=1.0 / period, cutoff=preparation.cutoff, order=preparation.order)
-    velocity = central_differences(position, period)
-    acceleration = central_differences(velocity, period)
-    speed = np.abs(velocity)
-    velocity[speed < preparation.standstill * speed.max(axis=0)] = 0.0
-    rests = speed.max(axis=0) <= _ROUNDING * np.abs(position).max(axis=0) / period
-    velocity[:, rests] = acceleration[:, rests] = 0.0
-    keep = slice(preparation.trim, len(time) - preparation.trim)
-    position_units = units(given, "position")
-    sources = {one.channel: one.source for one in given.channels if one.quantity == "position"}
-    derived = ["position", "velocity", "acceleration"]
-    signals = [
-        Channel(
-            quantity=quantity,
-            channel=name,
-            values=values[keep, k].copy(),
-            unit=position_units[name] + per_time,
-            source=sources[name],
-        )
-        for quantity, values, per_time in zip(
-            derived, (position, velocity, acceleration), ("", "/s", "/s^2"), strict=True
-        )
-        for k, name in enumerate(position_units)
-    ]
-    signals += [replace(one, values=one.values[keep]) for one in given.channels if one.quantity not in derived]
-    return Signals(time=time[keep], channels=tuple(signals))
-
-
-def _require_length(count: int, preparation: Preparation) -> None:
-    left = _taps(preparation.decimation) if preparation.decimation > 1 else 1
-    needed = max(2 * preparation.trim + left, _LEAST_FOR_DIFFERENCES)
-    if count < needed:
-        what = (
-            f"{count} samples are too few: to trim {preparation.trim} at each end and decimate by "
-            f"{preparation.decimation} takes {needed}"
-        )
-        raise InputError(Problem(where="log", what=what, remedy="record longer, or trim and decimate less"))
+LEAST_FOR_DIFFERENCES = 3
 
 
 def sample_period(log: Log) -> float:
@@ -241,9 +113,9 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
     Raises:
         InputError: fewer than three samples.
     """
-    if len(x) < _LEAST_FOR_DIFFERENCES:
+    if len(x) < LEAST_FOR_DIFFERENCES:
         what = f"{len(x)} samples are too few for central differences"
-        raise InputError(Problem(where="x", what=what, remedy=f"give at least {_LEAST_FOR_DIFFERENCES}"))
+        raise InputError(Problem(where="x", what=what, remedy=f"give at least {LEAST_FOR_DIFFERENCES}"))
     return np.asarray(np.gradient(x, period, axis=0, edge_order=2))
 
 
@@ -315,10 +187,11 @@ def _require_taps(n: int, factor: int) -> None:
     if not isinstance(factor, int) or factor < 1:
         what = f"must be a whole number of at least 1, got {factor}"
         raise InputError(Problem(where="factor", what=what, remedy="1 means no decimation"))
-    if factor > 1 and n < _taps(factor):
-        what = f"{n} samples are too few to decimate by {factor}: the filter has {_taps(factor)} taps"
+    if factor > 1 and n < taps(factor):
+        what = f"{n} samples are too few to decimate by {factor}: the filter has {taps(factor)} taps"
         raise InputError(Problem(where="x", what=what, remedy="record longer or decimate less"))
 
 
-def _taps(factor: int) -> int:
+def taps(factor: int) -> int:
+    """Length of the filter of `decimate`, in samples."""
     return 2 * _HALF_LENGTH * factor + 1

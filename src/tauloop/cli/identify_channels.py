@@ -1,0 +1,190 @@
+"""How ``tauloop identify`` prepares each channel: source of its velocity, cut-off, samples at a limit; and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from tauloop.cli.identify_logs import MeasuredLog
+from tauloop.cli.output import table
+from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.functions import Model
+from tauloop.identify import Estimator, Ties
+from tauloop.identify.channel_choice import ChannelChoice, choose_channels, usable_velocities
+from tauloop.logs import MeasuredVelocity, channels, measured_velocities, samples
+from tauloop.logs.saturation import LEFT_OUT, left_out, without_saturated
+from tauloop.mechanism.suggestions import suggestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Channels:
+    """What was decided of the channels, to be said.
+
+    Attributes:
+        logs: prepared so.
+        choice: what validation chose; None where there was nothing to choose.
+        notes: in words.
+        problems: channels of velocity that do not belong to their positions.
+    """
+
+    logs: list[MeasuredLog]
+    choice: ChannelChoice | None
+    notes: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        found: dict[str, Any] = {"notes": self.notes, "prepared": [_prepared(one) for one in self.logs]}
+        if self.choice is not None:
+            found |= {
+                "validation_percent": {**self.choice.common, "chosen": self.choice.errors[1]},
+                "outputs": [
+                    {"name": name, "as_given": float(a), "chosen": float(b)}
+                    for name, a, b in zip(self.choice.outputs, self.choice.before, self.choice.after, strict=True)
+                ],
+                "moved": [
+                    {"channel": name, "to": to, "error_before": a, "error_after": b}
+                    for name, to, a, b in self.choice.moved
+                ],
+            }
+        return found
+
+
+def without_saturation(model: Model, logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
+    """The logs with marks on the samples of each force that a limit holds."""
+    limits = {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
+    return [replace(one, log=without_saturated(one.log, limits)) for one in logs]
+
+
+def chosen_channels(
+    model: Model,
+    logs: Sequence[MeasuredLog],
+    fitted: int,
+    *,
+    cutoffs: Sequence[float],
+    share: float,
+    estimator: Estimator | None,
+    output: str,
+    ties: Ties | None,
+) -> Channels:
+    """Choose the source of every velocity, and its own cut-off where there are some to try.
+
+    Args:
+        model: the machine.
+        logs: those that are fitted, and then one to judge by.
+        fitted: how many are fitted; the choice rests on them alone.
+        cutoffs: Hz.
+        share: part of each log before its held-out part.
+        estimator: None for weighted least squares.
+        output, ties: as for `regression_data`.
+    """
+    names = tuple(model.actuators.ports["position"].columns)
+    usable = usable_velocities(model, [one.log for one in logs])
+    problems, notes = _not_used(names, logs, usable)
+    choice: ChannelChoice | None = None
+    if usable or (cutoffs and len(names) > 1):
+        try:
+            choice = choose_channels(
+                model,
+                [one.log for one in logs[:fitted]],
+                [one.preparation for one in logs[:fitted]],
+                velocities=tuple(usable),
+                cutoffs=cutoffs,
+                estimator=estimator,
+                output=output,
+                ties=ties,
+                shares=(share, 0.7),
+            )
+        except (IdentificationError, InputError) as error:
+            notes.append(f"velocities are not chosen: none could be judged ({error.problems[0].what})")
+    if choice is not None:
+        first = choice.preparations[0]
+        given = [*choice.preparations, *(_as(one, first) for one in logs[fitted:])]
+        logs = [replace(one, preparation=p) for one, p in zip(logs, given, strict=True)]
+    notes += [_of_velocity(name, logs[0], usable[name]) for name in usable]
+    notes += _of_saturation(logs)
+    return Channels(logs=list(logs), choice=choice, notes=tuple(notes), problems=problems)
+
+
+def fourier_channels(logs: Sequence[MeasuredLog]) -> Channels:
+    """The logs as they are, for periods that are differentiated by Fourier series."""
+    names = dict.fromkeys(name for one in logs for name in channels(one.log, "velocity"))
+    notes = [f"velocity.{name} is not used: periods of the positions are differentiated" for name in names]
+    return Channels(logs=list(logs), choice=None, notes=tuple(notes), problems=())
+
+
+def channel_table(found: Channels) -> Table:
+    """Validation errors of what was tried, and what was chosen for each channel."""
+    first, names = found.logs[0].preparation, channels(found.logs[0].log, "position")
+    rows = table("Channels", "channel", "velocity from", "cut-off [Hz]", numeric=(2,))
+    for name in names:
+        cutoff = first.cutoff_of(name)
+        rows.add_row(name, first.source_of(name), "none" if cutoff is None else f"{cutoff:g}")
+    if found.choice is not None:
+        tried = ", ".join(f"{what} {error:.3g} %" for what, error in found.choice.common.items())
+        rows.caption = f"validation error over all outputs: {tried}, chosen {found.choice.errors[1]:.3g} %"
+        rows.caption_justify = "left"
+    return rows
+
+
+def _as(log: MeasuredLog, other: Any) -> Any:
+    return replace(log.preparation, cutoffs=other.cutoffs, velocities=other.velocities)
+
+
+def _not_used(
+    names: Sequence[str], logs: Sequence[MeasuredLog], usable: dict[str, MeasuredVelocity]
+) -> tuple[tuple[Problem, ...], list[str]]:
+    """Channels of velocity that are wrong, and in words those that are not used for another reason."""
+    problems: dict[str, Problem] = {}
+    notes: dict[str, str] = {}
+    for log in logs:
+        worth = measured_velocities(log.log)
+        for name in channels(log.log, "velocity"):
+            if name in usable:
+                continue
+            if name in worth and (problem := worth[name].problem()) is not None:
+                problems.setdefault(name, problem)
+            elif name not in names:
+                meant = suggestion(name, names)
+                notes[name] = f"velocity.{name} is not used: it is no given actuator" + (f"; {meant}" if meant else "")
+            else:
+                notes[name] = f"velocity.{name} is not used: not all logs have it, in one unit and long enough"
+    return tuple(problems.values()), list(notes.values())
+
+
+def _of_velocity(name: str, log: MeasuredLog, worth: MeasuredVelocity) -> str:
+    source = log.preparation.source_of(name)
+    said = {
+        "positions": f"velocity of {name}: from its positions",
+        "measured": f"velocity of {name}: measured",
+        "fused": f"velocity of {name}: fused, from its positions below {worth.crossover:.3g} Hz and measured above",
+    }[source]
+    figures = f"scale {worth.scale:.4g}, offset {worth.offset:.2g}"
+    if source != "positions":
+        figures += ", taken out"
+        figures += f"; {worth.saturated} samples at its limit are from the positions" if worth.saturated else ""
+    return f"{said} ({figures})"
+
+
+def _of_saturation(logs: Sequence[MeasuredLog]) -> list[str]:
+    found = []
+    for log in logs:
+        for name in left_out(log.log):
+            count = int(samples(log.log, LEFT_OUT, (name,)).sum())
+            where = "" if len(logs) == 1 else f"{log.name}: "
+            found.append(f"{where}force.{name} is at a limit in {count} samples: these are left out")
+    return found
+
+
+def _prepared(log: MeasuredLog) -> dict[str, Any]:
+    p = log.preparation
+    names = channels(log.log, "position")
+    return {
+        "log": log.name,
+        "channels": [{"channel": name, "velocity": p.source_of(name), "cutoff": p.cutoff_of(name)} for name in names],
+        "left_out": {name: int(samples(log.log, LEFT_OUT, (name,)).sum()) for name in left_out(log.log)},
+    }

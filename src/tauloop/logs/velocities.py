@@ -1,0 +1,216 @@
+"""Measured velocities beside positions: whether the two belong together, how noisy each is, and both made into one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import scipy.fft
+
+from tauloop.errors import LogError, Problem
+from tauloop.logs.channels import Log, as_signals, channels, samples, units
+from tauloop.logs.saturation import closed, limits_reached, moving
+from tauloop.logs.signals import butterworth, central_differences, sample_period
+
+#: Where the velocity of a channel comes from.
+SOURCES = ("positions", "measured", "fused")
+#: Least correlation of the integral with the positions of a velocity that is theirs.
+BELONGS = 0.9
+#: A scale that differs from one by more than this is an error of unit or gear.
+SCALE = 0.1
+#: A velocity is held by a limit where the positions move faster by this factor.
+BEYOND = 1.02
+#: Frequencies over which noise is averaged, evenly spread on a scale of logarithms.
+BINS = 24
+#: The lowest of them, in periods of the log: slower ones are the drift of the integral.
+PERIODS = 3
+#: Fits of the noise, each weighted by the one before.
+FITS = 5
+#: Least number of samples for all this to be told.
+LEAST = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredVelocity:
+    """What a channel of velocity is worth beside the positions of the same channel.
+
+    With positions p and noise e, n of a standard deviation that is the same at all frequencies, the channel is
+    ``scale (dp/dt) + offset + e`` and the positions are read as ``p + n``.
+
+    Attributes:
+        channel: its name.
+        correlation: of its integral with the positions, both without their straight line.
+        scale, offset: by these; offset in m/s or rad/s.
+        noise, position_noise: standard deviations of a sample, m/s or rad/s, m or rad.
+        crossover: Hz; below it differentiated positions are the less noisy of the two.
+        saturated: samples that a limit of the instrument holds; the positions' derivative stands for these.
+    """
+
+    channel: str
+    correlation: float
+    scale: float
+    offset: float
+    noise: float
+    position_noise: float
+    crossover: float
+    saturated: int
+
+    def problem(self) -> Problem | None:
+        """Why this is no velocity of its channel, or nothing."""
+        where, otherwise = f"velocity.{self.channel}", "correct the column or its unit; it is not used"
+        if not abs(self.correlation) >= BELONGS:
+            what = f"is not the derivative of position.{self.channel}: its integral correlates with that by "
+            what += f"{self.correlation:.3g}"
+            return Problem(where=where, what=what, remedy=otherwise)
+        if not abs(self.scale - 1.0) <= SCALE:
+            what = f"is {self.scale:.4g} times the derivative of position.{self.channel}"
+            return Problem(where=where, what=what, remedy=otherwise)
+        return None
+
+
+def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
+    """What each channel of velocity with a position of its own is worth; none of a log too short to tell.
+
+    Raises:
+        InputError: the log is not evenly sampled.
+    """
+    names = [name for name in channels(log, "velocity") if name in channels(log, "position")]
+    if not names or len(as_signals(log).time) < LEAST:
+        return {}
+    return {name: _compared(name, *_read(log, name), sample_period(log)) for name in names}
+
+
+def _read(log: Log, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Positions and velocity (N,) of a channel, and where the positions' derivative stands for a saturated velocity."""
+    position, velocity = (samples(log, kind, (name,))[:, 0] for kind in ("position", "velocity"))
+    derived = central_differences(position, sample_period(log))
+    saturated = np.zeros(len(position), dtype=bool)
+    for limit in limits_reached(velocity, moving(log)):
+        if abs(derived[limit.at].mean()) > BEYOND * abs(limit.value):  # else the machine moves evenly
+            saturated |= closed(limit.at)
+    return position, np.where(saturated, derived, velocity), saturated
+
+
+def _compared(
+    name: str, position: np.ndarray, velocity: np.ndarray, saturated: np.ndarray, period: float
+) -> MeasuredVelocity:
+    """Over the whole log: the integrated velocity is compared, in which a coarse encoder's steps do not grow."""
+    rate, count = 1.0 / period, len(position)
+    columns = np.stack([integrated(velocity, period), np.linspace(-1.0, 1.0, count), np.ones(count)], axis=1)
+    moved, turned = (
+        x - columns[:, 1:] @ np.linalg.lstsq(columns[:, 1:], x, rcond=None)[0] for x in (position, columns[:, 0])
+    )
+    own, common, other = moved @ moved, moved @ turned, turned @ turned
+    correlation = float(common / np.sqrt(own * other)) if own > 0.0 and other > 0.0 else 0.0
+    scale = float(other / common) if common != 0.0 else 0.0
+    offset = float(np.mean(velocity) - scale * (position[-1] - position[0]) / (period * (count - 1)))
+    noise = position_noise = 0.0
+    if scale:
+        derived = central_differences(position, period)
+        noise, position_noise = _noises(velocity / scale - derived, period)
+    crossover = noise / (2.0 * np.pi * position_noise) if position_noise > 0.0 else 0.4 * rate
+    return MeasuredVelocity(
+        channel=name,
+        correlation=correlation,
+        scale=scale,
+        offset=offset,
+        noise=abs(scale) * noise,
+        position_noise=position_noise,
+        crossover=float(np.clip(crossover, PERIODS * rate / count, 0.4 * rate)),
+        saturated=int(saturated.sum()),
+    )
+
+
+def integrated(velocity: np.ndarray, period: float) -> np.ndarray:
+    """Integral (N,) over time by the trapezoidal rule, zero at the first sample."""
+    return np.concatenate([[0.0], np.cumsum(0.5 * period * (velocity[1:] + velocity[:-1]))])
+
+
+def _noises(difference: np.ndarray, period: float) -> tuple[float, float]:
+    """Standard deviations of white noise of a velocity and of positions, from the velocity less their derivative.
+
+    Central differences make of white noise of positions the density (sin(2 pi f T) / T)^2 times theirs; both shares are
+    fitted to the density, each time relative to the fit before, so that all frequencies count alike.
+    """
+    count = len(difference)
+    density = np.abs(scipy.fft.rfft(difference - difference.mean())) ** 2 / count
+    frequency = scipy.fft.rfftfreq(count, period)
+    gain = (np.sin(2.0 * np.pi * frequency * period) / period) ** 2
+    edges = np.geomspace(PERIODS / (count * period), 0.4 / period, BINS + 1)
+    bins = [(frequency >= low) & (frequency < high) for low, high in pairwise(edges)]
+    rows = np.array([(1.0, gain[one].mean(), density[one].mean(), one.sum()) for one in bins if one.any()])
+    powers, fitted = np.zeros(2), rows[:, 2]
+    for _ in range(FITS):
+        if not fitted.all():
+            break
+        weights = np.sqrt(rows[:, 3]) / fitted
+        powers = _shares(rows[:, :2] * weights[:, None], rows[:, 2] * weights)
+        fitted = rows[:, :2] @ powers
+    noise, position_noise = np.sqrt(powers)
+    return float(noise), float(position_noise)
+
+
+def _shares(columns: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Factors (2,), none of them negative, by which two columns make what is wanted best."""
+    size = np.linalg.norm(columns, axis=0)
+    both = np.linalg.lstsq(columns / size, wanted, rcond=None)[0] / size
+    if (both >= 0.0).all():
+        return np.asarray(both)
+    alone = wanted @ columns / size**2
+    better = int(np.argmax(wanted @ columns / size))
+    return np.where(np.arange(2) == better, alone, 0.0)
+
+
+def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
+    """Velocities (N, n) of the channels whose source is not their positions, not yet low-passed; zero of the others.
+
+    Measured: the channel itself, less its offset and divided by its scale (see `MeasuredVelocity`). Fused: with the
+    noise of both white, the combination of least variance weighs frequencies by 1 / (1 + (f / f_c)^2) for
+    differentiated positions and by the rest for the measured velocity (a complementary filter, Brown and Hwang 2012,
+    Introduction to random signals and applied Kalman filtering, section 8.12); f_c is the crossover.
+
+    Args:
+        log: with velocities of all channels whose source is not their positions.
+        sources: of `SOURCES`, by channel of position, in their order.
+
+    Raises:
+        LogError: a velocity is missing, has another unit, or is not that of its channel; all problems.
+    """
+    velocity = np.zeros((len(as_signals(log).time), len(sources)))
+    wanted = [name for name, source in sources.items() if source != "positions"]
+    found = measured_velocities(log) if wanted else {}
+    _require(log, wanted, found)
+    for k, name in enumerate(sources):
+        if name not in wanted:
+            continue
+        worth, period = found[name], sample_period(log)
+        position, own, saturated = _read(log, name)
+        own = np.where(saturated, own, (own - worth.offset) / worth.scale)
+        if sources[name] == "fused":
+            # low-passed before it is differentiated: at the ends of the log the filter keeps the noise as it is
+            apart = butterworth(position - integrated(own, period), rate=1.0 / period, cutoff=worth.crossover, order=1)
+            own = own + central_differences(apart, period)
+        velocity[:, k] = own
+    return velocity
+
+
+def _require(log: Log, wanted: list[str], found: dict[str, MeasuredVelocity]) -> None:
+    problems = []
+    position_units, velocity_units = units(log, "position"), units(log, "velocity")
+    for name in wanted:
+        what, unit = "", f"{position_units[name]}/s"
+        if name not in velocity_units:
+            what = "is not in the log, and shall be used"
+        elif velocity_units[name] != unit:
+            what = f"is in {velocity_units[name]}, and its position in {position_units[name]}"
+        elif name not in found:
+            what = f"has fewer than {LEAST} samples, too few to be compared with the position"
+        elif (problem := found[name].problem()) is not None:
+            what = problem.what
+        if what:
+            remedy = "correct the column, or take velocities from positions (velocity: positions)"
+            problems.append(Problem(where=f"velocity.{name}", what=what, remedy=remedy))
+    if problems:
+        raise LogError(problems)
