@@ -142,7 +142,7 @@ def test_the_header_is_read_by_cxx_twice(tmp_path):
     write_export(exported("five_bar"), tmp_path)
     (tmp_path / "main.cpp").write_text(
         '#include "five_bar.h"\n#include "five_bar.h"\n'
-        "int main() { double x[16] = {0.0}; five_bar_kinematics_batch(0, x, x, x, x, x, x, x); return 0; }\n"
+        "int main() { double x[16] = {0.0}; five_bar_kinematics_batch(0, x, x, x, x, x, x, x, x); return 0; }\n"
     )
     commands = (["gcc", *STRICT, "-c", "five_bar.c"], ["g++", "-Wall", "-Werror", "main.cpp", "five_bar.o", "-lm"])
     for command in commands:

@@ -246,8 +246,8 @@ def test_forward_kinematics_inverts_inverse_kinematics(name):
     assert np.abs(residuals).max(initial=0.0) < ARRIVED
 
 
-def test_forward_kinematics_in_closed_form_is_on_the_branch_of_the_reference():
-    """The plate below the motors, by plane geometry; a start on its mirror image above them is refused."""
+def test_forward_kinematics_in_closed_form_is_on_the_branch_of_the_reference_or_the_start():
+    """The plate below the motors, by plane geometry; from a start on its mirror image it is above them."""
     machine = model("delta")
     angles = np.full(3, 0.5)
     below = machine.forward_kinematics(angles)
@@ -256,7 +256,11 @@ def test_forward_kinematics_in_closed_form_is_on_the_branch_of_the_reference():
     assert below.coordinate("platform.z") == pytest.approx(elbow[1] - half)
     start = below.q.copy()
     start[machine.topology.coordinate_names.index("platform.z")] = elbow[1] + half
-    with pytest.raises(AssemblyError, match="another assembly mode"):
+    above = machine.forward_kinematics(angles + 0.05, start=start)
+    elbow = 0.194 + 0.26 * np.cos(0.55) - 0.03, -0.26 * np.sin(0.55)
+    assert above.coordinate("platform.z") == pytest.approx(elbow[1] + np.sqrt(0.48**2 - elbow[0] ** 2))
+    start[0] += 0.1
+    with pytest.raises(AssemblyError, match="its loops are open"):
         machine.forward_kinematics(angles + 0.05, start=start)
 
 
@@ -396,11 +400,14 @@ def test_accelerations_need_velocities():
         model("delta").platform.kinematics(position, acceleration=acceleration)
 
 
-def test_a_start_on_another_mode_than_the_closed_forms_is_refused() -> None:
+def test_closed_forms_follow_a_start_on_another_mode() -> None:
     model = Model(load("four_bar"))
     modes = assembly_modes(model, rng=np.random.default_rng(0))
     mine, other = modes.q
     position = model.actuator_position(mine[None])
     assert np.abs(model.forward_kinematics(position, start=mine).q - mine).max() < 1e-9
-    with pytest.raises(AssemblyError, match="another assembly mode"):
-        model.forward_kinematics(position, start=other)
+    assert np.abs(mine - other).max() > 0.1
+    assert np.abs(model.forward_kinematics(position, start=other).q - other).max() < 1e-9
+    assert np.abs(model.actuators.track(position, other).q - other).max() < 1e-9
+    both = model.actuators.kinematics(np.repeat(position, 3, axis=0), start=np.array([other, mine, other]))
+    assert np.abs(both.q - [other, mine, other]).max() < 1e-9

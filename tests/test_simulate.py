@@ -518,13 +518,21 @@ def test_motions_that_splines_cannot_follow_are_refused():
     assert "order is w, x, y, z" in str(caught.value)
 
 
-def test_a_start_on_another_branch_is_refused_by_closed_forms_only():
+def test_closed_forms_follow_the_branch_of_the_start():
+    """Two routes: the closed forms of the start's own elbow, and full coordinates, which know no branches."""
     model = frictionless("delta")
     q = model.assembly.q.copy()[None, :]
     q[0, 3] += 2.5  # the other elbow of the first leg
     other, residual = close_loops(model.assembly.loops, q, held=(0, 1, 2))
     assert residual[0] < LOOPS_KEPT
     assert abs(other[0, 3] - model.assembly.q[3]) > 0.5
-    with pytest.raises(InputError, match=r"leg1\.shoulder: the start lies on another branch"):
-        simulate(model, 0.01, q=other[0])
-    assert simulate(model, 0.01, q=other[0], route=Projected()).status is Status.OK
+    tight = DormandPrince(rtol=1e-10, atol=1e-12)
+    closed = simulate(model, 0.05, q=other[0], integrator=tight)
+    full = simulate(model, 0.05, q=other[0], route=Projected(), integrator=tight)
+    assert closed.status is full.status is Status.OK
+    assert np.abs(closed.q[-1] - full.q[-1]).max() < 1e-8
+    assert np.abs(closed.q[-1] - other[0]).max() > 1e-3
+    many = simulate_many(Simulator(model, integrator=tight), 0.05, [other[0], model.assembly.q, other[0]])
+    assert many.status is Status.OK
+    assert np.abs(many.q[[0, 2], -1] - full.q[-1]).max() < 1e-8
+    assert np.abs(many.q[1, -1] - simulate(model, 0.05, integrator=tight).q[-1]).max() < 1e-8

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
 
+import casadi as ca
 import numpy as np
 
 from tauloop.errors import EngineError, Problem
 from tauloop.functions.compiled import CompiledFunction, compile_function
 from tauloop.functions.compiler import Compiler, find_compiler
-from tauloop.functions.program import Newton, Program
+from tauloop.functions.program import Newton, Program, Step
 from tauloop.functions.signature import CPort
 from tauloop.functions.source import CFunction, c_name
 from tauloop.functions.state import Health
+from tauloop.functions.straight import instructions
 from tauloop.functions.tracking import Tracker
 
 _LOGGER = logging.getLogger("tauloop")
@@ -136,8 +138,9 @@ def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tupl
     produced = {"health"}
     needed: list[str] = []
     sizes: dict[str, int] = {}
+    wanted = set(program.outputs if outputs is None else outputs)
     for step in program.steps:
-        for name in (*step.inputs, *((step.start,) if isinstance(step, Newton) else ())):
+        for name in (*_read(step, program, wanted), *((step.start,) if isinstance(step, Newton) else ())):
             if name not in produced and name not in needed:
                 needed.append(name)
         if isinstance(step, Newton):
@@ -145,6 +148,7 @@ def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tupl
         else:
             produced |= set(step.outputs)
             sizes |= dict(zip(step.outputs, step.function.output_sizes, strict=True))
+    needed.sort(key=lambda name: name == "start")  # behind the motion, which callers put in front in one piece
     return CFunction(
         name=c_name(program.name),
         program=program,
@@ -155,6 +159,21 @@ def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tupl
 
 #: The least discriminant that compiled code reports where an input or a result is not finite, or beyond all bounds.
 NOT_FINITE = -1e300
+
+
+def reads_start(program: Program, outputs: tuple[str, ...]) -> bool:
+    """Whether some outputs depend on start values: of Newton's method, or for the turns of angles."""
+    return any("start" in _read(step, program, set(outputs)) for step in program.steps)
+
+
+def _read(step: Step, program: Program, wanted: set[str]) -> tuple[str, ...]:
+    """Names that a step reads; `start`, which also tells the turns of angles, only where an output wants it."""
+    unused = set(program.outputs) - wanted
+    if isinstance(step, Newton) or "start" not in step.inputs or not unused & set(step.outputs):
+        return step.inputs
+    code = instructions(step.function.function, [name not in unused for name in step.outputs])
+    ports = {one.port[0] for one in code if one.operation == ca.OP_INPUT and one.port is not None}
+    return tuple(name for i, name in enumerate(step.inputs) if name != "start" or i in ports)
 
 
 def compiled_health(numbers: np.ndarray) -> Health:

@@ -13,11 +13,11 @@ import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions.entry import coordinate_units, velocity_units
+from tauloop.functions.evaluator import reads_start
 from tauloop.functions.export_texts import Case, check_text, header_text
 from tauloop.functions.model import Model
 from tauloop.functions.motion_functions import MotionFunctions
 from tauloop.functions.operations import operations
-from tauloop.functions.program import Newton, Program
 from tauloop.functions.signature import CPort
 from tauloop.functions.source import CFunction, c_name, c_source
 from tauloop.functions.state import health
@@ -189,7 +189,7 @@ def c_ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
     table, free = model.mechanism.parameters, model.machine.free
     what = "the platform" if given.entry.name == "platform" else "the actuators"
     pairs = [(row, unit, p) for row, unit in zip(actuators, force_units, strict=True) for p in model.parameters]
-    start = "start values of Newton's method for all coordinates, such as the last sample's q"
+    start = "start values for all coordinates, such as the last sample's q: Newton's method and the turns of angles"
     found = [
         CPort(
             name="start", size=shape.n_q, columns=shape.coordinate_names, units=coordinate_units(shape), meaning=start
@@ -288,13 +288,14 @@ def _case(
 ) -> Case:
     """One function, with inputs and the numbers that the interpreter finds for them."""
     program = given.program(item.program)
-    inputs = list(item.inputs)
-    inputs += ["start"] * _has_newton(program) + ["theta"] * bool(model.machine.free)
+    wanted = tuple(port for port in item.outputs if ports[port].size)
+    inputs = [*item.inputs, *(["start"] * reads_start(program, wanted))]
+    inputs += ["theta"] * bool(model.machine.free)
     function = CFunction(
         name=name,
         program=program,
         inputs=tuple(ports[port] for port in inputs),
-        outputs=tuple(ports[port] for port in item.outputs if ports[port].size),
+        outputs=tuple(ports[port] for port in wanted),
     )
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
     outputs, evidence = program.run(arrays, SAMPLES)
@@ -308,10 +309,6 @@ def _case(
         inputs={port: arrays[port] for port in inputs},
         expected={port.name: outputs[port.name] for port in function.outputs},
     )
-
-
-def _has_newton(program: Program) -> bool:
-    return any(isinstance(step, Newton) for step in program.steps)
 
 
 def _manifest(

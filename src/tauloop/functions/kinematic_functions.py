@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ from tauloop.functions.program import NEWTON_STEP, Newton, Program
 from tauloop.functions.program_runs import ProgramRuns
 from tauloop.functions.state import Health, State
 from tauloop.functions.tracking import LONG_MOTION, SEAM, Tracker, require_continuity
+from tauloop.functions.turns import continued, nearest_turns
 
 if TYPE_CHECKING:
     from tauloop.functions.model import Model
@@ -97,7 +99,11 @@ class KinematicFunctions(ProgramRuns):
         q = checked({"start": full}, {"start": self._model.assembly.q if start is None else start})[0]["start"][0]
         origin = self.entry.at(q)
         if start is not None:
-            self._require_branch(q)
+            functions = self.on_branch_of(q)
+            if functions is not self:
+                state = functions.follow(target, q)
+                return state.single() if single else state
+            self._require_assembled(q)
         current = np.broadcast_to(q, (len(target), len(q)))
         steps = CONTINUATION_STEPS if self._iterates() else 1  # closed forms have no way to lose
         for fraction in np.linspace(0.0, 1.0, steps + 1)[1:-1]:
@@ -105,14 +111,16 @@ class KinematicFunctions(ProgramRuns):
             on_the_way, _ = self._kinematics(waypoint, current, ON_THE_WAY, len(target) * steps)
             current = np.where(np.isfinite(on_the_way.q), on_the_way.q, current)  # the last step says what is wrong
         state = self.kinematics(target, start=current)
+        if not self._positions.turns_matter:
+            state = replace(state, q=nearest_turns(state.q, q, self._positions.turning))
         return state.single() if single else state
 
     def _iterates(self) -> bool:
         """Whether positions need Newton's method anywhere."""
         return any(isinstance(step, Newton) for step in self.program("kinematics_0").steps)
 
-    def _require_branch(self, start: np.ndarray) -> None:
-        """Raise where closed forms, whose branch is the reference's, lead from a start's position to another pose."""
+    def _require_assembled(self, start: np.ndarray) -> None:
+        """Raise where positions lead from a start's own position to another pose: then its loops are open."""
         found, _ = self._kinematics({"position": self.entry.at(start)[None]}, start[None])
         gap = np.abs(found.q[0] - start)
         is_angle = np.array(self._model.topology.is_angle, dtype=bool)
@@ -123,9 +131,9 @@ class KinematicFunctions(ProgramRuns):
             raise AssemblyError(
                 Problem(
                     where="start",
-                    what=f"is on another assembly mode than the closed forms, or its loops are open: {name} differs by "
-                    f"{gap[worst]:.3g} (m or rad)",
-                    remedy="give a reference pose on that mode in the machine file; `tauloop modes` lists all of them",
+                    what=f"is not assembled: its loops are open; where they close {name} differs by {gap[worst]:.3g} "
+                    "(m or rad)",
+                    remedy="give an assembled pose; `tauloop modes` lists those of a position",
                 )
             )
 
@@ -135,6 +143,7 @@ class KinematicFunctions(ProgramRuns):
         The first sample is reached by `follow`. Machine code runs through the others; without a compiler all samples
         are reached by `follow`. Long motions are cut into parts, whose first samples are reached by `follow`, and
         which run through vector lanes side by side; where parts do not meet, all samples are followed one by one.
+        Angles go on without jumps of whole turns, from the turn that the first sample has.
 
         Args:
             position: given positions (N, n) in the order of time.
@@ -146,12 +155,17 @@ class KinematicFunctions(ProgramRuns):
         """
         program = self.program("kinematics_0")
         target = np.atleast_2d(checked({"position": self.entry.position}, {"position": position})[0]["position"])
-        if not self._iterates():
-            return self.kinematics(target)
+        if start is not None:
+            q = np.asarray(start, dtype=float)
+            functions = self.on_branch_of(q) if q.shape == (self._model.topology.n_q,) else self
+            if functions is not self:
+                return functions.track(target, q)
+        if not self._iterates() and not self._positions.turns_matter:
+            return self._continued(self.kinematics(target), start)
         tracked = self._tracked(program, target, start, True) if len(target) >= LONG_MOTION else None
         tracked = self._tracked(program, target, start, False) if tracked is None else tracked
         if tracked is None:
-            return self.follow(target, start)
+            return self._continued(self.follow(target, start), None)
         q, found = tracked
         if not found.is_reached.all():
             lost = ~np.isfinite(q).all(axis=1)
@@ -161,6 +175,15 @@ class KinematicFunctions(ProgramRuns):
         scale = np.where(is_angle, 1.0, self._model.assembly.loops.length)
         require_continuity(q, shape.coordinate_names, scale, is_angle)
         return self._state({"q": q}, found)
+
+    def _continued(self, state: State, start: object | None) -> State:
+        """Samples of a motion whose angles go on, from the turn nearest to a start."""
+        turning = self._positions.turning
+        q = continued(state.q, turning)
+        if start is not None and len(q):
+            first = nearest_turns(q[:1], np.asarray(start, dtype=float), turning)
+            q = q + (first - q[:1])
+        return replace(state, q=q)
 
     def _tracked(
         self, program: Program, target: np.ndarray, start: object | None, in_lanes: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +13,7 @@ from tauloop.equations.formulations import NEWTON_EULER, formulation_named
 from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, InputError, Problem
 from tauloop.functions.assembly import Assembly
+from tauloop.functions.elsewhere import assembled_at
 from tauloop.functions.entry import actuator_entry, platform_entry
 from tauloop.functions.evaluator import Compiled, Evaluator
 from tauloop.functions.hybrid import HybridFunctions
@@ -19,9 +21,7 @@ from tauloop.functions.hybrid_locks import assemble_locked
 from tauloop.functions.locks import NO_LOCKS, Locks
 from tauloop.functions.loops import loops
 from tauloop.functions.motion_functions import MotionFunctions
-from tauloop.functions.motion_programs import (
-    Machine,
-)
+from tauloop.functions.motion_programs import Machine
 from tauloop.functions.state import State
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
@@ -74,6 +74,21 @@ class Model:
             free=names,
             formulation=chosen,
         )
+
+    def at(self, q: np.ndarray) -> Model:
+        """The same machine with its reference at another assembled pose, on whose branch its closed forms lie.
+
+        Args:
+            q: coordinates (n_q,).
+
+        Raises:
+            AssemblyError: the loops do not close there.
+        """
+        other = Model.__new__(Model)
+        other.evaluator, other.mechanism, other.topology = self.evaluator, self.mechanism, self.topology
+        other.assembly = assembled_at(self.assembly, q)
+        other.machine = replace(self.machine, assembly=other.assembly)
+        return other
 
     @property
     def parameters(self) -> tuple[DynamicParameter, ...]:

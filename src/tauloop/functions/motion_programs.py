@@ -18,10 +18,11 @@ from tauloop.equations.newton_euler import transmission
 from tauloop.equations.tree import TreeMotion, quaternion_rotation, tree_motion
 from tauloop.errors import AssemblyError, Problem
 from tauloop.functions.assembly import Assembly
+from tauloop.functions.branches import Branches
 from tauloop.functions.builder import ProgramBuilder
 from tauloop.functions.entry import Entry
 from tauloop.functions.loops import nominal
-from tauloop.functions.position import SolvedBlock, solve_positions
+from tauloop.functions.position import solve_positions
 from tauloop.functions.program import Program
 
 
@@ -58,7 +59,7 @@ class MotionState:
         given = entry.given(position)
         for i in _frozen_coordinates(assembly):
             given.setdefault(i, ca.SX(float(assembly.q[i])))
-        self.configuration, self.blocks = solve_positions(
+        self.positions = solve_positions(
             self.builder,
             self.mechanism,
             self.shape,
@@ -67,14 +68,20 @@ class MotionState:
             given,
             start,
             assembly.q,
-            (self.theta, np.array([self.mechanism.parameters[leaf].value for leaf in machine.free])),
+            (self.theta, _nominal_theta(machine)),
             assembly.states,
         )
+        self.configuration = self.positions.configuration
         self.v, self.a = ca.SX(self.shape.n_v, 1), ca.SX(self.shape.n_v, 1)
         self.K = ca.SX(0, self.shape.n_v)
         self.scale = ca.SX(0, 1)
         if levels:
             self._velocities(entry, levels)
+
+    def branches(self) -> Branches:
+        """On which roots of the closed forms poses lie."""
+        theta = (self.theta, _nominal_theta(self.machine))
+        return Branches.of(self.positions.slopes, self.positions.symbols, theta, self.machine.assembly.states)
 
     def motion(self, v: ca.SX, a: ca.SX) -> TreeMotion:
         """Motion of all bodies at the velocities and accelerations (n_v,)."""
@@ -126,14 +133,17 @@ def _frozen_coordinates(assembly: Assembly) -> tuple[int, ...]:
     return tuple(q)
 
 
+def _nominal_theta(machine: Machine) -> np.ndarray:
+    parameters = machine.assembly.loops.mechanism.parameters
+    return np.array([parameters[leaf].value for leaf in machine.free])
+
+
 def _samples(machine: Machine, entry: Entry) -> dict[str, np.ndarray]:
     """Inputs at the assembled states, from which pivot orders are chosen; velocities play no part in these."""
     assembly = machine.assembly
-    parameters = assembly.loops.mechanism.parameters
     count = len(assembly.states)
-    theta = np.array([parameters[leaf].value for leaf in machine.free]).reshape(1, -1)
     return {
-        "theta": np.repeat(theta, count, axis=0),
+        "theta": np.repeat(_nominal_theta(machine)[None], count, axis=0),
         "position": np.ascontiguousarray(entry.at(assembly.states)),
         "start": assembly.states,
         "weight": np.ones((count, len(assembly.loops.mechanism.actuators))),
@@ -146,15 +156,15 @@ def diagnosis_program(machine: Machine, entry: Entry) -> Program:
     return state.builder.finish({"extremes": state.builder.extremes})
 
 
-def kinematics_program(machine: Machine, entry: Entry, levels: int) -> tuple[Program, tuple[SolvedBlock, ...]]:
-    """Program of all coordinates (and, by level, velocities and accelerations) from a given motion."""
+def kinematics_program(machine: Machine, entry: Entry, levels: int) -> tuple[Program, MotionState]:
+    """Program of all coordinates (and, by level, velocities and accelerations) from a given motion; how it was made."""
     state = MotionState(machine, entry, f"{entry.name}_kinematics_{levels}", levels)
     outputs = {"q": state.configuration.q}
     if levels > 0:
         outputs["v"] = state.v
     if levels > 1:
         outputs["a"] = state.a
-    return state.builder.finish(outputs), state.blocks
+    return state.builder.finish(outputs), state
 
 
 def embedding_program(machine: Machine, entry: Entry) -> Program:

@@ -13,79 +13,26 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from tauloop.equations.closure import closure
 from tauloop.equations.topology import Topology
-from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.tree import Configuration
 from tauloop.equations.values import Values
 from tauloop.functions.builder import ProgramBuilder
 from tauloop.functions.circle_form import CircleForm, circle_form
 from tauloop.functions.closed_forms import PairForm, QuadraticForm, pair_form, quadratic_form
+from tauloop.functions.position_equations import (
+    PositionEquations,
+    entering_by_value,
+    incidence,
+    position_equations,
+)
 from tauloop.functions.program import ClosedForm
 from tauloop.functions.sorting import Block, blocks
-from tauloop.functions.sphere_form import sphere_form
+from tauloop.functions.sphere_form import sphere_form, sphere_slope
+from tauloop.functions.turns import nearest_turn
 from tauloop.mechanism.model import Mechanism
 
 #: Singular values below this share of the largest, and entries below the other, do not move the start of an iteration.
 SLACK, NEGLIGIBLE = 1e-3, 1e-6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PositionEquations:
-    """Position equations with one symbol for every coordinate, and for the cosine and sine of every angle.
-
-    Attributes:
-        q: coordinates (n_q,).
-        c, s: cosines and sines (n_q,), used where the coordinate is an angle.
-        psi, scales: of the kept loop equations, then of the norms of unknown quaternions.
-        names, elements: of the same.
-        differences: d from A to B and length L where a row is a rod's, d.d = L^2; else None.
-    """
-
-    q: ca.SX
-    c: ca.SX
-    s: ca.SX
-    psi: ca.SX
-    scales: ca.SX
-    names: tuple[str, ...]
-    elements: tuple[str, ...]
-    differences: tuple[tuple[ca.SX, ca.SX] | None, ...]
-
-
-def position_equations(
-    mechanism: Mechanism, topology: Topology, values: Values, rows: tuple[int, ...], unknown: tuple[int, ...]
-) -> PositionEquations:
-    """The kept loop equations, and one norm for every quaternion of which a component is unknown."""
-    n = topology.n_q
-    q, c, s = ca.SX.sym("q", n), ca.SX.sym("c", n), ca.SX.sym("s", n)
-    pairs = {i: (c[i], s[i]) for i in range(n) if topology.is_angle[i]}
-    kept = []
-    if rows:
-        zero = ca.SX(topology.n_v, 1)
-        motion = tree_motion(topology, values, Configuration(q, pairs), zero, zero)
-        equations = closure(mechanism, topology, values, motion)
-        kept = [equations[i] for i in rows]
-    psi = [row.psi for row in kept]
-    scales = [row.scale for row in kept]
-    names = [row.name for row in kept]
-    elements = [row.element for row in kept]
-    differences = [None if row.difference is None else (row.difference, row.scale) for row in kept]
-    for iq, _ in topology.quaternions:
-        if set(range(iq, iq + 4)) & set(unknown):
-            psi.append((ca.sumsqr(q[iq : iq + 4]) - 1) / 2)
-            scales.append(ca.SX(1))
-            differences.append(None)
-            elements.append(topology.coordinate_names[iq].removesuffix(".qw"))
-            names.append(f"{elements[-1]}: unit quaternion")
-    return PositionEquations(
-        q=q,
-        c=c,
-        s=s,
-        psi=ca.vertcat(ca.SX(0, 1), *psi),
-        scales=ca.vertcat(ca.SX(0, 1), *scales),
-        names=tuple(names),
-        elements=tuple(elements),
-        differences=tuple(differences),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +50,27 @@ class SolvedBlock:
     method: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positions:
+    """The solved position problem.
+
+    Attributes:
+        configuration: all coordinates, in terms of the builder's symbols.
+        blocks: how they were found.
+        slopes: of every closed form, in the symbols of the equations; their signs tell the roots (see `Branches`).
+        symbols: those coordinates, cosines and sines.
+        turning: indices of the angles that are found by cosine and sine, which do not tell the turn.
+        turns_matter: whether such an angle itself, with its turn, decides where others are (a gear behind a loop).
+    """
+
+    configuration: Configuration
+    blocks: tuple[SolvedBlock, ...]
+    slopes: tuple[ca.SX, ...]
+    symbols: tuple[ca.SX, ca.SX, ca.SX]
+    turning: tuple[int, ...]
+    turns_matter: bool
+
+
 def solve_positions(
     builder: ProgramBuilder,
     mechanism: Mechanism,
@@ -114,7 +82,7 @@ def solve_positions(
     reference: np.ndarray,
     theta: tuple[ca.SX, np.ndarray],
     states: np.ndarray,
-) -> tuple[Configuration, tuple[SolvedBlock, ...]]:
+) -> Positions:
     """Emit the steps that find all coordinates from the given ones.
 
     Args:
@@ -122,13 +90,10 @@ def solve_positions(
         mechanism, topology, values: the machine.
         rows: the loop equations kept.
         given: known coordinates by index (symbols of the builder, or constants).
-        start: start values (n_q,) for Newton blocks.
+        start: start values (n_q,) for Newton blocks; angles come out on the turn nearest to them.
         reference: assembled reference coordinates (n_q,); they pick the branch of closed forms.
         theta: free parameters, as symbols and as nominal values.
         states: assembled coordinates (M, n_q) at which the builder samples.
-
-    Returns:
-        The configuration in terms of the builder's symbols, and the blocks.
 
     Raises:
         ValueError: the equations do not determine the coordinates.
@@ -137,33 +102,19 @@ def solve_positions(
     equations = position_equations(mechanism, topology, values, rows, unknown)
     if len(equations.names) != len(unknown):
         raise ValueError(f"{len(equations.names)} position equations for {len(unknown)} unknown coordinates")
-    solver = _Solver(builder, topology, equations, reference, theta, states)
+    solver = _Solver(builder, topology, equations, start, reference, theta, states)
     for i, expression in given.items():
         solver.set_coordinate(i, expression)
     found = []
-    for block in blocks(_incidence(equations, topology, unknown)):
-        found.append(solver.solve(block, tuple(unknown[j] for j in block.columns), start))
-    return solver.configuration(), tuple(found)
-
-
-def _incidence(equations: PositionEquations, topology: Topology, unknown: tuple[int, ...]) -> ca.Sparsity:
-    """Which equation contains which unknown, an angle through its cosine or sine."""
-    angles = _at_angles(equations, topology)
-    return ca.sparsify(ca.jacobian(angles, equations.q)[:, list(unknown)]).sparsity()
-
-
-def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
-    """Numerators in terms of q alone."""
-    angle = [i for i in range(topology.n_q) if topology.is_angle[i]]
-    if not angle:
-        return equations.psi
-    q = equations.q[angle]
-    return ca.SX(
-        ca.substitute(
-            [equations.psi],
-            [equations.c[angle], equations.s[angle]],
-            [ca.cos(q), ca.sin(q)],
-        )[0]
+    for block in blocks(incidence(equations, topology, unknown)):
+        found.append(solver.solve(block, tuple(unknown[j] for j in block.columns)))
+    return Positions(
+        configuration=solver.configuration(),
+        blocks=tuple(found),
+        slopes=tuple(solver.slopes),
+        symbols=(equations.q, equations.c, equations.s),
+        turning=tuple(sorted(solver.turning)),
+        turns_matter=bool(set(solver.turning) & entering_by_value(equations, topology)),
     )
 
 
@@ -194,6 +145,7 @@ class _Solver:
         builder: ProgramBuilder,
         topology: Topology,
         equations: PositionEquations,
+        start: ca.SX,
         reference: np.ndarray,
         theta: tuple[ca.SX, np.ndarray],
         states: np.ndarray,
@@ -201,12 +153,15 @@ class _Solver:
         self._builder = builder
         self._topology = topology
         self._equations = equations
+        self._start = start
         self._reference = reference
         self._theta = theta
         self._states = states
         self._q = ca.SX(equations.q)
         self._c, self._s = ca.SX(equations.c), ca.SX(equations.s)
         self._plain: set[int] = set()
+        self.slopes: list[ca.SX] = []
+        self.turning: list[int] = []
 
     def set_coordinate(self, i: int, value: ca.SX) -> None:
         self._plain.add(i)
@@ -215,17 +170,16 @@ class _Solver:
             self._c[i], self._s[i] = ca.cos(value), ca.sin(value)
 
     def set_pair(self, i: int, c: ca.SX, s: ca.SX) -> None:
-        """Keep an angle by its cosine and sine; as a number it lies within half a turn of about its reference."""
+        """Keep an angle by its cosine and sine; as a number it is the one nearest to its start."""
         self._c[i], self._s[i] = c, s
-        quarters = round(float(self._reference[i]) / (np.pi / 2))
-        x, y = ((c, s), (s, -c), (-c, -s), (-s, c))[quarters % 4]
-        self._q[i] = ca.atan2(y, x) + quarters * (np.pi / 2)
+        self._q[i] = nearest_turn(ca.atan2(s, c), self._start[i])
+        self.turning.append(i)
 
     def configuration(self) -> Configuration:
         pairs = {i: (self._c[i], self._s[i]) for i in range(self._topology.n_q) if self._topology.is_angle[i]}
         return Configuration(self._q, pairs)
 
-    def solve(self, block: Block, unknown: tuple[int, ...], start: ca.SX) -> SolvedBlock:
+    def solve(self, block: Block, unknown: tuple[int, ...]) -> SolvedBlock:
         """Solve one block and keep its unknowns."""
         rows = list(block.rows)
         method = ""
@@ -237,7 +191,7 @@ class _Solver:
             method = self._solve_spheres(rows, unknown)
         if not method:
             method = "Newton"
-            self._solve_newton(rows, unknown, start)
+            self._solve_newton(rows, unknown)
         return SolvedBlock(
             equations=tuple(self._equations.names[r] for r in rows),
             unknowns=tuple(self._topology.coordinate_names[i] for i in unknown),
@@ -296,9 +250,7 @@ class _Solver:
         u, w = ca.SX(n, 1), ca.SX(n, 1)
         u[others], w[others], w[last] = lines[:, 0], lines[:, 1], 1
         quadratic, alpha = form.along(u, w)
-        # the first sample is the reference
-        middle = self._builder.at_samples(form.centre[last] - quadratic.half)[0, 0]
-        t, discriminant = quadratic.solution(1.0 if self._reference[unknown[last]] > middle else -1.0)
+        t, discriminant = quadratic.solution(self._branch(sphere_slope(e.psi[rows], x, last)))
         point = form.centre + u + w * t
         for j, i in enumerate(unknown):
             self.set_coordinate(i, point[j])
@@ -338,11 +290,12 @@ class _Solver:
     def _solve_form(self, form: PairForm | QuadraticForm, equation: _Equation, i: int) -> None:
         """Put the solution of a closed form in, on the reference's branch."""
         known = form.at(self._known)
-        sign = self._branch(equation.psi, i)
         if isinstance(known, PairForm):
-            c, s, discriminant = known.solution(-sign)
+            c, s, discriminant = known.solution(-self._branch(self._slope(equation.psi, i)))
             self.set_pair(i, c, s)
         else:
+            # a linear equation has one root only
+            sign = 1.0 if known.square is None else self._branch(self._slope(equation.psi, i))
             x, discriminant = known.solution(sign)
             self.set_coordinate(i, x)
         if not discriminant.is_constant():
@@ -351,23 +304,26 @@ class _Solver:
             length = ca.SX(0) if equation.difference is None else self._known(equation.difference[1])
             self._builder.closed_form(record, discriminant, ca.vertcat(*known.extremes(), length))
 
-    def _branch(self, psi: ca.SX, i: int) -> float:
-        """Sign of the root that the reference lies on, from the slope of psi there.
+    def _slope(self, psi: ca.SX, i: int) -> ca.SX:
+        """Slope of psi in the unknown, whose sign tells the root.
 
         At a root the slope is -sign * root for an angle, and alpha sign * root for a quadratic.
         """
         e = self._equations
-        x = e.q[i]
-        if self._topology.is_angle[i]:
-            slope = e.c[i] * ca.jacobian(psi, e.s[i]) - e.s[i] * ca.jacobian(psi, e.c[i])
-        else:
-            slope = ca.jacobian(psi, x)
-            slope = slope * ca.sign(ca.jacobian(slope, x))
+        if self._topology.is_angle[i] and not ca.depends_on(psi, e.q[i]):
+            return e.c[i] * ca.jacobian(psi, e.s[i]) - e.s[i] * ca.jacobian(psi, e.c[i])
+        slope = ca.jacobian(psi, e.q[i])
+        return slope * ca.sign(ca.jacobian(slope, e.q[i]))
+
+    def _branch(self, slope: ca.SX) -> float:
+        """Sign of a slope at the reference; it is kept, to tell on which root other coordinates lie."""
+        self.slopes.append(slope)
+        e = self._equations
         function = ca.Function("slope", [e.q, e.c, e.s, self._theta[0]], [slope])
         q = self._reference
         return 1.0 if float(function(q, np.cos(q), np.sin(q), self._theta[1])) >= 0 else -1.0
 
-    def _solve_newton(self, rows: list[int], unknown: tuple[int, ...], start: ca.SX) -> None:
+    def _solve_newton(self, rows: list[int], unknown: tuple[int, ...]) -> None:
         e = self._equations
         residual = e.psi[rows] / e.scales[rows]
         x = ca.SX.sym("x", len(unknown))
@@ -381,21 +337,26 @@ class _Solver:
         solution = self._builder.newton(
             residual,
             x,
-            self._predicted(rows, unknown, start),
+            self._predicted(rows, unknown),
             tuple(e.names[r] for r in rows),
             tuple(names[i] for i in unknown),
             self._states[:, list(unknown)],
         )
+        by_value = entering_by_value(e, self._topology)
         for j, i in enumerate(unknown):
             self.set_coordinate(i, solution[j])
+            if self._topology.is_angle[i] and i not in by_value:
+                # the iteration may have gone around; what stands in the equations is the solution itself
+                self._q[i] = nearest_turn(solution[j], self._start[i])
+                self.turning.append(i)
 
-    def _predicted(self, rows: list[int], unknown: tuple[int, ...], start: ca.SX) -> ca.SX:
+    def _predicted(self, rows: list[int], unknown: tuple[int, ...]) -> ca.SX:
         """Where Newton begins: the start, moved along with what is known by the tangent at the reference pose.
 
         x = x_start - (dr/dx)^-1 (dr/dknown) (known - known_start): it saves a step of the iteration.
         Angles that are known by cosine and sine only would cost an arctangent; they are left out.
         """
-        e = self._equations
+        e, start = self._equations, self._start
         q = ca.SX.sym("q", e.q.numel())
         at_q = ca.substitute([e.psi[rows] / e.scales[rows]], [e.q, e.c, e.s], [q, ca.cos(q), ca.sin(q)])[0]
         slopes = ca.Function("slopes", [q, self._theta[0]], [ca.jacobian(at_q, q)])

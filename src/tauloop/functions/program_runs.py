@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.errors import AssemblyError, InputError, PoseError, Problem
+from tauloop.functions.branches import Branches
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.diagnosis import condition_numbers, gaps, overflowed, singular, unreached
 from tauloop.functions.entry import Entry
 from tauloop.functions.evaluator import Compiled, c_function, run_kernel
 from tauloop.functions.hybrid_programs import hybrid_inverse_dynamics_program
 from tauloop.functions.motion_programs import (
+    MotionState,
     diagnosis_program,
     embedding_program,
     forward_dynamics_program,
@@ -23,7 +26,7 @@ from tauloop.functions.motion_programs import (
     regressor_program,
 )
 from tauloop.functions.ports import Port, checked
-from tauloop.functions.position import SolvedBlock
+from tauloop.functions.position import Positions, SolvedBlock
 from tauloop.functions.program import NEWTON_STEP, Program
 from tauloop.functions.source import CFunction
 from tauloop.functions.state import Health, State, health, joined
@@ -55,7 +58,13 @@ class ProgramRuns:
         self.entry = entry
         self._programs: dict[str, Program] = {}
         self._kernels: dict[Program, CompiledFunction | None] = {}
-        self._blocks: tuple[SolvedBlock, ...] = ()
+        self._elsewhere: dict[tuple[int, ...], Self] = {}
+        self._made: MotionState | None = None
+
+    @property
+    def model(self) -> Model:
+        """The machine."""
+        return self._model
 
     @property
     def ports(self) -> dict[str, Port]:
@@ -69,8 +78,41 @@ class ProgramRuns:
     @property
     def blocks(self) -> tuple[SolvedBlock, ...]:
         """How the position problem was sorted and is solved."""
-        self.program("kinematics_0")
-        return self._blocks
+        return self._positions.blocks
+
+    @property
+    def _positions(self) -> Positions:
+        """How positions are found."""
+        return self._state_of_kinematics().positions
+
+    @cached_property
+    def branches(self) -> Branches:
+        """On which roots of the closed forms poses lie."""
+        return self._state_of_kinematics().branches()
+
+    def _state_of_kinematics(self) -> MotionState:
+        if self._made is None:
+            self.program("kinematics_0")
+        assert self._made is not None
+        return self._made
+
+    def on_branch_of(self, q: np.ndarray) -> Self:
+        """These functions, or the same of the machine on another branch of its closed forms, where a pose lies on it.
+
+        Args:
+            q: assembled coordinates (n_q,).
+
+        Raises:
+            AssemblyError: the pose is on another branch, but not assembled.
+        """
+        return self._on_branch(tuple(self.branches.signs(q[None, :])[0].tolist()), q)
+
+    def _on_branch(self, signs: tuple[int, ...], q: np.ndarray) -> Self:
+        if signs == tuple(self.branches.own.tolist()):
+            return self
+        if signs not in self._elsewhere:
+            self._elsewhere[signs] = type(self)(self._model.at(q), self.entry)
+        return self._elsewhere[signs]
 
     def program(self, name: str) -> Program:
         """One of the programs: kinematics_0 (to 2), embedding, inverse_dynamics, regressor_actuators (_joints, ...)."""
@@ -78,7 +120,7 @@ class ProgramRuns:
             machine = self._model.machine
             stem, _, detail = name.partition("_")
             if stem == "kinematics":
-                program, self._blocks = kinematics_program(machine, self.entry, int(detail))
+                program, self._made = kinematics_program(machine, self.entry, int(detail))
             elif stem == "regressor":
                 program = regressor_program(machine, self.entry, detail)
             else:
@@ -155,7 +197,40 @@ class ProgramRuns:
         tolerance: float = NEWTON_STEP,
         work: int = 0,
     ) -> tuple[dict[str, np.ndarray], Health]:
-        """Run a program: as machine code where that pays, else in chunks, so that intermediate values stay small."""
+        """Run a program, each sample on the branch of its start: as machine code where that pays, else in chunks."""
+        parts = self.by_branch(inputs["start"])
+        if len(parts) == 1 and parts[0][0] is self:
+            return self._run_here(name, inputs, n, tolerance, work)
+        if isinstance(name, Program):
+            what = "lies on another branch of the closed forms than the reference pose"
+            raise AssemblyError(Problem(where="start", what=what, remedy="make it the reference pose (`Model.at`)"))
+        outputs: dict[str, np.ndarray] = {}
+        found = []
+        for functions, where in parts:
+            chosen = {key: array[where] for key, array in inputs.items()}
+            results, one = functions._run_here(name, chosen, len(where), tolerance, max(n, work))
+            found.append(one)
+            for key, array in results.items():
+                outputs.setdefault(key, np.empty((n, array.shape[1])))[where] = array
+        order = np.argsort(np.concatenate([where for _, where in parts]))
+        return outputs, joined(found).at(order)
+
+    def by_branch(self, start: np.ndarray) -> list[tuple[Self, np.ndarray]]:
+        """The functions on the branch of every start (N, n_q), and the numbers of the samples that lie there."""
+        everyone = np.arange(len(start))
+        # without a start of their own samples have the reference itself, seen as many rows
+        if np.may_share_memory(start, self._model.assembly.q) or not len(start) or not len(self.branches.own):
+            return [(self, everyone)]
+        patterns, first, number = np.unique(self.branches.signs(start), axis=0, return_index=True, return_inverse=True)
+        return [
+            (self._on_branch(tuple(pattern.tolist()), start[first[k]]), everyone[number.ravel() == k])
+            for k, pattern in enumerate(patterns)
+        ]
+
+    def _run_here(
+        self, name: str | Program, inputs: dict[str, np.ndarray], n: int, tolerance: float, work: int
+    ) -> tuple[dict[str, np.ndarray], Health]:
+        """Run a program on this branch."""
         program = self.program(name) if isinstance(name, str) else name
         kernel = self._kernel(program, inputs, max(n, work))
         if kernel is not None:
@@ -248,7 +323,7 @@ class ProgramRuns:
         bad = np.flatnonzero(reached & ~regular & ~overflow)
         problems = []
         if not reached.all():
-            outputs, _ = self.program("diagnosis").run(inputs, len(reached))
+            outputs, _ = self._run("diagnosis", inputs, len(reached))
             problems += unreached(found, gaps(outputs["extremes"], found.discriminants), what)
         if overflow.any():
             problems.append(overflowed(np.flatnonzero(overflow), len(reached), what))

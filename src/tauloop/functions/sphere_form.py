@@ -63,3 +63,14 @@ def sphere_form(psi: ca.SX, x: ca.SX) -> SphereForm | None:
     centre = ca.densify(centre)
     g, c = ca.substitute([slopes, psi], [x], [centre])
     return SphereForm(centre=centre, H=H, A=ca.densify(g[1:, :]), b=c[1:] - c[0], c=c[0])
+
+
+def sphere_slope(psi: ca.SX, x: ca.SX, last: int) -> ca.SX:
+    """Slope of the first sphere along the line of the others' differences, w_last = 1: its sign tells the root."""
+    slopes = ca.jacobian(psi, x)
+    n = x.numel()
+    others = [j for j in range(n) if j != last]
+    A = slopes[1:, :] - ca.repmat(slopes[0, :], n - 1, 1)
+    w = ca.SX(n, 1)
+    w[others], w[last] = -ca.solve(A[:, others], A[:, last]), 1
+    return ca.SX(slopes[0, :] @ w)

@@ -36,6 +36,16 @@ class Health:
     iterations: np.ndarray
     finite: np.ndarray
 
+    def at(self, samples: np.ndarray) -> Health:
+        """The evidence of some samples, by number."""
+        return replace(
+            self,
+            discriminants=self.discriminants[samples],
+            smallest_pivot=self.smallest_pivot[samples],
+            residuals={name: residual[samples] for name, residual in self.residuals.items()},
+            iterations=self.iterations[samples],
+        )
+
     @property
     def is_reached(self) -> np.ndarray:
         """Whether all loops close (N,)."""
@@ -82,7 +92,11 @@ def health(program: Program, evidence: Evidence, results: Mapping[str, np.ndarra
 
 
 def joined(parts: list[Health]) -> Health:
-    """Evidence of several runs of one program, one after the other."""
+    """Evidence of several runs of one program, one after the other; machine code tells less of its runs."""
+    brief = [set(part.residuals) == {"loops"} for part in parts]
+    if any(brief) and not all(brief):
+        pattern = parts[brief.index(False)]
+        parts = [_spread(part, pattern) if is_brief else part for part, is_brief in zip(parts, brief, strict=True)]
     return Health(
         closed_forms=parts[0].closed_forms,
         discriminants=np.concatenate([part.discriminants for part in parts]),
@@ -90,6 +104,17 @@ def joined(parts: list[Health]) -> Health:
         residuals={key: np.concatenate([part.residuals[key] for part in parts]) for key in parts[0].residuals},
         iterations=np.concatenate([part.iterations for part in parts]),
         finite=np.concatenate([part.finite for part in parts]),
+    )
+
+
+def _spread(found: Health, pattern: Health) -> Health:
+    """What machine code tells of a whole run, as if every closed form and every loop had told it."""
+    residual = found.residuals["loops"]
+    return replace(
+        found,
+        closed_forms=pattern.closed_forms,
+        discriminants=np.repeat(found.discriminants, pattern.discriminants.shape[1], axis=1),
+        residuals=dict.fromkeys(pattern.residuals, residual),
     )
 
 

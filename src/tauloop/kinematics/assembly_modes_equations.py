@@ -17,7 +17,7 @@ from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, Problem
 from tauloop.functions.assembly import Assembly
 from tauloop.functions.loops import nominal
-from tauloop.functions.position import PositionEquations, position_equations
+from tauloop.functions.position_equations import PositionEquations, position_equations
 from tauloop.functions.sorting import blocks
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,12 +69,45 @@ def simulate_many(
     v = np.zeros((len(q), simulator.model.topology.n_v)) if v is None else np.atleast_2d(np.asarray(v, dtype=float))
     forces = _checked(simulator, duration, q, force, samples)
     y = simulator.system.encode_many(q, v)
-    simulator.require_branch(y, q)
     time = np.linspace(0.0, duration, samples)
+    parts, order = [], []
+    for chosen, where in simulator.by_branch(q):
+        chosen.require_branch(y[where], q[where])
+        parts.append(_many(chosen, y[where], q[where], v[where], forces[where], time))
+        order.append(where)
+    return parts[0] if len(parts) == 1 else _joined(parts, np.argsort(np.concatenate(order)))
+
+
+def _many(
+    simulator: Simulator, y: np.ndarray, q: np.ndarray, v: np.ndarray, forces: np.ndarray, time: np.ndarray
+) -> ManySimulations:
+    """Simulations of starts on the simulator's own branch."""
+    duration = float(time[-1])
     if isinstance(simulator.stepper, CompiledStepper):
         found = simulator.stepper.many(y, forces, q, duration, time)
         return _result(simulator, time, found.y, found.near, found.reached, found.endings, found.steps)
     return _one_by_one(simulator, duration, q, v, forces, time)
+
+
+def _joined(parts: list[ManySimulations], order: np.ndarray) -> ManySimulations:
+    """Simulations of several groups of starts, put in order."""
+
+    def all_of(name: str) -> np.ndarray:
+        return np.asarray(np.concatenate([getattr(part, name) for part in parts])[order])
+
+    endings = [ending for part in parts for ending in part.endings]
+    error, residual = all_of("energy_error"), all_of("residual")
+    return replace(
+        parts[0],
+        q=all_of("q"),
+        v=all_of("v"),
+        reached=all_of("reached"),
+        endings=tuple(endings[i] for i in order),
+        steps=all_of("steps"),
+        energy_error=error,
+        residual=residual,
+        evidence=_evidence(endings, error, residual),
+    )
 
 
 def _checked(simulator: Simulator, duration: float, q: np.ndarray, force: object | None, samples: int) -> np.ndarray:
@@ -136,30 +170,9 @@ def _result(
     missing = np.fmax.reduce(np.abs(balance - balance[:, :1]), axis=1, initial=0.0)
     error = np.divide(missing, largest, out=np.where(missing > 0, np.inf, 0.0), where=largest > 0)
     worst = np.fmax.reduce(residual, axis=1, initial=0.0)
-    has_energy = bool(np.isfinite(kinetic[known]).all() and np.isfinite(error).all())
-    evidence = (
-        Evidence(
-            name="share of the motions that reached the end",
-            value=float(np.mean([ending is Ending.END for ending in endings])),
-            lower=1.0,
-            advice="see `endings` and `reached`; `Simulator.run` says more of one start",
-        ),
-        Evidence(
-            name="energy missing from the balance, of the largest kinetic energy",
-            value=float(error.max()) if has_energy else None,
-            upper=ENERGY_BALANCED,
-            advice="tighten the tolerances or shorten the step",
-        ),
-        Evidence(
-            name="largest residual of the loops",
-            value=float(worst.max()),
-            unit="m",
-            upper=LOOPS_CLOSED,
-            advice="use independent coordinates or projection, or a stronger stabilisation",
-        ),
-    )
+    has_energy = bool(np.isfinite(kinetic[known]).all())
     return ManySimulations(
-        evidence=evidence,
+        evidence=_evidence(endings, error if has_energy else np.full(n, np.nan), worst),
         provenance=simulator.provenance(float(time[-1])),
         time=time,
         q=q,
@@ -169,4 +182,28 @@ def _result(
         steps=steps,
         energy_error=error,
         residual=worst,
+    )
+
+
+def _evidence(endings: Sequence[Ending], error: np.ndarray, residual: np.ndarray) -> tuple[Evidence, ...]:
+    return (
+        Evidence(
+            name="share of the motions that reached the end",
+            value=float(np.mean([ending is Ending.END for ending in endings])),
+            lower=1.0,
+            advice="see `endings` and `reached`; `Simulator.run` says more of one start",
+        ),
+        Evidence(
+            name="energy missing from the balance, of the largest kinetic energy",
+            value=float(error.max()) if np.isfinite(error).all() else None,
+            upper=ENERGY_BALANCED,
+            advice="tighten the tolerances or shorten the step",
+        ),
+        Evidence(
+            name="largest residual of the loops",
+            value=float(residual.max()),
+            unit="m",
+            upper=LOOPS_CLOSED,
+            advice="use independent coordinates or projection, or a stronger stabilisation",
+        ),
     )

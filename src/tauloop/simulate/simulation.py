@@ -162,6 +162,7 @@ class Simulator:
         self.system = System(model, chosen, with_wrench=with_wrench)
         self.stepper: Stepper = stepper(self.system, self.integrator)
         self._energy = _energy(model)
+        self._elsewhere: dict[Model, Simulator] = {}
 
     def run(
         self,
@@ -195,9 +196,12 @@ class Simulator:
         start_q = self.model.assembly.q if q is None else np.array(q, dtype=float)
         start_v = np.zeros(self.model.topology.n_v) if v is None else np.array(v, dtype=float)
         y = self.system.encode(start_q, start_v)
+        ((chosen, _),) = self.by_branch(start_q[None, :])
+        if chosen is not self:
+            return chosen.run(duration, q=start_q, v=start_v, force=force, wrench=wrench, events=events)
+        self.require_branch(y[None, :], start_q[None, :])
         acting = _Acting(self.system, force, wrench)
         progress = self.stepper.begin(y, acting.constant, start_q)
-        self.require_branch(y[None, :], start_q[None, :])
         parts: list[Steps] = []
         happened: list[Occurrence] = []
         ending: Ending | None = None
@@ -215,8 +219,28 @@ class Simulator:
                 ending = Ending.STEPS
         return self._result(joined_steps(parts), duration, ending, happened, progress, acting)
 
+    def by_branch(self, q: np.ndarray) -> list[tuple[Simulator, np.ndarray]]:
+        """The simulator of every start (N, n_q), and the numbers of its starts.
+
+        It is this one but for starts on another branch of the closed forms, which have one of their own, kept.
+
+        Raises:
+            AssemblyError: the loops have another rank there.
+        """
+        if not isinstance(self.system.route, IndependentCoordinates):
+            return [(self, np.arange(len(q)))]
+        found = []
+        for functions, where in self.model.platform.by_branch(q):
+            model = functions.model
+            if model is not self.model and model not in self._elsewhere:
+                self._elsewhere[model] = Simulator(
+                    model, route=self.system.route, integrator=self.integrator, with_wrench=self.system.with_wrench
+                )
+            found.append((self._elsewhere.get(model, self), where))
+        return found
+
     def require_branch(self, y: np.ndarray, q: np.ndarray) -> None:
-        """Refuse starts elsewhere than on the reference's branch, which closed forms follow: another machine to them.
+        """Refuse starts that the independent coordinates do not lead to: constant coordinates have other values there.
 
         Args:
             y: states (N, n).
@@ -232,8 +256,8 @@ class Simulator:
         if miss.max(initial=0.0) > BRANCH:
             _, worst = np.unravel_index(int(np.argmax(miss)), miss.shape)
             name = self.model.topology.coordinate_names[worst]
-            what = f"the start lies on another branch than the reference pose: off by {miss.max():.4g} (m or rad)"
-            remedy = "simulate in full coordinates (`Projected`), or put the reference pose onto the start's branch"
+            what = f"the start is not where its independent coordinates lead: off by {miss.max():.4g} (m or rad)"
+            remedy = "simulate in full coordinates (`Projected`), or make the start the reference (`Model.at`)"
             raise InputError(Problem(where=name, what=what, remedy=remedy))
 
     def _occurrences(self, events: tuple[Event, ...], part: Steps, progress: Progress) -> list[Occurrence]:

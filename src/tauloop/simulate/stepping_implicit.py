@@ -31,7 +31,10 @@ class ImplicitStepper(Stepper):
         limit = sampled(progress, end, law, period)
         continuous = None if period else law
 
+        near = progress.guess.copy()
+
         def rate(time: float, y: np.ndarray) -> np.ndarray:
+            progress.guess[:] = near  # not where a trial has led, which may be some turns away
             found = self._evaluated(progress, time, y, continuous)
             return np.full(self.system.size, np.nan) if found is None else found[0]
 
@@ -54,6 +57,7 @@ class ImplicitStepper(Stepper):
         while solver.status == "running" and len(taken) < CAPACITY:
             known = self._evaluated(progress, progress.time, progress.y, continuous)
             acting = progress.acting.copy()
+            near[:] = progress.guess
             try:
                 with np.errstate(all="ignore"):
                     solver.step()

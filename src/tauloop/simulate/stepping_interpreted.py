@@ -53,6 +53,7 @@ class InterpretedStepper(Stepper):
     def _step(self, progress: Progress, first: np.ndarray, limit: float, law: Law | None) -> _Step | Ending:
         """One step that is good enough, or why there is none; the proposal for the next is left in the memory."""
         memory, is_adaptive, most = progress.memory, self._tableau.is_adaptive, code.GREATEST_FACTOR
+        near = progress.guess.copy()
         while True:
             h = min(memory[0], self._limits[2])
             is_last = progress.time + h * (1 + code.STRETCH) >= limit
@@ -76,6 +77,7 @@ class InterpretedStepper(Stepper):
             if not is_adaptive or h < smallest:
                 return Ending.LOOPS if not arrived else Ending.STEP if is_healthy else Ending.SINGULAR
             most, memory[0] = 1.0, h * factor
+            progress.guess[:] = near
 
     def _stages(
         self, progress: Progress, first: np.ndarray, h: float, law: Law | None

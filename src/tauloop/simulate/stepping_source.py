@@ -95,7 +95,7 @@ def _rate(system: System, rate: CFunction) -> str:
         places[name] = f"y + {at}"
         at += size
     arguments = ", ".join([*(places[port.name] for port in rate.inputs), "rate", "q", "v", "health"])
-    move = "    if (good) memcpy(guess, q, sizeof(double) * TL_Q);" if system.is_iterative else "    (void)guess;"
+    move = "    if (good) memcpy(guess, q, sizeof(double) * TL_Q);" if system.reads_start else "    (void)guess;"
     return f"""\
 static int tl_rate(double time, const double *y, double *acting, tl_law law, double *guess,
     double *rate, double *q, double *v, double *health, double *memory)
@@ -247,6 +247,7 @@ int tl_advance(double *time, double *y, double end, double *memory, double *gues
             const double smallest = is_healthy ? {SMALLEST_STEP!r} : {SMALLEST_RETREAT!r};
             if (h < smallest) return changed < 0 ? {LOOPS_LOST} : is_healthy ? {TOO_SMALL} : {UNHEALTHY};
             is_after_rejection = 1;
+            memcpy(guess, q0, sizeof(double) * TL_Q);
             memory[0] = h * factor;
         }}
     }}

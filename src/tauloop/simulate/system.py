@@ -9,13 +9,14 @@ import numpy as np
 from tauloop.errors import AssemblyError, InputError, Problem
 from tauloop.functions import Model
 from tauloop.functions.closing import open_loops
+from tauloop.functions.evaluator import reads_start
 from tauloop.functions.extended_programs import (
     extended_rate_program,
     hamilton_rate_program,
     momentum_map_program,
     projection_program,
 )
-from tauloop.functions.program import Newton, Program
+from tauloop.functions.program import Program
 from tauloop.functions.rate_programs import WRENCH, RateProgram, independent_rate_program
 from tauloop.functions.state import SMALLEST_PIVOT, Health, health
 from tauloop.simulate.options import ExtendedSpace, IndependentCoordinates, Multipliers, Projected, Route
@@ -94,9 +95,9 @@ class System:
         return SINGULAR_SHARE if isinstance(self.route, IndependentCoordinates) else SMALLEST_PIVOT
 
     @property
-    def is_iterative(self) -> bool:
-        """Whether Newton's method is part of the right-hand side, so that it wants a start."""
-        return any(isinstance(step, Newton) for step in self.rate.program.steps)
+    def reads_start(self) -> bool:
+        """Whether the right-hand side goes on from start values: Newton's method, or the turns of angles."""
+        return reads_start(self.rate.program, self.rate.program.outputs)
 
     def inputs(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray) -> dict[str, np.ndarray]:
         """The program's inputs at states (N, n)."""
