@@ -17,8 +17,11 @@ from tauloop.mechanism.units import parse_unit
 
 #: A factor is that of a unit from here on, either way: files that say by how much a link is heavier err by less.
 FACTOR = 3.0
-#: Ratios agree that differ by this factor or by so many standard deviations; so many, and such a share of all, must.
-AGREE, DEVIATIONS, FEWEST, SHARE = 1.3, 3.0, 3, 0.6
+#: Ratios agree with a shared factor that differ from it by less than this power of it: by 1.44 with a factor of 3, by
+#: 10 with 1000. So many, and such a share of all, must.
+POWER, FEWEST, SHARE = 1.0 / 3.0, 3, 0.6
+#: An estimate is near the file's value within this factor.
+NEAR_FILE = 1.3
 #: Compared are parameters that are known to this share, and whose value in the file is no small difference of large
 #: terms: at least this share of their sum.
 KNOWN, SUBTRACTED = 0.3, 0.3
@@ -79,12 +82,12 @@ class PriorComparison:
         ratios = self.ratios[self.comparable]
         if not len(ratios):
             return ()
-        near = int(np.sum((ratios > 1.0 / AGREE) & (ratios < AGREE)))
+        near = int(np.sum((ratios > 1.0 / NEAR_FILE) & (ratios < NEAR_FILE)))
         far = int(np.argmax(np.abs(np.log(np.maximum(np.abs(ratios), np.finfo(float).tiny)))))
         name = [name for name, told in zip(self.names, self.comparable, strict=True) if told][far]
         return (
             f"beside the machine file: {near} of the {len(ratios)} base parameters that compare are within a factor of "
-            f"{AGREE:g} of it; farthest is {name}, {ratios[far]:.3g} times",
+            f"{NEAR_FILE:g} of it; farthest is {name}, {ratios[far]:.3g} times",
         )
 
     def rows(self) -> list[dict[str, object]]:
@@ -113,9 +116,9 @@ def compare_with_prior(model: Model, result: Identification, unknowns: Sequence[
     """Compare an identification with the machine file.
 
     A factor f is shared when, of the ratios of estimate to file value that mean something, at least three and 60 %
-    agree with their median (to 30 %, or three standard deviations) and f is 3 or more, or 1/3 or less; asked of all
-    base parameters, then of the inertial ones alone (a file's friction may be a guess). What is a sum of masses or
-    moments of inertia cannot be negative, nor a mass ten times as heavy as all that the file has.
+    agree with their median f (to its cube root) and f is 3 or more, or 1/3 or less; asked of all base parameters, then
+    of the inertial ones alone (a file's friction may be a guess). What is a sum of masses or moments of inertia cannot
+    be negative, nor a mass ten times as heavy as all that the file has.
 
     Args:
         model: the machine as its file has it.
@@ -132,9 +135,9 @@ def compare_with_prior(model: Model, result: Identification, unknowns: Sequence[
         comparable = (np.abs(prior) > SUBTRACTED * sizes) & (deviations < KNOWN * np.abs(values)) & (prior != 0.0)
     names = tuple(parameter.short_name() for parameter in base.base)
     inertial = np.array([_dimension(parameter.unit) in INERTIAL for parameter in base.base])
-    findings = _shared(names, values, deviations, prior, comparable, "base parameters")
+    findings = _shared(names, values, prior, comparable, "base parameters")
     if not findings:
-        findings = _shared(names, values, deviations, prior, comparable & inertial, "inertial base parameters")
+        findings = _shared(names, values, prior, comparable & inertial, "inertial base parameters")
     if not findings:  # what is in another unit has impossible masses by that
         findings = _impossible(model, base, values, deviations, prior, names)
     return PriorComparison(
@@ -172,7 +175,6 @@ def runaway_masses(physical: ConsistentIdentification) -> tuple[Problem, ...]:
 def _shared(
     names: Sequence[str],
     values: np.ndarray,
-    deviations: np.ndarray,
     prior: np.ndarray,
     comparable: np.ndarray,
     what: str,
@@ -181,13 +183,11 @@ def _shared(
     at = np.flatnonzero(comparable)
     if len(at) < FEWEST:
         return ()
-    ratios, shares = values[at] / prior[at], deviations[at] / np.abs(values[at])
+    ratios = values[at] / prior[at]
     factor = float(np.median(ratios))
     if not factor > 0.0 or 1.0 / FACTOR < factor < FACTOR:
         return ()
-    agree = (ratios > 0.0) & (
-        np.abs(np.log(np.abs(ratios) / factor)) <= np.maximum(np.log(AGREE), np.minimum(DEVIATIONS * shares, 0.7))
-    )
+    agree = (ratios > 0.0) & (np.abs(np.log(np.abs(ratios) / factor)) <= POWER * abs(np.log(factor)))
     if agree.sum() < max(FEWEST, SHARE * len(at)):
         return ()
     unit = next((text for size, text in UNITS.items() if max(size / factor, factor / size) < NEAR), "")
