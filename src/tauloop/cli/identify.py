@@ -19,7 +19,15 @@ from tauloop.cli.identify_channels import (
     fourier_channels,
     without_saturation,
 )
-from tauloop.cli.identify_findings import fault_evidence, faults_of_data, faults_of_logs, judged_faults, naming, remarks
+from tauloop.cli.identify_findings import (
+    fault_evidence,
+    faults_of_data,
+    faults_of_logs,
+    judged_faults,
+    naming,
+    remarks,
+    trends_of_logs,
+)
 from tauloop.cli.identify_friction import stribeck_texts, with_friction
 from tauloop.cli.identify_known import gains_table, known, known_leaves, with_gains, with_known
 from tauloop.cli.identify_logs import (
@@ -328,6 +336,7 @@ def identify(
     with naming(faults):
         result = fit(training, held_out, way, errors=error_model)
     faults = faults or faults_of_data(model, training)
+    faults = faults or (trends_of_logs(model, logs, parts) if not averages else ())
     beside_file = compare_with_prior(model, result, training.unknowns)
     findings = (
         *(decided.problems if decided is not None else ()),

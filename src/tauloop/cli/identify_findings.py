@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -16,15 +16,19 @@ from tauloop.identify.dead_channels import copied, dead
 from tauloop.identify.faults import unexplained, wrong_signs
 from tauloop.identify.periodic_data import periodic_motion
 from tauloop.identify.periods import PeriodAverage
+from tauloop.identify.residual_trends import residual_trends, trend_problems
 from tauloop.identify.signal_faults import clipped, spikes
+from tauloop.identify.time_stamps import jitter
 from tauloop.identify.time_unit import wrong_time_unit
-from tauloop.logs import prepared_signals
+from tauloop.logs import butterworth, prepared_signals, sample_period
 from tauloop.result import Evidence
 
 #: Last parts of the names of friction coefficients, which cannot be negative.
 FRICTION = ("viscous", "coulomb")
 #: A ratio as near to one is one.
 SAME = 0.01
+#: A filter whose cut-off is no smaller than this share of the decimated rate has no effect on what is left.
+NYQUIST = 0.45
 
 
 def faults_of_logs(
@@ -54,8 +58,34 @@ def faults_of_logs(
             motion, step = _motion(model, log, average, repeats)
             own = wrong_time_unit(model, motion, output=output)
             own = own or wrong_channels(model, motion, output=output, ties=ties, step=step)
+        own += jitter(log.log, names)
         found += (of_log(log, len(logs), problem) for problem in own)
     return tuple(found)
+
+
+def trends_of_logs(model: Model, logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]) -> tuple[Problem, ...]:
+    """What the residuals of every log follow: drifts, clocks, bending transmissions; where nothing else is wrong."""
+    found: list[Problem] = []
+    for log, part in zip(logs, parts, strict=True):
+        told = residual_trends(part, friction(model, part)[0], passed=_passed(log, part))
+        found += (of_log(log, len(logs), problem) for problem in trend_problems(told))
+    return tuple(found)
+
+
+def _passed(log: MeasuredLog, part: RegressionData) -> Callable[[np.ndarray], np.ndarray] | None:
+    """What filter and differences of the positions make of a signal at the times of the regression data."""
+    if part.time is None or len(part) < 2:
+        return None
+    step = float(part.time[-1] - part.time[0]) / (len(part) - 1)
+    period, cutoff = sample_period(log.log), log.preparation.cutoff
+
+    def passed(x: np.ndarray) -> np.ndarray:
+        if cutoff is not None and cutoff * step < NYQUIST:
+            x = butterworth(x, rate=1.0 / step, cutoff=cutoff, order=log.preparation.order)
+        bend = np.gradient(np.gradient(x, step), step)
+        return np.asarray(x + period**2 / 3.0 * bend)  # (sin(w T) / (w T))^2 of two central differences
+
+    return passed
 
 
 def faults_of_data(model: Model, training: RegressionData) -> tuple[Problem, ...]:

@@ -20,7 +20,7 @@ from tauloop.identify.data import RegressionData
 BLOCKS, ALIKE = 12, 11
 #: A trend is one beyond so many standard deviations, if it explains this share of the residual's power and has this
 #: share of the force's standard deviation. A measured arm whose model lacks much reaches 10 deviations and 9 %.
-DEVIATIONS, EXPLAINED, SIZE = 6.0, 0.25, 0.005
+DEVIATIONS, EXPLAINED, SIZE = 6.0, 0.3, 0.005
 #: With time can drift only what a motion shows again and again, alike: its force passes its mean so many times (by half
 #: its standard deviation), and its rate changes by less than this factor from the slowest block to the fastest.
 PASSES, HALF, STEADY = 16, 0.5, 3.0
@@ -181,7 +181,8 @@ def _columns(
         if rubbing.any():
             yield _Column(kind="friction", cause=cause, values=course * rubbing, scale=span)
     yield _Column(kind="clock", cause="", values=-(time - time.mean()) * rate, scale=1.0)
-    yield _Column(kind="compliance", cause="", values=-np.gradient(rate, step), scale=1.0)
+    smooth = predicted - rubbing  # the jumps of friction have no second derivative
+    yield _Column(kind="compliance", cause="", values=-np.gradient(np.gradient(smooth, step), step), scale=1.0)
 
 
 def _repeats(predicted: np.ndarray, rate: np.ndarray) -> bool:
