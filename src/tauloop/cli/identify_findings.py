@@ -20,7 +20,7 @@ from tauloop.identify.residual_trends import residual_trends, trend_problems
 from tauloop.identify.signal_faults import clipped, spikes
 from tauloop.identify.time_stamps import jitter
 from tauloop.identify.time_unit import wrong_time_unit
-from tauloop.logs import butterworth, prepared_signals, sample_period
+from tauloop.logs import butterworth, channels, prepared_signals, sample_period
 from tauloop.result import Evidence
 
 #: Last parts of the names of friction coefficients, which cannot be negative.
@@ -77,10 +77,12 @@ def _passed(log: MeasuredLog, part: RegressionData) -> Callable[[np.ndarray], np
     if part.time is None or len(part) < 2:
         return None
     step = float(part.time[-1] - part.time[0]) / (len(part) - 1)
-    period, cutoff = sample_period(log.log), log.preparation.cutoff
+    period = sample_period(log.log)
+    cutoffs = [log.preparation.cutoff_of(name) for name in channels(log.log, "position")]
+    cutoff = min((one for one in cutoffs if one is not None), default=np.inf)
 
     def passed(x: np.ndarray) -> np.ndarray:
-        if cutoff is not None and cutoff * step < NYQUIST:
+        if cutoff * step < NYQUIST:
             x = butterworth(x, rate=1.0 / step, cutoff=cutoff, order=log.preparation.order)
         bend = np.gradient(np.gradient(x, step), step)
         return np.asarray(x + period**2 / 3.0 * bend)  # (sin(w T) / (w T))^2 of two central differences
