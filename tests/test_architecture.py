@@ -22,6 +22,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
 LAYERS = (
     ("lazy",),
     ("errors",),
+    ("files",),
     ("result",),
     ("mechanism",),
     ("equations",),
@@ -41,7 +42,7 @@ LAYERS = (
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
 #: Packages that hold data and no equations.
-WITHOUT_CASADI = ("errors", "result", "mechanism")
+WITHOUT_CASADI = ("errors", "files", "result", "mechanism")
 
 MACHINES = tuple(sorted(path.stem for path in (PACKAGE / "mechanism" / "machines").glob("*.yaml")))
 SOURCES = tuple(sorted(PACKAGE.rglob("*.py")))

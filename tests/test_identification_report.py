@@ -16,6 +16,7 @@ from planar_arm import NAMES, TRUE, UNITS, arm_data
 from rich.console import Console
 
 from tauloop.errors import IdentificationError, InputError
+from tauloop.files import write_file
 from tauloop.identify import (
     Identification,
     OrdinaryLeastSquares,
@@ -27,7 +28,7 @@ from tauloop.identify import (
 )
 from tauloop.report import identification_figure, identification_table, save_figure
 from tauloop.report.figures import STRETCHES, thin
-from tauloop.result import Evidence, Provenance, Result, Status, plain, provenance, write_file, write_json
+from tauloop.result import Evidence, Provenance, Result, Status, plain, provenance, write_json
 
 
 @pytest.fixture(scope="module")

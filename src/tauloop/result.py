@@ -1,4 +1,4 @@
-"""Base of every result: status, evidence and provenance; and how results become files."""
+"""Base of every result: status, evidence and provenance."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import enum
 import functools
 import json
 import math
-import os
 import platform
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.files import write_text
 
 
 class Status(enum.Enum):
@@ -149,57 +146,11 @@ def plain(value: Any) -> Any:
 
 
 def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
-    """Write plain data as JSON, beside the file first and then renamed: a reader never sees half a file.
+    """Write a result, or plain data, as JSON: a reader never sees half a file (see `files.write_file`).
 
     Raises:
         InputError: the folder is not there or cannot be written.
         ValueError: a number is not finite.
     """
     text = json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
-
-
-def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a file of another name in the same folder, then rename it to `path`.
-
-    Raises:
-        InputError: the folder is not there or cannot be written.
-    """
-    path = Path(path)
-    with _beside(path) as temporary:
-        write(temporary)
-        temporary.replace(path)
-    return path
-
-
-def require_writable(path: str | Path) -> None:
-    """Refuse a path that `write_file` could not write, before the long work whose result it is to hold.
-
-    Raises:
-        InputError: it is a folder, or its folder is not there or cannot be written.
-    """
-    path = Path(path)
-    if path.is_dir():
-        raise InputError(Problem(where=str(path), what="is a folder", remedy="name a file in it"))
-    with _beside(path) as temporary:
-        temporary.touch()
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """A name for a temporary file in the same folder, which is gone afterwards."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}-{threading.get_ident()}{path.suffix}")
-    try:
-        try:
-            yield temporary
-        finally:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
-    except OSError as error:
-        raise InputError(
-            Problem(
-                where=str(path),
-                what=f"cannot be written: {error.strerror or error}",
-                remedy="name a file in an existing folder that you may write to",
-            )
-        ) from error
+    return write_text(path, text)

@@ -37,7 +37,16 @@ from tauloop.calibrate.quantities import bounds_of, quantity
 from tauloop.calibrate.reading import KINDS, MeasurementFile, read_measurements
 from tauloop.calibrate.residuals import ResidualKind
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors
+from tauloop.cli.output import (
+    FAILED,
+    JsonOption,
+    any_ending,
+    console,
+    figure_ending,
+    print_json,
+    reports_errors,
+    writes,
+)
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.formats.yaml_writer import write_yaml
 from tauloop.mechanism.model import Mechanism
@@ -52,6 +61,7 @@ RESIDUALS: dict[str, ResidualKind] = {"forward-kinematics": ForwardKinematics(),
 
 
 @reports_errors
+@writes(out=any_ending, json_file=any_ending, figure=figure_ending)
 def calibrate(
     machine: MachineArgument,
     measurements: Annotated[

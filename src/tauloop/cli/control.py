@@ -10,7 +10,17 @@ import typer
 
 from tauloop.cli.assigned import quantity
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import (
+    FAILED,
+    JsonOption,
+    console,
+    figure_ending,
+    log_ending,
+    print_json,
+    reports_errors,
+    table,
+    writes,
+)
 from tauloop.cli.strokes import (
     AccelerationOption,
     BlendOption,
@@ -60,6 +70,7 @@ METHODS = {"rk4": RUNGE_KUTTA_4, "heun3": HEUN_3}
 
 
 @reports_errors
+@writes(out=log_ending, figure=figure_ending)
 def control(
     machine: MachineArgument,
     side: SideOption = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
-from tauloop.cli.output import JsonOption, console, print_json, reports_errors
+from tauloop.cli.output import JsonOption, any_ending, console, print_json, reports_errors, writes
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.formats.mjcf_writer import write_mjcf
 from tauloop.mechanism.formats.urdf_writer import write_urdf
@@ -20,6 +20,7 @@ FORMATS = ("yaml", "mjcf", "urdf")
 
 
 @reports_errors
+@writes(out=any_ending)
 def convert(
     machine: MachineArgument,
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"Format to write: {', '.join(FORMATS)}.")],

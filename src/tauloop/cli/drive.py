@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import FAILED, JsonOption, console, figure_ending, print_json, reports_errors, table, writes
 from tauloop.drives import Axis, DriveLine, Outcome, Record, Stepping, load_drive, record_axis
 from tauloop.drives.limit_cycle import LimitCycle, measure, predict
 from tauloop.errors import InputError, Problem
@@ -28,6 +28,7 @@ UNITS = {
 
 
 @reports_errors
+@writes(figure=figure_ending)
 def drive(
     line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
     step: Annotated[float, typer.Option(help="Step of the reference, m or rad.")] = 0.1,

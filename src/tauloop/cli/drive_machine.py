@@ -10,7 +10,17 @@ import typer
 
 from tauloop.cli.drive import assigned_values
 from tauloop.cli.machine import MachineArgument, load_machine
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import (
+    FAILED,
+    JsonOption,
+    any_ending,
+    console,
+    figure_ending,
+    print_json,
+    reports_errors,
+    table,
+    writes,
+)
 from tauloop.cli.workspace import full_name, numbers, ranges_of
 from tauloop.drives.machine_circle import Circle, CircleTest, circle_test
 from tauloop.drives.machine_lines import play_at_the_load
@@ -18,10 +28,11 @@ from tauloop.drives.machine_path import PATH_STEPPING, Variation
 from tauloop.drives.machine_play import PLAY, PlayMap, play_map, work_volume
 from tauloop.drives.simulation import Stepping
 from tauloop.errors import InputError, Problem
+from tauloop.files import write_file
 from tauloop.functions import Model
 from tauloop.functions.ports import Port
 from tauloop.report import save_figure
-from tauloop.result import Status, write_file
+from tauloop.result import Status
 
 #: What the variations are called on a command line.
 WORDS = {
@@ -43,6 +54,7 @@ SECTION, VOLUME = 61, 13
 
 
 @reports_errors
+@writes(figure=figure_ending)
 def ballbar(
     machine: MachineArgument,
     plane: Annotated[str, typer.Option(help="The two positions that move, such as 'x,y'.")] = "x,y",
@@ -167,6 +179,7 @@ def _print_circle(name: str, found: CircleTest, figure: Path | None) -> None:
 
 
 @reports_errors
+@writes(figure=figure_ending, out=any_ending)
 def play(
     machine: MachineArgument,
     amount: Annotated[

@@ -12,7 +12,7 @@ import xarray as xr
 
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import JsonOption, console, log_ending, print_json, reports_errors, table, writes
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Forces, HybridForces, Model, State
@@ -27,6 +27,7 @@ SHOWN = 10
 
 
 @reports_errors
+@writes(out=log_ending)
 def dynamics(
     machine: MachineArgument,
     side: SideOption = None,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -11,7 +12,17 @@ from rich.progress import Progress
 
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import (
+    FAILED,
+    JsonOption,
+    console,
+    figure_ending,
+    log_ending,
+    print_json,
+    reports_errors,
+    table,
+    writes,
+)
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.functions.ports import Port
@@ -26,9 +37,8 @@ from tauloop.identify.excitation_solver import SolverOptions
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems
-from tauloop.logs.writing import unknown_ending
 from tauloop.motion.sampled import SampledMotion
-from tauloop.result import Status, require_writable
+from tauloop.result import Status
 
 #: Criteria by name. With unit-norm columns a share of the log-determinant keeps the motion from shrinking to nothing.
 CRITERIA: dict[str, Criterion] = {
@@ -38,7 +48,15 @@ CRITERIA: dict[str, Criterion] = {
 }
 
 
+def _slow_sampling(given: Mapping[str, Any]) -> Problem | None:
+    """Whether a table that is asked for would not show its fastest term."""
+    frequency, harmonics, period = given["frequency"], given["harmonics"], given["period"]
+    is_asked = given["out"] is not None and harmonics > 0 and period > 0
+    return slow_sampling(frequency, harmonics, period) if is_asked else None
+
+
 @reports_errors
+@writes(out=log_ending, figure=figure_ending, also=_slow_sampling)
 def excite(
     machine: MachineArgument,
     side: SideOption = None,
@@ -103,7 +121,6 @@ def excite(
         raise InputError(Problem(where="--criterion", what=what, remedy=remedy))
     if space not in ("actuators", "platform"):
         raise InputError(Problem(where="--space", what=f"{space!r} is unknown", remedy="actuators or platform"))
-    _require_targets(out, figure, frequency, harmonics, period)
     mechanism = load_machine(machine, side)
     mechanism = driven_at(mechanism, drive) if drive else mechanism
     model = Model(mechanism)
@@ -167,31 +184,6 @@ def excite(
                 console().print(f"written: {path}")
     if found.status is not Status.OK:
         raise typer.Exit(FAILED)
-
-
-def _require_targets(out: Path | None, figure: Path | None, frequency: float, harmonics: int, period: float) -> None:
-    """Refuse, before the optimisation, files that could not be written after it.
-
-    Raises:
-        InputError: all problems of the files and of the sampling frequency.
-    """
-    problems: list[Problem] = []
-    if out is not None:
-        problems += [problem] if (problem := unknown_ending(out)) else []
-        if harmonics > 0 and period > 0 and (problem := slow_sampling(frequency, harmonics, period)):
-            problems.append(problem)
-    if figure is not None:
-        from tauloop.report.figures import unknown_figure_ending
-
-        problems += [problem] if (problem := unknown_figure_ending(figure)) else []
-    for path in (out, figure):
-        if path is not None:
-            try:
-                require_writable(path)
-            except InputError as error:
-                problems += error.problems
-    if problems:
-        raise InputError(problems)
 
 
 def _per_channel(port: Port, where: str, text: str | None) -> PerChannel:

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from tauloop.cli.machine import SideOption, load_machine
-from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import JsonOption, console, folder, print_json, reports_errors, table, writes
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.functions.export import EXPORTABLE, export_c, write_export
@@ -20,6 +20,7 @@ _ALL = ",".join(item.name for item in EXPORTABLE)
 
 
 @reports_errors
+@writes(out=folder)
 def export(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"What to write: {', '.join(FORMATS)}.")],
     machine: Annotated[str, typer.Argument(metavar="MACHINE", help="A shipped machine, a YAML or a URDF file.")],

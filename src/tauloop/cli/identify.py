@@ -46,7 +46,17 @@ from tauloop.cli.identify_logs import (
 from tauloop.cli.identify_options import check_options, chosen_estimator, numbers, whole_numbers
 from tauloop.cli.identify_options import error_model as errors_assumed
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import (
+    FAILED,
+    JsonOption,
+    any_ending,
+    console,
+    figure_ending,
+    print_json,
+    reports_errors,
+    table,
+    writes,
+)
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Compiled, Model
 from tauloop.identify import (
@@ -78,6 +88,7 @@ WORTH_COMPILING = 5_000
 
 
 @reports_errors
+@writes(write=any_ending, json_file=any_ending, figure=figure_ending)
 def identify(
     machine: MachineArgument,
     log: Annotated[

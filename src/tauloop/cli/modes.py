@@ -10,7 +10,7 @@ import typer
 
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import FAILED, JsonOption, console, figure_ending, print_json, reports_errors, table, writes
 from tauloop.errors import PoseError, Problem
 from tauloop.functions import Model
 from tauloop.functions.entry import actuator_entry, platform_entry
@@ -23,6 +23,7 @@ from tauloop.result import Status
 
 
 @reports_errors
+@writes(figure=figure_ending)
 def modes(
     machine: MachineArgument,
     side: SideOption = None,

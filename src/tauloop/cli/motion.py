@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import JsonOption, console, log_ending, print_json, reports_errors, table, writes
 from tauloop.cli.strokes import (
     AccelerationOption,
     BlendOption,
@@ -34,6 +34,7 @@ from tauloop.motion import LAWS, PeakForce, Trajectory, peak, tightest_limit
 
 
 @reports_errors
+@writes(out=log_ending)
 def motion(
     machine: MachineArgument,
     side: SideOption = None,

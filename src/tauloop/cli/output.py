@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tauloop.cli.machine import Beside, SideOption
-from tauloop.errors import TauloopError
+from tauloop.errors import InputError, Problem, TauloopError
+from tauloop.files import require_writable, unwritable_folder
 from tauloop.result import plain
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
@@ -40,6 +42,60 @@ def table(title: str, *columns: str, numeric: tuple[int, ...] = ()) -> Table:
     for i, column in enumerate(columns):
         result.add_column(column, justify="right" if i in numeric else "left", no_wrap=i in numeric)
     return result
+
+
+def log_ending(path: Path) -> Problem | None:
+    """What is wrong with the name of a file that is to hold a log."""
+    from tauloop.logs.writing import unknown_ending
+
+    return unknown_ending(path)
+
+
+def figure_ending(path: Path) -> Problem | None:
+    """What is wrong with the name of a file that is to hold a figure."""
+    from tauloop.report.figures import unknown_figure_ending
+
+    return unknown_figure_ending(path)
+
+
+def any_ending(_: Path) -> None:
+    """Nothing is wrong with any name."""
+
+
+def folder(path: Path) -> Problem | None:
+    """What is wrong with a folder that is to hold files."""
+    return unwritable_folder(path)
+
+
+def writes(
+    also: Callable[[Mapping[str, Any]], Problem | None] = lambda _: None, **files: Callable[[Path], Problem | None]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Check the files that a command writes before its work begins.
+
+    Args:
+        also: what else is wrong with the command's arguments, to be said together.
+        files: what is wrong with a name, by the command's argument: `log_ending`, `figure_ending`, `any_ending`;
+            `folder` for one that holds files.
+    """
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def wrapped(*args: Any, **kwargs: Any) -> None:
+            given = {name: kwargs[name] for name in files if kwargs.get(name) is not None}
+            problems = [problem for name, path in given.items() if (problem := files[name](path))]
+            try:
+                require_writable(*(path for name, path in given.items() if files[name] is not folder))
+            except InputError as error:
+                problems += error.problems
+            problems += [problem] if (problem := also(kwargs)) else []
+            if problems:
+                raise InputError(problems)
+            command(*args, **kwargs)
+
+        wrapped.writes = tuple(files)  # type: ignore[attr-defined]
+        return wrapped
+
+    return decorated
 
 
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:

@@ -28,18 +28,30 @@ from tauloop.calibrate.quantities import quantity
 from tauloop.calibrate.reading import KINDS, read_instrument
 from tauloop.calibrate.unknowns import Tolerances
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import (
+    FAILED,
+    JsonOption,
+    any_ending,
+    console,
+    figure_ending,
+    print_json,
+    reports_errors,
+    table,
+    writes,
+)
 from tauloop.cli.workspace import ranges_of
 from tauloop.errors import InputError, Problem
+from tauloop.files import write_file
 from tauloop.functions import Model
 from tauloop.mechanism.units import LENGTH
-from tauloop.result import Status, write_file
+from tauloop.result import Status
 
 #: Numbers of poses of the curve, as shares of the number that is asked for.
 SHARES = (0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0)
 
 
 @reports_errors
+@writes(out=any_ending, figure=figure_ending)
 def poses(
     machine: MachineArgument,
     side: SideOption = None,

@@ -10,19 +10,21 @@ import typer
 from rich.table import Table
 
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import FAILED, JsonOption, any_ending, console, print_json, reports_errors, table, writes
+from tauloop.files import write_file
 from tauloop.functions import Model
 from tauloop.kinematics.reduction import Reduction, ReductionOptions
 from tauloop.kinematics.reduction import reduce as reduced
 from tauloop.mechanism.formats.yaml_writer import to_yaml
 from tauloop.mechanism.reduction import as_laminas
-from tauloop.result import Status, write_file
+from tauloop.result import Status
 
 #: Digits of a displacement in metres: nanometres are rounding.
 SHIFT_DIGITS = 9
 
 
 @reports_errors
+@writes(out=any_ending)
 def reduce(
     machine: MachineArgument,
     side: SideOption = None,

@@ -10,13 +10,14 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from tauloop import reproduce as reproductions
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import FAILED, JsonOption, console, folder, print_json, reports_errors, table, writes
 from tauloop.errors import InputError, Problem
 from tauloop.reproduce import Reproduction
 from tauloop.result import Status, write_json
 
 
 @reports_errors
+@writes(out=folder)
 def reproduce(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="An experiment; all are listed without it.")

@@ -12,7 +12,17 @@ import typer
 from tauloop.cli.assigned import assigned
 from tauloop.cli.event_options import UntilOption, WatchOption, events
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import (
+    FAILED,
+    JsonOption,
+    console,
+    figure_ending,
+    log_ending,
+    print_json,
+    reports_errors,
+    table,
+    writes,
+)
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.functions.ports import Port
@@ -62,6 +72,7 @@ RETURNED = 1e-9
 
 
 @reports_errors
+@writes(out=log_ending, figure=figure_ending)
 def simulate(
     machine: MachineArgument,
     side: SideOption = None,

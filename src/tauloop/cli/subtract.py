@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import FAILED, JsonOption, console, log_ending, print_json, reports_errors, table, writes
 from tauloop.identify.periods import FORCE_NOISE
 from tauloop.identify.two_runs import TwoRuns, subtract_disconnected
 from tauloop.logs import read_log, units, write_log
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 @reports_errors
+@writes(out=log_ending)
 def subtract(
     connected: Annotated[
         Path, typer.Argument(help="Log of the run with the structure: columns time, position.NAME, force.NAME.")

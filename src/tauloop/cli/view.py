@@ -10,7 +10,7 @@ import typer
 
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
-from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import JsonOption, console, figure_ending, print_json, reports_errors, table, writes
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
@@ -18,6 +18,7 @@ from tauloop.viewer.playback import Playback, read_playback
 
 
 @reports_errors
+@writes(png=figure_ending)
 def view(
     machine: MachineArgument,
     side: SideOption = None,

@@ -10,19 +10,31 @@ import typer
 from rich.progress import Progress
 
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.cli.output import (
+    FAILED,
+    JsonOption,
+    any_ending,
+    console,
+    figure_ending,
+    print_json,
+    reports_errors,
+    table,
+    writes,
+)
 from tauloop.errors import InputError, Problem
+from tauloop.files import write_file
 from tauloop.functions import Model
 from tauloop.functions.ports import Port
 from tauloop.kinematics import workspace as maps
 from tauloop.kinematics.workspace import Reason, Workspace, WorkspaceLimits, section_axes
-from tauloop.result import Status, write_file
+from tauloop.result import Status
 
 #: Poses along the longer axis of a section whose resolution is not given.
 FINENESS = 120
 
 
 @reports_errors
+@writes(figure=figure_ending, out=any_ending)
 def workspace(
     machine: MachineArgument,
     side: SideOption = None,

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from tauloop.errors import EngineError, InputError
+from tauloop.files import write_file
 from tauloop.functions.compiler import build, cache_folder, compiler_stamp, find_compiler, processor_stamp
 from tauloop.functions.ports import is_masked
-from tauloop.result import write_file
 
 #: Runs the machine code; with an argument, contiguous float64 numbers (no masked array, whose mask would be dropped),
 #: these are put at the front of the inputs first.

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tauloop.errors import InputError, Problem
+from tauloop.files import write_file
 from tauloop.functions.caller import prepare
 from tauloop.functions.compiled import CompiledFunction
 from tauloop.functions.compiler import cache_folder, compiler_stamp, file_stamp, processor_stamp
@@ -31,7 +32,6 @@ from tauloop.functions.locks import NO_LOCKS, Locks
 from tauloop.functions.signature import CPort, CSignature
 from tauloop.mechanism.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path
-from tauloop.result import write_file
 
 if TYPE_CHECKING:
     from tauloop.functions.export import Exportable

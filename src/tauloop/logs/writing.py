@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.errors import LogError, Problem
+from tauloop.files import write_file
 from tauloop.logs.channels import TIME
 from tauloop.logs.tables import import_parquet
-from tauloop.result import write_file
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.result import write_file
+from tauloop.files import write_file
 
 if TYPE_CHECKING:  # half a second that a command without a figure need not wait for
     from matplotlib.axes import Axes

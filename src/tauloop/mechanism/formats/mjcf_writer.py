@@ -17,11 +17,11 @@ from xml.etree import ElementTree
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from tauloop.files import write_file
 from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.formats.mjcf_settings import CUSTOM
 from tauloop.mechanism.formats.tree_writer import Closure, Link, Mass, Pose, Primitive, Tree, spanning_tree
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
-from tauloop.result import write_file
 
 #: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than 1e-14. Forces change by
 #: some 1e-13 of them there (digit_like's, with chains of massless bodies, by 2e-9).

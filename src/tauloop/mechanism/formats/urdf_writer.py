@@ -18,6 +18,7 @@ import numpy as np
 import yaml
 from scipy.spatial.transform import Rotation
 
+from tauloop.files import write_file
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.formats.expression_writer import literal, number
@@ -35,7 +36,6 @@ from tauloop.mechanism.formats.tree_writer import (
 from tauloop.mechanism.formats.urdf_parts import identifier
 from tauloop.mechanism.formats.urdf_side import FORMAT
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
-from tauloop.result import write_file
 
 _CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
 _TYPES = {"spherical": "3d", "fixed": "6d"}

@@ -19,6 +19,7 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError, Problem
+from tauloop.files import write_file
 from tauloop.mechanism import units
 from tauloop.mechanism.elements import PLATFORM_JOINT
 from tauloop.mechanism.expression import ZERO, Expression
@@ -50,7 +51,6 @@ from tauloop.mechanism.placements import constant_vector
 from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.rotation import rotated, rotation_matrix
 from tauloop.mechanism.units import Dimension, UnitError
-from tauloop.result import write_file
 
 #: Axes longer or shorter than 1 by less than this are unit vectors.
 _ROUNDING = 1e-12
