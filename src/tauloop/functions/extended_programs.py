@@ -138,7 +138,7 @@ def hamilton_rate_program(machine: Machine, alpha: float, beta: float, *, with_w
     forces = (acting.generalized - terms.remainder)[moving]
     transport = terms.rate[moving]  # M' v: the motion has no accelerations
     solution = state.accelerations(v, M, forces - transport, (alpha, beta))
-    rate = forces + state.jacobian().T @ solution[len(moving) :]
+    rate = forces + state.jacobian().T @ solution[len(moving) :, :]
     program = state.builder.finish(
         {
             "rate": ca.vertcat(coordinate_rate(shape, state.q, v), rate, acting.powers(v)),

@@ -343,7 +343,7 @@ def _actuator_forces(state: MotionState, entry: Entry, tau: ca.SX) -> tuple[ca.S
         return force, closure_forces(state, entry, tau, force)
     forces = state.builder.solve(_force_map(state), tau[moving_velocities(assembly)], "actuator forces")
     n_u = len(state.mechanism.actuators)
-    return forces[:n_u], forces[n_u:] * state.scale
+    return forces[:n_u, :], forces[n_u:, :] * state.scale
 
 
 def require_actuated(assembly: Assembly) -> None:

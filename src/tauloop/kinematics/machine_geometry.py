@@ -19,7 +19,7 @@ from tauloop.equations.values import Values
 from tauloop.functions import Loops, Model
 from tauloop.functions.batch import BatchFunction
 from tauloop.functions.loops import nominal
-from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
+from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement
 
 #: Points nearer than this are one, m.
 SAME_POINT = 1e-9
@@ -33,7 +33,7 @@ class BodyShape:
 
     Attributes:
         name: of the body.
-        points: joint centres (k, 3), each place once, m.
+        points: joint centres (k, 3), each place once, m; the mass centre too where there is but one.
         edges: pairs of points (e, 2) joined by lines: a chain, the outline of a plate, or the edges of a hull.
         faces: triples of points (f, 3) that fill the plate or the hull.
     """
@@ -191,6 +191,12 @@ class MachineGeometry:
         return points.min(axis=0), points.max(axis=0)
 
     @property
+    def size(self) -> float:
+        """Largest side of the extent, m; the characteristic length where everything is in one place."""
+        low, high = self.extent
+        return float(np.max(high - low)) or self.shape.length
+
+    @property
     def plane(self) -> tuple[int, ...]:
         """The axes of the base in which the machine is to be drawn: the two of its plane, or all three."""
         low, high = self.extent
@@ -214,6 +220,10 @@ def machine_shape(loops: Loops) -> MachineShape:
     places: dict[str, list[np.ndarray]] = {name: [] for name in (BASE, *names)}
     for placement in _joint_centres(mechanism):
         places[placement.body].append(_frame(placement, values)[0])
+    for body in mechanism.bodies:
+        centre = _mass_centre(mechanism, body)
+        if centre is not None and len(_distinct(np.array(places[body.name]).reshape(-1, 3))) == 1:
+            places[body.name].append(centre)
     tool = _frame(mechanism.platform.tool, values)
     return MachineShape(
         bodies=tuple(_body_shape(name, np.array(found).reshape(-1, 3)) for name, found in places.items()),
@@ -224,6 +234,14 @@ def machine_shape(loops: Loops) -> MachineShape:
         length=loops.length,
         poses=poses,
     )
+
+
+def _mass_centre(mechanism: Mechanism, body: Body) -> np.ndarray | None:
+    """Mass centre (3,) of a moving body in its own coordinates; shows how one turns that has a single joint centre."""
+    if body.inertia is None or body.name == BASE:
+        return None
+    m, *moment = (mechanism.value(x) for x in body.inertia.parameters[:4])
+    return np.array(moment) / m if m > 0 else None
 
 
 def _joint_centres(mechanism: Mechanism) -> Iterator[Placement]:
@@ -291,10 +309,15 @@ def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
 
 
 def _body_shape(name: str, points: np.ndarray) -> BodyShape:
-    distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    points = points[[i for i in range(len(points)) if not (distance[i, :i] < SAME_POINT).any()]]
+    points = _distinct(points)
     edges, faces = body_lines(points)
     return BodyShape(name=name, points=points, edges=edges, faces=faces)
+
+
+def _distinct(points: np.ndarray) -> np.ndarray:
+    """Those of points (k, 3) that do not lie on an earlier one."""
+    distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    return points[[i for i in range(len(points)) if not (distance[i, :i] < SAME_POINT).any()]]
 
 
 def body_lines(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -44,7 +44,7 @@ def machine_figure(geometry: MachineGeometry, *, title: str, state: int = 0, not
         note: a line below the heading.
     """
     low, high = geometry.extent
-    middle, half = (low + high) / 2, 0.56 * float(np.max(high - low))
+    middle, half = (low + high) / 2, 0.56 * geometry.size
     plane = geometry.plane
     if len(plane) == 2:
         figure = Figure(figsize=(7.4, 7.2), layout="constrained")

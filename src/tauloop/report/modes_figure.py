@@ -30,7 +30,7 @@ def modes_figure(loops: Loops, modes: Modes) -> Figure:
     rows = -(-shown // columns)
     figure = Figure(figsize=(3.3 * columns, 3.4 * rows + 0.7), layout="constrained")
     low, high = geometry.extent
-    middle, half = (low + high) / 2, 0.52 * float((high - low).max())
+    middle, half = (low + high) / 2, 0.52 * geometry.size
     for i in range(shown):
         axes: Any = figure.add_subplot(rows, columns, i + 1, **({"projection": "3d"} if len(plane) == 3 else {}))
         draw_machine(axes, geometry, i, plane)

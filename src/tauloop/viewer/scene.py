@@ -36,7 +36,7 @@ class MachineScene:
         """
         self._scene, self.shape = server.scene, geometry.shape
         low, high = geometry.extent
-        self._size = float(np.max(high - low))
+        self._size = geometry.size
         self._bodies = {body.name: self._body(body) for body in self.shape.bodies}
         self._segments = [self._segment(i) for i in range(len(self.shape.segments))]
         self._drives = [self._drive(i) for i in range(len(self.shape.drives))]
