@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
@@ -16,7 +20,7 @@ from tauloop.functions import Model
 from tauloop.functions.entry import actuator_entry, platform_entry
 from tauloop.kinematics.assembly_modes import Mode, ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.kinematics.homotopy_blocks import BlockCount
-from tauloop.kinematics.homotopy_monodromy import MonodromyOptions
+from tauloop.kinematics.homotopy_monodromy import MonodromyOptions, Report, SearchProgress
 from tauloop.report.figures import save_figure
 from tauloop.report.modes_figure import modes_figure
 from tauloop.result import Status
@@ -50,7 +54,10 @@ def modes(
     given = assigned(entry.position, "--position", position, entry.at(model.assembly.q))
     search = working_modes if working else assembly_modes
     monodromy = MonodromyOptions(traced_angles=len(model.topology.is_angle)) if thorough else MonodromyOptions()
-    found = search(model, given, rng=np.random.default_rng(seed), options=ModeOptions(monodromy=monodromy))
+    with _progress(as_json) as report:
+        found = search(
+            model, given, rng=np.random.default_rng(seed), options=ModeOptions(monodromy=monodromy), report=report
+        )
     if figure is not None:
         if not found.modes:
             raise PoseError(
@@ -67,6 +74,20 @@ def modes(
         _print(found, figure)
     if found.status is not Status.OK:
         raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _progress(is_quiet: bool) -> Iterator[Report]:
+    """A bar on the error stream that says what the search does and how far it is, while it runs."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=is_quiet) as bars:
+        bar = bars.add_task("writing the equations", total=None)
+
+        def report(at: SearchProgress) -> None:
+            text = f"block {at.block} of {at.blocks}: {at.phase}, {at.solutions} known"
+            bars.update(bar, description=text, completed=at.done, total=at.total)
+
+        yield report
 
 
 def _print(found: Modes, figure: Path | None) -> None:
@@ -97,10 +118,13 @@ def _print(found: Modes, figure: Path | None) -> None:
             f"{mode.condition:.3g}" if np.isfinite(mode.condition) else "singular",
         )
     screen.print(rows)
-    if found.modes:
-        screen.print("* reached from the reference pose without passing a singularity; ! off its limits")
-    else:
+    marks = {mark for mode in found.modes for mark in _marks(mode)}
+    if marks:
+        screen.print("; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in marks))
+    if not found.modes:
         screen.print("The loops do not close at this position.")
+    elif "*" not in marks:
+        screen.print("None is reached from the reference pose without passing a singularity.")
     for reason, count in found.left_out.items():
         screen.print(f"left out: {count} real solutions of which {reason}")
     for block in found.blocks:
@@ -126,7 +150,7 @@ def _evidence(block: BlockCount) -> str:
 
 
 def _marks(mode: Mode) -> str:
-    return ("*" if mode.is_reference else "") + ("" if mode.within_limits else "!")
+    return ("*" if mode.is_reference else "") + ("~" if mode.is_singular else "") + ("" if mode.within_limits else "!")
 
 
 def _head(name: str, unit: str) -> str:
@@ -145,3 +169,9 @@ def _number(value: float, unit: str) -> str:
 
 #: More unknown coordinates than these are listed below each other.
 MOST_COLUMNS = 7
+#: Marks behind the number of a mode.
+MARKS = {
+    "*": "reached from the reference pose without passing a singularity",
+    "~": "singular, or nearly so: modes meet here",
+    "!": "off its limits",
+}

@@ -16,15 +16,18 @@ from tauloop.functions.entry import Entry, actuator_entry, coordinate_units, pla
 from tauloop.functions.loops import aligned
 from tauloop.functions.ports import checked
 from tauloop.functions.rank import conditions
-from tauloop.kinematics.assembly_modes_equations import PositionProblem, position_problem
+from tauloop.kinematics.assembly_modes_equations import PositionProblem, Variables, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
-from tauloop.kinematics.homotopy_monodromy import STRAIGHT, MonodromyOptions
+from tauloop.kinematics.homotopy_monodromy import STRAIGHT, MonodromyOptions, Report, repeated, unreported
 from tauloop.result import Evidence, Result, provenance
 
 #: A mode's loops must close within this, m (or pure number): the toolkit's limit for a closed loop.
 CLOSED = 1e-9
 #: Axes that a cut joint makes coincide do so within this; turned over, they differ by 2 (a third of a turn: by 1.4).
 UPRIGHT = 1e-4
+#: From this condition number on a pose is taken for singular: a double solution is known to the root of rounding, and
+#: its condition is 1e7 or more; of two modes 9e-7 rad apart it is 2e6, of two 3e-5 rad apart 7e4 (five-bar).
+SINGULAR = 1e6
 #: Modes are the same when no coordinate differs by more than this, m or rad.
 SAME_POSE = 1e-6
 
@@ -51,7 +54,8 @@ class Mode:
         residual: largest residual of all loop equations, m (or pure number).
         condition: condition number of the unit-free loop equations in the unknown coordinates; infinite where modes
             meet.
-        is_reference: whether the machine gets here from its reference pose without passing a singularity.
+        is_reference: whether the machine gets here from its reference pose without passing a singularity, and this
+            pose is none.
         within_limits: whether all coordinates are within the ranges that the description gives.
     """
 
@@ -60,6 +64,11 @@ class Mode:
     condition: float
     is_reference: bool
     within_limits: bool
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether modes meet here, or nearly so: rounding leaves a double solution at 1e-8 and its condition at 1e7."""
+        return not self.condition < SINGULAR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +124,7 @@ class Modes(Result):
                     "residual": mode.residual,
                     "condition": mode.condition if np.isfinite(mode.condition) else None,
                     "is_reference": mode.is_reference,
+                    "is_singular": mode.is_singular,
                     "within_limits": mode.within_limits,
                 }
                 for mode in self.modes
@@ -133,6 +143,7 @@ def assembly_modes(
     *,
     rng: np.random.Generator,
     options: ModeOptions | None = None,
+    report: Report = unreported,
 ) -> Modes:
     """All poses in which the loops close at given actuator positions.
 
@@ -145,13 +156,14 @@ def assembly_modes(
         position: actuator positions (n_u,), m or rad, or a mapping from actuator names; the reference pose without it.
         rng: source of randomness; it decides which complex paths are taken, not where they end.
         options: when to stop looking.
+        report: is told how far the search is.
 
     Raises:
         AssemblyError: the actuators do not determine the pose.
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
     """
-    return _modes(model, actuator_entry(model.assembly), position, rng, options or ModeOptions())
+    return _modes(model, actuator_entry(model.assembly), position, rng, options or ModeOptions(), report)
 
 
 def working_modes(
@@ -160,6 +172,7 @@ def working_modes(
     *,
     rng: np.random.Generator,
     options: ModeOptions | None = None,
+    report: Report = unreported,
 ) -> Modes:
     """All postures of the legs at a given position of the platform.
 
@@ -169,24 +182,26 @@ def working_modes(
             pose without it.
         rng: source of randomness.
         options: when to stop looking.
+        report: is told how far the search is.
 
     Raises:
         AssemblyError: the platform's position does not determine the posture.
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
     """
-    return _modes(model, platform_entry(model.assembly), position, rng, options or ModeOptions())
+    return _modes(model, platform_entry(model.assembly), position, rng, options or ModeOptions(), report)
 
 
 def _modes(
-    model: Model, entry: Entry, position: object | None, rng: np.random.Generator, options: ModeOptions
+    model: Model, entry: Entry, position: object | None, rng: np.random.Generator, options: ModeOptions, report: Report
 ) -> Modes:
     assembly = model.assembly
     given = _position(model, entry, position)
-    problem = position_problem(assembly, entry.q, entry.v)
     start = np.array(assembly.q)
     start[list(entry.q)] = entry.to_q @ given
-    w, counts = solve_blocks(problem.blocks, problem.variables.values(start[None, :])[0], rng, options.monodromy)
+    problem = position_problem(assembly, entry.q, entry.v, start)
+    known = problem.variables.values(start[None, :])[0]
+    w, counts = solve_blocks(problem.blocks, known, rng, options.monodromy, report)
     if len(w) > options.most_modes:
         raise PoseError(
             Problem(
@@ -197,6 +212,7 @@ def _modes(
         )
     q = _normalised(model, problem.variables.coordinates(w))
     q[:, list(entry.q)] = start[list(entry.q)]
+    q = _without_repeats(model, q)
     q, left_out = _sifted(model, q)
     modes = _described(model, entry, given, q, problem)
     return Modes(
@@ -294,6 +310,14 @@ def _normalised(model: Model, q: np.ndarray) -> np.ndarray:
     return q
 
 
+def _without_repeats(model: Model, q: np.ndarray) -> np.ndarray:
+    """Each pose once: several free angles of gears may stand for the same one."""
+    if not model.mechanism.couplings:
+        return q
+    points = Variables.of(model.topology, model.assembly.loops.length).values(q)
+    return np.asarray(np.delete(q, np.unique(repeated(points.astype(complex))[:, 1]), axis=0))
+
+
 def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     """Real solutions that are modes of the machine, and how many of the others there are."""
     loops = model.assembly.loops
@@ -337,6 +361,7 @@ def _described(
     within = _within(q, lower, upper, is_angle)
     reached = _reached(model, entry, given)
     is_reference = np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
+    is_reference &= condition < SINGULAR
     return tuple(
         Mode(
             q=q[i],

@@ -19,6 +19,7 @@ from tauloop.functions.assembly import Assembly
 from tauloop.functions.loops import nominal
 from tauloop.functions.position_equations import PositionEquations, position_equations
 from tauloop.functions.sorting import blocks
+from tauloop.kinematics.assembly_modes_gears import NO_GEARS, Gears, split_gears
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
 
 
@@ -31,15 +32,17 @@ class Variables:
         scale: per coordinate, what one unit of its variable is, m or 1.
         is_angle: per coordinate, whether it is an angle (its variables are cosine and sine).
         count: number of variables n_w.
+        gears: which angles follow from free ones, whose cosines and sines stand in the leaders' places.
     """
 
     columns: tuple[tuple[int, ...], ...]
     scale: np.ndarray
     is_angle: tuple[bool, ...]
     count: int
+    gears: Gears = NO_GEARS
 
     @classmethod
-    def of(cls, shape: Topology, length: float) -> Variables:
+    def of(cls, shape: Topology, length: float, gears: Gears = NO_GEARS) -> Variables:
         """Variables of a topology, lengths in units of the characteristic length."""
         columns: list[tuple[int, ...]] = []
         count = 0
@@ -49,11 +52,12 @@ class Variables:
             count += width
         pure = {j for q0, _ in shape.quaternions for j in range(q0, q0 + 4)}
         scale = np.array([1.0 if is_angle or i in pure else length for i, is_angle in enumerate(shape.is_angle)])
-        return cls(columns=tuple(columns), scale=scale, is_angle=shape.is_angle, count=count)
+        return cls(columns=tuple(columns), scale=scale, is_angle=shape.is_angle, count=count, gears=gears)
 
     def values(self, q: np.ndarray) -> np.ndarray:
         """Variables (N, n_w) of coordinates (N, n_q)."""
-        w = np.empty((len(q), self.count))
+        w, q = np.empty((len(q), self.count)), np.array(q)
+        q[:, list(self.gears.leaders)] = self.gears.free(q)
         for i, columns in enumerate(self.columns):
             if self.is_angle[i]:
                 w[:, columns[0]], w[:, columns[1]] = np.cos(q[:, i]), np.sin(q[:, i])
@@ -69,6 +73,7 @@ class Variables:
                 q[:, i] = np.arctan2(w[:, columns[1]], w[:, columns[0]])
             else:
                 q[:, i] = w[:, columns[0]] * self.scale[i]
+        q[:, list(self.gears.angles)] = self.gears.angles_at(q[:, list(self.gears.leaders)])
         return q
 
 
@@ -178,15 +183,18 @@ class PositionProblem:
     blocks: tuple[BlockSystem, ...]
 
 
-def position_problem(assembly: Assembly, given_q: tuple[int, ...], given_v: tuple[int, ...]) -> PositionProblem:
+def position_problem(
+    assembly: Assembly, given_q: tuple[int, ...], given_v: tuple[int, ...], start: np.ndarray | None = None
+) -> PositionProblem:
     """The position problem in which some coordinates are given.
 
     Args:
         assembly: the assembled machine.
         given_q, given_v: indices of the given coordinates and of the velocities that belong to them.
+        start: coordinates (n_q,) with the given ones in their places; the reference pose without it.
 
     Raises:
-        AssemblyError: the given coordinates do not determine the others.
+        AssemblyError: the given coordinates do not determine the others, or a gear is no polynomial (`split_gears`).
     """
     loops = assembly.loops
     shape, mechanism = loops.topology, loops.mechanism
@@ -206,12 +214,12 @@ def position_problem(assembly: Assembly, given_q: tuple[int, ...], given_v: tupl
                 file=mechanism.file,
             )
         )
-    _refuse_angles(shape, equations, mechanism.file)
-    variables = Variables.of(shape, loops.length)
+    given = assembly.q if start is None else start
+    equations, gears = split_gears(equations, shape.is_angle, unknown, given, mechanism.file)
+    variables = Variables.of(shape, loops.length, gears)
     builder = _Builder(shape, equations, variables, loops.length)
-    return PositionProblem(
-        variables=variables, given=given_q, unknown=unknown, rows=rows, blocks=builder.blocks(unknown)
-    )
+    blocks = builder.blocks(tuple(i for i in unknown if i not in gears.followers))
+    return PositionProblem(variables=variables, given=given_q, unknown=unknown, rows=rows, blocks=blocks)
 
 
 def _locked(assembly: Assembly) -> tuple[int, ...]:
@@ -222,24 +230,6 @@ def _locked(assembly: Assembly) -> tuple[int, ...]:
         if {v0, v0 + 1, v0 + 2} <= locked:
             q += range(q0, q0 + 4)
     return tuple(q)
-
-
-def _refuse_angles(shape: Topology, equations: PositionEquations, file: str) -> None:
-    """Equations that contain an angle itself, such as a gear's, are no polynomials in its cosine and sine."""
-    angles = [i for i in range(shape.n_q) if shape.is_angle[i]]
-    if not angles:
-        return
-    problems = [
-        Problem(
-            where=equations.elements[row],
-            what="ties angles by their ratio, which is no polynomial in their cosines and sines",
-            remedy="describe the machine without this coupling; all modes are found for joints and rods only",
-            file=file,
-        )
-        for row in np.flatnonzero(_pattern(equations.psi, equations.q[angles]).any(axis=1))
-    ]
-    if problems:
-        raise AssemblyError(problems)
 
 
 def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:
@@ -276,6 +266,9 @@ class _Builder:
                 c[i], s[i] = self._w[columns[0]], self._w[columns[1]]
             else:
                 q[i] = variables.scale[i] * self._w[columns[0]]
+        leading = list(variables.gears.leaders)
+        for i, pair in variables.gears.pairs(c[leading], s[leading]).items():
+            c[i], s[i] = pair
         units = [
             1.0 if " across " in name or name.endswith("unit quaternion") else length if rod is None else length**2
             for name, rod in zip(equations.names, equations.differences, strict=True)
@@ -293,7 +286,8 @@ class _Builder:
         for j, i in enumerate(unknown):
             for r in np.flatnonzero(pattern[:, list(self._variables.columns[i])].any(axis=1)):
                 incidence[int(r), j] = 1
-        solved = [i for i in range(self._shape.n_q) if i not in unknown]
+        followers = self._variables.gears.followers
+        solved = [i for i in range(self._shape.n_q) if i not in unknown and i not in followers]
         found = []
         for block in blocks(ca.sparsify(incidence).sparsity()):
             own = tuple(unknown[j] for j in block.columns)

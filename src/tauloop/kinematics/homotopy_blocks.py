@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from tauloop.kinematics.homotopy_monodromy import GenericSolutions, MonodromyOptions, generic_solutions
+from tauloop.kinematics.homotopy_monodromy import (
+    FOLLOWING,
+    GenericSolutions,
+    MonodromyOptions,
+    Report,
+    SearchProgress,
+    generic_solutions,
+    unreported,
+)
 from tauloop.kinematics.homotopy_target import TargetSolutions, target_solutions
 from tauloop.kinematics.homotopy_widening import Widenable, Widened
 
@@ -67,7 +75,11 @@ class BlockCount:
 
 
 def solve_blocks(
-    blocks: Sequence[Block], w: np.ndarray, rng: np.random.Generator, options: MonodromyOptions
+    blocks: Sequence[Block],
+    w: np.ndarray,
+    rng: np.random.Generator,
+    options: MonodromyOptions,
+    report: Report = unreported,
 ) -> tuple[np.ndarray, tuple[BlockCount, ...]]:
     """All real solutions of a sequence of blocks.
 
@@ -76,24 +88,30 @@ def solve_blocks(
         w: variables (n_w,), of which those that no block solves for are given.
         rng: source of randomness.
         options: how complex solutions are found.
+        report: is told how far it is.
 
     Returns:
         Solutions (M, n_w), and the counts of the blocks; a block after one without real solutions is not counted.
     """
     partial = w[None, :]
     counts = []
-    for block in blocks:
+    for number, block in enumerate(blocks, start=1):
         if not len(partial):
             break
+
+        def tell(progress: SearchProgress, number: int = number) -> None:
+            report(replace(progress, block=number, blocks=len(blocks)))
+
         known = partial[:, list(block.y)]
         cases, case_of = np.unique(known, axis=0, return_inverse=True)
-        if block.terms and len(block.angles) <= options.traced_angles:
-            wide = Widened(block, rng)
-            generic = generic_solutions(wide, wide.of_machine(cases[0]).astype(complex), rng, options)
-            targets = [target_solutions(wide, generic, wide.of_machine(case), options.tracking) for case in cases]
-        else:
-            generic = generic_solutions(block, cases[0].astype(complex), rng, options)
-            targets = [target_solutions(block, generic, case, options.tracking) for case in cases]
+        is_wide = block.terms and len(block.angles) <= options.traced_angles
+        family: Widened | Block = Widened(block, rng) if is_wide else block
+        own = [family.of_machine(case) for case in cases] if isinstance(family, Widened) else list(cases)
+        generic = generic_solutions(family, own[0].astype(complex), rng, options, tell)
+        targets = []
+        for done, case in enumerate(own):
+            tell(SearchProgress(phase=FOLLOWING, done=done, total=len(own), solutions=len(generic.x)))
+            targets.append(target_solutions(family, generic, case, options.tracking))
         partial = _extended(partial, block, targets, np.ravel(case_of))
         counts.append(_count(block, generic, targets))
     return partial, tuple(counts)

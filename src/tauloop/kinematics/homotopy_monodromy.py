@@ -14,6 +14,7 @@ constants cannot be tested so (see `homotopy_widening`): there only the loops wi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -120,8 +121,40 @@ class GenericSolutions:
     lost_lines: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProgress:
+    """How far the search in one block is.
+
+    Attributes:
+        block, blocks: number of the block, from 1, and of all.
+        phase: "looking for complex solutions" or "following them to the machine".
+        done, total: loops in a row without a new solution and how many are wanted; or cases followed, and all.
+        solutions: complex solutions known.
+    """
+
+    block: int = 1
+    blocks: int = 1
+    phase: str
+    done: int
+    total: int
+    solutions: int
+
+
+#: Is told how far a search is.
+Report = Callable[[SearchProgress], None]
+LOOKING, FOLLOWING = "looking for complex solutions", "following them to the machine"
+
+
+def unreported(_: SearchProgress) -> None:
+    """Nobody is told."""
+
+
 def generic_solutions(
-    family: Family, y: np.ndarray, rng: np.random.Generator, options: MonodromyOptions | None = None
+    family: Family,
+    y: np.ndarray,
+    rng: np.random.Generator,
+    options: MonodromyOptions | None = None,
+    report: Report = unreported,
 ) -> GenericSolutions:
     """Find all solutions of F(x, y) + e = 0 for a random complex e.
 
@@ -133,6 +166,7 @@ def generic_solutions(
         y: the machine's own known variables (k,).
         rng: source of randomness.
         options: when to stop.
+        report: is told after every round how far the search is.
 
     Raises:
         PoseError: there are more solutions than the options allow, or loops do not come to rest.
@@ -140,8 +174,10 @@ def generic_solutions(
     options = options or MonodromyOptions()
     search = _Search(family, y, rng, options)
     search.probe(min(options.batch, PROBES))
+    search.tell(report)
     while not search.is_complete():
         search.loop()
+        search.tell(report)
         if len(search.known) > options.most_solutions:
             raise PoseError(
                 Problem(
@@ -228,6 +264,13 @@ class _Search:
         self.rounds += 1
         self.lost += int((~good).sum())
         self.quiet = 0 if new else self.quiet + count
+
+    def tell(self, report: Report) -> None:
+        """Say how far the search is."""
+        options = self._options
+        wanted = options.traced_loops if self._family.is_traceable else options.quiet_loops
+        done, known = min(self.quiet, wanted), len(self.known)
+        report(SearchProgress(phase=LOOKING, done=done, total=wanted, solutions=known))
 
     def is_complete(self) -> bool:
         """Whether loops have been quiet for long enough, and the trace test is passed."""

@@ -142,12 +142,13 @@ def _grows(
 
 
 def _polished(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Solutions brought to rounding."""
+    """Solutions brought to rounding; one whose Jacobian is singular to rounding stays as it is."""
     rows, y = np.arange(len(x)), np.tile(y.astype(complex), (len(x), 1))
     zero = np.zeros_like(x)
     line = Line(y0=y, y1=y, e0=zero, e1=zero)
     for _ in range(POLISHING):
-        x, _ = newton(family, x, line, rows, np.ones(len(x)), 0.0, 1)
+        nearer, _ = newton(family, x, line, rows, np.ones(len(x)), 0.0, 1)
+        x = np.where(np.isfinite(nearer).all(axis=1, keepdims=True), nearer, x)
     return x
 
 
