@@ -159,14 +159,14 @@ def test_all_problems_of_a_broken_file_come_at_once(tmp_path):
         described(
             "delta",
             ("mass: plate_mass", "mass: -1 kg, mas: 3"),
-            ("x: [-0.2 m,", "x: [-0.2,"),
+            ("x: {drawing: [-0.2 m,", "x: {drawing: [-0.2,"),
             ("axis: y", "axis: why"),
         ),
         encoding="utf-8",
     )
     found = problems("check", path)
     lines = path.read_text(encoding="utf-8").splitlines()
-    for where, line in (("mass", "plate: {mass"), ("limits.x", "x: [-0.2,"), ("axis", "axis: why")):
+    for where, line in (("mass", "plate: {mass"), ("limits.x", "x: {drawing: [-0.2,"), ("axis", "axis: why")):
         (number,) = [i for i, text in enumerate(lines, start=1) if line in text]
         assert any(where in p["where"] and p["line"] == number and p["file"] == str(path) for p in found)
 
@@ -255,7 +255,7 @@ def test_a_table_goes_in_and_out_and_in_again_by_the_other_entry(tmp_path):
 
 def test_a_free_platform_keeps_its_quaternion_in_a_table(tmp_path):
     out = tmp_path / "pose.csv"
-    tilted = "qw=0.995,qx=0.09987492,z=0.62"  # a unit quaternion to nine digits
+    tilted = "qw=0.995,qx=0.09987492,z=0.36"  # a unit quaternion to nine digits
     first = run_json("dynamics", "hexapod", "--position", tilted, "--out", out)
     for entry in ("platform", "actuators"):
         again = run_json("dynamics", "hexapod", "--motion", out, "--entry", entry)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tauloop import IdentificationError, InputError, Model
-from tauloop.identify.cut_freedoms import cut_freedoms
+from tauloop.functions.cut_freedoms import cut_freedoms
 from tauloop.identify.excitation import ExcitationOptions, excite
 from tauloop.identify.excitation_limits import ExcitationLimits
 from tauloop.identify.excitation_problem import ExcitationTask
@@ -93,7 +93,7 @@ def test_an_excitation_keeps_the_range_of_a_joint_that_closes_the_loop(limited: 
 
 def test_limits_of_other_cut_joints_are_refused(limited: Model) -> None:
     joints = tuple(replace(joint, kind="cylindrical") for joint in limited.topology.cuts)
-    other = SimpleNamespace(topology=SimpleNamespace(cuts=joints), mechanism=limited.mechanism)
+    other = SimpleNamespace(topology=SimpleNamespace(cuts=joints, n_v=0), mechanism=limited.mechanism)
     with pytest.raises(InputError, match="closes a loop as a cylindrical joint"):
         cut_freedoms(other)  # type: ignore[arg-type]
 

@@ -54,17 +54,18 @@ def test_a_free_fall_is_stopped_and_named():
     assert 0.1 < found["reached_s"] < 0.5
 
 
-def test_limits_of_the_machine_that_a_fall_passes_are_named():
+def test_stops_that_a_fall_passes_are_named():
     code, text = call("hexapod", "--duration", "0.3", "--json")
     found = json.loads(text)
-    assert code == 0
-    legs = {item["coordinate"]: item["time_s"] for item in found["limits_passed"]}
+    assert code == 1
+    assert found["status"] == "doubtful"
+    legs = {item["coordinate"]: item["time_s"] for item in found["beyond_stops"]}
     assert {f"leg{i}.strut" for i in range(1, 7)} <= legs.keys()
     for name, time in legs.items():
         assert 0 < time < 0.3, name
     assert found["final"]["leg1.strut"] < 0.33  # the file's lower limit, m
-    assert "limits of the machine file" in " ".join(call("hexapod", "--duration", "0.3")[1].split())
-    assert json.loads(call("hexapod", "--duration", "0.01", "--json")[1])["limits_passed"] == []
+    assert "beyond its stop at 0.33 m" in " ".join(call("hexapod", "--duration", "0.3")[1].split())
+    assert json.loads(call("hexapod", "--duration", "0.01", "--json")[1])["beyond_stops"] == []
 
 
 def test_constant_forces_and_a_written_motion(tmp_path):

@@ -207,7 +207,13 @@ def test_ranges_end_at_the_limits_of_the_file_or_where_the_machine_ends() -> Non
     handles = Handles(machine, machine.platform, machine.assembly.q)
     ranges = {handle.name: (handle.lower, handle.upper) for handle in handles.handles}
     assert ranges["platform.z"] == pytest.approx((-0.65, -0.36))
-    free = Model(loads(load_text("delta").replace("  limits: {x: [-0.2 m, 0.2 m], y: [-0.2 m, 0.2 m],", "  limits: {")))
+    free = Model(
+        loads(
+            load_text("delta").replace(
+                "  limits: {x: {drawing: [-0.2 m, 0.2 m]}, y: {drawing: [-0.2 m, 0.2 m]},", "  limits: {"
+            )
+        )
+    )
     handles = Handles(free, free.platform, free.assembly.q)
     upper = handles.handles[0].upper
     with pytest.raises(PoseError, match="out of reach"):

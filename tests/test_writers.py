@@ -202,7 +202,7 @@ def test_one_leaf_moves_what_follows_from_it() -> None:
 
 
 def test_what_a_reader_would_refuse_is_not_written(tmp_path: Path) -> None:
-    wrong = loads(EVERYTHING).with_values({"reach": -1.0})
+    wrong = loads(EVERYTHING).at_values({"reach": -1.0})
     with pytest.raises(DescriptionError, match="must be positive, got -2 m") as error:
         write_yaml(wrong, tmp_path / "wrong.yaml")
     assert "would be refused" in str(error.value)

@@ -7,7 +7,7 @@ import functools
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,11 @@ class Evidence:
         unit = f" {self.unit}" if self.unit else ""
         text = f"{self.name}: {self.value:.3g}{unit}" + (f" (good: {', '.join(limits)})" if limits else "")
         return text if self.is_good or not self.advice else f"{text}: {self.advice}"
+
+
+def status_of(evidence: Iterable[Evidence]) -> Status:
+    """OK when every piece of evidence is within its limits."""
+    return Status.OK if all(item.is_good for item in evidence) else Status.DOUBTFUL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +116,7 @@ class Result:
     @property
     def status(self) -> Status:
         """OK when every piece of evidence is within its limits."""
-        return Status.OK if all(item.is_good for item in self.evidence) else Status.DOUBTFUL
+        return status_of(self.evidence)
 
     @property
     def advice(self) -> tuple[str, ...]:

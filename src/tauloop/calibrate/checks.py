@@ -27,7 +27,7 @@ LARGE_ERROR = 0.02
 GROSS = 20.0
 #: Gross poses that are named one by one.
 NAMED = 5
-#: A joint may be beyond its stated range by this share of it: zero points are among what calibrations find.
+#: A joint may be beyond its stops by this share of it: zero points are among what calibrations find.
 BEYOND = 0.05
 #: Ratios of lengths that are two units mixed up.
 UNIT_RATIOS = {
@@ -225,9 +225,9 @@ def _encoder_units(
 
 
 def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) -> list[Problem]:
-    """Poses that close, but with driven joints far beyond their ranges in the machine file."""
+    """Poses that close, but with driven joints far beyond their stops in the machine file."""
     loops = problem.assembly.loops
-    lower, upper = coordinate_limits(loops)
+    lower, upper = coordinate_limits(loops, ("stop",))
     width = upper - lower
     over = np.maximum(lower - q, q - upper)
     driven = {name for actuator in problem.mechanism.actuators for name, _ in actuator.drives}

@@ -16,6 +16,7 @@ from tauloop.calibrate.solving import SQUARES, Solution, bounds_met, solve
 from tauloop.calibrate.statistics import correlations, covariance, error_figures, outliers, variance_factor
 from tauloop.calibrate.unknowns import Bounds
 from tauloop.errors import IdentificationError
+from tauloop.functions.limits import limits_of
 from tauloop.result import Evidence, plain, provenance
 
 #: Loops are closed to this at the optimum, m.
@@ -213,5 +214,8 @@ def _evidence(
             value=float(n_outliers),
             upper=0.0,
             advice="measure these poses again or leave them out, or use a robust loss",
+        ),
+        *limits_of(problem.assembly.loops.mechanism, problem.assembly.loops.topology).evidence(
+            np.concatenate([state.q for state in predicted.states])
         ),
     )

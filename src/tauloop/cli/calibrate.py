@@ -36,7 +36,7 @@ from tauloop.calibrate import (
 from tauloop.calibrate.quantities import bounds_of, quantity
 from tauloop.calibrate.reading import KINDS, MeasurementFile, read_measurements
 from tauloop.calibrate.residuals import ResidualKind
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,
     JsonOption,
@@ -48,6 +48,7 @@ from tauloop.cli.output import (
     writes,
 )
 from tauloop.errors import InputError, Problem
+from tauloop.functions.limits import require_within_limits
 from tauloop.mechanism.formats.yaml_writer import write_yaml
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.units import ANGLE, LENGTH
@@ -115,6 +116,7 @@ def calibrate(
     out: Annotated[Path | None, typer.Option("--out", help="Write the calibrated machine to this YAML file.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json-file", help="Write the whole result to this file.")] = None,
     figure: Annotated[Path | None, typer.Option("--figure", help="Write errors and corrections to this PNG.")] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Calibrate a machine's geometry, with error bars, and say what the data cannot tell.
@@ -140,6 +142,8 @@ def calibrate(
     rng = np.random.default_rng(seed)
     options = FitOptions(loss=LOSSES[loss], leave_out_weak=leave_out_weak)
     result = fit(problem, rng, options=options)
+    if within_limits:
+        require_within_limits(result.evidence)
     document = result.as_dict()
     swaps = indistinguishable_swaps(result.problem, result.solution)
     document["indistinguishable_swaps"] = [list(pair) for pair in swaps]

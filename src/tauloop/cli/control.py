@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,13 +10,14 @@ import numpy as np
 import typer
 
 from tauloop.cli.assigned import quantity
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,
     JsonOption,
     console,
     figure_ending,
     log_ending,
+    print_doubts,
     print_json,
     reports_errors,
     table,
@@ -40,6 +42,7 @@ from tauloop.cli.strokes import (
 )
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
+from tauloop.functions.limits import beyond_limits, require_within_limits
 from tauloop.logs import write_log
 from tauloop.logs.channels import Channel, build_log
 from tauloop.mechanism import units
@@ -116,11 +119,13 @@ def control(
         typer.Option(help="Write the motion under the last controller to this CSV or Parquet file."),
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Follow a trajectory under sampled controllers, and say how far the machine stays behind.
 
-    Exit code 1 when a run ends early (out of reach, singular, not finite); saturated forces are reported.
+    Exit code 1 when a run ends early (out of reach, singular, not finite) or goes beyond a stop; saturated forces are
+    reported.
     """
     choice = StrokeChoice(
         shape=shape,
@@ -158,6 +163,10 @@ def control(
         )
         for name, law in laws.items()
     }
+    beyond = {name: beyond_limits(result.evidence) for name, result in results.items()}
+    if within_limits:
+        for items in beyond.values():
+            require_within_limits(items)
     last = list(results)[-1]
     if out is not None:
         write_log(out, _as_log(model, results[last]))
@@ -169,7 +178,9 @@ def control(
         print_json(_document(model, results, space, sampling, trajectory.total))
     else:
         _print(model, results, space, trajectory.total, out, figure)
-    if any(result.end for result in results.values()):
+        for name, items in beyond.items():
+            print_doubts(replace(item, name=f"{name}: {item.name}") for item in items)
+    if any(result.end for result in results.values()) or any(beyond.values()):
         raise typer.Exit(FAILED)
 
 
@@ -251,7 +262,9 @@ def _document(
 ) -> dict[str, Any]:
     return {
         "machine": model.mechanism.name,
-        "status": "failed" if any(result.end for result in results.values()) else "ok",
+        "status": "failed"
+        if any(result.end or beyond_limits(result.evidence) for result in results.values())
+        else "ok",
         "space": space,
         "duration_s": total,
         "frequency_Hz": sampling.frequency,

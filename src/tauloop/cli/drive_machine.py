@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from tauloop.cli.drive import assigned_values
-from tauloop.cli.machine import MachineArgument, load_machine
+from tauloop.cli.machine import MachineArgument, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,
     JsonOption,
@@ -30,6 +30,7 @@ from tauloop.drives.simulation import Stepping
 from tauloop.errors import InputError, Problem
 from tauloop.files import write_file
 from tauloop.functions import Model
+from tauloop.functions.limits import require_within_limits
 from tauloop.functions.ports import Port
 from tauloop.report import save_figure
 from tauloop.result import Status
@@ -81,6 +82,7 @@ def ballbar(
         bool, typer.Option("--interpreted", help="Step by step in Python, thousands of times slower.")
     ] = False,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Drive a machine with drive lines round a circle: with two motors, with one, without play, and with rigid drives.
@@ -113,6 +115,8 @@ def ballbar(
         presliding=None if presliding is None else 1e-6 * presliding,
         interpreted=interpreted,
     )
+    if within_limits:
+        require_within_limits(found.evidence)
     if figure is not None:
         from tauloop.report.drive_circle_figure import circle_figure
 

@@ -11,16 +11,28 @@ import typer
 import xarray as xr
 
 from tauloop.cli.assigned import assigned
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import JsonOption, console, log_ending, print_json, reports_errors, table, writes
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
+from tauloop.cli.output import (
+    FAILED,
+    JsonOption,
+    console,
+    log_ending,
+    print_doubts,
+    print_json,
+    reports_errors,
+    table,
+    writes,
+)
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Forces, HybridForces, Model, State
+from tauloop.functions.limits import require_within_limits
 from tauloop.functions.ports import Port
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems
+from tauloop.result import Status, status_of
 
 #: Rows that are shown on the terminal; the rest is in the file or in JSON.
 SHOWN = 10
@@ -52,13 +64,15 @@ def dynamics(
         Path | None,
         typer.Option(help="Write time, motion of platform and actuators, and forces to this CSV or Parquet file."),
     ] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Actuator forces that a motion needs (inverse dynamics).
 
     A machine with passive freedoms is moved by its actuators (--entry actuators): accelerations are given for these
     alone, and those of the passive freedoms come out beside the forces. For one pose name the coordinates that differ
-    from the reference pose; for many give a table. A table that passes a singularity between two rows is refused.
+    from the reference pose; for many give a table. A table that passes a singularity between two rows is refused. Exit
+    code 1 when a pose lies beyond a stop.
     """
     _check_options(entry, motion, {"position": position, "velocity": velocity, "acceleration": acceleration})
     model = Model(load_machine(machine, side), formulation=formulation)
@@ -76,6 +90,8 @@ def dynamics(
     given = (values["position"], values["velocity"], values["acceleration"])
     hybrid = model.hybrid.inverse_dynamics(*given, start=start) if is_hybrid else None
     forces = functions.inverse_dynamics(*given, start=start) if hybrid is None else hybrid.forces
+    if within_limits:
+        require_within_limits(forces.evidence)
     _require_no_crossing(model, forces.state, entry)
     units = model.output_ports("actuators")[1]
     if out is not None:
@@ -85,6 +101,8 @@ def dynamics(
         print_json(
             {
                 "machine": model.mechanism.name,
+                "status": status_of(forces.evidence),
+                "evidence": forces.evidence,
                 "entry": entry,
                 "formulation": formulation,
                 "time_s": time,
@@ -101,10 +119,13 @@ def dynamics(
                 "condition": [float(value) if np.isfinite(value) else None for value in condition],
             }
         )
-        return
-    _print(time, forces, units, float(condition.max()), out)
-    if hybrid is not None:
-        _print_passive(hybrid, functions.entry.acceleration)
+    else:
+        _print(time, forces, units, float(condition.max()), out)
+        if hybrid is not None:
+            _print_passive(hybrid, functions.entry.acceleration)
+        print_doubts(forces.evidence)
+    if status_of(forces.evidence) is not Status.OK:
+        raise typer.Exit(FAILED)
 
 
 def _require_no_crossing(model: Model, motion: State, entry: str) -> None:

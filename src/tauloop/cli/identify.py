@@ -24,6 +24,7 @@ from tauloop.cli.identify_findings import (
     faults_of_data,
     faults_of_logs,
     judged_faults,
+    limits_of_logs,
     naming,
     remarks,
     trends_of_logs,
@@ -45,7 +46,7 @@ from tauloop.cli.identify_logs import (
 )
 from tauloop.cli.identify_options import check_options, chosen_estimator, numbers, whole_numbers
 from tauloop.cli.identify_options import error_model as errors_assumed
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,
     JsonOption,
@@ -232,6 +233,7 @@ def identify(
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Write measured, predicted and residual to this PNG.")
     ] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Identify base parameters from logs, and judge them on data that were not fitted.
@@ -273,6 +275,7 @@ def identify(
     repeats = periodicity(period, highest, scan_cutoffs, chosen)
     logs = measured_logs(given, data, chosen)
     logs = logs if repeats is not None else without_saturation(model, logs)
+    beyond = limits_of_logs(model, logs, refuse=within_limits)
     unknown = [name for name in dynamic_leaves(model) if name not in leaves]
     ties = leaf_ties(model, unknown) if parameters == "file" else None
     error_model = errors_assumed(errors, logs, repeats)
@@ -355,7 +358,7 @@ def identify(
         *(beside_file.findings if scale is None else ()),
         *unexcited(model, _machine_alone(training, bare, validation), np.random.default_rng(0), output=output),
     )
-    result = replace(result, evidence=(*result.evidence, fault_evidence(findings)))
+    result = replace(result, evidence=(*result.evidence, fault_evidence(findings), *beyond))
     document = result.as_dict() | {"findings": [problem.as_dict() for problem in findings]}
     document |= {"machine_file": beside_file.rows()}
     document |= {"whole_log": everything.as_dict()} if everything is not None else {}

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
 from tauloop.cli.identify_logs import MeasuredLog, Periodicity, not_repeated, of_log
 from tauloop.errors import IdentificationError, Problem
 from tauloop.functions import Model
+from tauloop.functions.limits import require_within_limits
 from tauloop.identify import Identification, InstrumentalVariables, RegressionData, Ties
 from tauloop.identify.channel_faults import Measured, measured, wrong_channels
 from tauloop.identify.dead_channels import copied, dead
 from tauloop.identify.faults import unexplained, wrong_signs
+from tauloop.identify.motion_limits import motion_limits
 from tauloop.identify.periodic_data import periodic_motion
 from tauloop.identify.periods import PeriodAverage
 from tauloop.identify.residual_trends import residual_trends, trend_problems
@@ -88,6 +91,22 @@ def _passed(log: MeasuredLog, part: RegressionData) -> Callable[[np.ndarray], np
         return np.asarray(x + period**2 / 3.0 * bend)  # (sin(w T) / (w T))^2 of two central differences
 
     return passed
+
+
+def limits_of_logs(model: Model, logs: Sequence[MeasuredLog], *, refuse: bool) -> tuple[Evidence, ...]:
+    """Coordinates of every log beyond their stops, and angles that look like degrees.
+
+    Raises:
+        PoseError: where these are to be refused.
+    """
+    found = tuple(
+        replace(item, name=item.name if len(logs) == 1 else f"{log.name}: {item.name}")
+        for log in logs
+        for item in motion_limits(model, log.log)
+    )
+    if refuse:
+        require_within_limits(found)
+    return found
 
 
 def faults_of_data(model: Model, training: RegressionData) -> tuple[Problem, ...]:

@@ -63,6 +63,13 @@ RodsOption = Annotated[
     ),
 ]
 
+WithinLimitsOption = Annotated[
+    bool,
+    typer.Option(
+        "--within-limits", help="Refuse what goes beyond a stop of the machine file; without it that is named."
+    ),
+]
+
 
 def load_machine(name: str, beside: SideOption = None, rods: bool = False) -> Mechanism:
     """The machine of that name or file."""

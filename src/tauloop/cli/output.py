@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from rich.table import Table
 from tauloop.cli.machine import Beside, SideOption
 from tauloop.errors import InputError, Problem, TauloopError
 from tauloop.files import require_writable, unwritable_folder
-from tauloop.result import plain
+from tauloop.result import Evidence, plain
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -96,6 +96,13 @@ def writes(
         return wrapped
 
     return decorated
+
+
+def print_doubts(evidence: Iterable[Evidence]) -> None:
+    """One line for each piece of evidence outside its limits."""
+    for item in evidence:
+        if not item.is_good:
+            console().print(str(item), style="yellow", soft_wrap=True)
 
 
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:

@@ -11,13 +11,14 @@ import typer
 
 from tauloop.cli.assigned import assigned
 from tauloop.cli.event_options import UntilOption, WatchOption, events
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,
     JsonOption,
     console,
     figure_ending,
     log_ending,
+    print_doubts,
     print_json,
     reports_errors,
     table,
@@ -25,6 +26,7 @@ from tauloop.cli.output import (
 )
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
+from tauloop.functions.limits import beyond_limits, require_within_limits
 from tauloop.functions.ports import Port
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
@@ -108,25 +110,30 @@ def simulate(
     stiff: Annotated[bool, typer.Option("--stiff", help="Implicit integrator, for stiff machines.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the simulated motion to this CSV or Parquet file.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate a machine: constant forces (a free fall without any), a swing, or the round trip of a motion.
 
-    Exit code 1 when the end is not reached, or energy, loops or the round trip miss their limits.
+    Exit code 1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion goes
+    beyond a stop, which does not hold it (put an event there).
     """
     starts = {"--force": force, "--wrench": wrench, "--position": position, "--velocity": velocity}
     _check(swing, motion, route, starts | {"--until": until or None, "--watch": watch or None})
     mechanism = load_machine(machine, side)
     integrator = _integrator(rtol, atol, step, stiff)
     if swing:
-        _swing(hang(mechanism, frequency=frequency, amplitude=amplitude), duration or 10.0, integrator, figure, as_json)
+        ready = hang(mechanism, frequency=frequency, amplitude=amplitude)
+        _swing(ready, duration or 10.0, integrator, within_limits, figure, as_json)
         return
     model = Model(mechanism)
     if motion is not None:
-        _round_trip(model, motion, duration, ROUTES[route], integrator, out, figure, as_json)
+        _round_trip(model, motion, duration, ROUTES[route], integrator, within_limits, out, figure, as_json)
         return
     looked_for = events(model, until, watch)
     found = _simulated(model, duration or 1.0, force, wrench, position, velocity, ROUTES[route], integrator, looked_for)
+    if within_limits:
+        require_within_limits(found.evidence)
     if out is not None:
         _write(out, model, found)
     if figure is not None:
@@ -188,7 +195,9 @@ def _simulated(
     )
 
 
-def _swing(ready: Swing, duration: float, integrator: Integrator, figure: Path | None, as_json: bool) -> None:
+def _swing(
+    ready: Swing, duration: float, integrator: Integrator, within_limits: bool, figure: Path | None, as_json: bool
+) -> None:
     """The same swing by every route, and whether the exact ones keep energy and loops."""
     results: dict[str, Simulation] = {}
     left_out: dict[str, str] = {}
@@ -199,7 +208,10 @@ def _swing(ready: Swing, duration: float, integrator: Integrator, figure: Path |
             left_out[name] = str(error.problems[0].what)
             continue
         results[name] = simulator.run(duration, q=ready.q, v=ready.v)
-    good = all(_keeps(results[name]) for name in EXACT)
+    beyond = beyond_limits(results[EXACT[0]].evidence)
+    if within_limits:
+        require_within_limits(beyond)
+    good = all(_keeps(results[name]) for name in EXACT) and not beyond
     if figure is not None:
         save_figure(comparison_figure(results, title=f"Conservative swing of {ready.model.mechanism.name}"), figure)
     if as_json:
@@ -215,6 +227,7 @@ def _swing(ready: Swing, duration: float, integrator: Integrator, figure: Path |
         )
     else:
         _print_swing(ready, duration, results, left_out, figure)
+        print_doubts(beyond)
     if not good:
         raise typer.Exit(FAILED)
 
@@ -265,6 +278,7 @@ def _round_trip(
     duration: float | None,
     route: Route,
     integrator: Integrator,
+    within_limits: bool,
     out: Path | None,
     figure: Path | None,
     as_json: bool,
@@ -277,7 +291,9 @@ def _round_trip(
     time = log[TIME].to_numpy()
     spline = SplineMotion(model, time - time[0], samples(log, "position", port.columns))
     found = round_trip(model, spline, min(duration or np.inf, spline.duration), route=route, integrator=integrator)
-    good = found.simulation.problem is None and found.position_error <= RETURNED
+    if within_limits:
+        require_within_limits(found.simulation.evidence)
+    good = found.simulation.problem is None and found.position_error <= RETURNED and not found.simulation.beyond_stops
     if out is not None:
         _write(out, model, found.simulation)
     if figure is not None:
@@ -321,12 +337,9 @@ def _print(found: Simulation, out: Path | None, figure: Path | None) -> None:
         rows.add_row(found.coordinate_names[i], f"{found.q[0, i]:.6g}", f"{found.q[-1, i]:.6g}", unit)
     screen.print(rows)
     for item in found.evidence:
-        screen.print(str(item))
+        screen.print(str(item), soft_wrap=True)
     for event in found.occurrences:
         screen.print(f"{event.time:.9g} s: {event.name}{', the end' if event.is_terminal else ''}")
-    if found.limits_passed:
-        passed = ", ".join(f"{name} ({time:.4g} s)" for name, time in found.limits_passed)
-        screen.print(f"outside the limits of the machine file, where nothing stops it, from about: {passed}")
     steps = found.steps
     screen.print(f"{len(steps)} steps, {steps.rejected} rejected, {steps.evaluations} evaluations")
     if found.problem is not None:

@@ -9,10 +9,20 @@ import numpy as np
 import typer
 
 from tauloop.cli.assigned import assigned
-from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
-from tauloop.cli.output import JsonOption, console, figure_ending, print_json, reports_errors, table, writes
+from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, WithinLimitsOption, load_machine
+from tauloop.cli.output import (
+    JsonOption,
+    console,
+    figure_ending,
+    print_doubts,
+    print_json,
+    reports_errors,
+    table,
+    writes,
+)
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
+from tauloop.functions.limits import require_within_limits
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.viewer.playback import Playback, read_playback
 
@@ -40,20 +50,27 @@ def view(
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other computers in.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; the next free one if it is taken.")] = 8080,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Look at a machine: in the browser until Ctrl-C, with sliders for platform, actuators and time; or as a picture.
 
     A slider moves the machine as far as its loops close; beyond, it stays and the panel says which loop misses by how
-    much. The browser's part needs `pip install tauloop[view]`.
+    much. What lies beyond a stop is named. The browser's part needs `pip install tauloop[view]`.
     """
     _check(position, entry, motion, simulation)
     model = Model(load_machine(machine, side, rods))
     path = motion or simulation
     playback = None if path is None else read_playback(model, path)
     q = _start(model, entry, position) if playback is None else playback.q[0]
+    shown = (q, None) if playback is None else (playback.q, playback.time)
+    evidence = model.limits.evidence(*shown)
+    if within_limits:
+        require_within_limits(evidence)
     if png is not None:
         _draw(model, playback, q, png, as_json)
+        if not as_json:
+            print_doubts(evidence)
         return
     from tauloop.viewer.viewer import Viewer
 
@@ -61,6 +78,7 @@ def view(
     if as_json:
         print_json({"machine": model.mechanism.name, "url": viewer.url})
     else:
+        print_doubts(evidence)
         console().print(f"{model.mechanism.name}: {viewer.url} (Ctrl-C ends)")
     viewer.run()
 
@@ -103,6 +121,7 @@ def _draw(model: Model, playback: Playback | None, q: np.ndarray, png: Path, as_
                 "q": q,
                 "tool_m": geometry.tool[0],
                 "bodies": {body.name: geometry.origins[0, i] for i, body in enumerate(geometry.shape.bodies)},
+                "evidence": model.limits.evidence(q),
                 "written": str(png),
             }
         )

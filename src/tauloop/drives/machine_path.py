@@ -360,6 +360,7 @@ class PathRun:
                     advice="the motion came near a singularity",
                 ),
                 Evidence(name="largest loop residual", value=trace.residual, upper=CONVERGED),
+                *plant.limits.evidence(state.q, self.time[:n]),
             ),
             provenance=provenance(
                 packages=("numpy", "casadi"),

@@ -15,6 +15,7 @@ from tauloop.equations.topology import integrate
 from tauloop.errors import Problem
 from tauloop.functions.far_start import close_from_afar
 from tauloop.functions.loops import Loops, aligned
+from tauloop.mechanism.model import LIMIT_KINDS, LimitKind
 
 #: Loops count as closed below this residual, m (or pure number).
 CLOSED = 1e-10
@@ -217,12 +218,17 @@ def random_walk(
     return np.concatenate(states)
 
 
-def coordinate_limits(loops: Loops) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper limits (n_q,) of the coordinates, SI; infinite where the file gives none."""
+def coordinate_limits(loops: Loops, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper limits (n_q,) of the coordinates, SI; infinite where the file gives none.
+
+    Args:
+        loops: the loop equations.
+        kinds: the kinds of limits that count: all for a search, ("stop",) for what is given.
+    """
     shape = loops.topology
     lower, upper = np.full(shape.n_q, -np.inf), np.full(shape.n_q, np.inf)
     for i, freedom in zip(shape.q_of_v, shape.freedoms, strict=True):
-        if i >= 0:
+        if i >= 0 and freedom.limit in kinds:
             lower[i], upper[i] = freedom.lower, freedom.upper
     return lower, upper
 

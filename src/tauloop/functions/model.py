@@ -18,6 +18,7 @@ from tauloop.functions.entry import actuator_entry, platform_entry
 from tauloop.functions.evaluator import Compiled, Evaluator
 from tauloop.functions.hybrid import HybridFunctions
 from tauloop.functions.hybrid_locks import assemble_locked
+from tauloop.functions.limits import Limits, limits_of
 from tauloop.functions.locks import NO_LOCKS, Locks
 from tauloop.functions.loops import loops
 from tauloop.functions.motion_functions import MotionFunctions
@@ -100,6 +101,11 @@ class Model:
         """Nominal dynamic parameters (n_pi,), SI."""
         return np.array([self.mechanism.value(p.expression) for p in self.parameters])
 
+    @cached_property
+    def limits(self) -> Limits:
+        """Limits of its coordinates and cut joints, by which given poses and motions are judged."""
+        return limits_of(self.mechanism, self.topology)
+
     def ties(self, names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """How pi depends on leaf parameters: pi = T p + pi_0.
 
@@ -117,7 +123,7 @@ class Model:
         touched = [i for i, p in enumerate(self.parameters) if leaves(p.expression) & set(names)]
 
         def pi(values: np.ndarray) -> np.ndarray:
-            mechanism = self.mechanism.with_values(dict(zip(names, values, strict=True)))
+            mechanism = self.mechanism.at_values(dict(zip(names, values, strict=True)))
             result = np.zeros(len(self.parameters))
             result[touched] = [mechanism.value(self.parameters[i].expression) for i in touched]
             return result

@@ -352,4 +352,5 @@ class ProgramRuns:
             v=outputs.get("v"),
             a=outputs.get("a"),
             health=found,
+            limits=self._model.limits,
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
 
+from tauloop import result
+from tauloop.functions.limits import Limits
 from tauloop.functions.program import ClosedForm, Evidence, Program
 
 #: Position residuals (m or pure numbers) above this mean that Newton's method has not arrived.
@@ -126,7 +128,8 @@ class State:
         coordinate_names, velocity_names: names of the columns.
         q: coordinates (N, n_q) or (n_q,) for a single sample.
         v, a: velocities and accelerations (N, n_v) or (n_v,); None where not computed.
-        health: the evidence.
+        health: the evidence of every sample.
+        limits: the machine's limits, by which `evidence` judges.
     """
 
     coordinate_names: tuple[str, ...]
@@ -135,6 +138,12 @@ class State:
     v: np.ndarray | None
     a: np.ndarray | None
     health: Health
+    limits: Limits = field(repr=False)
+
+    @property
+    def evidence(self) -> tuple[result.Evidence, ...]:
+        """What lies beyond a stop, by how much, and what looks like degrees."""
+        return self.limits.evidence(self.q)
 
     def coordinate(self, name: str) -> np.ndarray:
         """One coordinate by name."""
@@ -167,6 +176,11 @@ class Forces:
     tree_force: np.ndarray
     state: State
     weights: np.ndarray | None = None
+
+    @property
+    def evidence(self) -> tuple[result.Evidence, ...]:
+        """That of the motion (see `State.evidence`)."""
+        return self.state.evidence
 
     @property
     def is_shared(self) -> bool:

@@ -9,8 +9,8 @@ import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
+from tauloop.functions.cut_freedoms import CutFreedoms
 from tauloop.functions.entry import coordinate_units, velocity_units
-from tauloop.identify.cut_freedoms import CutFreedoms
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.kinematics.singularities import singularities
 

@@ -11,10 +11,10 @@ import numpy as np
 from tauloop.errors import IdentificationError, InputError, Problem
 from tauloop.functions import Model, MotionFunctions
 from tauloop.functions.batch import BatchFunction
+from tauloop.functions.cut_freedoms import cut_freedoms
 from tauloop.functions.evaluator import Compiled
 from tauloop.functions.state import State
 from tauloop.identify.base_parameters import BaseParameters, RankOptions, base_parameters
-from tauloop.identify.cut_freedoms import cut_freedoms
 from tauloop.identify.data import Ties
 from tauloop.identify.excitation_limits import Bound, ExcitationLimits, bounds, measured, use
 from tauloop.identify.excitation_sample import SampleFunction, sample_function

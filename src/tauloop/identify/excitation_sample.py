@@ -14,8 +14,8 @@ import casadi as ca
 import numpy as np
 
 from tauloop.functions import Model, MotionFunctions
+from tauloop.functions.cut_freedoms import cut_motions
 from tauloop.functions.program import Newton, Program
-from tauloop.identify.cut_freedoms import cut_motions
 from tauloop.identify.excitation_limits import Bound
 from tauloop.kinematics.clearance import RodClearance
 
@@ -79,7 +79,7 @@ def sample_function(
         force=ca.SX(Y @ ca.DM(model.pi)),
         G=ca.SX(ca.reshape(found["embedding.G"], model.topology.n_v, -1)),
         clearance=clearance,
-        cuts=cut_motions(model, found["kinematics_2.q"], found["kinematics_2.v"]),
+        cuts=cut_motions(model.mechanism, model.topology, found["kinematics_2.q"], found["kinematics_2.v"]),
     )
     values = [quantities.of(bound) for bound in bounded]
     limits = [

@@ -12,6 +12,7 @@ import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem, TauloopError
 from tauloop.functions import Model
+from tauloop.functions.closing import coordinate_limits
 from tauloop.functions.entry import Entry, actuator_entry, coordinate_units, platform_entry
 from tauloop.functions.loops import aligned
 from tauloop.functions.ports import checked
@@ -56,7 +57,7 @@ class Mode:
             meet.
         is_reference: whether the machine gets here from its reference pose without passing a singularity, and this
             pose is none.
-        within_limits: whether all coordinates are within the ranges that the description gives.
+        within_limits: whether no coordinate is beyond a stop; an angle may be inside by full turns.
     """
 
     q: np.ndarray
@@ -353,12 +354,7 @@ def _described(
     phi, K = loops.residuals(q)
     moving = [i for i in range(shape.n_v) if i not in entry.v]
     condition = conditions(loops.scaled(K)[:, list(problem.rows)][:, :, moving])
-    lower = np.full(shape.n_q, -np.inf)
-    upper = np.full(shape.n_q, np.inf)
-    for i, freedom in zip(shape.q_of_v, shape.freedoms, strict=True):
-        if i >= 0:
-            lower[i], upper[i] = freedom.lower, freedom.upper
-    within = _within(q, lower, upper, is_angle)
+    within = _within(q, *coordinate_limits(loops, ("stop",)), is_angle)
     reached = _reached(model, entry, given)
     is_reference = np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
     is_reference &= condition < SINGULAR

@@ -46,7 +46,7 @@ class WorkspaceLimits:
     Attributes:
         singularity: least measure of every kind of singularity (see `Singularities`); zero for none.
         clearance: least distance of the centre lines of two rods, m; zero for none.
-        ranges: whether ranges of joints and rods in the machine file must be kept.
+        ranges: whether stops of joints and rods in the machine file must be kept.
     """
 
     singularity: float = 0.05
@@ -208,7 +208,7 @@ class _Judge:
         self._model, self._limits = model, limits
         self._clearance = rod_clearance(model)
         shape, entry = model.topology, model.platform.entry
-        lower, upper = coordinate_limits(model.assembly.loops)
+        lower, upper = coordinate_limits(model.assembly.loops, ("stop",))
         given = set(entry.q)
         bounded = [i for i in range(shape.n_q) if i not in given and (lower[i] > -np.inf or upper[i] < np.inf)]
         self._bounded, self._lower, self._upper = bounded, lower[bounded], upper[bounded]

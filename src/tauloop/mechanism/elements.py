@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.drive_on_actuator import read_actuator_drive
 from tauloop.mechanism.expression import ONE, ZERO, Expression
 from tauloop.mechanism.inertias import read_inertia
-from tauloop.mechanism.joints import note_unknown_freedom, read_friction, read_limits, read_reference, scalar_start
+from tauloop.mechanism.joints import note_unknown_freedom, read_friction, read_reference, scalar_start, with_limits
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Body, Coupling, Freedom, Joint, Placement, Platform
 from tauloop.mechanism.patterns import Names, note_unknown
 from tauloop.mechanism.placements import Placements
@@ -201,8 +201,8 @@ def platform_joint(cursor: Cursor, values: Values, names: Names) -> Joint | None
             place.problem(f"{suffix} is an angular velocity without a coordinate of its own", "limit other coordinates")
         else:
             i = kind.velocities.index(suffix)
-            lower, upper = read_limits(place, values, kind.angular[i], scalar_start(kind, suffix, reference))
-            freedoms[i] = replace(freedoms[i], lower=lower, upper=upper)
+            start = scalar_start(kind, suffix, reference)
+            freedoms[i] = with_limits(freedoms[i], place, values, kind.angular[i], start)
     if reference is None:
         return None
     return Joint(

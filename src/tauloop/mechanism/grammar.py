@@ -153,8 +153,20 @@ SPRING = Shape(
     ),
 )
 
+_RANGE = ListOf(item=_STEERED, length=2)
+LIMITS = Shape(
+    name="limits",
+    doc="A range with its kind: exactly one key. `[lower, upper]` alone are stops. Searches (random states, workspace, "
+    "excitation, poses to measure) keep within both kinds; a pose or motion that is given is judged by stops alone.",
+    fields=(
+        _field("stop", _RANGE, "[lower, upper] that the machine cannot leave"),
+        _field("drawing", _RANGE, "[lower, upper] in which it is drawn and sampled, and which it may leave"),
+    ),
+)
+_LIMITS = Either(kinds=(_RANGE, LIMITS))
+
 _FREEDOM_FIELDS = (
-    _field("limits", ListOf(item=_STEERED, length=2), "[lower, upper] of the coordinate"),
+    _field("limits", _LIMITS, "[lower, upper] of the coordinate, or with its kind: `{drawing: [lower, upper]}`"),
     _field("speed", Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, sign="positive"), "largest speed"),
     _field("friction", FRICTION, "losses"),
     _field("spring", SPRING, "elastic element"),
@@ -342,8 +354,8 @@ PLATFORM = Shape(
         _field("reference", REFERENCE, "start pose, with `motion` only"),
         _field(
             "limits",
-            MapOf(item=ListOf(item=_STEERED, length=2), key="freedom"),
-            "[lower, upper] by freedom, with `motion` only",
+            MapOf(item=_LIMITS, key="freedom"),
+            "limits by freedom, with `motion` only",
         ),
     ),
 )

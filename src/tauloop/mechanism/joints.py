@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.grammar import FREEDOM
-from tauloop.mechanism.model import JOINT_KINDS, AxisName, Freedom, Friction, Joint, JointKind, Spring, Turn
+from tauloop.mechanism.model import (
+    JOINT_KINDS,
+    LIMIT_KINDS,
+    AxisName,
+    Freedom,
+    Friction,
+    Joint,
+    JointKind,
+    LimitKind,
+    Spring,
+    Turn,
+)
 from tauloop.mechanism.placements import Placements, constant_turns, with_turns
 from tauloop.mechanism.rotation import quaternion, turns_to_axes, turns_to_axis
 from tauloop.mechanism.suggestions import listing, suggestion
@@ -240,30 +252,39 @@ def read_freedom(
     for key in () if is_scalar else ("limits", "spring"):
         if cursor.has(key):
             cursor.problem(f"an angular velocity has no coordinate for {key}", "use a universal or revolute joint", key)
-    lower, upper = read_limits(cursor.get("limits"), values, is_angular, start)
     speed = values.number(cursor.get("speed"), is_angular)
-    return Freedom(
+    freedom = Freedom(
         friction=read_friction(cursor.get("friction"), values, is_angular),
         spring=_read_spring(cursor.get("spring"), values, is_angular),
         inertia=values.expression(cursor.get("inertia"), is_angular),
-        lower=lower,
-        upper=upper,
         speed=math.inf if speed is None else speed,
     )
+    return with_limits(freedom, cursor.get("limits"), values, is_angular, start)
 
 
-def read_limits(cursor: Cursor | None, values: Values, is_angular: bool, start: float | None) -> tuple[float, float]:
-    """Range of a coordinate; unlimited if there is none. A start value outside is noted."""
+def with_limits(
+    freedom: Freedom, cursor: Cursor | None, values: Values, is_angular: bool, start: float | None
+) -> Freedom:
+    """A freedom with its range and the kind of that; without if there is none. A start value outside is noted."""
+    kind: LimitKind = "stop"
+    if cursor is not None and isinstance(cursor.node, Mapping):
+        given = [word for word in LIMIT_KINDS if cursor.has(word)]
+        if len(given) != 1:
+            what = f"a range is of one kind, got {listing(given)}" if given else "the range is missing"
+            cursor.problem(what, "write {drawing: [lower, upper]}, or [lower, upper] alone for stops")
+            return freedom
+        kind = given[0]
+        cursor = cursor.get(kind)
     ends = values.range(cursor, is_angular)
     if cursor is None or ends is None:
-        return -math.inf, math.inf
+        return freedom
     if start is not None and not ends[0] <= start <= ends[1]:
         lower, upper, value = (shown(number, ANGLE if is_angular else LENGTH) for number in (*ends, start))
         cursor.problem(
             f"the limits {lower} to {upper} leave out the start value {value}",
             "widen the limits or correct the reference",
         )
-    return ends
+    return replace(freedom, lower=ends[0], upper=ends[1], limit=kind)
 
 
 def read_friction(cursor: Cursor | None, values: Values, is_angular: bool) -> Friction | None:

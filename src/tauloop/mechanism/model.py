@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tauloop.errors import InputError, Problem
 from tauloop.mechanism.expression import ZERO, Expression, evaluate
 
 if TYPE_CHECKING:  # drive lines have parameters as machines have them
@@ -27,6 +28,11 @@ BASE = "base"
 
 #: What a leaf parameter may belong to.
 GROUPS = ("geometry", "inertia", "friction", "drive", "spring", "gravity")
+
+#: What a limit of a coordinate is. A stop: the machine cannot go beyond it. Drawing: the range in which the machine is
+#: drawn and sampled; a motion that leaves it is as good as any other.
+LimitKind = Literal["stop", "drawing"]
+LIMIT_KINDS: tuple[LimitKind, ...] = ("stop", "drawing")
 
 #: How well a value is founded (docs/machine-file.md).
 STATUSES = ("given", "inferred", "chosen", "measured", "identified", "calibrated")
@@ -56,6 +62,10 @@ class Parameter:
     group: str = "geometry"
     status: str = "chosen"
     source: str = ""
+
+    def allows(self, value: float) -> bool:
+        """Whether a value is a finite number within the bounds."""
+        return bool(np.isfinite(value)) and self.lower <= value <= self.upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +172,7 @@ class Freedom:
         spring: elastic element.
         inertia: inertia that moves with this freedom alone (rotor on the joint side), kg m^2 or kg.
         lower, upper: range of the coordinate, m or rad.
+        limit: what the range is (see `LIMIT_KINDS`).
         speed: largest speed, m/s or rad/s.
     """
 
@@ -170,6 +181,7 @@ class Freedom:
     inertia: Expression | None = None
     lower: float = -np.inf
     upper: float = np.inf
+    limit: LimitKind = "stop"
     speed: float = np.inf
 
 
@@ -417,11 +429,30 @@ class Mechanism:
         """The same machine with other nominal values of some leaf parameters (SI).
 
         Raises:
-            KeyError: a name is not a leaf parameter.
+            InputError: a name is not a leaf parameter, or a value is no finite number or outside its bounds; all of
+                them.
         """
-        unknown = set(values) - set(self.parameters.names)
-        if unknown:
-            raise KeyError(f"not leaf parameters of {self.name}: {', '.join(sorted(unknown))}")
+        problems = []
+        for name, value in values.items():
+            if name not in self.parameters.names:
+                what, remedy = "is not a leaf parameter", "see `tauloop show NAME --parameters`"
+            elif not self.parameters[name].allows(float(value)):
+                bound = self.parameters[name]
+                what = f"{value:g} is outside its bounds, {bound.lower:g} to {bound.upper:g} (SI)"
+                remedy = "a value within them, or other bounds in the machine file"
+            else:
+                continue
+            problems.append(Problem(where=name, what=what, remedy=remedy, file=self.file))
+        if problems:
+            raise InputError(problems)
+        return self.at_values(values)
+
+    def at_values(self, values: Mapping[str, float]) -> Mechanism:
+        """The same machine at values of leaf parameters that need not be possible ones: for probing a dependence.
+
+        Args:
+            values: by the names of leaf parameters, SI; nothing is checked.
+        """
         table = ParameterTable(
             tuple(replace(p, value=float(values[p.name])) if p.name in values else p for p in self.parameters)
         )

@@ -9,8 +9,6 @@ import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions import Model, MotionFunctions
-from tauloop.functions.closing import coordinate_limits
-from tauloop.functions.entry import coordinate_units
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.motion.laws import Progress
 from tauloop.motion.paths import Path
@@ -22,8 +20,6 @@ from tauloop.motion.sampled import SampledMotion
 CHECKED = 257
 #: Condition number, free of units, from which on a stroke counts as passing through a singularity.
 SINGULAR = 1e6
-#: Ranges may be overrun by this much (m or rad), for rounding.
-RANGE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,18 +200,12 @@ def _check_ranges(
     grid: np.ndarray,
     q: np.ndarray,
 ) -> None:
-    lower, upper = coordinate_limits(model.assembly.loops)
-    units = coordinate_units(model.topology)
-    over = np.maximum(lower - q, q - upper)
     problems = []
-    for i in np.flatnonzero((over > RANGE_TOLERANCE).any(axis=0)):
-        k = int(over[:, i].argmax())
-        what = (
-            f"reaches {q[k, i]:.6g} {units[i]}, beyond its range {lower[i]:.6g} to {upper[i]:.6g} {units[i]}, at "
-            f"{_place(functions, path, columns, grid[k])}"
-        )
-        remedy = "move or shrink the path, or widen the range in the machine file"
-        problems.append(Problem(where=model.topology.coordinate_names[i], what=what, remedy=remedy))
+    for item in model.limits.beyond(q):
+        place = _place(functions, path, columns, grid[item.sample])
+        what = f"reaches {item.value:.6g} {item.unit}, {item.by:.4g} beyond its stop at {item.stop:.6g}, at {place}"
+        remedy = "move or shrink the path, or mend the limits in the machine file"
+        problems.append(Problem(where=item.coordinate, what=what, remedy=remedy))
     if problems:
         raise PoseError(problems)
 

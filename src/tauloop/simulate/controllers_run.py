@@ -233,6 +233,7 @@ def _result(
             upper=0.0,
             advice="the actuators' limits were reached: a slower motion, or a lower bandwidth",
         ),
+        *plant.limits.evidence(state.q, time[: len(state.q)]),
     )
     return ControlledMotion(
         evidence=evidence,

@@ -75,7 +75,10 @@ def simulate_many(
         chosen.require_branch(y[where], q[where])
         parts.append(_many(chosen, y[where], q[where], v[where], forces[where], time))
         order.append(where)
-    return parts[0] if len(parts) == 1 else _joined(parts, np.argsort(np.concatenate(order)))
+    found = parts[0] if len(parts) == 1 else _joined(parts, np.argsort(np.concatenate(order)))
+    known = np.isfinite(found.q).all(axis=2)
+    beyond = simulator.model.limits.evidence(found.q[known], np.broadcast_to(time, known.shape)[known])
+    return replace(found, evidence=(*found.evidence, *beyond))
 
 
 def _many(

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.errors import DescriptionError, InputError, Problem
 from tauloop.functions import Model
-from tauloop.functions.closing import coordinate_limits
+from tauloop.functions.limits import Beyond
 from tauloop.functions.program import Program
 from tauloop.functions.rate_programs import WRENCH, energy_program
 from tauloop.result import Evidence, Provenance, Result, provenance
@@ -84,12 +84,9 @@ class Simulation(Result):
         return worst / largest if largest > 0 else (0.0 if worst == 0 else np.inf)
 
     @property
-    def limits_passed(self) -> tuple[tuple[str, float], ...]:
-        """Coordinates that leave the limits of the machine file, which stop nothing, and when each first does (s)."""
-        lower, upper = coordinate_limits(self.system.model.assembly.loops)
-        outside = (self.q < lower) | (self.q > upper)
-        first = self.time[outside.argmax(axis=0)]
-        return tuple((self.coordinate_names[i], float(first[i])) for i in np.flatnonzero(outside.any(axis=0)))
+    def beyond_stops(self) -> tuple[Beyond, ...]:
+        """Coordinates that go beyond their stops, which do not hold them here: by how much, and when first."""
+        return self.system.model.limits.beyond(self.q, self.time)
 
     def coordinate(self, name: str) -> np.ndarray:
         """One coordinate by name (N,)."""
@@ -127,7 +124,7 @@ class Simulation(Result):
             "relative_energy_error": self.relative_energy_error if has_error else None,
             "largest_loop_residual_m": float(self.residual.max()),
             "final": dict(zip(self.coordinate_names, map(float, self.q[-1]), strict=True)),
-            "limits_passed": [{"coordinate": name, "time_s": time} for name, time in self.limits_passed],
+            "beyond_stops": [item.as_dict() for item in self.beyond_stops],
             "events": [{"name": item.name, "time_s": item.time} for item in self.occurrences],
             "evidence": list(self.evidence),
             "provenance": self.provenance,
@@ -491,6 +488,7 @@ def _evidence(result: Simulation) -> tuple[Evidence, ...]:
             upper=LOOPS_CLOSED,
             advice="use independent coordinates or projection, or a stronger stabilisation",
         ),
+        *result.system.model.limits.evidence(result.q, result.time),
     )
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from tauloop.errors import AssemblyError, EngineError, Problem, TauloopError
 from tauloop.functions import Model
-from tauloop.functions.closing import coordinate_limits
 from tauloop.kinematics.machine_geometry import machine_shape
+from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.viewer.handles import Handles
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import MachineScene
@@ -206,15 +206,10 @@ class Viewer:
             self._syncing = False
 
     def _limits(self) -> str:
-        """Which coordinates are outside the limits of the file."""
-        names = self._model.topology.coordinate_names
-        lower, upper = coordinate_limits(self._model.assembly.loops)
-        tiny = 1e-9
-        outside = np.flatnonzero((self.q < lower - tiny) | (self.q > upper + tiny))
-        if not len(outside):
-            return WITHIN
-        listed = (f"`{names[i]}` = {self.q[i]:.5g} ({lower[i]:.5g} to {upper[i]:.5g}; m, rad)" for i in outside)
-        return "**Outside its limits:** " + ", ".join(listed)
+        """Which coordinates are outside their limits, of both kinds."""
+        found = [item for kind in LIMIT_KINDS for item in self._model.limits.beyond(self.q, kind=kind)]
+        listed = ", ".join(f"`{item.coordinate}` {item.amount}" for item in found)
+        return f"**Outside its limits:** {listed}" if found else WITHIN
 
 
 def viser_module() -> Any:

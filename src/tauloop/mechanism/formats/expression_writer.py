@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from tauloop.mechanism.expression import FUNCTIONS, Call, Constant, Expression, Leaf
-from tauloop.mechanism.model import Parameter
+from tauloop.mechanism.model import Freedom, Parameter
 from tauloop.mechanism.units import ANGLE, ONE, Dimension, parse_unit
 
 #: How strongly things bind, as in the grammar.
@@ -39,6 +39,12 @@ _UNITS = {"mass": "kg", "length": "m", "time": "s", "angle": "rad"}
 def number(value: float) -> str:
     """The shortest text that reads as this very float."""
     return repr(float(value)).removesuffix(".0")
+
+
+def limits_text(freedom: Freedom, dimension: Dimension) -> list[str] | dict[str, list[str]]:
+    """The limits of a freedom as a file has them: stops without a word, other kinds by name."""
+    ends = [literal(end, dimension) for end in (freedom.lower, freedom.upper)]
+    return ends if freedom.limit == "stop" else {freedom.limit: ends}
 
 
 def literal(value: float, dimension: Dimension) -> str:

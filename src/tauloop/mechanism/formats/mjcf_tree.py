@@ -288,6 +288,7 @@ class TreeReader:
             else None,
             lower=reader.extra("joint", node, "lower", lower),
             upper=reader.extra("joint", node, "upper", upper),
+            limit="drawing" if reader.extra("joint", node, "drawing") else "stop",
             speed=reader.extra("joint", node, "speed", math.inf),
         )
 

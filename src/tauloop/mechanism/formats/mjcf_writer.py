@@ -170,8 +170,10 @@ class _Writer:
 
     def _range(self, name: str, freedom: Freedom) -> dict[str, str]:
         self._extra(f"joint.{name}.speed", freedom.speed)
-        if np.isfinite([freedom.lower, freedom.upper]).all():
+        if freedom.limit == "stop" and np.isfinite([freedom.lower, freedom.upper]).all():
             return {"range": _numbers([freedom.lower, freedom.upper])}
+        if freedom.limit == "drawing" and np.isfinite([freedom.lower, freedom.upper]).any():
+            self._extra(f"joint.{name}.drawing", 1.0)
         self._extra(f"joint.{name}.lower", freedom.lower)
         self._extra(f"joint.{name}.upper", freedom.upper)
         return {}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tauloop.mechanism import units, yaml_nodes
 from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.formats.side_values import Origin, Quantity, SideValues, unlimited
-from tauloop.mechanism.model import Freedom, Friction, Spring
+from tauloop.mechanism.model import LIMIT_KINDS, Freedom, Friction, LimitKind, Spring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,19 @@ SLIDING = Motion(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Range of a coordinate, rad or m, and its kind."""
+
+    lower: float
+    upper: float
+    kind: LimitKind
+
+    def on(self, freedom: Freedom) -> Freedom:
+        """A freedom with this range."""
+        return replace(freedom, lower=self.lower, upper=self.upper, limit=self.kind)
+
+
 class FreedomReader:
     """Reads what acts on freedoms; leaf parameters are called after what they act on."""
 
@@ -56,16 +69,15 @@ class FreedomReader:
         """A freedom with all that can be said of it; nothing acts on one without a node."""
         keys = ("friction", "inertia", "spring", "limits", "speed")
         found, origin = self._values.fields(node, where, keys, origin)
-        limits = self.limits(found.get("limits"), where, motion, origin)
         friction = self.friction(found["friction"], where, name, motion, origin) if "friction" in found else None
-        return Freedom(
+        freedom = Freedom(
             friction=friction,
             spring=self.spring(found.get("spring"), where, name, motion, origin),
             inertia=self.inertia(found.get("inertia"), where, name, motion, origin),
-            lower=-math.inf if limits is None else limits[0],
-            upper=math.inf if limits is None else limits[1],
             speed=unlimited(self.limit(found.get("speed"), f"{where}.speed", motion.speed, origin)),
         )
+        limits = self.limits(found.get("limits"), where, motion, origin)
+        return freedom if limits is None else limits.on(freedom)
 
     def friction(self, node: yaml_nodes.Node | None, where: str, name: str, motion: Motion, origin: Origin) -> Friction:
         """Losses; those that are not there are None."""
@@ -108,12 +120,20 @@ class FreedomReader:
         quantity = self.limit(node, f"{where}.inertia", motion.inertia, origin)
         return None if quantity is None else self._values.leaf(f"{name}.inertia", quantity, "drive")
 
-    def limits(
-        self, node: yaml_nodes.Node | None, where: str, motion: Motion, origin: Origin
-    ) -> tuple[float, float] | None:
-        """Lower and upper end, SI; ``-inf`` and ``inf`` are open ends."""
+    def limits(self, node: yaml_nodes.Node | None, where: str, motion: Motion, origin: Origin) -> Limits | None:
+        """A range, of stops where it does not say its kind; ``-inf`` and ``inf`` are open ends."""
         if node is None:
             return None
+        kind: LimitKind = "stop"
+        if isinstance(node, yaml_nodes.Mapping):
+            where = f"{where}.limits"
+            found, origin = self._values.fields(node, where, LIMIT_KINDS, origin)
+            given = [word for word in LIMIT_KINDS if word in found]
+            if len(given) != 1:
+                self._values.problem(node, where, "says no range of one kind", "write {drawing: [lower, upper]}")
+                return None
+            kind, where = given[0], where.removesuffix(".limits")
+            node = found[kind]
         ends = []
         for item, open_end in zip(self._values.items(node, f"{where}.limits", 2), (-math.inf, math.inf), strict=False):
             is_open = isinstance(item, yaml_nodes.Scalar) and item.text == str(open_end)
@@ -121,7 +141,7 @@ class FreedomReader:
             ends.append(open_end if end is None else end.value)
         if len(ends) == 2 and not ends[0] < ends[1]:
             self._values.problem(node, f"{where}.limits", f"{ends[0]:g} is not below {ends[1]:g}", "swap the two")
-        return (ends[0], ends[1]) if len(ends) == 2 else None
+        return Limits(lower=ends[0], upper=ends[1], kind=kind) if len(ends) == 2 else None
 
     def limit(
         self, node: yaml_nodes.Node | None, where: str, dimension: units.Dimension, origin: Origin

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, add, evaluate, multiply, negate
+from tauloop.mechanism.formats.side_freedoms import Limits
 from tauloop.mechanism.formats.urdf_parts import LinkFrame, LinkInertia, Triple, UrdfCoupling, UrdfJoint, UrdfLoop
 from tauloop.mechanism.inertias import about_origin
 from tauloop.mechanism.model import (
@@ -102,7 +103,7 @@ class JointExtra:
     friction: Friction = field(default_factory=Friction)
     inertia: Expression | None = None
     spring: Spring | None = None
-    limits: tuple[float, float] | None = None
+    limits: Limits | None = None
     floating: Floating | None = None
 
 
@@ -246,14 +247,12 @@ def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Free
     if coulomb is None and joint.friction != 0.0:
         coulomb = leaves.leaf(f"{joint.name}.friction.coulomb", joint.friction, force, "friction")
     friction = Friction(viscous=viscous, coulomb=coulomb, offset=extra.friction.offset)
-    lower, upper = extra.limits or (joint.lower - extra.offset_value, joint.upper - extra.offset_value)
-    return (
-        Freedom(
-            friction=friction if friction != Friction() else None,
-            spring=extra.spring,
-            inertia=extra.inertia,
-            lower=lower,
-            upper=upper,
-            speed=joint.velocity,
-        ),
+    freedom = Freedom(
+        friction=friction if friction != Friction() else None,
+        spring=extra.spring,
+        inertia=extra.inertia,
+        lower=joint.lower - extra.offset_value,
+        upper=joint.upper - extra.offset_value,
+        speed=joint.velocity,
     )
+    return (freedom if extra.limits is None else extra.limits.on(freedom),)

@@ -13,6 +13,7 @@
     joints:
       joint_1: {friction: {viscous: 0 N m s/rad, coulomb: 0 N m, offset: 0 N m}, inertia: 0 kg m^2}
       joint_2: {spring: {stiffness: 9 N m/rad, rest: 10 deg}, limits: [-inf, 90 deg]}   # of the measured coordinate
+      joint_3: {limits: {drawing: [-90 deg, 90 deg]}}   # which it may leave; a list alone, and URDF's own, are stops
     floating:                                           # the frame on the parent that its coordinates are counted from
       platform: {at: [0, 0, 0.1 m], turn: [], freedoms: {x: {limits: [-1 m, 1 m]}, wx: {friction: {viscous: 0}}}}
     couplings:

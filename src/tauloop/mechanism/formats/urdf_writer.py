@@ -21,7 +21,7 @@ from scipy.spatial.transform import Rotation
 from tauloop.files import write_file
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import Expression
-from tauloop.mechanism.formats.expression_writer import literal, number
+from tauloop.mechanism.formats.expression_writer import limits_text, literal, number
 from tauloop.mechanism.formats.tree_writer import (
     IDENTITY,
     Closure,
@@ -223,13 +223,10 @@ class _Writer:
         """What acts on a freedom, its limits and its largest speed."""
         found = self._acting(freedom, turns)
         if np.isfinite([freedom.lower, freedom.upper]).any():
-            found["limits"] = self._limits(freedom, turns)
+            found["limits"] = limits_text(freedom, units.ANGLE if turns else units.LENGTH)
         if np.isfinite(freedom.speed):
             found["speed"] = literal(freedom.speed, units.ANGULAR_SPEED if turns else units.SPEED)
         return found
-
-    def _limits(self, freedom: Freedom, turns: bool) -> list[str]:
-        return [literal(end, units.ANGLE if turns else units.LENGTH) for end in (freedom.lower, freedom.upper)]
 
     def _acting(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
         """Spring, friction and rotor inertia of a freedom."""
@@ -260,7 +257,8 @@ class _Writer:
         if kind in ("revolute", "prismatic"):
             self.names[name] = word
         freedom = Freedom() if primitive is None else primitive.freedom
-        has_limits = kind in ("revolute", "prismatic") and bool(np.isfinite([freedom.lower, freedom.upper]).all())
+        ends = np.isfinite([freedom.lower, freedom.upper])
+        has_limits = kind in ("revolute", "prismatic") and freedom.limit == "stop" and bool(ends.all())
         joint = ElementTree.SubElement(
             self.robot, "joint", name=word, type="continuous" if kind == "revolute" and not has_limits else kind
         )
@@ -281,8 +279,8 @@ class _Writer:
         if has_limits or np.isfinite(freedom.speed) or kind == "prismatic":
             ElementTree.SubElement(joint, "limit", limits)
         given = self._acting(freedom, turns)
-        if np.isfinite([freedom.lower, freedom.upper]).sum() == 1:
-            given["limits"] = self._limits(freedom, turns)
+        if ends.any() and not has_limits:
+            given["limits"] = limits_text(freedom, units.ANGLE if turns else units.LENGTH)
         if given:
             self.joints[word] = given
         return word

@@ -24,7 +24,13 @@ from tauloop.mechanism import units
 from tauloop.mechanism.elements import PLATFORM_JOINT
 from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.formats.drive_writer import drive_data
-from tauloop.mechanism.formats.expression_writer import ExpressionWriter, literal, number, parameter_literal
+from tauloop.mechanism.formats.expression_writer import (
+    ExpressionWriter,
+    limits_text,
+    literal,
+    number,
+    parameter_literal,
+)
 from tauloop.mechanism.formats.inertia_writer import along_the_rod, centred
 from tauloop.mechanism.formats.tree_writer import constant_angles
 from tauloop.mechanism.grammar import FORMAT, MOTIONS
@@ -269,7 +275,7 @@ class _Writer:
         coordinate = units.ANGLE if is_angular else units.LENGTH
         written: dict[str, Any] = {}
         if np.isfinite([freedom.lower, freedom.upper]).any():
-            written["limits"] = [literal(end, coordinate) for end in (freedom.lower, freedom.upper)]
+            written["limits"] = limits_text(freedom, coordinate)
         if np.isfinite(freedom.speed):
             written["speed"] = literal(freedom.speed, units.ANGULAR_SPEED if is_angular else units.SPEED)
         if freedom.friction is not None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
+from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import Values, unit_vector
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
 from tauloop.functions.batch import BatchFunction
 from tauloop.functions.loops import nominal
-from tauloop.mechanism.model import Freedom, Joint
+from tauloop.mechanism.model import Freedom, Joint, Mechanism
+
+if TYPE_CHECKING:  # it has these among its limits
+    from tauloop.functions.model import Model
+
+#: Kinds of cut joints whose motion follows from the two frames.
+SEEN = ("revolute", "prismatic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +32,21 @@ class CutFreedoms:
         names: of the joints.
         freedoms: their limits.
         units: of their positions, rad or m.
+        n_v: number of velocities.
         function: (q, v) -> positions, then speeds (2 n,); None where there are no such joints.
+        unseen: names and kinds of limited cut joints of other kinds, whose positions are not known.
     """
 
     names: tuple[str, ...]
     freedoms: tuple[Freedom, ...]
     units: tuple[str, ...]
+    n_v: int
     function: BatchFunction | None
+    unseen: tuple[tuple[str, str], ...] = ()
+
+    def positions(self, q: np.ndarray) -> np.ndarray:
+        """Positions (N, n) at coordinates (N, n_q)."""
+        return self.positions_and_speeds(q, np.zeros((len(q), self.n_v)))[0]
 
     def positions_and_speeds(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions and speeds (N, n) at coordinates and velocities (N, ...)."""
@@ -47,52 +62,59 @@ def cut_freedoms(model: Model) -> CutFreedoms:
     Raises:
         InputError: such a joint is neither revolute nor prismatic, and what to do.
     """
-    joints = tuple(_limited(model))
-    problems = [
-        Problem(
-            where=joint.name,
-            what=f"closes a loop as a {joint.kind} joint, and limits of such joints cannot be kept",
-            remedy="cut another joint of the loop ('cut: yes'), or remove the limits",
-            file=model.mechanism.file,
+    found = seen_cuts(model.mechanism, model.topology)
+    if found.unseen:
+        raise InputError(
+            Problem(
+                where=name,
+                what=f"closes a loop as a {kind} joint, and limits of such joints cannot be kept",
+                remedy="cut another joint of the loop ('cut: yes'), or remove the limits",
+                file=model.mechanism.file,
+            )
+            for name, kind in found.unseen
         )
-        for joint in joints
-        if joint.kind not in ("revolute", "prismatic")
-    ]
-    if problems:
-        raise InputError(problems)
+    return found
+
+
+def seen_cuts(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
+    """The limited cut joints whose positions are known, and which others there are."""
+    every = tuple(_limited(topology.cuts))
+    joints = tuple(joint for joint in every if joint.kind in SEEN)
     function = None
     if joints:
-        q, v = ca.SX.sym("q", model.topology.n_q), ca.SX.sym("v", model.topology.n_v)
-        position, speed = zip(*cut_motions(model, q, v).values(), strict=True)
+        q, v = ca.SX.sym("q", topology.n_q), ca.SX.sym("v", topology.n_v)
+        position, speed = zip(*cut_motions(mechanism, topology, q, v).values(), strict=True)
         function = BatchFunction(ca.Function("cut_freedoms", [q, v], [ca.densify(ca.vertcat(*position, *speed))]))
     return CutFreedoms(
         names=tuple(joint.name for joint in joints),
         freedoms=tuple(joint.freedoms[0] for joint in joints),
         units=tuple("rad" if joint.kind == "revolute" else "m" for joint in joints),
+        n_v=topology.n_v,
         function=function,
+        unseen=tuple((joint.name, joint.kind) for joint in every if joint.kind not in SEEN),
     )
 
 
-def cut_motions(model: Model, q: ca.SX, v: ca.SX) -> dict[str, tuple[ca.SX, ca.SX]]:
-    """Position and speed of every limited cut joint, by its name.
+def cut_motions(mechanism: Mechanism, topology: Topology, q: ca.SX, v: ca.SX) -> dict[str, tuple[ca.SX, ca.SX]]:
+    """Position and speed of every limited cut joint that is revolute or prismatic, by its name.
 
     Of a revolute joint with its axis a and directions u, w across it (u x w = a) in both frames: cos = u_A . u_B, sin =
     w_A . u_B, counted within half a turn of the middle of its range; of a prismatic one the offset along a.
 
     Args:
-        model: the machine.
+        mechanism, topology: the machine.
         q, v: coordinates and velocities.
     """
-    joints = tuple(_limited(model))
+    joints = [joint for joint in _limited(topology.cuts) if joint.kind in SEEN]
     if not joints:
         return {}
-    values = nominal(model.mechanism)
-    motion = tree_motion(model.topology, values, Configuration(q, {}), v, ca.SX(model.topology.n_v, 1))
+    values = nominal(mechanism)
+    motion = tree_motion(topology, values, Configuration(q, {}), v, ca.SX(topology.n_v, 1))
     return {joint.name: _motion(joint, values, motion) for joint in joints}
 
 
-def _limited(model: Model) -> Iterator[Joint]:
-    for joint in model.topology.cuts:
+def _limited(cuts: Iterable[Joint]) -> Iterator[Joint]:
+    for joint in cuts:
         for freedom in joint.freedoms:
             if np.isfinite([freedom.lower, freedom.upper, freedom.speed]).any():
                 yield joint

@@ -1,0 +1,42 @@
+"""How a log's motion stands to the stops of the machine file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+
+from tauloop.errors import TauloopError
+from tauloop.functions import Model
+from tauloop.logs import samples
+from tauloop.logs.channels import Log, as_signals
+from tauloop.logs.matching import channel_problems
+from tauloop.result import Evidence
+
+#: Samples of a log that are judged, beside those where a channel is at its ends.
+JUDGED = 1000
+
+
+def motion_limits(model: Model, log: Log) -> tuple[Evidence, ...]:
+    """Coordinates that a log puts beyond their stops, and angles in it that look like degrees.
+
+    All coordinates follow from the actuators' positions; where these do not close the loops, or leave freedoms open,
+    the driven ones alone are judged.
+
+    Args:
+        model: the machine.
+        log: with the positions of its actuators; one that lacks some is judged by what reads them.
+    """
+    entry = model.actuators.entry
+    columns = entry.position.columns
+    if channel_problems(log, {"position": dict(zip(columns, entry.position.units, strict=True))}):
+        return ()
+    position = samples(log, "position", columns)
+    ends = (position.argmin(axis=0), position.argmax(axis=0))
+    kept = np.unique(np.concatenate([np.linspace(0, len(position) - 1, JUDGED).astype(int), *ends]))
+    q = np.full((len(kept), model.topology.n_q), np.nan)
+    q[:, list(entry.q)] = position[kept] @ entry.to_q.T
+    if not model.limits.like_degrees(q):
+        with suppress(TauloopError):
+            q = model.actuators.follow(position[kept]).q
+    return model.limits.evidence(q, as_signals(log).time[kept])

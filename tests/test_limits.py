@@ -1,0 +1,259 @@
+"""Limits of coordinates: their kind in every format, and what a pose or motion beyond a stop is told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from typer.testing import CliRunner
+
+from tauloop import DescriptionError, InputError, Model, PoseError, load, loads
+from tauloop.cli.app import app
+from tauloop.functions.limits import require_within_limits
+from tauloop.mechanism import machine_path
+from tauloop.mechanism.formats.mjcf_writer import write_mjcf
+from tauloop.mechanism.formats.urdf_writer import write_urdf
+from tauloop.mechanism.formats.yaml_writer import to_yaml
+from tauloop.mechanism.model import Freedom, Mechanism
+from tauloop.motion import Line
+from tauloop.motion.stroke import stroke
+from tauloop.result import Evidence, Status
+from tauloop.simulate import simulate
+from tauloop.simulate.simulation import Simulation
+
+#: A point mass on a massless bar of 0.1 m, which hangs down along z and turns about y: l a = -g sin(q). And a cart.
+PENDULUM = """
+format: tauloop-machine/1
+name: pendulum
+provenance: {status: chosen, source: test}
+gravity: [0, 0, -9.81 m/s^2]
+parameters: {length: {value: 0.1 m, bounds: [0.05 m, 0.2 m]}, weight: {value: 2 kg, bounds: [1 kg, 3 kg]}}
+bodies: {bob: {mass: weight, center: [0, 0, -length]}, cart: {mass: 1 kg}}
+joints:
+  hinge: {type: revolute, axis: y, parent: base, child: bob, reference: 0 deg, LIMITS}
+  track: {type: prismatic, axis: x, parent: base, child: cart, reference: 0 m}
+actuators: {motor: {on: hinge}, drive: {on: track}}
+platform: {body: bob, independent: [hinge, track], tool: {at: [0, 0, -length]}}
+"""
+STOPS, DRAWING = "limits: [-30 deg, 60 deg]", "limits: {drawing: [-30 deg, 60 deg]}"
+#: Interpolation of the integrator's steps; angles by geometry.
+STEP_TIME, SAME = 5e-3, 1e-9
+
+
+def pendulum(limits: str) -> Mechanism:
+    return loads(PENDULUM.replace("LIMITS", limits))
+
+
+def call(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, arguments)
+    return result.exit_code, " ".join((result.output + (result.stderr or "")).split())
+
+
+def judged(evidence: tuple[Evidence, ...]) -> dict[str, float | None]:
+    return {item.name: item.value for item in evidence}
+
+
+def hinge(mechanism: Mechanism) -> Freedom:
+    return mechanism.joint("hinge").freedoms[0]
+
+
+def test_a_list_alone_is_stops_and_a_word_says_another_kind() -> None:
+    for text, kind in ((STOPS, "stop"), ("limits: {stop: [-30 deg, 60 deg]}", "stop"), (DRAWING, "drawing")):
+        freedom = hinge(pendulum(text))
+        assert freedom.limit == kind
+        assert (freedom.lower, freedom.upper) == pytest.approx((-np.pi / 6, np.pi / 3))
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ("limits: {stop: [-1, 1], drawing: [-2, 2]}", "a range is of one kind, got stop, drawing"),
+        ("limits: {}", "the range is missing"),
+        ("limits: {drawn: [-30 deg, 60 deg]}", "unknown key"),
+        ("limits: {drawing: [60 deg, -30 deg]}", "the lower end 60 deg is not below the upper end -30 deg"),
+    ],
+)
+def test_a_range_without_one_clear_kind_is_refused(limits: str, message: str) -> None:
+    with pytest.raises(DescriptionError, match=message):
+        pendulum(limits)
+
+
+def test_the_shipped_machines_say_which_limits_stop_them() -> None:
+    """The descriptions' own words: those of the Delta serve drawing and sampling, the RCID's stroke is printed."""
+    kinds: dict[str, set[str]] = {}
+    for name in ("delta", "nuwar", "rcid", "hexapod", "pendulum_arm"):
+        limits = Model(load(name)).limits
+        for one, stops in zip(limits.names, limits.is_stop, strict=True):
+            kinds.setdefault(f"{name} {one.partition('.')[0].rstrip('123456')}", set()).add(
+                "stop" if stops else "drawing"
+            )
+    assert all(found == {"drawing"} for key, found in kinds.items() if key.startswith(("delta", "nuwar")))
+    assert all(found == {"drawing"} for key, found in kinds.items() if key.endswith("platform"))
+    assert kinds["hexapod leg"] == kinds["rcid leg"] == kinds["pendulum_arm waist"] == {"stop"}
+
+
+@pytest.mark.parametrize("limits", [STOPS, DRAWING, "limits: {drawing: [-inf, 60 deg]}", "limits: [-inf, 60 deg]"])
+def test_every_format_brings_the_kind_back(limits: str, tmp_path: Path) -> None:
+    machine = pendulum(limits)
+    write_mjcf(machine, tmp_path / "machine.xml")
+    write_urdf(machine, tmp_path / "machine.urdf")
+    for back in (
+        loads(to_yaml(machine)),
+        load(tmp_path / "machine.xml"),
+        load(tmp_path / "machine.urdf", next(tmp_path.glob("*.yaml"))),
+    ):
+        assert hinge(back).limit == hinge(machine).limit
+        assert (hinge(back).lower, hinge(back).upper) == pytest.approx((hinge(machine).lower, hinge(machine).upper))
+
+
+def test_a_range_of_drawing_is_no_stop_to_mujoco_and_to_a_reader_of_urdf(tmp_path: Path) -> None:
+    """MuJoCo's own reader, and the URDF's own elements."""
+    mujoco = pytest.importorskip("mujoco")
+    for limits, stops in ((STOPS, True), (DRAWING, False)):
+        write_mjcf(pendulum(limits), tmp_path / "machine.xml")
+        write_urdf(pendulum(limits), tmp_path / "machine.urdf")
+        theirs = mujoco.MjModel.from_xml_path(str(tmp_path / "machine.xml"))
+        assert bool(theirs.joint("hinge").limited[0]) is stops
+        (joint,) = (
+            j for j in ElementTree.parse(tmp_path / "machine.urdf").getroot().iter("joint") if j.get("name") == "hinge"
+        )
+        assert joint.get("type") == ("revolute" if stops else "continuous")
+
+
+def test_forces_at_a_pose_beyond_a_stop_say_which_and_by_how_much() -> None:
+    q = np.array([[0.2, 0.0], [1.3, 0.1], [-0.7, 9.0]])
+    zero = np.zeros_like(q)
+    for limits, count in ((STOPS, 1.0), (DRAWING, None)):
+        forces = Model(pendulum(limits)).platform.inverse_dynamics(q, zero, zero)
+        assert judged(forces.evidence).get("coordinates beyond a stop") == count
+        assert forces.force[:, 0] == pytest.approx(2 * 9.81 * 0.1 * np.sin(q[:, 0]))  # all the same
+    (found,) = Model(pendulum(STOPS)).limits.beyond(q)
+    assert (found.coordinate, found.sample, found.first, found.count) == ("hinge", 1, 1, 2)
+    assert found.by == pytest.approx(1.3 - np.pi / 3)
+    with pytest.raises(PoseError, match=r"hinge at 74\.4845 deg, 14\.48 deg beyond its stop at 60 deg \(sample 1"):
+        require_within_limits(Model(pendulum(STOPS)).platform.inverse_dynamics(q, zero, zero).evidence)
+    on_it = Model(pendulum(STOPS)).platform.kinematics(np.array([np.pi / 3, 0.0]))
+    assert judged(on_it.evidence) == {"coordinates beyond a stop": 0.0}
+
+
+def falling(limits: str) -> Simulation:
+    model = Model(pendulum(limits))
+    return simulate(model, 0.2, q=[0.9, 0.0], v=[8.0, 0.0])
+
+
+def test_a_simulation_through_a_stop_is_doubtful_from_the_time_that_scipy_finds() -> None:
+    def passes(_: float, y: np.ndarray) -> float:
+        return float(y[0] - np.pi / 3)
+
+    there = solve_ivp(lambda _, y: [y[1], -98.1 * np.sin(y[0])], (0, 0.2), [0.9, 8.0], events=passes, rtol=1e-10)
+    found = falling(STOPS)
+    assert found.status is Status.DOUBTFUL
+    (beyond,) = found.beyond_stops
+    assert beyond.first_time == pytest.approx(there.t_events[0][0], abs=STEP_TIME)
+    assert any("hinge" in line and "beyond its stop at 60 deg" in line for line in found.advice)
+    assert falling(DRAWING).status is Status.OK
+
+
+def test_a_joint_that_closes_the_loop_has_its_stops_too() -> None:
+    """Around the five-bar's loop: shoulder_1 + elbow_1 + tip = shoulder_2 + elbow_2, whichever of them is cut."""
+    text = machine_path("five_bar").read_text(encoding="utf-8")
+    line = "    reference: 97.55008118966038 deg\n"
+    assert line in text
+    model = Model(loads(text.replace(line, f"{line}    limits: [94 deg, 101 deg]\n")))
+    assert "tip" not in model.topology.coordinate_names
+    q = model.assembly.q
+    state = model.actuators.follow(model.actuator_position(q) + np.array([0.2, -0.1]))
+    (found,) = model.limits.beyond(state.q)
+    names = model.topology.coordinate_names
+    platform = state.q[names.index("platform.angle")]
+    tip = state.q[names.index("shoulder_2")] + state.q[names.index("elbow_2")] - platform
+    assert found.coordinate == "tip"
+    assert np.cos(found.value) == pytest.approx(np.cos(tip), abs=SAME)
+    assert judged(state.evidence)["coordinates beyond a stop"] == 1.0
+
+
+def test_degrees_for_radians_are_suspected_where_all_values_leave_the_limits() -> None:
+    swing = np.linspace([-20.0, 0.0], [50.0, 0.1], 40)  # deg, and m
+    for limits in (STOPS, DRAWING):
+        own = Model(pendulum(limits)).limits
+        assert own.like_degrees(swing[swing[:, 0] > 5.0]) == ("hinge",)
+        assert own.like_degrees(np.radians(swing)) == ()
+        assert own.like_degrees(swing) == ()  # some are lawful as they are
+        assert own.like_degrees(np.array([1.2, 0.0])) == ()  # a little beyond is beyond, and no other unit
+    (item,) = Model(pendulum(DRAWING)).platform.kinematics(np.array([40.0, 0.0])).evidence
+    assert item.name == "angles that look like degrees"
+    assert "hinge lie far outside the limits" in str(item)
+
+
+def test_other_values_keep_their_bounds_and_all_problems_are_named() -> None:
+    machine = pendulum(STOPS)
+    assert machine.with_values({"length": 0.2}).parameters["length"].value == 0.2
+    with pytest.raises(InputError) as error:
+        machine.with_values({"length": 0.3, "weight": np.nan, "wieght": 1.0})
+    assert [problem.where for problem in error.value.problems] == ["length", "weight", "wieght"]
+    assert "0.3 is outside its bounds, 0.05 to 0.2" in error.value.problems[0].what
+
+
+def test_a_path_is_refused_at_stops_and_not_where_drawing_ends() -> None:
+    """Half a metre above the five-bar's base the ranges of its drawing end; the RCID's carriages stop at 70 mm."""
+    assert stroke(Model(load("five_bar")), Line([0.42], [0.5]), ["platform.y"]).condition > 1
+    with pytest.raises(PoseError, match=r"reaches 0\.08\d+ m, 0\.01\d+ beyond its stop at 0\.07"):
+        stroke(Model(load("rcid")), Line([0.113], [0.16]), ["platform.z"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("dynamics", "--position", "hinge=1.3"),
+        ("simulate", "--position", "hinge=0.9", "--velocity", "hinge=8", "--duration", "0.2"),
+    ],
+)
+def test_commands_name_what_is_beyond_a_stop_and_refuse_it_when_asked(command: tuple[str, ...], tmp_path: Path) -> None:
+    for limits, code in ((STOPS, 1), (DRAWING, 0)):
+        path = tmp_path / "machine.yaml"
+        path.write_text(PENDULUM.replace("LIMITS", limits), encoding="utf-8")
+        arguments = (command[0], str(path), *command[1:])
+        found, text = call(*arguments)
+        assert found == code
+        assert ("beyond its stop at 60 deg" in text) is (code == 1)
+        found, text = call(*arguments, "--within-limits")
+        assert found == (2 if code else 0)
+        document = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)
+        assert document["status"] == ("doubtful" if code else "ok")
+
+
+def test_a_picture_of_a_pose_beyond_a_stop_says_so(tmp_path: Path) -> None:
+    path, png = tmp_path / "machine.yaml", tmp_path / "machine.png"
+    path.write_text(PENDULUM.replace("LIMITS", STOPS), encoding="utf-8")
+    code, text = call("view", str(path), "--position", "hinge=1.3", "--png", str(png))
+    assert code == 0
+    assert "hinge at 74.4845 deg, 14.48 deg beyond its stop at 60 deg" in text
+    assert call("view", str(path), "--position", "hinge=1.3", "--png", str(png), "--within-limits")[0] == 2
+
+
+def test_a_workspace_ends_at_stops_and_not_where_drawing_ends() -> None:
+    """The same five-bar with the ranges of its cranks as stops excludes what lies beyond them; else nothing does."""
+    from tauloop.kinematics.workspace import Reason, WorkspaceLimits, workspace
+
+    text = machine_path("five_bar").read_text(encoding="utf-8")
+    hard = text.replace("limits: {drawing: [30 deg, 190 deg]}", "limits: [90 deg, 150 deg]")
+    axes = {"platform.x": np.linspace(-0.12, 0.12, 9), "platform.y": np.linspace(0.34, 0.48, 9)}
+    counts = []
+    for content in (text, hard):
+        found = workspace(Model(loads(content)), axes, limits=WorkspaceLimits(singularity=0.0))
+        counts.append(int((found.data["reason"].values == Reason.JOINT_LIMIT).sum()))
+    assert counts[0] == 0
+    assert counts[1] > 0
+
+
+def test_a_freedom_without_limits_has_none_to_judge() -> None:
+    free = pendulum("speed: 3 rad/s")
+    assert Model(free).limits.names == ()
+    assert Model(free).platform.kinematics(np.array([9.0, 0.0])).evidence == ()
+    bare = replace(free, joints=(replace(free.joint("hinge"), freedoms=()),))
+    assert bare.joint("hinge").freedoms == ()
