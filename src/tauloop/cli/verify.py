@@ -11,6 +11,7 @@ from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.engines import EngineComparison, Verification, check
+from tauloop.engines.check import CONDITION
 from tauloop.engines.verify import (
     FORWARD_DYNAMICS,
     OWN_FORWARD,
@@ -42,6 +43,9 @@ def verify(
     wrench: Annotated[
         str | None, typer.Option(help="Also with this at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).")
     ] = None,
+    condition: Annotated[
+        float, typer.Option(min=1.0, help="Leave out states whose linear blocks have a larger condition number.")
+    ] = CONDITION,
     as_json: JsonOption = False,
 ) -> None:
     """Compare inverse and forward dynamics and Jacobians with Pinocchio and MuJoCo on random consistent states.
@@ -52,13 +56,16 @@ def verify(
     could not be compared is listed and does not count.
     """
     acting = None if wrench is None else assigned(TOOL, "--wrench", wrench, np.zeros(6))
-    verification = check(load_machine(machine, side), states, np.random.default_rng(seed), wrench=acting)
+    rng = np.random.default_rng(seed)
+    verification = check(load_machine(machine, side), states, rng, wrench=acting, condition=condition)
     agrees = all(_agrees(row) for row in verification.comparisons)
     if as_json:
         print_json(
             {
                 "machine": verification.mechanism,
                 "states": states,
+                "different_states": verification.different,
+                "condition": condition,
                 "seed": seed,
                 "wrench": acting,
                 "tolerance": TOLERANCE,
@@ -75,8 +82,9 @@ def verify(
 
 
 def _print(verification: Verification, seed: int) -> None:
+    again = "" if verification.different == verification.samples else f", {verification.different} of them different"
     rows = table(
-        f"{verification.mechanism} over {verification.samples} random states (seed {seed})",
+        f"{verification.mechanism} over {verification.samples} random states (seed {seed}){again}",
         *("quantity", "engine", "by", "largest\ndifference", "engine's\nresidual", ""),
         numeric=(3, 4),
     )

@@ -39,6 +39,9 @@ from tauloop.mechanism.model import Mechanism
 #: Forces for forward dynamics: those of inverse dynamics times random factors, lest it only undoes the other.
 FACTORS = (0.5, 1.5)
 
+#: Largest condition number of a state that is compared, unless another is wanted.
+CONDITION = 1e3
+
 #: Share of the largest inertia (kg m^2) that the lightest freedom counts with when accelerations are compared.
 LIGHTEST = 1e-6
 
@@ -152,6 +155,7 @@ def check(
     rng: np.random.Generator,
     *,
     wrench: np.ndarray | None = None,
+    condition: float = CONDITION,
     engines: Mapping[str, Callable[[Mechanism], Engine]] = ENGINES,
 ) -> Verification:
     """Compare Tauloop's inverse and forward dynamics and Jacobians with those of every engine that is installed.
@@ -164,6 +168,8 @@ def check(
         states: number of random states.
         rng: their source.
         wrench: (6,) force and moment at the tool centre point in the base frame, N and N m: one comparison more.
+        condition: states whose linear blocks have a larger condition number are left out: it multiplies the rounding
+            of both sides.
         engines: makers of engines by name.
 
     Raises:
@@ -171,7 +177,7 @@ def check(
         EngineError: nothing could be compared; all reasons.
     """
     smooth = frictionless(mechanism)
-    subject = _subject(Model(smooth), states, rng)
+    subject = _subject(Model(smooth), states, rng, condition)
     comparisons: list[EngineComparison] = []
     problems: list[Problem] = []
     wanted: dict[str, Callable[[], Comparer]] = {
@@ -201,13 +207,14 @@ def check(
     return Verification(
         mechanism=mechanism.name,
         samples=states,
+        different=subject.states.different,
         comparisons=tuple(comparisons),
         not_run=tuple((problem.where, f"{problem.what}; {problem.remedy}") for problem in problems),
     )
 
 
-def _subject(model: Model, states: int, rng: np.random.Generator) -> _Subject:
-    chosen = random_states(model, states, rng)
+def _subject(model: Model, states: int, rng: np.random.Generator, condition: float) -> _Subject:
+    chosen = random_states(model, states, rng, condition=condition)
     shape = model.topology
     if model.assembly.passive:
         chosen, forces = _moved_by_actuators(model, chosen)

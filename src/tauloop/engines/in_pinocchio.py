@@ -14,6 +14,7 @@ import numpy as np
 from tauloop.engines.building import rigid_tree
 from tauloop.engines.constraints import LinkMotion
 from tauloop.engines.engine import Engine
+from tauloop.engines.filled_inertias import with_possible_inertias
 from tauloop.engines.joints import Primitive
 from tauloop.engines.optional import engine_module
 from tauloop.engines.poses import Array, Pose
@@ -107,7 +108,7 @@ def pinocchio_engine(mechanism: Mechanism) -> PinocchioEngine:
     """
     pin = engine_module("pinocchio", "Pinocchio")
     tree = rigid_tree(mechanism)
-    model, frames = _model(pin, tree)
+    model, frames = _model(pin, with_possible_inertias(tree))
     pairs = [
         (model.joints[model.getJointId(f"joint {i}")], link.primitive)
         for i, link in enumerate(tree.links)

@@ -85,6 +85,7 @@ class Verification:
     Attributes:
         mechanism: name of the machine.
         samples: how many states were compared.
+        different: how many of them are different states; None where the caller chose them.
         comparisons: one for each engine and quantity that could be compared.
         not_run: what could not be compared, with the reason.
     """
@@ -93,6 +94,7 @@ class Verification:
     samples: int
     comparisons: tuple[EngineComparison, ...]
     not_run: tuple[tuple[str, str], ...]
+    different: int | None = None
 
     @property
     def worst(self) -> float:

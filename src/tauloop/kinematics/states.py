@@ -23,6 +23,7 @@ class RandomStates:
     Attributes:
         q, v, a: coordinates (N, n_q), velocities and accelerations (N, n_v).
         position, velocity, acceleration: the same motion at the platform's entry.
+        different: how many of them are different; they come again where the walks found fewer than were wanted.
     """
 
     q: np.ndarray
@@ -31,6 +32,7 @@ class RandomStates:
     position: np.ndarray
     velocity: np.ndarray
     acceleration: np.ndarray
+    different: int
 
 
 def random_states(
@@ -79,7 +81,7 @@ def random_states(
                 what=f"none of {len(q)} states around the reference pose is regular: "
                 f"{state.health.is_reached.sum()} are reached, and the smallest condition number is {found.min():.3g} "
                 f"(limit {condition:.3g})",
-                remedy="choose a reference pose away from singularities",
+                remedy="choose a reference pose away from singularities, or accept larger condition numbers",
             )
         )
     if assembly.mobility and (np.abs(state.q[good] - assembly.q) < SAME).all():
@@ -91,8 +93,10 @@ def random_states(
                 remedy="take shorter steps, widen the limits, or choose a reference pose away from their ends",
             )
         )
+    different = len(chosen)
     chosen = np.resize(chosen, n)
     return RandomStates(
+        different=different,
         q=state.q[chosen],
         v=np.asarray(state.v)[chosen],
         a=np.asarray(state.a)[chosen],
