@@ -20,14 +20,14 @@ from tauloop.errors import InputError, Problem
 
 if sys.platform == "win32":  # there are no such locks there, and files of killed writers stay
 
-    def _lock(file: int) -> None:
+    def _lock(file: int, *, wait: bool = False) -> None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
 
 else:
     from fcntl import LOCK_EX, LOCK_NB, flock
 
-    def _lock(file: int) -> None:
-        flock(file, LOCK_EX | LOCK_NB)
+    def _lock(file: int, *, wait: bool = False) -> None:
+        flock(file, LOCK_EX if wait else LOCK_EX | LOCK_NB)
 
 
 #: Temporary files nobody holds are removed from this age on, s: a new one is not locked yet in its first instant.
@@ -199,6 +199,18 @@ def hold(file: int) -> None:
     """Mark an open file or folder as in use for as long as this process keeps it open."""
     with suppress(OSError):  # a system without locks
         _lock(file)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in such a stretch of code with this folder."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a system without locks
+            _lock(file, wait=True)
+        yield
+    finally:
+        os.close(file)
 
 
 def is_abandoned(path: Path) -> bool:

@@ -38,6 +38,7 @@ COMMANDS = {
     "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
     "play": ("drive_machine", "How play at the actuators shows at the tool."),
     "reproduce": ("reproduce", "Do a paper's experiment again, beside what it states."),
+    "cache": ("cache", "Compiled libraries that are kept: list or remove them."),
     "schema": ("describe", "Print the JSON Schema of machine files, for editors."),
 }
 

@@ -11,7 +11,6 @@ import functools
 import hashlib
 import importlib.machinery
 import importlib.util
-import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -22,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from tauloop.errors import EngineError, InputError
-from tauloop.files import write_file
-from tauloop.functions.compiler import build, cache_folder, compiler_stamp, find_compiler, processor_stamp
+from tauloop.functions.cache import cache_folder, is_intact, keep
+from tauloop.functions.compiler import build, compiler_stamp, find_compiler, processor_stamp
 from tauloop.functions.ports import is_masked
 
 #: Runs the machine code; with an argument, contiguous float64 numbers (no masked array, whose mask would be dropped),
@@ -155,8 +154,8 @@ def _binding() -> Callable[..., Call] | None:
     headers = Path(sysconfig.get_path("include"))
     parts = (_SOURCE, sys.version, str(headers), *compiler_stamp(), *processor_stamp())
     module = cache_folder() / f"caller-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
-    if module.exists():
-        with suppress(ImportError, OSError):
+    with suppress(ImportError, OSError):
+        if is_intact(module):
             return _loaded(module)
     with suppress(ImportError, OSError, EngineError, InputError):  # missing, or damaged
         return _loaded(_made(module, headers))
@@ -169,7 +168,7 @@ def _made(module: Path, headers: Path) -> Path:
     if compiler is None or not (headers / "Python.h").exists():
         raise ImportError("there is no compiler, or there are no headers of Python")
     library = build(_SOURCE, compiler, further=("-std=c11", f"-I{headers}"))
-    return write_file(module, lambda temporary: shutil.copyfile(library, temporary))
+    return keep(library, module)
 
 
 def _loaded(library: Path) -> Callable[..., Call]:

@@ -149,16 +149,11 @@ def _bound_text(function: CFunction) -> str:
 def loaded(
     source: str | Sequence[str], compiler: Compiler, threads: bool, folder: Path | None
 ) -> tuple[Path, ctypes.CDLL]:
-    """A library and its code; a damaged file in the cache is made anew.
+    """A library and its code; what is damaged in the cache has been made anew before (`cache.is_intact`).
 
     Raises:
         EngineError: it cannot be made, or not be loaded.
     """
-    library = build(source, compiler, threads=threads, folder=folder)
-    try:
-        return library, ctypes.CDLL(str(library))
-    except OSError:
-        library.unlink(missing_ok=True)
     library = build(source, compiler, threads=threads, folder=folder)
     try:
         return library, ctypes.CDLL(str(library))

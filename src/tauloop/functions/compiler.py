@@ -1,8 +1,8 @@
 """The system's C compiler, and a cache of what it has made, named by content.
 
 A library is named by the hash of its source, the compiler, the flags and the processor's features, written beside and
-then renamed: two processes may build the same one at once, a killed compiler leaves nothing, and a library at a
-given path never changes (loading a changed one again would give the old code).
+then renamed (`cache`): two processes may build the same one at once, a killed compiler leaves nothing, and a library at
+a given path never changes (loading a changed one again would give the old code).
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ import platform
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError, InputError, Problem
+from tauloop.functions.cache import cache_folder, is_intact, keep, private, scratch
 
 COMPILERS = ("cc", "gcc", "clang")
 #: -O2 with vectorised loops gives the same speed as -O3 here, and is sooner done.
@@ -131,11 +129,6 @@ def _output(command: list[str]) -> str:
     return done.stdout
 
 
-def cache_folder() -> Path:
-    """Where compiled libraries are kept: the user's cache folder."""
-    return Path(platformdirs.user_cache_dir("tauloop"))
-
-
 def build(
     source: str | Sequence[str],
     compiler: Compiler,
@@ -175,26 +168,26 @@ def build(
     folder = cache_folder() if folder is None else folder
     library = folder / f"{key}.so"
     try:
-        if library.exists():
+        if is_intact(library):
             return library
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as scratch:
-            result = Path(scratch) / f"{key}.so"
-            texts = [Path(scratch) / f"{key}_{i}.c" for i in range(len(sources))]
+        with scratch(private(folder)) as place:
+            result = place / f"{key}.so"
+            texts = [place / f"{key}_{i}.c" for i in range(len(sources))]
             for path, text in zip(texts, sources, strict=True):
                 path.write_text(text, encoding="ascii")
             _compile(compiler, flags, lane_flags, texts, result, timeout)
-            result.replace(library)
+            return keep(result, library)
+    except InputError as error:
+        raise _unwritable(folder, error.problems[0].what) from error
     except OSError as error:
-        raise EngineError(
-            Problem(
-                where=str(folder),
-                what=f"compiled code cannot be written: {error.strerror or error}",
-                remedy="make room, or allow writing there; without it everything runs interpreted, "
-                "some tens of times slower",
-            )
-        ) from error
-    return library
+        raise _unwritable(folder, f"cannot be kept: {error.strerror or error}") from error
+
+
+def _unwritable(folder: Path, what: str) -> EngineError:
+    remedy = "make room, or allow writing there and to nobody else; without it everything runs interpreted, "
+    return EngineError(
+        Problem(where=str(folder), what=f"compiled code {what}", remedy=f"{remedy}some tens of times slower")
+    )
 
 
 def _compile(

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.files import write_file
+from tauloop.functions.cache import cache_folder, is_intact, is_own, put
 from tauloop.functions.caller import prepare
 from tauloop.functions.compiled import CompiledFunction
-from tauloop.functions.compiler import cache_folder, compiler_stamp, file_stamp, processor_stamp
+from tauloop.functions.compiler import compiler_stamp, file_stamp, processor_stamp
 from tauloop.functions.locks import NO_LOCKS, Locks
 from tauloop.functions.signature import CPort, CSignature
 from tauloop.mechanism.formats.options import ImportOptions
@@ -201,12 +201,16 @@ def _toolkit() -> list[str]:
 def _read(record: Path) -> CompiledFunction | None:
     """The function of a record; None where there is none, or it or its library is damaged."""
     try:
+        if not is_own(record):
+            return None
         text = record.read_text(encoding="ascii")
         checksum, _, body = text.partition("\n")
         if checksum != hashlib.sha256(body.encode()).hexdigest():
             return None
         found = json.loads(body)
-        library = record.parent / found["library"]
+        library = record.parent / Path(found["library"]).name
+        if not is_intact(library):
+            return None
         signature = CSignature(
             name=found["name"],
             inputs=tuple(_port(port) for port in found["inputs"]),
@@ -234,4 +238,4 @@ def _write(record: Path, made: CompiledFunction) -> None:
         }
     )
     text = f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
-    write_file(record, lambda path: path.write_text(text, encoding="ascii"))
+    put(record, text.encode("ascii"))
