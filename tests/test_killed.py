@@ -1,0 +1,63 @@
+"""A command that is killed while it writes leaves the old file or the whole new one, never half of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kills import COMMANDS
+
+#: Kills of each command in `make test` and in `make nightly` (issue 13).
+DAILY, NIGHTLY = 5, 200
+#: Commands that take longer than two seconds each time.
+SLOW = ("workspace", "reduce", "excite", "poses", "play", "control", "identify", "calibrate")
+
+
+def harmed(kills: int, *names: str) -> list[str]:
+    command = [sys.executable, "kills.py", str(kills), *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parent)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_files_are_whole_after_five_kills_of_each_command():
+    assert harmed(DAILY, *(name for name in COMMANDS if name not in SLOW)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", COMMANDS)
+def test_files_are_whole_after_two_hundred_kills(name):
+    assert harmed(NIGHTLY, name) == []
+
+
+def test_half_a_file_would_be_seen(tmp_path):
+    """The look at files, put to a command that writes in place."""
+    (tmp_path / "careless.py").write_text(CARELESS)
+    command = [sys.executable, str(tmp_path / "careless.py")]
+    surroundings = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    }
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=surroundings)
+    assert "neither the old nor the new file" in done.stdout
+
+
+CARELESS = """
+import sys
+import kills
+
+def careless():
+    path = sys.argv[1]
+    with open(path, "wb") as stream:
+        stream.write(b"half")
+        stream.flush()
+        open(path, "rb").close()
+        stream.write(b" and half")
+
+kills.main = careless
+kills.COMMANDS["careless"] = ("{out}/file",)
+print(kills.harmed("careless", 8, 0))
+"""
