@@ -23,6 +23,7 @@ from tauloop.cli.output import (
     table,
     writes,
 )
+from tauloop.cli.tensions import print_tensions, pushed_cables, sharing_of
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Forces, HybridForces, Model, State
@@ -60,6 +61,13 @@ def dynamics(
     formulation: Annotated[
         str, typer.Option(help=f"How the forces are found: {', '.join(f.name for f in FORMULATIONS)}.")
     ] = NEWTON_EULER.name,
+    preload: Annotated[
+        str | None,
+        typer.Option(
+            help="Tensions (N) that cables shall have where redundant actuation leaves a choice: one for all, such as "
+            "'100', or by name, 'cable1=100,cable2=50'; the least ones within their bounds without."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Write time, motion of platform and actuators, and forces to this CSV or Parquet file."),
@@ -88,8 +96,9 @@ def dynamics(
     if entry == "actuators" and model.assembly.rows:
         start = model.forward_kinematics(values["position"]).q
     given = (values["position"], values["velocity"], values["acceleration"])
-    hybrid = model.hybrid.inverse_dynamics(*given, start=start) if is_hybrid else None
-    forces = functions.inverse_dynamics(*given, start=start) if hybrid is None else hybrid.forces
+    sharing = sharing_of(model, preload)
+    hybrid = model.hybrid.inverse_dynamics(*given, start=start, sharing=sharing) if is_hybrid else None
+    forces = functions.inverse_dynamics(*given, start=start, sharing=sharing) if hybrid is None else hybrid.forces
     if within_limits:
         require_within_limits(forces.evidence)
     _require_no_crossing(model, forces.state, entry)
@@ -114,6 +123,9 @@ def dynamics(
                 "coordinates": forces.state.coordinate_names,
                 "q": forces.state.q,
                 "shared": forces.is_shared,
+                "cables": forces.tension_names,
+                "tension": () if forces.tension is None else forces.tension,
+                "notes": pushed_cables(model, forces),
                 "passive": () if hybrid is None else hybrid.passive_names,
                 "passive_acceleration": () if hybrid is None else hybrid.passive_acceleration,
                 "condition": [float(value) if np.isfinite(value) else None for value in condition],
@@ -123,6 +135,9 @@ def dynamics(
         _print(time, forces, units, float(condition.max()), out)
         if hybrid is not None:
             _print_passive(hybrid, functions.entry.acceleration)
+        print_tensions(forces)
+        for note in pushed_cables(model, forces):
+            console().print(f"note: {note}", markup=False)
         print_doubts(forces.evidence)
     if status_of(forces.evidence) is not Status.OK:
         raise typer.Exit(FAILED)
@@ -234,6 +249,9 @@ def _print(time: np.ndarray, forces: Forces, units: tuple[str, ...], condition: 
         screen.print(rows)
     screen.print(f"worst condition number {condition:.3g}")
     if forces.is_shared:
-        screen.print("actuation is redundant: these forces have the least sum of squares")
+        rule = (
+            "the least sum of squares" if forces.tension is None else "tensions within bounds, nearest to the preload"
+        )
+        screen.print(f"actuation is redundant: these forces have {rule}")
     if out is not None:
         screen.print(f"written: {out}")

@@ -16,7 +16,7 @@ from tauloop.functions import Model
 from tauloop.functions.batch import BatchFunction
 from tauloop.functions.closing import coordinate_limits
 from tauloop.functions.loops import nominal
-from tauloop.functions.rate_programs import tool_twist
+from tauloop.functions.tool import tool_twist
 from tauloop.kinematics.workspace import Workspace, workspace
 from tauloop.result import Evidence, Result, provenance
 

@@ -29,6 +29,7 @@ from tauloop.functions.regular_reference import (
     regular_state,
     weakness,
 )
+from tauloop.mechanism.cables import unbounded_note
 
 #: A coordinate is constant when no motion of unit size moves it by more than this.
 FROZEN = 1e-9
@@ -169,7 +170,7 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
         substitute = singular if substitute is None else substitute
         probe = _around(loops, probe, regular, locked)
         found, maps = _decided(loops, probe, wanted, locked)
-    notes = start.notes
+    notes = (*unbounded_note(loops.mechanism), *start.notes)
     if substitute is not None:
         condition = max(float(weakness(maps.serial)[0]), float(weakness(maps.parallel)[0]))
         notes = (*notes, substitute.note(loops, found.q, found.independent, condition))

@@ -7,14 +7,30 @@ forms leave their discriminants and eliminations their pivots as evidence.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
 from tauloop.functions.batch import BatchFunction
+from tauloop.functions.bounded import Bounded
 from tauloop.functions.elimination import eliminate, pivot_order, solve_symmetric
+from tauloop.functions.orthogonal import Factors, factors
 from tauloop.functions.program import ClosedForm, Evaluate, LinearBlock, Newton, Pivot, Program, Step
 from tauloop.functions.sorting import blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What stands for the solution of a step and for what was computed before it.
+
+    Attributes:
+        point: the solution.
+        held: values by name.
+    """
+
+    point: ca.SX
+    held: dict[str, ca.SX]
 
 
 class ProgramBuilder:
@@ -38,6 +54,8 @@ class ProgramBuilder:
         self._linear_blocks: list[LinearBlock] = []
         self._pivot_values: list[ca.SX] = []
         self._count = 0
+        self._emitted: tuple[str, ...] = ()
+        self._evidence: dict[str, int] = {}
 
     def input(self, name: str, size: int) -> ca.SX:
         """Declare an input: a column of symbols."""
@@ -180,6 +198,13 @@ class ProgramBuilder:
         self._keep_pivots(pivots, what)
         return x
 
+    def orthogonal(self, R: ca.SX, what: str) -> Factors:
+        """Orthogonal factors of a tall matrix (n, m) of full rank."""
+        self._keep_block(R.T, what, "orthogonal factors")
+        found = factors(R)
+        self._keep_pivots(found.pivots, what)
+        return found
+
     def _keep_block(self, A: ca.SX, what: str, method: str) -> None:
         how = "constant" if A.is_constant() else "division" if A.size1() == 1 else method
         self._linear_blocks.append(LinearBlock(what=what, size=A.size1(), method=how))
@@ -194,17 +219,48 @@ class ProgramBuilder:
         typical = np.median(np.abs(self.at_samples(pivots)), axis=0)
         return tuple(Pivot(what=what, typical=float(size)) for size in typical)
 
-    def finish(self, outputs: dict[str, ca.SX]) -> Program:
-        """Emit the last straight-line code and close the program."""
+    def nearest(self, rows: ca.SX, sides: ca.SX, held: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> _Found:
+        """The point y (r,) nearest to the origin with rows y >= sides; a step of its own.
+
+        What is needed behind it is computed before it, so that nothing is computed twice.
+
+        Args:
+            rows: G (n, r).
+            sides: h (n,).
+            held: what the code behind this step needs.
+            outputs: results of the program that are known already.
+        """
+        names = {name: self._fresh(name) for name in ("rows", "sides", *held)}
+        known = {"rows": rows.T, "sides": sides, **held}
+        self.evaluate({**{names[name]: value for name, value in known.items()}, **outputs, **self._new_evidence()})
+        self._emitted += tuple(outputs)
+        symbols = {name: self._symbol(names[name], value.numel()) for name, value in held.items()}
+        count, size = rows.shape
+        solution = self._fresh("nearest")
+        step = Bounded(rows=names["rows"], sides=names["sides"], solution=solution, count=count, size=size)
+        self._steps.append(step)
+        return _Found(
+            point=self._symbol(solution, size),
+            held={name: ca.reshape(symbols[name], *value.shape) for name, value in held.items()},
+        )
+
+    def _new_evidence(self) -> dict[str, ca.SX]:
+        """Evidence that no step has left yet."""
         evidence = {
             "discriminants": ca.vertcat(ca.SX(0, 1), *self._discriminants),
             "pivots": ca.vertcat(ca.SX(0, 1), *self._pivot_values),
         }
-        self.evaluate({**outputs, **{name: value for name, value in evidence.items() if value.numel()}})
+        new = {name: value for name, value in evidence.items() if value.numel() > self._evidence.get(name, 0)}
+        self._evidence |= {name: value.numel() for name, value in new.items()}
+        return new
+
+    def finish(self, outputs: dict[str, ca.SX]) -> Program:
+        """Emit the last straight-line code and close the program."""
+        self.evaluate({**outputs, **self._new_evidence()})
         return Program(
             name=self._name,
             steps=tuple(self._steps),
-            outputs=tuple(outputs),
+            outputs=(*self._emitted, *outputs),
             closed_forms=tuple(self._closed_forms),
             pivots=tuple(self._pivots),
             linear_blocks=tuple(self._linear_blocks),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tauloop.functions.bounded import NEAREST_TEXT
+
 #: Sine, cosine and arctangent without branches or tables, so that loops over lanes stay loops of vector instructions.
 #: Reduction in three parts (Cody and Waite); polynomials of fdlibm's kernels and of Cephes. Largest errors measured, in
 #: units of the last place: sine and cosine 1.5 up to 100 rad and 2.3 up to 1e6 rad, arctangent 1.6.
@@ -149,6 +151,7 @@ _HELPERS = {
     "tl_all_below": _ALL_BELOW,
     "tl_turn": _TURN,
     "tl_back": _BACK,
+    "tl_nearest": NEAREST_TEXT,
 }
 MATHEMATICS = "\n".join((_REDUCTION, _SINE, _COSINE, _ARCTANGENT))
 

@@ -103,8 +103,8 @@ def _sampled_cost(functions: MotionFunctions) -> Cost:
     """Forces and momenta of one sample, and p' = (p[n+1] - p[n-1]) (1 / 2 dt): Miller's way, exact to second order."""
     program = functions.program("momentum_forces")
     counts = output_operations(program, "force", "momentum")
-    last = program.steps[-1]
-    momenta = last.function.output_sizes[last.outputs.index("momentum")] if isinstance(last, Evaluate) else 0
+    makers = [step for step in program.steps if isinstance(step, Evaluate) and "momentum" in step.outputs]
+    momenta = sum(step.function.output_sizes[step.outputs.index("momentum")] for step in makers)
     for kind in ("additions", "multiplications"):
         counts["once"][kind] += momenta
     return Cost(quantity="inverse dynamics", formulation=SAMPLED, frame="", part=ALL, **counts)

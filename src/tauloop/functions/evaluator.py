@@ -13,9 +13,10 @@ import casadi as ca
 import numpy as np
 
 from tauloop.errors import EngineError, Problem
+from tauloop.functions.bounded import Bounded
 from tauloop.functions.compiled import CompiledFunction, compile_function
 from tauloop.functions.compiler import Compiler, find_compiler
-from tauloop.functions.program import Newton, Program, Step
+from tauloop.functions.program import Evaluate, Newton, Program, Step
 from tauloop.functions.signature import CPort
 from tauloop.functions.source import CFunction, c_name
 from tauloop.functions.state import Health
@@ -143,7 +144,7 @@ def c_function(program: Program, inputs: Mapping[str, np.ndarray], outputs: tupl
         for name in (*_read(step, program, wanted), *((step.start,) if isinstance(step, Newton) else ())):
             if name not in produced and name not in needed:
                 needed.append(name)
-        if isinstance(step, Newton):
+        if isinstance(step, Newton | Bounded):
             produced.add(step.solution)
         else:
             produced |= set(step.outputs)
@@ -169,7 +170,7 @@ def reads_start(program: Program, outputs: tuple[str, ...]) -> bool:
 def _read(step: Step, program: Program, wanted: set[str]) -> tuple[str, ...]:
     """Names that a step reads; `start`, which also tells the turns of angles, only where an output wants it."""
     unused = set(program.outputs) - wanted
-    if isinstance(step, Newton) or "start" not in step.inputs or not unused & set(step.outputs):
+    if not isinstance(step, Evaluate) or "start" not in step.inputs or not unused & set(step.outputs):
         return step.inputs
     code = instructions(step.function.function, [name not in unused for name in step.outputs])
     ports = {one.port[0] for one in code if one.operation == ca.OP_INPUT and one.port is not None}
@@ -186,4 +187,5 @@ def compiled_health(numbers: np.ndarray) -> Health:
         residuals={"loops": np.where(np.isfinite(residual), residual, np.inf)},
         iterations=iterations.astype(int),
         finite=~(least <= NOT_FINITE),
+        missed=np.zeros(len(iterations)),  # the residual holds it
     )

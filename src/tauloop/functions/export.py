@@ -21,6 +21,8 @@ from tauloop.functions.operations import operations
 from tauloop.functions.signature import CPort
 from tauloop.functions.source import CFunction, c_name, c_source
 from tauloop.functions.state import health
+from tauloop.mechanism.cables import cables
+from tauloop.mechanism.tension import Tension
 from tauloop.result import plain, provenance
 
 #: Samples that the test program holds.
@@ -50,13 +52,15 @@ class Exportable:
 
 
 _MOTION = ("position", "velocity", "acceleration")
+#: Inputs by which redundant actuators and cables share forces.
+SHARING = ("weight", "preload")
 EXPORTABLE = (
     Exportable(
         name="inverse_dynamics",
         program="inverse_dynamics",
         meaning="actuator forces that a motion needs",
         inputs=_MOTION,
-        outputs=("force", "closure_force"),
+        outputs=("force", "closure_force", "tension"),
     ),
     Exportable(
         name="forward_dynamics",
@@ -187,6 +191,7 @@ def c_ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
     closures = tuple(assembly.loops.names[i] for i in assembly.rows)
     actuators, force_units = model.output_ports("actuators")
     table, free = model.mechanism.parameters, model.machine.free
+    cabled = tuple(cables(model.mechanism))
     what = "the platform" if given.entry.name == "platform" else "the actuators"
     pairs = [(row, unit, p) for row, unit in zip(actuators, force_units, strict=True) for p in model.parameters]
     start = "start values for all coordinates, such as the last sample's q: Newton's method and the turns of angles"
@@ -200,6 +205,24 @@ def c_ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
             columns=free,
             units=tuple(f"SI unit for {table[leaf].unit or '1'}" for leaf in free),
             meaning="parameters that were left free",
+        ),
+        CPort(
+            name="weight",
+            size=len(actuators),
+            columns=actuators,
+            units=("1",) * len(actuators),
+            meaning="w > 0: redundant actuators share forces by the least sum of w (u - p)^2, p from preloads; 1 for "
+            "all alike",
+        ),
+        CPort(
+            name="preload",
+            size=len(cabled),
+            columns=cabled,
+            units=("N",) * len(cabled),
+            meaning="tensions that winches hold their cables at where nothing else is needed; 0 for the least",
+        ),
+        CPort(
+            name="tension", size=len(cabled), columns=cabled, units=("N",) * len(cabled), meaning="tensions of cables"
         ),
         CPort(name="force", size=len(actuators), columns=actuators, units=force_units, meaning="actuator forces u"),
         CPort(
@@ -249,6 +272,8 @@ def _samples(model: Model, given: MotionFunctions, rng: np.random.Generator) -> 
     assembly, q = model.assembly, model.assembly.states
     scale = assembly.loops.velocity_scale[list(model.platform.entry.v)]
     velocity, acceleration = (rng.normal(size=(len(q), len(scale))) * scale for _ in range(2))
+    if cables(model.mechanism) and not assembly.passive:
+        q, velocity, acceleration = _bearable(model, q, velocity, acceleration)
     state = model.platform.evaluate(model.platform_position(q), velocity, acceleration, start=q)
     condition = given.condition(q)
     good = state.health.is_reached & state.health.is_regular & (condition < WORST_CONDITION)
@@ -267,15 +292,44 @@ def _samples(model: Model, given: MotionFunctions, rng: np.random.Generator) -> 
     q = state.q[chosen]
     motion = (model.platform_position(q), velocity[chosen], acceleration[chosen])
     if given is not model.platform:
-        A = assembly.loops.transmission
-        motion = (model.actuator_position(q), np.asarray(state.v)[chosen] @ A.T, np.asarray(state.a)[chosen] @ A.T)
+        leading = list(assembly.leading)
+        A = assembly.loops.transmission[leading]
+        motion = (
+            model.actuator_position(q)[:, leading],
+            np.asarray(state.v)[chosen] @ A.T,
+            np.asarray(state.a)[chosen] @ A.T,
+        )
     table = model.mechanism.parameters
     return {
         **dict(zip(_MOTION, motion, strict=True)),
         "start": q + ASTRAY * rng.normal(size=q.shape),
         "force": rng.normal(size=(SAMPLES, len(model.mechanism.actuators))),
+        **_shared(model, SAMPLES),
         "theta": np.tile([table[leaf].value for leaf in model.machine.free], (SAMPLES, 1)),
     }
+
+
+def _bearable(
+    model: Model, q: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States, velocities and accelerations that cables can bear: at rest where they cannot bear the motion.
+
+    Raises:
+        PoseError: they bear none of the states even at rest.
+    """
+    program = model.platform.program("inverse_dynamics")
+    n, within = len(q), np.zeros(len(q), dtype=bool)
+    given = {"position": np.ascontiguousarray(model.platform_position(q)), "start": q, **_shared(model, n)}
+    given["theta"] = np.tile([model.mechanism.parameters[leaf].value for leaf in model.machine.free], (n, 1))
+    for at_rest in (False, True):
+        _, evidence = program.run({**given, "velocity": velocity, "acceleration": acceleration}, n)
+        within = health(program, evidence).is_within
+        if not at_rest:
+            velocity, acceleration = (np.where(within[:, None], x, 0.0) for x in (velocity, acceleration))
+    if not within.any():
+        what = f"at none of {n} states around the reference pose cables hold the machine within their bounds"
+        raise PoseError(Problem(where="tension", what=what, remedy="change the bounds, or the reference pose"))
+    return q[within], velocity[within], acceleration[within]
 
 
 def _case(
@@ -291,6 +345,8 @@ def _case(
     wanted = tuple(port for port in item.outputs if ports[port].size)
     inputs = [*item.inputs, *(["start"] * reads_start(program, wanted))]
     inputs += ["theta"] * bool(model.machine.free)
+    needed = {name for step in program.steps for name in step.inputs}
+    inputs += [port for port in SHARING if port in needed]
     function = CFunction(
         name=name,
         program=program,
@@ -300,7 +356,7 @@ def _case(
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}
     outputs, evidence = program.run(arrays, SAMPLES)
     found = health(program, evidence)
-    if not (found.is_reached & found.is_regular).all():
+    if not (found.is_reached & found.is_regular & found.is_within).all():
         what = f"{item.name} fails at the states of the test program"
         raise PoseError(Problem(where=model.mechanism.name, what=what, remedy="choose another reference pose"))
     return Case(
@@ -309,6 +365,16 @@ def _case(
         inputs={port: arrays[port] for port in inputs},
         expected={port.name: outputs[port.name] for port in function.outputs},
     )
+
+
+def _shared(model: Model, n: int) -> dict[str, np.ndarray]:
+    """Weights, and preloads in the middle of the bounds, for n samples."""
+    middle = [t.least + (t.greatest - t.least if np.isfinite(t.greatest) else 0.0) / 2 for t in _tensions(model)]
+    return {"weight": np.ones((n, len(model.mechanism.actuators))), "preload": np.tile(middle, (n, 1))}
+
+
+def _tensions(model: Model) -> tuple[Tension, ...]:
+    return tuple(cables(model.mechanism).values())
 
 
 def _manifest(

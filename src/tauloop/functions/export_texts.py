@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.functions.batch_source import LANES
+from tauloop.functions.bounded import Bounded
 from tauloop.functions.signature import CPort
 from tauloop.functions.source import CFunction, comment, declarations, number
 from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
@@ -31,6 +32,7 @@ _HEALTH = (
     ("what Newton's loops leave of their equations, summed; above 1e-9: not converged", "m or 1"),
     (f"most Newton iterations of a loop (of all {LANES} samples of a block in a batch)", "1"),
 )
+_BOUNDED = " *   [2] likewise above 1e-9 where tensions miss their bounds: by this share of the largest figure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,7 @@ def header_text(
             lines += _port_lines("out", port)
         lines += [" * out health[4]: evidence; not-a-number counts as the worst value"]
         lines += [f" *   [{i}] {text} [{unit}]" for i, (text, unit) in enumerate(_HEALTH)]
+        lines += [_BOUNDED] * any(isinstance(step, Bounded) for step in case.function.program.steps)
         lines += [" */", *declarations(case.function), ""]
     lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
     return "\n".join(lines)

@@ -66,17 +66,22 @@ class HybridFunctions:
             acceleration: of the leading actuators (N, n_m) or (n_m,).
             start: start values (N, n_q) for Newton blocks.
             theta: free parameters.
-            sharing: how redundant actuators share forces.
+            sharing: how redundant actuators share forces, and preloads of cables.
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular.
+            PoseError: out of reach or singular; or no tensions within their bounds give this motion.
             AssemblyError: a passive freedom has no inertia.
         """
         given = {"position": position, "velocity": velocity, "actuator_acceleration": acceleration}
         weights = self._functions.weights(sharing)
         outputs, evidence, single = self._functions.run(
-            "hybrid_inverse_dynamics", given, start=start, theta=theta, weights=weights
+            "hybrid_inverse_dynamics",
+            given,
+            start=start,
+            theta=theta,
+            weights=weights,
+            preloads=sharing.preloads(self._model.mechanism),
         )
         passive = outputs["passive_acceleration"]
         return HybridForces(

@@ -9,11 +9,14 @@ general machine works".
 
 from __future__ import annotations
 
+from functools import partial
+
 import casadi as ca
 import numpy as np
 
 from tauloop.equations.newton_euler import transmission
 from tauloop.errors import AssemblyError, Problem
+from tauloop.functions.bounded_forces import bounded_forces_program
 from tauloop.functions.entry import Entry
 from tauloop.functions.motion_programs import (
     Machine,
@@ -21,9 +24,11 @@ from tauloop.functions.motion_programs import (
     closure_forces,
     column,
     embedding,
+    multipliers,
     shared_forces,
 )
 from tauloop.functions.program import Program
+from tauloop.mechanism.cables import cables
 
 #: Passive freedoms whose inertia is below this share of what it is elsewhere, unit-free, have none.
 NO_INERTIA = 1e-13
@@ -60,21 +65,13 @@ def hybrid_inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
         _require_inertia(state, entry, M_pp)
         passive = state.builder.solve_symmetric(M_pp, -(G_p.T @ tau), "passive accelerations")
         a, tau = start + G_p @ passive, tau + moved @ passive
-    force = G_m.T @ tau
+    force, R = G_m.T @ tau, transmission(*parts) @ G_m
+    known = {"q": state.configuration.q, "v": state.v, "a": a, "tree_force": tau, "passive_acceleration": passive}
+    if cables(state.mechanism):
+        return bounded_forces_program(state, entry, (tau, R, force), partial(multipliers, state, entry), known)
     if assembly.is_redundant:
-        weight = state.builder.input("weight", n_u)
-        force = shared_forces(state.builder, transmission(*parts) @ G_m, force, weight)
-    return state.builder.finish(
-        {
-            "q": state.configuration.q,
-            "v": state.v,
-            "a": a,
-            "tree_force": tau,
-            "force": force,
-            "passive_acceleration": passive,
-            "closure_force": closure_forces(state, entry, tau, force),
-        }
-    )
+        force = shared_forces(state.builder, R, force, state.builder.input("weight", n_u))
+    return state.builder.finish({**known, "force": force, "closure_force": closure_forces(state, entry, tau, force)})
 
 
 def _require_inertia(state: MotionState, entry: Entry, M_pp: ca.SX) -> None:

@@ -1,4 +1,4 @@
-"""How redundant actuators share the forces that a motion needs."""
+"""How redundant actuators share the forces that a motion needs, and what their cables are preloaded with."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tauloop.errors import InputError, Problem
+from tauloop.functions.tensions import winches
+from tauloop.mechanism.cables import cables
 from tauloop.mechanism.model import Mechanism
 
 
@@ -19,10 +21,36 @@ class ForceSharing:
         weight: w > 0 by name of the actuator, one where it is not named. A large one spares an actuator. Forces in N
             and in N m are added up as they are, so weigh them where both occur: 1/limit^2 is the natural choice.
         by_limits: whether w = 1/limit^2 for actuators that are not named.
+        preload: tensions (N) that cables shall have, by name of the rod or one for all: the force of a winch is then
+            counted from the one that holds its cable so. Without it the least tensions are chosen (within bounds).
     """
 
     weight: Mapping[str, float] = field(default_factory=dict)
     by_limits: bool = False
+    preload: Mapping[str, float] | float = 0.0
+
+    def preloads(self, mechanism: Mechanism) -> np.ndarray:
+        """Tensions (k,) that the cables shall have, N, in the order of the rods.
+
+        Raises:
+            InputError: a cable does not exist or has no winch of its own, or a tension is not finite; all at once.
+        """
+        names = list(cables(mechanism))
+        given = self.preload if isinstance(self.preload, Mapping) else dict.fromkeys(names, self.preload)
+        wound = {name: winch is not None for name, winch in zip(names, winches(mechanism), strict=True)}
+        problems = []
+        for name, value in given.items():
+            if name not in names:
+                known = f"there are {', '.join(names)}" if names else "give rods `tension`"
+                problems.append(Problem(where=f"preload.{name}", what="there is no such cable", remedy=known))
+            elif not np.isfinite(value):
+                problems.append(Problem(where=f"preload.{name}", what=f"is {value:g}", remedy="give a tension in N"))
+            elif isinstance(self.preload, Mapping) and not wound[name]:
+                what = "no single actuator winds this cable, so that nothing is counted from its preload"
+                problems.append(Problem(where=f"preload.{name}", what=what, remedy="leave it out"))
+        if problems:
+            raise InputError(problems)
+        return np.array([float(given.get(name, 0.0)) for name in names])
 
     def weights(self, mechanism: Mechanism) -> np.ndarray:
         """Weights (n_u,) in the order of the actuators.

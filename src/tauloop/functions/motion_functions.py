@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.functions.hybrid_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.functions.kinematic_functions import KinematicFunctions
 from tauloop.functions.state import Forces, Health, State
+from tauloop.functions.tension_terms import NO_WRENCH, loaded_margin, tension_terms
+from tauloop.mechanism.cables import cables
 
 #: What the rows of a regressor may be.
 OUTPUTS = ("actuators", "joints", "leading", "leading_joints")
@@ -29,27 +33,74 @@ class MotionFunctions(KinematicFunctions):
         """Actuator forces that the motion needs, by the model's formulation.
 
         S u + K^T lambda = M a + h: gravity, inertia, rotors, friction and springs included. Redundant actuators
-        share forces by the least sum of w u^2.
+        share forces by the least sum of w u^2. Cables keep within their bounds: of all forces that do, those with the
+        least sum of w (u - p)^2 are chosen, where p is the force with which a winch holds its cable at its preload, and
+        zero for other actuators.
 
         Args:
             position, velocity, acceleration: the given motion (N, n) or (n,), SI.
             start: start values for Newton blocks.
             theta: free parameters.
-            sharing: the weights w of redundant actuators; no part in other machines.
+            sharing: the weights w of redundant actuators and preloads of cables; no part in other machines.
 
         Returns:
-            Forces: u in N or N m, multipliers, and the full state; `weights` where they were shared.
+            Forces: u in N or N m, multipliers, tensions of cables, the full state; `weights` where they were shared.
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular.
+            PoseError: out of reach or singular; or no tensions within their bounds give this motion.
             AssemblyError: there are passive freedoms (see `Model.hybrid`).
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
         given = {"position": position, "velocity": velocity, "acceleration": acceleration}
         weights = self.weights(sharing)
-        outputs, evidence, single = self.run("inverse_dynamics", given, start=start, theta=theta, weights=weights)
+        preloads = sharing.preloads(self._model.mechanism)
+        outputs, evidence, single = self.run(
+            "inverse_dynamics", given, start=start, theta=theta, weights=weights, preloads=preloads
+        )
         return self.forces(outputs, evidence, single, weights)
+
+    def tension_margin(
+        self,
+        position: object,
+        velocity: object | None = None,
+        acceleration: object | None = None,
+        *,
+        start: object | None = None,
+        wrenches: Sequence[Sequence[float]] = NO_WRENCH,
+    ) -> np.ndarray:
+        """How far cables can stay within all their bounds at once while they give a motion (N,) or a number, N.
+
+        max m with least + m <= T <= greatest - m over all tensions T that give the motion; negative where none keep
+        the bounds, infinite where nothing bounds them.
+
+        Args:
+            position, velocity, acceleration: the given motion (N, n) or (n,), SI; at rest where not given.
+            start: start values for Newton blocks.
+            wrenches: forces and moments (6,) that may act at the tool, base frame, N and N m; the least margin counts,
+                which holds for all wrenches between them too.
+
+        Raises:
+            InputError: wrong names, shapes or values; or the machine has no cables.
+            PoseError: out of reach or singular.
+            AssemblyError: there are passive freedoms, or the tension of a cable is not determined.
+        """
+        model = self._model
+        if not cables(model.mechanism):
+            remedy = "give rods `tension` in the machine file"
+            raise InputError(Problem(where="rods", what="none has bounds of its tension", remedy=remedy))
+        n = self.entry.velocity.size
+        given = {
+            "position": position,
+            "velocity": np.zeros(n) if velocity is None else velocity,
+            "acceleration": np.zeros(n) if acceleration is None else acceleration,
+        }
+        inputs, single, count = self._inputs(given, start, None)
+        outputs, evidence = self._run("inverse_dynamics", inputs, count)
+        self._require(evidence, inputs, outputs["q"])
+        terms = tension_terms(model, self.entry, n, outputs["q"], outputs["tree_force"])
+        found = loaded_margin(model, terms, outputs["q"], wrenches)[0]
+        return np.asarray(found[0] if single else found)
 
     def weights(self, sharing: ForceSharing) -> np.ndarray | None:
         """Weights (n_u,) of redundant actuators; None where the motion determines all forces."""
@@ -70,6 +121,8 @@ class MotionFunctions(KinematicFunctions):
             closure_force=pick(outputs["closure_force"]),
             tree_force=pick(outputs["tree_force"]),
             weights=weights,
+            tension_names=tuple(cables(self._model.mechanism)),
+            tension=pick(outputs["tension"]) if "tension" in outputs else None,
             state=state.single() if single else state,
         )
 

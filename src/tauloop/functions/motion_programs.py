@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import casadi as ca
 import numpy as np
@@ -18,12 +19,14 @@ from tauloop.equations.newton_euler import transmission
 from tauloop.equations.tree import TreeMotion, quaternion_rotation, tree_motion
 from tauloop.errors import AssemblyError, Problem
 from tauloop.functions.assembly import Assembly
+from tauloop.functions.bounded_forces import bounded_forces_program
 from tauloop.functions.branches import Branches
 from tauloop.functions.builder import ProgramBuilder
 from tauloop.functions.entry import Entry
 from tauloop.functions.loops import nominal
 from tauloop.functions.position import solve_positions
 from tauloop.functions.program import Program
+from tauloop.mechanism.cables import cables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +150,7 @@ def _samples(machine: Machine, entry: Entry) -> dict[str, np.ndarray]:
         "position": np.ascontiguousarray(entry.at(assembly.states)),
         "start": assembly.states,
         "weight": np.ones((count, len(assembly.loops.mechanism.actuators))),
+        "preload": np.zeros((count, len(cables(assembly.loops.mechanism)))),
     }
 
 
@@ -258,17 +262,8 @@ def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
         machine.parameters,
         pi,
     )
-    force, closure_force = _actuator_forces(state, entry, tau)
-    return state.builder.finish(
-        {
-            "q": state.configuration.q,
-            "v": state.v,
-            "a": state.a,
-            "tree_force": tau,
-            "force": force,
-            "closure_force": closure_force,
-        }
-    )
+    known = {"q": state.configuration.q, "v": state.v, "a": state.a, "tree_force": tau}
+    return _with_actuator_forces(state, entry, tau, known)
 
 
 def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
@@ -333,17 +328,23 @@ def moving_velocities(assembly: Assembly) -> list[int]:
     return [i for i in range(assembly.loops.topology.n_v) if i not in assembly.frozen]
 
 
-def _actuator_forces(state: MotionState, entry: Entry, tau: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Actuator forces u (n_u,) and multipliers (c,) that give the tree forces tau = M a + h."""
+def _with_actuator_forces(state: MotionState, entry: Entry, tau: ca.SX, known: dict[str, ca.SX]) -> Program:
+    """Close a program with actuator forces u (n_u,) and multipliers (c,) that give the tree forces tau = M a + h."""
     assembly = state.machine.assembly
     require_actuated(assembly)
+    if cables(state.mechanism):
+        G = embedding(state, entry)
+        R = transmission(state.mechanism, state.shape, state.values) @ G
+        return bounded_forces_program(state, entry, (tau, R, G.T @ tau), partial(multipliers, state, entry), known)
     if assembly.is_redundant:
         weight = state.builder.input("weight", len(state.mechanism.actuators))
         force = shared_forces(state.builder, shared_map(state, entry), embedding(state, entry).T @ tau, weight)
-        return force, closure_forces(state, entry, tau, force)
-    forces = state.builder.solve(_force_map(state), tau[moving_velocities(assembly)], "actuator forces")
-    n_u = len(state.mechanism.actuators)
-    return forces[:n_u, :], forces[n_u:, :] * state.scale
+        closure_force = closure_forces(state, entry, tau, force)
+    else:
+        forces = state.builder.solve(_force_map(state), tau[moving_velocities(assembly)], "actuator forces")
+        n_u = len(state.mechanism.actuators)
+        force, closure_force = forces[:n_u, :], forces[n_u:, :] * state.scale
+    return state.builder.finish({**known, "force": force, "closure_force": closure_force})
 
 
 def require_actuated(assembly: Assembly) -> None:
@@ -385,12 +386,17 @@ def shared_forces(builder: ProgramBuilder, R: ca.SX, generalized: ca.SX, weight:
 
 def closure_forces(state: MotionState, entry: Entry, tau: ca.SX, force: ca.SX) -> ca.SX:
     """Multipliers (c,) of the kept loop equations beside known actuator forces: K^T lambda = M a + h - S u."""
+    S = transmission(state.mechanism, state.shape, state.values).T
+    return multipliers(state, entry, tau - S @ force)
+
+
+def multipliers(state: MotionState, entry: Entry, loads: ca.SX) -> ca.SX:
+    """Multipliers (c, k) of the kept loop equations that carry loads on all velocities (n_v, k): K^T lambda = load."""
     dependent = dependent_velocities(state.machine.assembly, entry)
     if not dependent:
-        return ca.SX(0, 1)
-    S = transmission(state.mechanism, state.shape, state.values).T
-    found = state.builder.solve(state.K[:, dependent].T, (tau - S @ force)[dependent], "multipliers")
-    return found * state.scale
+        return ca.SX(0, loads.size2())
+    found = state.builder.solve(state.K[:, dependent].T, loads[dependent, :], "multipliers")
+    return found * ca.repmat(state.scale, 1, loads.size2())
 
 
 def _force_map(state: MotionState) -> ca.SX:
@@ -415,17 +421,8 @@ def momentum_forces_program(machine: Machine, entry: Entry) -> Program:
     rate = state.builder.input("momentum_rate", state.shape.n_v)
     terms = _canonical(state)
     tau = rate + terms.remainder
-    force, closure_force = _actuator_forces(state, entry, tau)
-    return state.builder.finish(
-        {
-            "q": state.configuration.q,
-            "v": state.v,
-            "tree_force": tau,
-            "force": force,
-            "closure_force": closure_force,
-            "momentum": terms.momentum,
-        }
-    )
+    known = {"q": state.configuration.q, "v": state.v, "tree_force": tau, "momentum": terms.momentum}
+    return _with_actuator_forces(state, entry, tau, known)
 
 
 def _canonical(state: MotionState) -> CanonicalTerms:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import casadi as ca
 
 from tauloop.functions.batch import BatchFunction
-from tauloop.functions.program import Evaluate, Program
+from tauloop.functions.program import Evaluate, Newton, Program
 from tauloop.functions.signature import CPort
 from tauloop.functions.source import CFunction, wanted_values
 from tauloop.functions.straight import needed_instructions
@@ -34,14 +34,17 @@ _FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG)
 
 
 def operations(function: CFunction) -> dict[str, dict[str, int]]:
-    """Operations of one sample by kind: `once`, and those of `each_iteration` of all Newton loops together."""
+    """Operations of one sample by kind: `once`, and those of `each_iteration` of all Newton loops together.
+
+    What nearest points take depends on the numbers and is left out.
+    """
     wanted = wanted_values(function)
     once: Counter[str] = Counter()
     iterated: Counter[str] = Counter()
     for step in function.program.steps:
         if isinstance(step, Evaluate):
             once += _count(step.function.function, [name in wanted for name in step.outputs])
-        else:
+        elif isinstance(step, Newton):
             iterated += _count(step.function.function, [False, True, True])
             once += _count(step.function.function, [True, False, False])
     return {

@@ -1,4 +1,4 @@
-"""Programs: lists of steps (straight-line code, Newton loops) that turn motions into forces.
+"""Programs: lists of steps (straight-line code, Newton loops, nearest points) that turn motions into forces.
 
 A program is what remains of the equations after sorting into blocks. Here its steps are interpreted on batches by
 CasADi's virtual machine. Every run leaves evidence of its health.
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tauloop.functions.batch import BatchFunction
+from tauloop.functions.bounded import Bounded
 
 #: Newton stops when no unknown moves by more than this (m, rad or pure numbers) in a step; since it converges
 #: quadratically, what is left then is rounding.
@@ -92,7 +93,7 @@ class Newton:
         values[self.solution] = x
 
 
-Step = Evaluate | Newton
+Step = Evaluate | Newton | Bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +149,13 @@ class Evidence:
         discriminants: of the closed forms (N, n); negative where a loop cannot close.
         pivots: pivots of the eliminations over their typical size (N, n), in the order of `Program.all_pivots`.
         newton: (step, residuals (N, size), iterations (N,)) of every Newton block.
+        missed: by how much the conditions of nearest points are missed, of their largest side (N,).
     """
 
     tolerance: float
     discriminants: np.ndarray
     pivots: np.ndarray
+    missed: np.ndarray
     newton: list[tuple[Newton, np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def add_pivots(self, values: np.ndarray, records: tuple[Pivot, ...]) -> None:
@@ -186,9 +189,14 @@ class Program:
     ) -> tuple[dict[str, np.ndarray], Evidence]:
         """Outputs by name and the evidence of the run; inputs are contiguous arrays (N, n), already checked."""
         values = dict(inputs)
-        evidence = Evidence(tolerance=tolerance, discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)))
+        evidence = Evidence(
+            tolerance=tolerance, discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)), missed=np.zeros(n)
+        )
         for step in self.steps:
-            step.run(values, n, evidence)
+            if isinstance(step, Bounded):
+                evidence.missed = evidence.missed + step.solve(values, n)
+            else:
+                step.run(values, n, evidence)
         if self.closed_forms:
             evidence.discriminants = values["discriminants"]
         if self.pivots:

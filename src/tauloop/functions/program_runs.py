@@ -30,6 +30,8 @@ from tauloop.functions.position import Positions, SolvedBlock
 from tauloop.functions.program import NEWTON_STEP, Program
 from tauloop.functions.source import CFunction
 from tauloop.functions.state import Health, State, health, joined
+from tauloop.functions.tension_terms import tension_terms
+from tauloop.mechanism.cables import cables
 
 if TYPE_CHECKING:
     from tauloop.functions.model import Model
@@ -137,6 +139,7 @@ class ProgramRuns:
         theta: object | None = None,
         extra: dict[str, np.ndarray] | None = None,
         weights: np.ndarray | None = None,
+        preloads: np.ndarray | None = None,
     ) -> tuple[dict[str, np.ndarray], Health, bool]:
         """Run a program of this entry whose outputs contain q.
 
@@ -147,6 +150,7 @@ class ProgramRuns:
             theta: free parameters.
             extra: further inputs (N, n).
             weights: of redundant actuators (n_u,); all one without them.
+            preloads: of cables (k,); none without them.
 
         Returns:
             Outputs by name (N, n), the evidence, and whether a single sample was given.
@@ -159,8 +163,11 @@ class ProgramRuns:
         if weights is not None:
             relative = weights / np.exp(np.log(weights).mean())
             inputs["weight"] = np.broadcast_to(relative, (n, len(weights)))
+        if preloads is not None and "preload" in inputs:
+            inputs["preload"] = np.broadcast_to(preloads, (n, len(preloads)))
         outputs, evidence = self._run(program, inputs | (extra or {}), n)
         self._require(evidence, inputs, outputs["q"])
+        self._require_tensions(evidence, outputs)
         return outputs, evidence, single
 
     def _inputs(
@@ -187,6 +194,7 @@ class ProgramRuns:
         inputs.setdefault("theta", np.broadcast_to(nominal_theta, (n, len(machine.free))))
         if self._model.assembly.is_redundant:
             inputs["weight"] = np.ones((n, len(names)))
+            inputs["preload"] = np.zeros((n, len(cables(self._model.mechanism))))
         return inputs, single, n
 
     def _run(
@@ -296,6 +304,7 @@ class ProgramRuns:
             "acceleration": size,
             "force": len(model.mechanism.actuators),
             "weight": len(model.mechanism.actuators),
+            "preload": len(cables(model.mechanism)),
             "actuator_acceleration": len(model.assembly.leading),
             "start": model.topology.n_q,
         }
@@ -331,6 +340,20 @@ class ProgramRuns:
             condition = self.condition({key: array[bad] for key, array in inputs.items()} if q is None else q[bad])
             problems += singular(bad, condition, len(reached), what)
         raise PoseError(problems)
+
+    def _require_tensions(self, found: Health, outputs: dict[str, np.ndarray]) -> None:
+        """Raise unless all cables are within their bounds.
+
+        Raises:
+            PoseError: at which samples they are not, and the wrench that is missing there.
+        """
+        bad = np.flatnonzero(~found.is_within)
+        if len(bad):
+            assembly = self._model.assembly
+            entry = self.entry if assembly.passive else self._model.platform.entry
+            count = len(assembly.leading) if assembly.passive else entry.velocity.size
+            terms = tension_terms(self._model, entry, count, outputs["q"][bad], outputs["tree_force"][bad])
+            raise PoseError(terms.problems(bad, len(found.missed), f"{self.entry.name} motion"))
 
     def condition(self, q: np.ndarray | dict[str, np.ndarray]) -> np.ndarray:
         """Condition numbers (N,) of assembled poses, free of units (see `condition_numbers`).

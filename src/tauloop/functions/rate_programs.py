@@ -15,17 +15,14 @@ from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.friction import friction_forces
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.topology import Topology
-from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
+from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
 from tauloop.functions.builder import ProgramBuilder
 from tauloop.functions.entry import Entry
 from tauloop.functions.loops import nominal
 from tauloop.functions.motion_programs import Machine, MotionState, column, embedding, require_inertia
 from tauloop.functions.program import Program
-from tauloop.mechanism.model import Mechanism
-
-#: Numbers of a wrench: force and moment at the tool centre point.
-WRENCH = 6
+from tauloop.functions.tool import WRENCH, tool_twist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +152,3 @@ class Acting:
         entries = parameter_entries(self._machine, self._values)
         friction = friction_forces(self._mechanism, self._shape, self._values, v, entries)
         return ca.vertcat(ca.dot(self.generalized, v), ca.dot(friction, v))
-
-
-def tool_twist(motion: TreeMotion, mechanism: Mechanism, values: Values) -> ca.SX:
-    """Velocity of the tool centre point and angular velocity of its body (6,), in the base frame."""
-    tool = mechanism.platform.tool
-    return ca.vertcat(motion.point(tool, values).v, motion.bodies[tool.body].w_W)

@@ -110,6 +110,7 @@ def _make(
     from tauloop.functions.evaluator import Compiled
     from tauloop.functions.export import c_ports
     from tauloop.functions.model import Model
+    from tauloop.mechanism.cables import cables
     from tauloop.mechanism.library import load
 
     item = _exportable(function, options.entry)
@@ -132,6 +133,7 @@ def _make(
         "start": q,
         "theta": np.array([mechanism.parameters[leaf].value for leaf in options.free]),
         "weight": np.ones(len(model.mechanism.actuators)),
+        "preload": np.zeros(len(cables(model.mechanism))),
     }
     inputs, results = made.function.inputs, made.function.outputs
     signature = CSignature(

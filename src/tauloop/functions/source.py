@@ -1,6 +1,7 @@
 """C source of programs: a function for one sample, and a kernel for batches, from the same steps.
 
-The source is C99 with only math.h: no heap, no global state, no branches on data, deterministic text. A batch is cut
+The source is C99 with only math.h: no heap, no global state, no branches on data (but in nearest points), deterministic
+text. A batch is cut
 into blocks of lanes; within a block every value is an array over lanes and every stretch of straight-line code one
 loop over lanes, which compilers turn into vector instructions.
 """
@@ -15,6 +16,7 @@ import casadi as ca
 
 from tauloop.errors import InputError, Problem
 from tauloop.functions.batch_source import LANES, LANES_OF_WIDE_REGISTERS, MOST_LINES, argument, batch_text
+from tauloop.functions.bounded import Bounded
 from tauloop.functions.c_helpers import used_helpers
 from tauloop.functions.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
 from tauloop.functions.scheduling import scheduled
@@ -263,7 +265,7 @@ def _stored(function: CFunction) -> dict[str, int]:
                 sizes[name] = size
         else:
             sizes[step.solution] = step.size
-            if step.pivots:
+            if isinstance(step, Newton) and step.pivots:
                 sizes[step.pivot_values] = len(step.pivots)
     wanted = wanted_values(function)
     return {name: size for name, size in sizes.items() if name in wanted and name not in ports}
@@ -360,6 +362,9 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
         if isinstance(step, Newton):
             lines += _newton(step, layout, function.last_step)
             continue
+        if isinstance(step, Bounded):
+            lines += step.lanes_text() if layout is _LANES else step.scalar_text()
+            continue
         code = with_reciprocals(instructions(step.function.function, [name in wanted for name in step.outputs]))
         if SCHEDULED_FROM <= len(code) <= layout.whole:
             code = scheduled(code)
@@ -435,7 +440,7 @@ def _health(function: CFunction, access: Access, indent: str) -> list[str]:
         for name, records in eliminations
         for i, record in enumerate(records)
     ]
-    residual = access("residual", 0) if loops else "0.0"
+    residual = access("residual", 0) if _has_residual(program) else "0.0"
     count = "(double)iterations" if loops else "0.0"
     lines = [*_least("d", discriminants, 1.0, -1e300), *_least("p", pivots, 1e300, 0.0), *_total(function, access)]
     within = f"total < {LARGEST!r} ? d : -1e300"
@@ -492,8 +497,12 @@ def _has_newton(program: Program) -> bool:
     return any(isinstance(step, Newton) for step in program.steps)
 
 
-def _newton_state(program: Program) -> tuple[str, ...]:
-    return ("step_length", "residual") if _has_newton(program) else ()
+def _has_residual(program: Program) -> bool:
+    return any(isinstance(step, Newton | Bounded) for step in program.steps)
+
+
+def _iterated_state(program: Program) -> tuple[str, ...]:
+    return ("step_length",) * _has_newton(program) + ("residual",) * _has_residual(program)
 
 
 def scalar_text(function: CFunction) -> str:
@@ -508,7 +517,7 @@ def _scalar(function: CFunction) -> tuple[str, list[_Apart]]:
     stored = _stored(function)
     lines = [f"void {function.name}({arguments})", "{"]
     lines += [f"    double {name}[{max(size, 1)}];" for name, size in stored.items()]
-    lines += [f"    double {name}[1] = {{0.0}};" for name in _newton_state(function.program)]
+    lines += [f"    double {name}[1] = {{0.0}};" for name in _iterated_state(function.program)]
     if _has_newton(function.program):
         lines.append("    int iterations = 0;")
     lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
@@ -532,9 +541,11 @@ def _block(function: CFunction) -> tuple[str, list[_Apart]]:
     loop = _LANES.loop
     lines = [f"static void {function.name}_block({arguments})", "{"]
     lines += [f"    double {name}[{max(size, 1)}][TL_LANES];" for name, size in _stored(function).items()]
-    if _has_newton(function.program):
-        lines += ["    double step_length[1][TL_LANES], residual[1][TL_LANES];"]
-        lines += ["    int iterations = 0;", f"    {loop}", "        residual[0][l] = 0.0;", "    }"]
+    iterated = [f"{name}[1][TL_LANES]" for name in _iterated_state(function.program)]
+    lines += [f"    double {', '.join(iterated)};"] * bool(iterated)
+    lines += ["    int iterations = 0;"] * _has_newton(function.program)
+    if _has_residual(function.program):
+        lines += [f"    {loop}", "        residual[0][l] = 0.0;", "    }"]
     lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
     steps, apart = _steps(function, _LANES)
     lines += [*steps, f"    {loop}", *_health(function, _LANES.access, "        "), "    }", "}", ""]

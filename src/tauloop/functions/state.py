@@ -14,6 +14,8 @@ from tauloop.functions.program import ClosedForm, Evidence, Program
 
 #: Position residuals (m or pure numbers) above this mean that Newton's method has not arrived.
 CONVERGED = 1e-9
+#: Bounds of tensions are kept where they are missed by less than this share of the largest figure: rounding is 1e-11.
+WITHIN = 1e-9
 #: A pivot below this share of its typical size means a singular pose.
 SMALLEST_PIVOT = 1e-9
 
@@ -29,6 +31,7 @@ class Health:
         residuals: per loop solved by Newton's method, what is left of it (N,).
         iterations: Newton steps taken (N,).
         finite: whether all results are finite numbers (N,).
+        missed: by how much bounds of tensions are missed, of the largest figure among them (N,).
     """
 
     closed_forms: tuple[ClosedForm, ...]
@@ -37,6 +40,12 @@ class Health:
     residuals: dict[str, np.ndarray]
     iterations: np.ndarray
     finite: np.ndarray
+    missed: np.ndarray
+
+    @property
+    def is_within(self) -> np.ndarray:
+        """Whether all tensions are within their bounds (N,)."""
+        return np.asarray(self.missed < WITHIN)
 
     def at(self, samples: np.ndarray) -> Health:
         """The evidence of some samples, by number."""
@@ -46,6 +55,8 @@ class Health:
             smallest_pivot=self.smallest_pivot[samples],
             residuals={name: residual[samples] for name, residual in self.residuals.items()},
             iterations=self.iterations[samples],
+            finite=self.finite[samples],
+            missed=self.missed[samples],
         )
 
     @property
@@ -90,6 +101,7 @@ def health(program: Program, evidence: Evidence, results: Mapping[str, np.ndarra
         residuals=residuals,
         iterations=iterations,
         finite=np.logical_and.reduce([np.ones(n, bool), *(np.isfinite(a).all(axis=1) for a in results.values())]),
+        missed=evidence.missed,
     )
 
 
@@ -106,6 +118,7 @@ def joined(parts: list[Health]) -> Health:
         residuals={key: np.concatenate([part.residuals[key] for part in parts]) for key in parts[0].residuals},
         iterations=np.concatenate([part.iterations for part in parts]),
         finite=np.concatenate([part.finite for part in parts]),
+        missed=np.concatenate([part.missed for part in parts]),
     )
 
 
@@ -167,6 +180,8 @@ class Forces:
         state: the full motion.
         weights: w (n_u,) by which redundant actuators share forces, so that the sum of w u^2 is least; None where the
             motion determines all forces.
+        tension_names: rods that are cables.
+        tension: their tensions (N, k), N.
     """
 
     actuator_names: tuple[str, ...]
@@ -176,6 +191,8 @@ class Forces:
     tree_force: np.ndarray
     state: State
     weights: np.ndarray | None = None
+    tension_names: tuple[str, ...] = ()
+    tension: np.ndarray | None = None
 
     @property
     def evidence(self) -> tuple[result.Evidence, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tauloop.functions import Model, MotionFunctions
 from tauloop.functions.cut_freedoms import cut_motions
-from tauloop.functions.program import Newton, Program
+from tauloop.functions.program import Evaluate, Newton, Program
 from tauloop.identify.excitation_limits import Bound
 from tauloop.kinematics.clearance import RodClearance
 
@@ -129,6 +129,8 @@ class _Closing:
             if isinstance(step, Newton):
                 values[step.solution] = self._open(step, [values[name] for name in step.inputs])
                 continue
+            if not isinstance(step, Evaluate):
+                raise AssertionError("kinematics and regressors hold no nearest points")
             results = step.function.function.call([values[name] for name in step.inputs])
             values.update(zip(step.outputs, results, strict=True))
         return {name: values[name] for name in program.outputs}

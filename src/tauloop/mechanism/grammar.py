@@ -274,6 +274,23 @@ LINK = Shape(
     ),
 )
 
+TENSION = Shape(
+    name="tension",
+    doc="Makes a rod a cable, which pulls within bounds and never pushes. In a simulation one with `stiffness` pulls "
+    "with max(0, stiffness x + damping x'), x its stretch; one without does not stretch (docs/cables.md).",
+    fields=(
+        _need("least", Value(linear=units.FORCE, sign="not negative"), "least tension"),
+        _field("greatest", Value(linear=units.FORCE, sign="positive"), "greatest tension; without bound if absent"),
+        _field("stiffness", Value(linear=units.STIFFNESS, group="spring", sign="positive"), "force per stretch"),
+        _field("damping", Value(linear=units.DAMPING, group="friction", sign="not negative"), "force per rate"),
+        _field(
+            "restitution",
+            Value(linear=units.ONE, sign="not negative"),
+            "0 to 1, without stiffness only: share of its speed with which a slack cable rebounds when it is tautened",
+        ),
+    ),
+)
+
 ROD = Shape(
     name="rod",
     doc="A two-point link from A to B: of fixed `length`, or `telescopic`.",
@@ -300,6 +317,7 @@ ROD = Shape(
             Choice(options=("universal", "none")),
             "full only, required: whether the universal joint at A forces a spin about the rod's own axis",
         ),
+        _field("tension", TENSION, "makes the rod a cable"),
     ),
 )
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.expression import ZERO, Expression, evaluate
+from tauloop.mechanism.tension import Tension
 
 if TYPE_CHECKING:  # drive lines have parameters as machines have them
     from tauloop.mechanism.drive_line import DriveLine
@@ -315,6 +316,7 @@ class Rod:
             (no spin at all, the convention of the RCID paper).
         first_axis: first axis h of the universal joint at A, in coordinates of the start body. The rod frame has z
             along the rod from A to B and y along h x z.
+        tension: bounds of the pull in a cable; None for a rod that pushes as well.
     """
 
     name: str
@@ -326,6 +328,7 @@ class Rod:
     upper: SlenderPart | Inertia | None = None
     spin: Literal["universal", "none"] = "none"
     first_axis: Vector | None = None
+    tension: Tension | None = None
 
     @property
     def is_full(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from tauloop.mechanism.cables import read_tension
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.inertias import read_inertia, read_slender
 from tauloop.mechanism.joints import read_direction, read_freedom
@@ -29,6 +30,7 @@ def read_rod(name: str, cursor: Cursor, values: Values, placements: Placements) 
     telescope = _read_telescope(cursor.get("telescopic"), values)
     lower, upper = _read_parts(cursor, model, is_telescopic, values)
     first_axis = _read_first_axis(cursor, model, start, values)
+    tension = read_tension(cursor.get("tension"), values)
     if start is None or end is None or (length is None and telescope is None):
         return None
     spin: Literal["universal", "none"] = "universal" if cursor.word("spin") == "universal" else "none"
@@ -42,6 +44,7 @@ def read_rod(name: str, cursor: Cursor, values: Values, placements: Placements) 
         upper=upper,
         spin=spin,
         first_axis=first_axis,
+        tension=tension,
     )
 
 

@@ -11,7 +11,8 @@ from tauloop.errors import DescriptionError, InputError, Problem
 from tauloop.functions import Model
 from tauloop.functions.limits import Beyond
 from tauloop.functions.program import Program
-from tauloop.functions.rate_programs import WRENCH, energy_program
+from tauloop.functions.rate_programs import energy_program
+from tauloop.functions.tool import WRENCH
 from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulate.ending import why_ended
 from tauloop.simulate.events import Event, Occurrence, occurrences

@@ -17,8 +17,9 @@ from tauloop.functions.extended_programs import (
     projection_program,
 )
 from tauloop.functions.program import Program
-from tauloop.functions.rate_programs import WRENCH, RateProgram, independent_rate_program
+from tauloop.functions.rate_programs import RateProgram, independent_rate_program
 from tauloop.functions.state import SMALLEST_PIVOT, Health, health
+from tauloop.functions.tool import WRENCH
 from tauloop.simulate.options import ExtendedSpace, IndependentCoordinates, Multipliers, Projected, Route
 
 #: A start may miss its loops by this much (m, or pure number), for rounded input; it is closed before the first step.

@@ -277,6 +277,10 @@ class _Builder:
             )
             for axis, word in (("x", "first"), ("y", "second"))
         )
+        if rod.tension is not None:
+            self.notes.append(
+                f"rod {rod.name}: bounds of its tension have no place there; it pushes as well as it pulls"
+            )
         lower = f"{rod.name}.lower" if rod.telescope is not None else rod.name
         mass = self._part(rod, rod.lower, 1.0)
         self._append(Link(name=lower, parent=rod.start.body, at=frame, chain=hinges, mass=mass))

@@ -56,6 +56,7 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.placements import constant_vector
 from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.rotation import rotated, rotation_matrix
+from tauloop.mechanism.tension import Tension
 from tauloop.mechanism.units import Dimension, UnitError
 
 #: Axes longer or shorter than 1 by less than this are unit vectors.
@@ -320,7 +321,16 @@ class _Writer:
         written["model"] = "full" if rod.is_full else "slender" if present else "massless"
         for key, part in present.items():
             written[key] = self._slender(part) if isinstance(part, SlenderPart) else self._inertia(part)
-        return written | ({"first_axis": axis, "spin": rod.spin} if rod.is_full else {})
+        if rod.is_full:
+            written |= {"first_axis": axis, "spin": rod.spin}
+        return written | ({} if rod.tension is None else {"tension": self._tension(rod.tension)})
+
+    def _tension(self, tension: Tension) -> dict[str, Any]:
+        written: dict[str, Any] = {"least": literal(tension.least, units.FORCE)}
+        if np.isfinite(tension.greatest):
+            written["greatest"] = literal(tension.greatest, units.FORCE)
+        written |= self._given(stiffness=(tension.stiffness, units.STIFFNESS), damping=(tension.damping, units.DAMPING))
+        return written | ({} if tension.restitution is None else {"restitution": number(tension.restitution)})
 
     def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:
         """The frame at A with the first axis in it: numbers, in the rod's own frame or else in that of the body."""
