@@ -41,15 +41,20 @@ class Beside:
         str | None,
         typer.Option("--platform", metavar="BODY", help="Of a URDF or MJCF: the body that does the work."),
     ] = None
+    keyframe: Annotated[
+        str | None,
+        typer.Option("--keyframe", metavar="NAME", help="Of an MJCF: the keyframe that the machine starts at."),
+    ] = None
 
     def options(self, rods: bool) -> ImportOptions | None:
         """Options of the import; None where nothing is said."""
-        if not (rods or self.gravity or self.platform):
+        if not (rods or self.gravity or self.platform or self.keyframe):
             return None
         return ImportOptions(
             gravity=_vector(self.gravity) if self.gravity else None,
             platform=self.platform or "",
             rods=RodRecognition() if rods else None,
+            keyframe=self.keyframe or "",
         )
 
 

@@ -62,7 +62,9 @@ def random_states(
     """
     assembly = model.assembly
     steps = -(-2 * n // PARALLEL_WALKS) + 2
-    q = random_walk(assembly.loops, assembly.q[None, :], rng, walks=PARALLEL_WALKS, steps=steps, step=step)
+    q = random_walk(
+        assembly.loops, assembly.q[None, :], rng, walks=PARALLEL_WALKS, steps=steps, step=step, locked=assembly.locked
+    )
     entry = model.platform.entry
     scale = assembly.loops.velocity_scale[list(entry.v)]
     q = q[rng.permutation(len(q))]

@@ -36,6 +36,9 @@ def load(
     if side is not None and kind != "URDF":
         what, remedy = f"{name_or_path} is not a URDF file but {kind}", "only a URDF has a side file: leave it out"
         raise InputError(Problem(where="side", what=what, remedy=remedy))
+    if options is not None and options.keyframe and kind == "URDF":
+        what, remedy = f"{name_or_path} is a URDF file, which has no keyframes", "leave it out"
+        raise InputError(Problem(where="keyframe", what=what, remedy=remedy))
     # the readers of other tools' files are imported by whoever has such a file: they take longer than all the rest
     if kind == "URDF":
         from tauloop.mechanism.formats.urdf import load_urdf

@@ -19,6 +19,7 @@ import numpy as np
 from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.formats.linkage import Pose
 from tauloop.mechanism.formats.mjcf_constraints import ConstraintReader
+from tauloop.mechanism.formats.mjcf_keyframes import keyframe_names, started_at
 from tauloop.mechanism.formats.mjcf_settings import ACTUATORS, CUSTOM, MjcfReader
 from tauloop.mechanism.formats.mjcf_tree import GENERATORS, Bodies, TreeReader
 from tauloop.mechanism.formats.options import ImportOptions
@@ -82,6 +83,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     loops, couplings = constraints.equality(root)
     actuators = constraints.actuators(root)
     gravity = _gravity(reader, root, options, leaves)
+    joints = started_at(reader, root, bodies.joints, bodies.kinds, options.keyframe)
     platform = _platform(reader, root, tree, (*bodies.joints, *loops), couplings, options)
     if reader.problems:
         raise DescriptionError(sorted(reader.problems, key=lambda problem: problem.line or 0))
@@ -91,13 +93,17 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     ):
         if names:
             reader.notes.append(f"{what}: {', '.join(names)}")
+    if options.keyframe:
+        reader.notes.append(f"the start is keyframe {options.keyframe}")
+    elif keys := keyframe_names(root):
+        reader.notes.append(f"keyframes that may be the start: {', '.join(keys)}")
     notes = [*reader.notes, *_unread(reader, root)]
     mechanism = Mechanism(
         name=identifier(root.attributes.get("model", "").replace(".", "_")) or "mujoco",
         parameters=ParameterTable(tuple(leaves.parameters)),
         gravity=gravity,
         bodies=tuple(bodies.bodies),
-        joints=(*bodies.joints, *loops),
+        joints=(*joints, *loops),
         couplings=couplings,
         actuators=actuators,
         platform=platform,
@@ -180,7 +186,7 @@ def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
             visit(section)
         elif section.tag == "custom" and all(x.attributes.get("name", "").startswith(CUSTOM) for x in section.children):
             continue
-        elif section.tag != "default":
+        elif section.tag not in ("default", "keyframe"):
             elements[section.tag] += 1
     found = []
     if elements := +elements:

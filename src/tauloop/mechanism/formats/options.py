@@ -30,9 +30,11 @@ class ImportOptions:
             of a tree, and for a machine with loops none: assembly chooses.
         rods: makes rods of links with ball joints at both ends, telescopic ones of legs on slides; None:
             every body stays what the file says.
+        keyframe: name of the MJCF keyframe that the machine starts at; the file's own pose if empty.
     """
 
     gravity: Sequence[float] | None = None
     platform: str = ""
     independent: tuple[str, ...] = ()
     rods: RodRecognition | None = None
+    keyframe: str = ""

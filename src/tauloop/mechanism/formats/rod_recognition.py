@@ -27,6 +27,7 @@ from tauloop.mechanism.formats.linkage import Linkage
 from tauloop.mechanism.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.formats.rod_ends import SAME_DIRECTION, SAME_POINT, End, ends_of, orientation
 from tauloop.mechanism.formats.rod_inertia import RodParameters, about_line, source_of
+from tauloop.mechanism.formats.starts import starting_inside
 from tauloop.mechanism.formats.telescopes import driving, legs, telescopic_rod
 from tauloop.mechanism.model import (
     BASE,
@@ -115,7 +116,7 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
 def finished(
     mechanism: Mechanism, notes: Sequence[str], options: ImportOptions, *, is_platform_open: bool
 ) -> Mechanism:
-    """An imported machine with its rods recognised, where that is asked for, and all notes in its description.
+    """An imported machine that starts within its ranges, its rods recognised where asked for, all notes in its text.
 
     Args:
         mechanism: as the file has it.
@@ -123,7 +124,8 @@ def finished(
         options: of the import.
         is_platform_open: whether nobody named the platform, so that it may be another body where it turns out a rod.
     """
-    found = list(notes)
+    mechanism, moved = starting_inside(mechanism, is_chosen=bool(options.keyframe))
+    found = [*notes, *moved]
     if options.rods is not None:
         platform = mechanism.platform
         if is_platform_open:

@@ -226,14 +226,11 @@ def _shifted(placement: Placement, axis: Triple, distance: Expression) -> Placem
 
 
 def _reference(joint: UrdfJoint, extra: JointExtra) -> tuple[float, ...]:
-    """URDF's zero position, or the middle of the range when zero is outside it."""
+    """URDF's zero position."""
     if joint.kind == "free":
         return (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
     count = len(JOINT_KINDS[joint.kind].coordinates)
-    if count != 1:
-        return (0.0,) * count
-    inside = joint.lower <= 0.0 <= joint.upper
-    return ((0.0 if inside else 0.5 * (joint.lower + joint.upper)) - extra.offset_value,)
+    return (0.0,) * count if count != 1 else (0.0 - extra.offset_value,)
 
 
 def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Freedom, ...]:

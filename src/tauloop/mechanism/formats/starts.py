@@ -1,0 +1,47 @@
+"""Where an imported machine starts: within the ranges of its joints, wherever its file puts zero."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from tauloop.mechanism.model import JOINT_KINDS, Joint, Mechanism
+
+#: A start value is outside a range by more than rounding, m or rad.
+OUTSIDE = 1e-9
+
+
+def starting_inside(mechanism: Mechanism, *, is_chosen: bool) -> tuple[Mechanism, tuple[str, ...]]:
+    """The same machine whose start values are within the ranges of their joints, and what was moved.
+
+    Args:
+        mechanism: as its file has it.
+        is_chosen: whether somebody chose these start values: they are moved to the near end of the range then, and
+            to its middle where they are only the file's zero.
+
+    Returns:
+        The machine, and a note for each joint that was moved.
+    """
+    notes: list[str] = []
+    joints = tuple(joint if joint.is_cut else _inside(joint, is_chosen, notes) for joint in mechanism.joints)
+    return (replace(mechanism, joints=joints) if notes else mechanism), tuple(notes)
+
+
+def _inside(joint: Joint, is_chosen: bool, notes: list[str]) -> Joint:
+    kind = JOINT_KINDS[joint.kind]
+    reference = list(joint.reference)
+    for i, (freedom, turns) in enumerate(zip(joint.freedoms, kind.angular, strict=False)):
+        if i >= len(reference) or kind.coordinates[i].startswith("q"):
+            break
+        start, lower, upper = reference[i], freedom.lower, freedom.upper
+        if lower - OUTSIDE <= start <= upper + OUTSIDE:
+            continue
+        end = min(max(start, lower), upper)
+        reference[i] = end if is_chosen or math.isinf(lower) or math.isinf(upper) else 0.5 * (lower + upper)
+        factor, unit = (180 / math.pi, "deg") if turns else (1.0, "m")
+        start, lower, upper, moved = (factor * x for x in (start, lower, upper, reference[i]))
+        notes.append(
+            f"{joint.velocity_names[i]} starts at {moved:.4g} {unit}: {start:.4g} {unit}, where the file puts it, is "
+            f"outside its range, {lower:.4g} to {upper:.4g} {unit}"
+        )
+    return replace(joint, reference=tuple(reference))
