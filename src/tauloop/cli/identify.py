@@ -29,7 +29,13 @@ from tauloop.cli.identify_findings import (
     remarks,
     trends_of_logs,
 )
-from tauloop.cli.identify_friction import stribeck_texts, with_friction
+from tauloop.cli.identify_friction import (
+    presliding_notes,
+    presliding_texts,
+    stribeck_texts,
+    with_friction,
+    with_presliding,
+)
 from tauloop.cli.identify_known import gains_table, known, known_leaves, with_gains, with_known
 from tauloop.cli.identify_logs import (
     averaged,
@@ -187,6 +193,14 @@ def identify(
             "--stribeck", help="NAME=SPEED: friction of it is larger at speeds below this one, such as 'tip=0.2 rad/s'."
         ),
     ] = None,
+    presliding: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--presliding",
+            help="Friction of this joint, rod or motor turns round over some way after a reversal: NAME, whose way "
+            "validation finds, or NAME=WAY, such as 'elbow=0.01 rad' (may be repeated).",
+        ),
+    ] = None,
     gains: Annotated[
         bool,
         typer.Option(
@@ -261,6 +275,7 @@ def identify(
     options_known = known(values or (), payload or (), gains, given, **beside)
     beside = {"--estimator iv": estimator == "iv", "--period": period is not None, "--write": write is not None}
     stribeck_speeds = stribeck_texts(asymmetric or (), stribeck or (), beside)
+    ways = presliding_texts(presliding or (), beside)
     # the matrices are small: threads of linear algebra would wait for each other longer than they work
     threadpool_limits(limits=1, user_api="blas")
     mechanism = load_machine(machine, side)
@@ -322,9 +337,13 @@ def identify(
         require_same_forces(logs, parts)
     elif validation is not None:
         require_forces_of_all(logs, parts)
-    faults = faults_of_logs(model, logs, averages, repeats, output=output, ties=ties, scaled=not gains)
+    faults = faults_of_logs(
+        model, logs, averages, repeats, output=output, ties=ties, scaled=not gains, presliding=bool(ways)
+    )
     bare = parts
     parts = with_friction(parts, logs, model, asymmetric or (), stribeck_speeds, output)
+    share = 1.0 - hold_out if validation is None else 1.0
+    parts, sliding = with_presliding(parts, logs, model, ways, output, fitted=len(log), share=share)
     parts = with_known(parts, [one.name for one in logs], options_known, tuple(leaves))
     scale = None
     if gains:
@@ -363,6 +382,7 @@ def identify(
     document |= {"machine_file": beside_file.rows()}
     document |= {"whole_log": everything.as_dict()} if everything is not None else {}
     document |= {"filter_scan": scan.as_dict()} if scan is not None else {}
+    document |= {"presliding": plain(sliding)} if sliding is not None else {}
     document |= {"channels": decided.as_dict()} if decided is not None else {}
     document |= {"periods": periods(logs, averages)} if averages else {}
     document |= {"gains": plain(scale)} if scale is not None else {}
@@ -408,6 +428,7 @@ def identify(
             screen.print(f"Fitted to the first {100 * (1 - hold_out):.0f} %{each}, judged on the rest", style="bold")
         screen.print(identification_table(result))
         notes = decided.notes if decided is not None else ()
+        notes += presliding_notes(sliding, model) if sliding is not None else ()
         for line in (*remarks(result), *beside_file.remarks, *notes):
             screen.print(line)
         if reduced is not None:

@@ -19,6 +19,7 @@ from tauloop.identify.faults import unexplained, wrong_signs
 from tauloop.identify.motion_limits import motion_limits
 from tauloop.identify.periodic_data import periodic_motion
 from tauloop.identify.periods import PeriodAverage
+from tauloop.identify.presliding import PRESLIDING
 from tauloop.identify.residual_trends import residual_trends, trend_problems
 from tauloop.identify.signal_faults import clipped, spikes
 from tauloop.identify.time_stamps import jitter
@@ -43,6 +44,7 @@ def faults_of_logs(
     output: str,
     ties: Ties | None,
     scaled: bool = True,
+    presliding: bool = False,
 ) -> tuple[Problem, ...]:
     """Faults of the channels of every log, with the log's name where there are several.
 
@@ -60,7 +62,7 @@ def faults_of_logs(
             average = averages[number] if averages else None
             motion, step = _motion(model, log, average, repeats)
             own = wrong_time_unit(model, motion, output=output)
-            own = own or wrong_channels(model, motion, output=output, ties=ties, step=step)
+            own = own or wrong_channels(model, motion, output=output, ties=ties, step=step, presliding=presliding)
         own += jitter(log.log, names)
         found += (of_log(log, len(logs), problem) for problem in own)
     return tuple(found)
@@ -165,10 +167,14 @@ def friction(model: Model, data: RegressionData) -> tuple[tuple[str, ...], dict[
     acting: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
     for k, joint in enumerate(model.topology.velocity_names):
         acting[joint] = tuple(name for name, ratio in zip(names, transmission[:, k], strict=True) if ratio)
+    sliding = [name.removesuffix(f".{PRESLIDING}") for name in data.parameters if name.endswith(f".{PRESLIDING}")]
+    turning = {drive for name in sliding for drive in acting.get(name, ())}
     matrix = np.eye(len(data.parameters)) if data.ties is None else data.ties.matrix
     found: dict[str, tuple[str, ...]] = {}
     for unknown, column in zip(data.unknowns, matrix.T, strict=True):
         parts = [data.parameters[i].rpartition(".") for i in np.flatnonzero(column)]
+        if any(set(acting.get(owner, ())) & turning for owner, _, _ in parts):
+            continue  # only both together lose energy
         if parts and column.min() >= 0.0 and all(kind in FRICTION for _, _, kind in parts):
             found[unknown] = tuple(dict.fromkeys(drive for owner, _, _ in parts for drive in acting.get(owner, ())))
     return tuple(found), {unknown: drives for unknown, drives in found.items() if drives}

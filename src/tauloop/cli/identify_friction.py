@@ -1,4 +1,4 @@
-"""Options of ``tauloop identify`` for friction that the machine file cannot say: asymmetric, and Stribeck's."""
+"""Options of ``tauloop identify`` for friction beside the machine file's: asymmetric, Stribeck's, presliding."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from tauloop.cli.assigned import quantity
 from tauloop.cli.identify_logs import MeasuredLog
-from tauloop.errors import InputError, Problem
+from tauloop.errors import IdentificationError, InputError, Problem
 from tauloop.functions import Model
 from tauloop.identify import RegressionData, with_columns
-from tauloop.identify.friction_columns import elements, friction_columns, require_elements
-from tauloop.mechanism.units import ANGULAR_SPEED, SPEED
+from tauloop.identify.element_motion import element_motion, elements, require_elements
+from tauloop.identify.friction_columns import friction_columns
+from tauloop.identify.presliding import BETTER, PreslidingChoice, choose_presliding, presliding_columns
+from tauloop.mechanism.units import ANGLE, ANGULAR_SPEED, LENGTH, SPEED
 
 
 def stribeck_texts(asymmetric: Sequence[str], stribeck: Sequence[str], beside: Mapping[str, bool]) -> dict[str, str]:
@@ -40,6 +42,97 @@ def stribeck_texts(asymmetric: Sequence[str], stribeck: Sequence[str], beside: M
     if problems:
         raise InputError(problems)
     return found
+
+
+def presliding_texts(presliding: Sequence[str], beside: Mapping[str, bool]) -> dict[str, str]:
+    """Text of the length by element, empty where validation shall find it.
+
+    Raises:
+        InputError: an element is named twice, or the option has no meaning beside others; all problems.
+    """
+    found: dict[str, str] = {}
+    problems = []
+    for text in presliding:
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or name in found:
+            what = f"{name!r} is given twice" if name else f"{text!r} names no element"
+            problems.append(Problem(where="--presliding", what=what, remedy="give such as 'elbow' or 'elbow=0.01 rad'"))
+        found[name] = value
+    problems += [
+        Problem(where="--presliding", what=f"has no meaning beside {other}", remedy="leave one of them out")
+        for other, is_given in beside.items()
+        if presliding and is_given
+    ]
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def with_presliding(
+    parts: Sequence[RegressionData],
+    logs: Sequence[MeasuredLog],
+    model: Model,
+    texts: Mapping[str, str],
+    output: str,
+    *,
+    fitted: int,
+    share: float,
+) -> tuple[list[RegressionData], PreslidingChoice | None]:
+    """Regression data of all logs with columns of presliding friction, and what their lengths rest on.
+
+    Args:
+        parts, logs: those that are fitted, and then one to judge by.
+        model: the machine.
+        texts: of `presliding_texts`.
+        output: as for `regression_data`.
+        fitted: how many logs are fitted; validation rests on them alone.
+        share: part of each log before its held-out part.
+
+    Raises:
+        InputError: a length has another unit than the element's motion.
+        IdentificationError: a name is no element, or a length is not positive; all problems.
+    """
+    if not texts:
+        return list(parts), None
+    require_elements(model, tuple(texts))
+    turns = elements(model)
+    given = {
+        name: quantity(f"--presliding {name}", text, ANGLE if turns[name] else LENGTH)
+        for name, text in texts.items()
+        if text
+    }
+    if any(length <= 0.0 for length in given.values()):
+        raise IdentificationError(
+            Problem(where=f"--presliding {name}", what=f"{length:g} is no length", remedy="above zero, or none")
+            for name, length in given.items()
+            if length <= 0.0
+        )
+    motions = [element_motion(model, one.log, one.preparation, output=output) for one in logs]
+    wanted = [name for name in texts if name not in given]
+    choice = choose_presliding(parts[:fitted], motions[:fitted], wanted, given=given, shares=(share, 0.7))
+    if not choice.lengths:
+        return list(parts), choice
+    columns = (presliding_columns(motion, choice.lengths) for motion in motions)
+    return [with_columns(part, *new) for part, new in zip(parts, columns, strict=True)], choice
+
+
+def presliding_notes(choice: PreslidingChoice, model: Model) -> tuple[str, ...]:
+    """What was chosen, in words."""
+    turns = elements(model)
+    found = [
+        f"friction of {name} turns round over {length:.3g} {'rad' if turns[name] else 'm'} after a reversal"
+        + (", as given" if name in choice.given else "")
+        for name, length in choice.lengths.items()
+    ]
+    found += [
+        f"{name}: no length of presliding friction lessens the validation error by {100 * BETTER:g} %, so it has none"
+        for name in choice.without
+    ]
+    if choice.lengths:
+        found.append(
+            f"validation error {choice.errors[0]:.3g} % without presliding friction, {choice.errors[1]:.3g} % with"
+        )
+    return tuple(found)
 
 
 def with_friction(

@@ -6,6 +6,7 @@ from tauloop.identify.columns import asymmetric_friction, gain_regression, strib
 from tauloop.identify.cones import Cone, Regularisation, RegularisedBody, cones
 from tauloop.identify.consistency import ConsistentIdentification, PhysicallyConsistent, fit_consistent
 from tauloop.identify.data import RegressionData, Ties, split, ties
+from tauloop.identify.element_motion import ElementMotion, element_motion
 from tauloop.identify.error_models import (
     AutocorrelatedErrors,
     ErrorModel,
@@ -25,6 +26,7 @@ from tauloop.identify.from_log import dynamic_leaves, leaf_ties, motion_regresso
 from tauloop.identify.instruments import simulated_instruments
 from tauloop.identify.payload import DriveGains, drive_gains, known_parameters, with_payload
 from tauloop.identify.periods import PeriodAverage, average_periods, fourier_derivatives
+from tauloop.identify.presliding import PreslidingChoice, choose_presliding, dahl_state, presliding_columns
 from tauloop.identify.result import Identification
 from tauloop.identify.robust import IterativelyReweightedLeastSquares
 from tauloop.identify.signal_faults import spikes
@@ -43,6 +45,7 @@ __all__ = [
     "ConsistentIdentification",
     "Delay",
     "DriveGains",
+    "ElementMotion",
     "ErrorModel",
     "EssentialParameters",
     "Estimate",
@@ -59,6 +62,7 @@ __all__ = [
     "OutputFit",
     "PeriodAverage",
     "PhysicallyConsistent",
+    "PreslidingChoice",
     "RankOptions",
     "RegressionData",
     "Regularisation",
@@ -73,13 +77,16 @@ __all__ = [
     "average_periods",
     "base_parameters",
     "choose_channels",
+    "choose_presliding",
     "clipped",
     "condense_parts",
     "cones",
+    "dahl_state",
     "decimation_correlation",
     "delays",
     "drive_gains",
     "dynamic_leaves",
+    "element_motion",
     "essential_parameters",
     "estimate_condensed",
     "evaluate",
@@ -93,6 +100,7 @@ __all__ = [
     "leaf_ties",
     "merge",
     "motion_regressor",
+    "presliding_columns",
     "regression_data",
     "scan_filters",
     "simulated_instruments",

@@ -2,11 +2,14 @@
 
 Each such fault is tried by undoing it: the model is fitted again, and a channel is named where the misfit falls by a
 stated factor. Friction that comes out negative names drives that nothing else tells (`faults.wrong_signs`).
+
+Friction that turns round over some way after a reversal (presliding) looks late too. A delay is in all terms, inertia
+and gravity too, and hysteresis in friction alone: both are fitted, and named is what explains more, or neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -20,6 +23,7 @@ from tauloop.functions import Model
 from tauloop.identify.base_parameters import base_parameters
 from tauloop.identify.data import Ties
 from tauloop.identify.from_log import driven_transmission, regressor_rows
+from tauloop.identify.presliding import dahl_state
 from tauloop.logs import channels, sample_period, samples
 from tauloop.logs.channels import Log
 from tauloop.logs.saturation import LEFT_OUT
@@ -47,6 +51,13 @@ STEPS = (1, 2, 4, 8, 16)
 #: A shift of a position by so many steps must lessen the misfit by this factor for further ones to be tried, unless a
 #: force seems to have a fault.
 NEAR, PROMISING = 2, 1.05
+#: Hysteresis or delay: one has to lessen the misfit by this factor more than the other, and one beside the other by the
+#: second.
+CLEARLY, BESIDE = 1.2, 1.3
+#: Ways over which friction turns round that are tried, as shares of a channel's stroke.
+WAYS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+#: Ways that are tried about the best of these, as multiples of it.
+FINER = (0.62, 0.74, 0.86, 1.16, 1.34, 1.6)
 #: A scale is far from one beyond this factor either way.
 SCALE = 1.5
 #: Of forces that are decimated, frequencies are kept up to this share of the new sampling rate.
@@ -71,6 +82,7 @@ class Measured:
         forces: (N, n_f), SI.
         periodic: the samples are whole periods, which may be shifted round.
         usable: (N,) samples of which all forces count; all without it.
+        cutoff: of the low-pass of second order that the forces have passed, Hz; None for none.
     """
 
     step: float
@@ -82,6 +94,7 @@ class Measured:
     forces: np.ndarray
     periodic: bool = False
     usable: np.ndarray | None = None
+    cutoff: float | None = None
 
     def moved(self, change: Moved) -> Measured:
         """With other positions, velocities and accelerations."""
@@ -128,8 +141,9 @@ def measured(
     names = tuple(model.actuators.ports["position"].columns)
     drives = tuple(a.name for a in model.mechanism.actuators if a.name in channels(log, "force"))
     step, forces = sample_period(log), samples(log, "force", drives)
-    if decimation > 1:
-        forces = butterworth(forces, rate=1.0 / step, cutoff=PASSED / (step * decimation), order=2)
+    cutoff = PASSED / (step * decimation) if decimation > 1 else None
+    if cutoff is not None:
+        forces = butterworth(forces, rate=1.0 / step, cutoff=cutoff, order=2)
     given = motion or tuple(samples(log, kind, names) for kind in ("position", "velocity", "acceleration"))
     return Measured(
         step=step,
@@ -141,11 +155,18 @@ def measured(
         forces=forces,
         periodic=motion is not None,
         usable=np.all(samples(log, LEFT_OUT) == 0.0, axis=1) if channels(log, LEFT_OUT) else None,
+        cutoff=cutoff,
     )
 
 
 def wrong_channels(
-    model: Model, log: Measured, *, output: str = "actuators", ties: Ties | None = None, step: int = 1
+    model: Model,
+    log: Measured,
+    *,
+    output: str = "actuators",
+    ties: Ties | None = None,
+    step: int = 1,
+    presliding: bool = False,
 ) -> tuple[Problem, ...]:
     """Channels that are turned, exchanged, late or of another scale than the others, one after the other.
 
@@ -160,6 +181,7 @@ def wrong_channels(
         output: of `regressor_rows`.
         ties: relations between the parameters.
         step: shifts are multiples of so many samples, up to 16 of them, and no delay is less than one.
+        presliding: whether friction that turns round over some way is fitted already, so that it need not be named.
 
     Returns:
         One problem for each, with the figures, and with other changes that explain it as well; none where there are too
@@ -173,7 +195,8 @@ def wrong_channels(
         change = trials.best()
         if change is None:
             break
-        found.append(change.problem)
+        if not (presliding and change.is_hysteresis):
+            found.append(change.problem)
         trials = change.undone
     return tuple(found)
 
@@ -184,13 +207,27 @@ class _Change:
 
     undone: _Trials
     problem: Problem
+    is_hysteresis: bool = False
 
 
 class _Trials:
-    """A log, its misfit, and the misfits when one fault is undone."""
+    """A log, its misfit, and the misfits when one fault is undone.
 
-    def __init__(self, model: Model, log: Measured, output: str, ties: Ties | None, step: int) -> None:
+    `ways` has the drives whose friction is known to turn round over some way, m or rad: their columns are beside the
+    model's own.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        log: Measured,
+        output: str,
+        ties: Ties | None,
+        step: int,
+        ways: Mapping[str, float] | None = None,
+    ) -> None:
         self._model, self._log, self._output, self._ties, self._step = model, log, output, ties, step
+        self._ways = dict(ways or {})
         self._mixing = np.eye(len(log.drives))
         self._rows: Sequence[int] | slice = slice(None)
         names = [a.name for a in model.mechanism.actuators]
@@ -212,7 +249,7 @@ class _Trials:
         unknowns = regressor.shape[-1]
         columns = regressor.transpose(1, 0, 2)
         self._base = list(base_parameters(columns, tuple(map(str, range(unknowns))), ("",) * unknowns).independent)
-        self._regressor = regressor[:, :, self._base]
+        self._regressor = self._beside(regressor[:, :, self._base], lambda x, at: x[at])
         self.can_tell = self._regressor.shape[0] * self._regressor.shape[1] >= EQUATIONS * len(self._base)
         if self.can_tell:
             self.misfits = self._misfits(self._regressor, self._forces())
@@ -264,9 +301,7 @@ class _Trials:
             values = [self._misfit_late(_late_by(k, s)(log.forces, self._at)) for s in shifts]
             shift = _least(shifts, values)
             if shift is not None and min(values) * LATE_ALL <= self.misfit:
-                found += self._late(
-                    f"force.{log.drives[k]}", shift, partial(Measured.late_force, column=k, shift=shift)
-                )
+                found += self._late(f"force.{log.drives[k]}", shift, partial(Measured.late_force, column=k))
         return found
 
     def _of_positions(self, *, thorough: bool) -> list[tuple[float, _Change]]:
@@ -301,7 +336,7 @@ class _Trials:
             self._scan(k, tried)
             shift = _least(list(tried), list(tried.values()))
             if shift is not None and min(tried.values()) * LATE_ALL <= self.misfit:
-                found += self._late(f"position.{name}", shift, partial(Measured.late_position, column=k, shift=shift))
+                found += self._late(f"position.{name}", shift, partial(Measured.late_position, column=k))
         return found
 
     def _scan(self, column: int, tried: dict[int, float]) -> None:
@@ -325,16 +360,25 @@ class _Trials:
         """The log."""
         return self._log
 
-    def _late(self, where: str, shift: int, undo: Callable[[Measured], Measured]) -> list[tuple[float, _Change]]:
+    def _late(self, where: str, shift: int, undo: Callable[..., Measured]) -> list[tuple[float, _Change]]:
         """A delay that lessens the misfit enough, also where only the slow part of the log is looked at."""
         if abs(shift) < self._step or abs(shift) <= 1:
             return []
-        trials, slow = self._again(undo(self._log)), self._again(self._log.slow())
-        slow_undone = self._again(undo(slow.log))
+        trials, slow = self._again(undo(self._log, shift=shift)), self._again(self._log.slow())
+        slow_undone = self._again(undo(slow.log, shift=shift))
         if not (trials.can_tell and slow.can_tell and slow_undone.can_tell) or slow_undone.misfit > slow.misfit:
             return []
         if trials.misfit * LATE_ALL > self.misfit or np.all(trials.misfits * LATE_ONE > self.misfits):
             return []
+        drive = where.partition(".")[2]
+        if drive in self._log.names and drive in self._log.drives and drive not in self._ways:
+            which = self._late_or_turning(drive, shift, undo)
+            if which is None:
+                return []  # both explain it alike
+            if not isinstance(which, int):
+                return self._turning(drive, *which, shift)
+            shift = which
+            trials = self._again(undo(self._log, shift=shift))
         ratios = self.misfits / np.maximum(trials.misfits, ROUNDING)
         best = int(np.argmax(ratios))
         what = (
@@ -345,6 +389,46 @@ class _Trials:
         )
         problem = Problem(where=where, what=what, remedy="align the channels of the log")
         return [(trials.misfit, _Change(undone=trials, problem=problem))]
+
+    def _late_or_turning(
+        self, drive: str, shift: int, undo: Callable[..., Measured]
+    ) -> int | tuple[float, np.ndarray] | None:
+        """The delay, near a shift, or the way over which friction turns round and the misfits with it; or neither.
+
+        Both are compared with friction at once beside the model's own, for that the shift must be right to a sample.
+        """
+        around = {shift: self._again(undo(self._log, shift=shift))}
+        reach = self._step
+        while reach:
+            best = min(around, key=lambda s: _mean(around[s].with_friction(drive, None)))
+            around |= {
+                s: self._again(undo(self._log, shift=s)) for s in (best - reach, best + reach) if s not in around
+            }
+            reach //= 2
+        best = min(around, key=lambda s: _mean(around[s].with_friction(drive, None)))
+        late, both = _mean(around[best].with_friction(drive, None)), _mean(around[best].best_way(drive)[1])
+        way, turning = self.best_way(drive)
+        hysteresis = _mean(turning)
+        is_late, turns = hysteresis > BESIDE * both, late > BESIDE * min(both, hysteresis)
+        if turns and (is_late or late > CLEARLY * hysteresis):
+            return way, turning
+        return best if is_late and hysteresis > CLEARLY * late else None
+
+    def _turning(self, drive: str, way: float, misfits: np.ndarray, shift: int) -> list[tuple[float, _Change]]:
+        """Friction that turns round over some way, if it lessens the misfit enough."""
+        misfit = _mean(misfits)
+        best = int(np.argmax(self.misfits / np.maximum(misfits, ROUNDING)))
+        if misfit * LATE_ALL > self.misfit or misfits[best] * LATE_ONE > self.misfits[best]:
+            return []
+        unit = units_of(self._model)[drive]
+        what = (
+            f"has friction that turns round over {way:.2g} {unit} after a reversal, not at once: with it the relative "
+            f"misfit of one output falls from {self.misfits[best]:.3g} to {misfits[best]:.3g}, of all from "
+            f"{self.misfit:.3g} to {misfit:.3g}; no delay ({1e3 * abs(shift) * self._log.step:.3g} ms) explains it"
+        )
+        problem = Problem(where=f"force.{drive}", what=what, remedy=f"fit it as well: --presliding {drive}")
+        trials = _Trials(self._model, self._log, self._output, self._ties, self._step, self._ways | {drive: way})
+        return [(misfit, _Change(undone=trials, problem=problem, is_hysteresis=True))]
 
     def _judged(self, forces: np.ndarray, where: str, what: str, remedy: str) -> list[tuple[float, _Change]]:
         return self._accepted(self._regressor, self._forces(forces), forces, (where, what, remedy))
@@ -375,7 +459,7 @@ class _Trials:
         return sizes, np.linalg.qr((self._regressor / sizes[:, None]).reshape(-1, self._regressor.shape[-1]))[0]
 
     def _again(self, log: Measured) -> _Trials:
-        return _Trials(self._model, log, self._output, self._ties, self._step)
+        return _Trials(self._model, log, self._output, self._ties, self._step, self._ways)
 
     def _forces(self, forces: np.ndarray | None = None) -> np.ndarray:
         """Forces of the outputs (M, n_out) at the tried samples."""
@@ -405,7 +489,48 @@ class _Trials:
         rows = rows[:, self._rows]
         rows = (rows if self._ties is None else rows @ self._ties.matrix)[:, :, self._base]
         whole = iter(np.split(rows, len(motions)))
-        return [next(whole) if one else None for one in possible]
+        return [
+            self._beside(next(whole), change) if one else None for one, change in zip(possible, changes, strict=True)
+        ]
+
+    def _beside(self, regressor: np.ndarray, change: Moved) -> np.ndarray:
+        """The regressor with the columns of friction that turns round over some way, changed as the motion is."""
+        if not self._ways or isinstance(self._base, slice):
+            return regressor
+        columns = [self._friction(drive, way, change) for drive, way in self._ways.items()]
+        return np.concatenate([regressor, *columns], axis=2)
+
+    def _friction(self, drive: str, way: float | None, change: Moved) -> np.ndarray:
+        """Columns (M, n_out, 2 or 3) of a drive's friction: at once, viscous, and turning round over some way.
+
+        They pass the filter that the forces have passed.
+        """
+        log, k = self._log, self._log.names.index(drive)
+        velocity = log.velocity[:, [k]]
+        states = [np.sign(velocity), velocity]
+        states += [dahl_state(velocity, log.step, np.array([way]))] if way is not None else []
+        acting = self._mixing[log.drives.index(drive)]
+        every = np.zeros(log.velocity.shape)
+        found = []
+        for state in states:
+            if log.cutoff is not None:
+                state = butterworth(state, rate=1.0 / log.step, cutoff=log.cutoff, order=2)
+            every[:, k] = state[:, 0]
+            found.append(change(every, self._at)[:, k])
+        return np.asarray(np.stack(found, axis=1)[:, None, :] * acting[None, :, None])
+
+    def with_friction(self, drive: str, way: float | None) -> np.ndarray:
+        """Misfits with a drive's friction beside the model's own, turning round over some way if there is one."""
+        columns = self._friction(drive, way, lambda x, at: x[at])
+        return self._misfits(np.concatenate([self._regressor, columns], axis=2), self._forces())
+
+    def best_way(self, drive: str) -> tuple[float, np.ndarray]:
+        """The way over which a drive's friction turns round best, and the misfits with it."""
+        stroke = float(np.ptp(self._log.position[:, self._log.names.index(drive)]))
+        found = [(share * stroke, self.with_friction(drive, share * stroke)) for share in WAYS]
+        best = min(found, key=lambda pair: _mean(pair[1]))
+        found += [(best[0] * factor, self.with_friction(drive, best[0] * factor)) for factor in FINER]
+        return min(found, key=lambda pair: _mean(pair[1]))
 
     def _misfit_of(self, forces: np.ndarray, regressor: np.ndarray | None = None) -> float:
         return _mean(self._misfits(self._regressor if regressor is None else regressor, forces))
