@@ -20,6 +20,7 @@ from tauloop.functions import Compiled, ForceSharing, Interpreted, Model, load_f
 from tauloop.functions.compiler import find_compiler
 from tauloop.functions.export import export_c, write_export
 from tauloop.functions.nearest import margin, nearest
+from tauloop.kinematics.workspace import Reason, WorkspaceLimits, workspace
 from tauloop.mechanism.formats.yaml_writer import to_yaml
 
 CASES = Path(__file__).parent / "cases"
@@ -312,3 +313,30 @@ def test_a_tension_that_another_line_holds_too_is_refused() -> None:
     twin = "  twin: {from: {on: base, at: [0, 0, 2 m]}, to: bob, length: 1.5 m, model: massless, tension: {least: 0 N}}"
     with pytest.raises(AssemblyError, match="its tension is not determined"):
         hanging(twin).platform.inverse_dynamics([0.3], [0.0], [0.0])
+
+
+def test_a_workspace_holds_the_poses_that_highs_holds() -> None:
+    """Wrench feasibility under two loads at the tool over a section: HiGHS pose by pose, and the margin of each."""
+    plate, loads = CONSTRAINED, ((0.0, 0, -60, 0, 0, 0), (60.0, 0, 0, 0, 0, 0))
+    machine = Model(tauloop.loads(plate.text()))
+    axes = {"platform.x": np.linspace(-1.5, 1.5, 7), "platform.z": np.linspace(0.4, 2.6, 6)}
+    limits = WorkspaceLimits(singularity=0.0, tension=2.0, wrenches=loads)
+    found = workspace(machine, axes, limits=limits)
+    wanted = np.empty(found.reason.shape)
+    position, still = machine.platform_position(machine.assembly.q), np.zeros(6)
+    for i, j in np.ndindex(wanted.shape):
+        position[0], position[2] = axes["platform.x"][i], axes["platform.z"][j]
+        needed = plate.needed(position, still, still)
+        wanted[i, j] = min(plate.margin(position, needed - np.array(load)) for load in loads)
+    np.testing.assert_allclose(found.data["tension"].to_numpy(), wanted, rtol=0, atol=MARGIN)
+    np.testing.assert_array_equal(found.usable, wanted > 2.0)
+    assert 5 < found.usable.sum() < found.usable.size - 5
+    np.testing.assert_array_equal(found.reason == Reason.TENSION, ~found.usable)
+    assert all(name.startswith("tension of cable") for name in found.excluded_by())
+
+
+def test_a_workspace_without_cables_refuses_loads() -> None:
+    with pytest.raises(InputError, match="no rod of the machine is a cable"):
+        workspace(
+            Model(tauloop.load("delta")), {"platform.x": np.zeros(1)}, limits=WorkspaceLimits(wrenches=((1.0,) * 6,))
+        )

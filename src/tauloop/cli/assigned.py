@@ -10,6 +10,9 @@ from tauloop.errors import InputError, Problem
 from tauloop.functions.ports import Port
 from tauloop.mechanism.units import Dimension, UnitError, named, parse_unit
 
+#: A force and moment at the tool centre point, in the base frame.
+TOOL = Port(name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3)
+
 _QUANTITY = re.compile(r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[A-Za-z1].*)?", re.ASCII)
 
 

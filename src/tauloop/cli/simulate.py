@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from tauloop.cli.assigned import assigned
+from tauloop.cli.assigned import TOOL, assigned
 from tauloop.cli.event_options import UntilOption, WatchOption, events
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
@@ -186,8 +186,7 @@ def _simulated(
     start = assigned(ports["position"], "--position", position, at_reference)
     moving = assigned(ports["velocity"], "--velocity", velocity, np.zeros(ports["velocity"].size))
     forces = assigned(Port(name="force", columns=names, units=units), "--force", force, np.zeros(len(names)))
-    tool = Port(name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3)
-    pull = None if wrench is None else assigned(tool, "--wrench", wrench, np.zeros(6))
+    pull = None if wrench is None else assigned(TOOL, "--wrench", wrench, np.zeros(6))
     q, v = start_state(model, start, moving)
     acting = ConstantForce(tuple(forces))
     return run(

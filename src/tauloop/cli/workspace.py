@@ -9,6 +9,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
+from tauloop.cli.assigned import TOOL, assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import (
     FAILED,
@@ -25,6 +26,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.files import write_file
 from tauloop.functions import Model
 from tauloop.functions.ports import Port
+from tauloop.functions.tension_terms import NO_WRENCH
 from tauloop.kinematics import workspace as maps
 from tauloop.kinematics.workspace import Reason, Workspace, WorkspaceLimits, section_axes
 from tauloop.result import Status
@@ -55,14 +57,27 @@ def workspace(
         float, typer.Option(min=0.0, max=1.0, help="Least distance to singularities (0 to 1, free of units).")
     ] = 0.05,
     clearance: Annotated[float, typer.Option(min=0.0, help="Least distance of rod centre lines, m.")] = 0.0,
+    margin: Annotated[
+        float, typer.Option(min=0.0, help="Least margin of the tensions of cables to their bounds, N.")
+    ] = 0.0,
+    wrench: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Load at the tool that cables must hold, such as 'fz=-50,mx=2' (N, N m, base frame); may be given "
+            "several times, for one load at a time."
+        ),
+    ] = None,
     colour: Annotated[
-        str, typer.Option(help="What colours usable poses: parallel, serial, constraint or clearance.")
+        str, typer.Option(help="What colours usable poses: parallel, serial, constraint, clearance or tension.")
     ] = "parallel",
     figure: Annotated[Path | None, typer.Option(help="Draw a section to this file (PNG, SVG, PDF).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the map as NetCDF.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Where a machine can work: reach, ranges, singularities and interference of rods over a section or a volume."""
+    """Where a machine can work: reach, ranges, singularities, interference of rods, and what cables can hold.
+
+    Over a section or a volume of poses at rest.
+    """
     model = Model(load_machine(machine, side))
     port = model.platform.entry.position
     names = _names(port, plane)
@@ -73,7 +88,8 @@ def workspace(
         widest = max(float(np.ptp(values)) for values in section_axes(model, names, 1e-3, ranges).values())
         step = float(f"{widest / FINENESS:.1g}")
     axes = section_axes(model, names, step, ranges)
-    limits = WorkspaceLimits(singularity=singularity, clearance=clearance)
+    loads = tuple(tuple(map(float, assigned(TOOL, "--wrench", text, np.zeros(6)))) for text in wrench or ())
+    limits = WorkspaceLimits(singularity=singularity, clearance=clearance, tension=margin, wrenches=loads or NO_WRENCH)
     with Progress(transient=True, disable=as_json) as progress:
         task = progress.add_task("poses")
         found = maps.workspace(
@@ -162,7 +178,7 @@ def _as_dict(model: Model, found: Workspace) -> dict[str, object]:
         "connected_usable_unit": unit,
         "least": {
             name: float(found.data[name].to_numpy()[usable].min())
-            for name in ("serial", "parallel", "constraint", "clearance")
+            for name in ("serial", "parallel", "constraint", "clearance", "tension")
             if usable.any() and np.isfinite(found.data[name].to_numpy()[usable]).all()
         },
     }

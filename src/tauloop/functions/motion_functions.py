@@ -85,6 +85,18 @@ class MotionFunctions(KinematicFunctions):
             PoseError: out of reach or singular.
             AssemblyError: there are passive freedoms, or the tension of a cable is not determined.
         """
+        return self.weakest_cables(position, velocity, acceleration, start=start, wrenches=wrenches)[0]
+
+    def weakest_cables(
+        self,
+        position: object,
+        velocity: object | None = None,
+        acceleration: object | None = None,
+        *,
+        start: object | None = None,
+        wrenches: Sequence[Sequence[float]] = NO_WRENCH,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Margins as `tension_margin`, and which cable bounds each: its number among the cables, -1 where none does."""
         model = self._model
         if not cables(model.mechanism):
             remedy = "give rods `tension` in the machine file"
@@ -99,8 +111,8 @@ class MotionFunctions(KinematicFunctions):
         outputs, evidence = self._run("inverse_dynamics", inputs, count)
         self._require(evidence, inputs, outputs["q"])
         terms = tension_terms(model, self.entry, n, outputs["q"], outputs["tree_force"])
-        found = loaded_margin(model, terms, outputs["q"], wrenches)[0]
-        return np.asarray(found[0] if single else found)
+        margins, cable = loaded_margin(model, terms, outputs["q"], wrenches)
+        return (margins[0], cable[0]) if single else (margins, cable)
 
     def weights(self, sharing: ForceSharing) -> np.ndarray | None:
         """Weights (n_u,) of redundant actuators; None where the motion determines all forces."""

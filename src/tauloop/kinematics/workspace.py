@@ -14,12 +14,16 @@ from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.functions.closing import coordinate_limits
 from tauloop.functions.state import State
+from tauloop.functions.tension_terms import NO_WRENCH
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.singularities import singularities
+from tauloop.mechanism.cables import cables
 from tauloop.result import Evidence, Result, provenance
 
 #: Poses handled at once.
 CHUNK = 8192
+#: Tensions are not judged at poses whose measure of singularity is below this.
+SOUND = 1e-6
 #: Loops solved by Newton's method are followed from the reference pose in this many steps.
 STEPS = 24
 
@@ -32,6 +36,7 @@ class Reason(enum.IntEnum):
     JOINT_LIMIT = 2
     SINGULAR = 3
     INTERFERENCE = 4
+    TENSION = 5
 
     @property
     def text(self) -> str:
@@ -47,11 +52,16 @@ class WorkspaceLimits:
         singularity: least measure of every kind of singularity (see `Singularities`); zero for none.
         clearance: least distance of the centre lines of two rods, m; zero for none.
         ranges: whether stops of joints and rods in the machine file must be kept.
+        tension: least margin of the tensions of cables to their bounds, N (see `MotionFunctions.tension_margin`);
+            -inf for none.
+        wrenches: forces and moments (6,) that act at the tool, one at a time, while the machine rests; N and N m.
     """
 
     singularity: float = 0.05
     clearance: float = 0.0
     ranges: bool = True
+    tension: float = 0.0
+    wrenches: tuple[tuple[float, ...], ...] = NO_WRENCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +71,8 @@ class Workspace(Result):
     Attributes:
         data: one variable per figure over the axes of the grid: `reason` (see `Reason`), `blame` (index into `elements`
             of the loop, coordinate or pair of rods that excludes the pose, -1 for none), `serial`, `parallel` and
-            `constraint` (see `Singularities`), `clearance` (m); NaN where the loops do not close.
+            `constraint` (see `Singularities`), `clearance` (m), `tension` (N, the margin of cables); NaN where the
+            loops do not close.
         elements: names that `blame` points to.
         fixed: the positions that do not vary.
         limits: what was asked of a usable pose.
@@ -120,7 +131,8 @@ def workspace(
         progress: called with poses done and poses in all.
 
     Raises:
-        InputError: unknown or repeated names, empty axes, values that are not finite.
+        InputError: unknown or repeated names, empty axes, values that are not finite; wrenches or a margin where the
+            machine has no cables; or cables where freedoms are passive, so that they hold no pose.
     """
     limits = limits or WorkspaceLimits()
     fixed = dict(fixed or {})
@@ -174,7 +186,7 @@ def workspace(
     )
 
 
-_UNITS = {"reason": "", "blame": "", "serial": "", "parallel": "", "constraint": "", "clearance": "m"}
+_UNITS = {"reason": "", "blame": "", "serial": "", "parallel": "", "constraint": "", "clearance": "m", "tension": "N"}
 
 
 def _require_axes(columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> None:
@@ -207,6 +219,8 @@ class _Judge:
     def __init__(self, model: Model, limits: WorkspaceLimits) -> None:
         self._model, self._limits = model, limits
         self._clearance = rod_clearance(model)
+        self._cables = tuple(cables(model.mechanism)) if limits.tension > -np.inf else ()
+        _require_cables(model, self._cables, limits)
         shape, entry = model.topology, model.platform.entry
         lower, upper = coordinate_limits(model.assembly.loops, ("stop",))
         given = set(entry.q)
@@ -223,6 +237,7 @@ class _Judge:
             "type 2 (parallel) singularity",
             "constraint singularity",
             *(" and ".join(self._clearance.rods[i] for i in pair) for pair in self._clearance.pairs),
+            *(f"tension of {name}" for name in self._cables),
         )
         self.residual = 0.0
 
@@ -249,7 +264,7 @@ class _Judge:
         state = self._state(positions)
         health = state.health
         closed = health.is_reached
-        result = {name: np.full(n, np.nan) for name in ("serial", "parallel", "constraint", "clearance")}
+        result = {name: np.full(n, np.nan) for name in _UNITS if name not in ("reason", "blame")}
         reason = np.full(n, Reason.USABLE, dtype=int)
         blame = np.full(n, -1)
 
@@ -288,16 +303,47 @@ class _Judge:
             measures = np.stack([found.serial, found.parallel, found.constraint], axis=1)
             for i, name in enumerate(("serial", "parallel", "constraint")):
                 result[name][good] = measures[:, i]
-            exclude(measures - self._limits.singularity, first, Reason.SINGULAR, good)
+            least = max(self._limits.singularity, SOUND) if self._cables else self._limits.singularity
+            exclude(measures - least, first, Reason.SINGULAR, good)
             if len(self._clearance.pairs):
                 apart = self._clearance.distances(q)
                 result["clearance"][good] = apart.min(axis=1)
                 exclude(apart - self._limits.clearance, first + 3, Reason.INTERFERENCE, good)
             usable = good[reason[good] == Reason.USABLE]
+            if self._cables and len(usable):
+                loose = self._tension(usable, state.q[usable], result["tension"])
+                reason[usable[loose >= 0]] = Reason.TENSION
+                blame[usable[loose >= 0]] = first + 3 + len(self._clearance.pairs) + loose[loose >= 0]
+                usable = usable[loose < 0]
             if len(usable):
                 phi, _ = self._model.assembly.loops.residuals(state.q[usable])
                 self.residual = max(self.residual, float(np.abs(phi).max(initial=0.0)))
         return result | {"reason": reason, "blame": blame}
+
+    def _tension(self, poses: np.ndarray, q: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Note the margins of poses; the cable that is to blame for each that is not held (N,), -1 for the others."""
+        wrenches = self._limits.wrenches
+        found, cable = self._model.platform.weakest_cables(self._model.platform_position(q), start=q, wrenches=wrenches)
+        margins[poses] = found
+        return np.where(found < self._limits.tension, np.maximum(cable, 0), -1)
+
+
+def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimits) -> None:
+    """Refuse what asks for cables that are not there, and cables that do not hold a pose.
+
+    Raises:
+        InputError: see `workspace`.
+    """
+    problems = []
+    if not names and (limits.tension > 0.0 or limits.wrenches != NO_WRENCH):
+        remedy = "give rods `tension` in the machine file, or leave wrenches and the margin out"
+        problems.append(Problem(where="tension", what="no rod of the machine is a cable", remedy=remedy))
+    if names and model.assembly.passive:
+        passive = ", ".join(model.assembly.passive_names)
+        what = f"nothing moves {passive}, so that cables do not hold poses, and none can be judged by their tensions"
+        problems.append(Problem(where="tension", what=what, remedy="lock these freedoms, or add winches"))
+    if problems:
+        raise InputError(problems)
 
 
 def section_axes(
@@ -339,7 +385,9 @@ def _reach(model: Model, name: str) -> tuple[float, float]:
     offsets = np.linspace(-largest, largest, 801)
     poses = np.tile(reference, (len(offsets), 1))
     poses[:, column] += offsets
-    closed = _Judge(model, WorkspaceLimits(singularity=0.0, ranges=False))(poses)["reason"] == Reason.USABLE
+    closed = (
+        _Judge(model, WorkspaceLimits(singularity=0.0, ranges=False, tension=-np.inf))(poses)["reason"] == Reason.USABLE
+    )
     if not closed[len(offsets) // 2]:
         raise PoseError(
             Problem(where=name, what="the machine does not close at its reference pose", remedy="see `tauloop check`")

@@ -18,6 +18,7 @@ COLOURS = {
     Reason.JOINT_LIMIT: "#d9dce1",
     Reason.SINGULAR: "#c8553d",
     Reason.INTERFERENCE: "#e3a857",
+    Reason.TENSION: "#8a6fb0",
 }
 
 #: Measures that may colour the usable poses, and what their scale is called.
@@ -26,6 +27,7 @@ MEASURES = {
     "serial": "distance to type 1 (serial) singularities [1]",
     "constraint": "distance to constraint singularities [1]",
     "clearance": "least distance of rod centre lines [m]",
+    "tension": "margin of all tensions to their bounds [N]",
 }
 
 
