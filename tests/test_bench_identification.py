@@ -53,3 +53,11 @@ def test_coverage_is_counted_by_each_model_of_the_errors(monkeypatch):
     noise = coverage.known_correlation()
     assert noise[0] == 1.0
     assert abs(noise[1]) < 1.0
+
+
+def test_what_differs_from_log_to_log_is_covered_by_deviations_clustered_by_log(monkeypatch):
+    coverage = module("interval_coverage", monkeypatch)
+    monkeypatch.setattr(coverage, "STRESSES", ("scale",))
+    (row,) = coverage.stressed(coverage.Arm(), 6)
+    assert row["logs"] > row["independent"]
+    assert row["logs"] > 0.85  # 48 parameters

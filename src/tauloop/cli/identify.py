@@ -19,6 +19,7 @@ from tauloop.cli.identify_channels import (
     fourier_channels,
     without_saturation,
 )
+from tauloop.cli.identify_comparison import compared, comparison_document, comparison_table, require_comparable
 from tauloop.cli.identify_findings import (
     fault_evidence,
     faults_of_data,
@@ -140,8 +141,9 @@ def identify(
     errors: Annotated[
         str,
         typer.Option(
-            help="Standard deviations for errors that are independent, autocorrelated (as the residuals show), or "
-            "decimated (white before the decimation)."
+            help="Standard deviations for errors that are independent, autocorrelated (as the residuals show), "
+            "decimated (white before the decimation), or of any kind inside blocks of each log, or inside logs: these "
+            "two count model errors as well."
         ),
     ] = "autocorrelated",
     scan_cutoffs: Annotated[
@@ -205,6 +207,14 @@ def identify(
         bool,
         typer.Option(
             "--gains", help="Forces are known up to a factor for each drive; --known parameters set the scale."
+        ),
+    ] = False,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare-logs",
+            help="Also fit each of several logs by itself: which parameters move by more than their bars, and bars "
+            "that count this error of the model.",
         ),
     ] = False,
     essential: Annotated[
@@ -274,6 +284,8 @@ def identify(
     given = [*log, *([validation] if validation is not None else [])]
     options_known = known(values or (), payload or (), gains, given, **beside)
     beside = {"--estimator iv": estimator == "iv", "--period": period is not None, "--write": write is not None}
+    if compare:
+        require_comparable(len(log), **{"--estimator iv": estimator == "iv", "--payload": payload})
     stribeck_speeds = stribeck_texts(asymmetric or (), stribeck or (), beside)
     ways = presliding_texts(presliding or (), beside)
     # the matrices are small: threads of linear algebra would wait for each other longer than they work
@@ -370,16 +382,23 @@ def identify(
         result = fit(training, held_out, way, errors=error_model)
     faults = faults or faults_of_data(model, training)
     faults = faults or (trends_of_logs(model, logs, parts) if not averages else ())
+    comparison = None
+    if compare:
+        base = result.base if everything is None else everything.base
+        apart = chosen_estimator(estimator, column_error, None, noise)
+        comparison = compared(logs[: len(log)], parts[: len(log)], base, apart, error_model)
     beside_file = compare_with_prior(model, result, training.unknowns)
     findings = (
         *(decided.problems if decided is not None else ()),
         *judged_faults(result, faults),
         *(beside_file.findings if scale is None else ()),
+        *(comparison.problems if comparison is not None else ()),
         *unexcited(model, _machine_alone(training, bare, validation), np.random.default_rng(0), output=output),
     )
     result = replace(result, evidence=(*result.evidence, fault_evidence(findings), *beyond))
     document = result.as_dict() | {"findings": [problem.as_dict() for problem in findings]}
     document |= {"machine_file": beside_file.rows()}
+    document |= {"log_comparison": comparison_document(comparison)} if comparison is not None else {}
     document |= {"whole_log": everything.as_dict()} if everything is not None else {}
     document |= {"filter_scan": scan.as_dict()} if scan is not None else {}
     document |= {"presliding": plain(sliding)} if sliding is not None else {}
@@ -431,6 +450,8 @@ def identify(
         notes += presliding_notes(sliding, model) if sliding is not None else ()
         for line in (*remarks(result), *beside_file.remarks, *notes):
             screen.print(line)
+        if comparison is not None:
+            screen.print(comparison_table(comparison))
         if reduced is not None:
             screen.print(essential_table(reduced))
         if physical is not None:

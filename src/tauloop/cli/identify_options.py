@@ -11,6 +11,7 @@ from tauloop.cli.identify_logs import MeasuredLog, Periodicity, one_decimation
 from tauloop.errors import InputError, Problem
 from tauloop.identify import (
     AutocorrelatedErrors,
+    ClusteredErrors,
     ErrorModel,
     Estimator,
     FilteredErrors,
@@ -27,7 +28,7 @@ from tauloop.identify.from_log import OUTPUTS
 
 ESTIMATORS = ("ols", "wls", "irls", "tls", "iv")
 PARAMETERS = ("standard", "file")
-ERRORS = ("independent", "autocorrelated", "decimated")
+ERRORS = ("independent", "autocorrelated", "decimated", "blocks", "logs")
 
 
 def check_options(commanded: list[Path] | None, logs: int, **chosen: str) -> None:
@@ -87,6 +88,8 @@ def error_model(name: str, logs: Sequence[MeasuredLog], repeats: Periodicity | N
         return AutocorrelatedErrors()
     if name == "independent":
         return IndependentErrors()
+    if name in ("blocks", "logs"):
+        return ClusteredErrors(by=name.removesuffix("s"))
     return FilteredErrors(correlation=decimation_correlation(one_decimation(logs) if repeats is None else 1))
 
 

@@ -2,6 +2,7 @@
 
 from tauloop.identify.base_parameters import BaseParameter, BaseParameters, RankOptions, Term, base_parameters
 from tauloop.identify.channel_choice import ChannelChoice, choose_channels, usable_velocities
+from tauloop.identify.clustered_errors import ClusteredErrors
 from tauloop.identify.columns import asymmetric_friction, gain_regression, stribeck_friction, with_columns
 from tauloop.identify.cones import Cone, Regularisation, RegularisedBody, cones
 from tauloop.identify.consistency import ConsistentIdentification, PhysicallyConsistent, fit_consistent
@@ -24,6 +25,7 @@ from tauloop.identify.fitting import fit
 from tauloop.identify.friction_columns import friction_columns
 from tauloop.identify.from_log import dynamic_leaves, leaf_ties, motion_regressor, regression_data
 from tauloop.identify.instruments import simulated_instruments
+from tauloop.identify.log_comparison import LogComparison, compare_logs
 from tauloop.identify.payload import DriveGains, drive_gains, known_parameters, with_payload
 from tauloop.identify.periods import PeriodAverage, average_periods, fourier_derivatives
 from tauloop.identify.presliding import PreslidingChoice, choose_presliding, dahl_state, presliding_columns
@@ -40,6 +42,7 @@ __all__ = [
     "BaseParameter",
     "BaseParameters",
     "ChannelChoice",
+    "ClusteredErrors",
     "Condensed",
     "Cone",
     "ConsistentIdentification",
@@ -58,6 +61,7 @@ __all__ = [
     "InstrumentalVariables",
     "IterativelyReweightedLeastSquares",
     "KnownNoise",
+    "LogComparison",
     "OrdinaryLeastSquares",
     "OutputFit",
     "PeriodAverage",
@@ -79,6 +83,7 @@ __all__ = [
     "choose_channels",
     "choose_presliding",
     "clipped",
+    "compare_logs",
     "condense_parts",
     "cones",
     "dahl_state",

@@ -142,6 +142,7 @@ class RegressionData:
         present: (N, n_out) which rows were, where several logs did not measure the same outputs; regressor and forces
             are zero in the others.
         ties: known relations between the parameters.
+        logs: (N,) number of the log that each sample is of, where there are several (`merge`).
     """
 
     regressor: np.ndarray
@@ -154,6 +155,7 @@ class RegressionData:
     measured: np.ndarray | None = None
     ties: Ties | None = None
     present: np.ndarray | None = None
+    logs: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         """Check shapes, names and numbers.
@@ -181,6 +183,7 @@ class RegressionData:
             *_shape("forces", forces, (samples, n_outputs)),
             *_shape("measured", measured, (n_outputs,)),
             *(_shape("time", time, (samples,)) if time is not None else ()),
+            *(_shape("logs", self.logs, (samples,)) if self.logs is not None else ()),
             *(_shape("present", self.present, (samples, n_outputs)) if self.present is not None else ()),
             *(_shape("ties.matrix", self.ties.matrix, (n_parameters, len(self.ties.parameters))) if self.ties else ()),
         ]
@@ -255,6 +258,7 @@ class RegressionData:
             forces=self.forces[samples],
             time=None if self.time is None else self.time[samples],
             present=None if self.present is None else self.present[samples],
+            logs=None if self.logs is None else self.logs[samples],
         )
 
 

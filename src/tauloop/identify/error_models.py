@@ -25,12 +25,14 @@ class Equations:
         regressor: Y (N, n_out, r).
         residual: f - Y p (N, n_out), SI.
         counts: (n_out,) samples of every output that were measured, where the others are zero; N without it.
+        logs: (N,) number of the log of every sample; one log without it.
     """
 
     instruments: np.ndarray
     regressor: np.ndarray
     residual: np.ndarray
     counts: np.ndarray | None = None
+    logs: np.ndarray | None = None
 
     @property
     def measured(self) -> np.ndarray:

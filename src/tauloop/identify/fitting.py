@@ -78,6 +78,7 @@ def fit(
         regressor=regression.regressor,
         residual=regression.residual(estimate.values),
         counts=training.counts,
+        logs=training.logs,
     )
     if errors is not None:
         estimate = replace(estimate, covariance=errors.covariance(equations))

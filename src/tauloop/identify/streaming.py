@@ -120,8 +120,9 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
         raise IdentificationError(problems)
     regressor = np.concatenate([part.regressor for part in parts])
     forces = np.concatenate([part.forces for part in parts])
+    numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     if all(part.present is None and np.array_equal(part.kept, first.kept) for part in parts):
-        return replace(first, regressor=regressor, forces=forces, time=None)
+        return replace(first, regressor=regressor, forces=forces, time=None, logs=numbers)
     present = np.concatenate([_present(part) for part in parts])
     regressor[~present] = 0.0
     return replace(
@@ -131,6 +132,7 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
         time=None,
         measured=np.asarray(present.any(axis=0)),
         present=present,
+        logs=numbers,
     )
 
 

@@ -37,7 +37,9 @@ def unexcited(
         One problem for each direction: which parameters, and how far the data are from showing them.
     """
     regressor = _of_random_states(model, rng, output)
-    everything = replace(data, regressor=regressor, forces=np.zeros(regressor.shape[:2]), time=None, present=None)
+    everything = replace(
+        data, regressor=regressor, forces=np.zeros(regressor.shape[:2]), time=None, present=None, logs=None
+    )
     rich, own = (part.triangles[:, :, :-1].reshape(-1, len(data.unknowns)) for part in (everything, data))
     base = base_parameters(rich, data.unknowns, data.unknown_units)
     norms = np.linalg.norm(rich[:, base.independent], axis=0)
