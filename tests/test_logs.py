@@ -208,9 +208,10 @@ def test_every_bad_cell_is_named_by_line_and_column(tmp_path):
     ]
 
 
-def test_a_decimal_comma_gets_its_own_remedy(tmp_path):
-    path = write(tmp_path / "log.csv", "q [rad];F [N m]\n1,5;2\n")
-    with pytest.raises(LogError, match="decimal point"):
+@pytest.mark.parametrize("rows", ["1,5;2.5", "1,234;2", "1.234,5;2"], ids=["mixed", "thousands", "both"])
+def test_a_comma_that_may_be_something_else_gets_its_own_remedy(tmp_path, rows):
+    path = write(tmp_path / "log.csv", f"q [rad];F [N m]\n{rows}\n")
+    with pytest.raises(LogError, match=r"decimal point|is not a number"):
         read_log(LogFile(path=path, columns=MAPPED), sample_rate=1.0)
 
 

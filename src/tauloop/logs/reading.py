@@ -13,7 +13,7 @@ from tauloop.errors import LogError
 from tauloop.logs.channels import TIME, Channel, Signals
 from tauloop.logs.findings import Findings
 from tauloop.logs.scales import Scale, find_scale
-from tauloop.logs.tables import Table, open_table
+from tauloop.logs.tables import CsvTable, Table, open_table
 from tauloop.logs.timing import check_same_time, check_time
 from tauloop.mechanism.suggestions import listing, suggestion
 
@@ -28,8 +28,9 @@ class LogFile:
     """One file of a recording and what its columns mean.
 
     Attributes:
-        path: ``.csv``, ``.csv.gz``, ``.parquet`` or ``.mat`` (up to version 7).
-        columns: quantity -> channel -> column, such as ``{"position": {"motor_1": "Joint_1"}}``; the quantities
+        path: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``.
+        columns: quantity -> channel -> column, such as ``{"position": {"motor_1": "Joint_1"}}``; columns of a text
+            without a header are called "1", "2", ... The quantities
             position, velocity, acceleration and force have their units checked, others may have any name. None: the
             file's own names are of the form ``quantity.channel``, as `write_log` writes them.
         units: unit by column or by quantity (the column wins); it wins over a unit in the header, ``q1 [deg]``. It may
@@ -108,6 +109,18 @@ def _read_part(source: LogFile, findings: Findings) -> _Part | None:
         findings.include(error.problems)
         return None
     before = findings.total
+    mapped = {name for group in (source.columns or {}).values() for name in group.values()}
+    if isinstance(table, CsvTable) and not table.has_names and not mapped.intersection(table.names):
+        findings.add(
+            "headers that are missing",
+            where="header",
+            what=f"the first row holds numbers ({', '.join(table.first_row[:3])}), not column names",
+            remedy="put a row of names above the samples, such as `t [s], q1 [deg]`, or map columns by their numbers: "
+            "LogFile(columns={'position': {'motor': '2'}}, time='1')",
+            file=table.file,
+            line=table.line(0),
+        )
+        return None
     choices = _choices(source, table, findings)
     if not choices:
         return None

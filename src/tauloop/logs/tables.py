@@ -11,18 +11,18 @@ import warnings
 import zlib
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tauloop.errors import LogError, Problem
+from tauloop.logs.csv_text import delimiter_of, has_decimal_comma, is_number, with_decimal_points
 from tauloop.logs.findings import LISTED_PER_KIND, Findings
+from tauloop.logs.hdf5 import hdf5_columns
 
 _HEADER = re.compile(r"(?P<name>.*?)\s*\[(?P<unit>[^\[\]]*)\]")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-_DELIMITERS = (",", ";", "\t")
 _HDF5_SIGNATURE = b"\x89HDF"
 _KIND_NOT_FINITE = "numbers that are not finite"
 _NOT_FINITE = "the sensor or the recorder gave no value there; repair the log or leave these rows out"
@@ -35,7 +35,10 @@ class Table(ABC):
         file: name for messages.
         names: column names without units.
         units: unit text of each column, empty where the file says none.
+        has_names: whether the file names its columns; they are called 1, 2, ... where it does not.
     """
+
+    has_names = True
 
     def __init__(self, file: str, headers: Sequence[str], *, brackets_are_units: bool) -> None:
         """Take the headers; in CSV and Parquet ``q1 [deg]`` is the column q1 in degrees."""
@@ -66,7 +69,7 @@ class Table(ABC):
 
 
 def open_table(path: str | Path) -> Table:
-    """Open a file by its ending: ``.csv``, ``.csv.gz``, ``.parquet`` or ``.mat``.
+    """Open a file by its ending: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``.
 
     Raises:
         LogError: the file is missing, empty, damaged, or of another kind.
@@ -83,8 +86,10 @@ def open_table(path: str | Path) -> Table:
         return ParquetTable(path)
     if name.endswith(".mat"):
         return MatTable(path)
+    if name.endswith((".h5", ".hdf5")):
+        return ArrayTable(str(path), *hdf5_columns(path))
     what = f"the ending {path.suffix!r} is not that of a kind of log that can be read"
-    raise _refused(str(path), what, "use .csv, .csv.gz, .parquet or .mat")
+    raise _refused(str(path), what, "use .csv, .csv.gz, .parquet, .mat, .h5 or .hdf5")
 
 
 def _refused(file: str, what: str, remedy: str, *, where: str = "", line: int | None = None) -> LogError:
@@ -92,7 +97,11 @@ def _refused(file: str, what: str, remedy: str, *, where: str = "", line: int | 
 
 
 class CsvTable(Table):
-    """Text with a header row and comma, semicolon or tab between cells; lines above the header may start with #."""
+    """Text with comma, semicolon or tab between cells; lines above the header may start with #.
+
+    Without a header row columns are called by their numbers from 1 on. Where commas cannot be anything else they are
+    decimal ones.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read the bytes and the header.
@@ -107,16 +116,14 @@ class CsvTable(Table):
             header = next((line for line in iter(stream.readline, "") if self._is_header(line)), "")
         if not header:
             raise _refused(str(path), "the file has no header row", "export the log again")
-        self._delimiter = max(_DELIMITERS, key=header.count)
+        self._delimiter = delimiter_of(header)
         cells = next(csv.reader([header], delimiter=self._delimiter))
-        if all(_is_number(cell) for cell in cells):
-            raise _refused(
-                str(path),
-                f"the first row holds numbers ({', '.join(cells[:3])}), not column names",
-                "put a row of names above the samples, such as `t [s], q1 [deg]`",
-                where="header",
-                line=self._skipped,
-            )
+        self.first_row = tuple(cells)
+        self.has_names = not all(is_number(cell) or has_decimal_comma(cell) for cell in cells)
+        if not self.has_names:
+            self._skipped -= 1
+            cells = [str(k + 1) for k in range(len(cells))]
+        self._data = with_decimal_points(self._data, self._skipped, self._delimiter)
         super().__init__(str(path), cells, brackets_are_units=True)
         if next(self._rows(), None) is None:
             raise _refused(str(path), "the file has a header but no samples", "record or export the log again")
@@ -181,28 +188,22 @@ class CsvTable(Table):
         return np.array(values).reshape(-1, len(columns))
 
     def _number(self, cell: str, column: int, line: int, findings: Findings) -> float:
-        if _is_number(cell) and math.isfinite(value := float(cell)):
+        if is_number(cell) and math.isfinite(value := float(cell)):
             return value
         text, remedy = cell.strip(), _NOT_FINITE
         if not text:
             kind, what = "empty cells", "the cell is empty"
-        elif _is_number(text):
+        elif is_number(text):
             kind, what = _KIND_NOT_FINITE, f"{text} is not a finite number"
         else:
             kind, what = "cells that are not numbers", f"{text[:40]!r} is not a number"
             remedy = "remove the text or do not map this column"
-            if _DECIMAL_COMMA.fullmatch(text):
-                remedy = "export with a decimal point instead of a comma"
+            if has_decimal_comma(text):
+                remedy = (
+                    "export with a decimal point instead of a comma: here it may as well separate cells or thousands"
+                )
         findings.add(kind, where=f"column {self.names[column]!r}", what=what, remedy=remedy, file=self.file, line=line)
         return math.nan
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell
 
 
 def _text_bytes(path: Path) -> bytes:
@@ -288,36 +289,20 @@ def _not_numeric(table: Table, column: int, kind: str, findings: Findings) -> No
     )
 
 
-class MatTable(Table):
-    """A MATLAB file up to version 7: vectors by name, columns of matrices as ``q[0]``, fields of structures by dots."""
+class ArrayTable(Table):
+    """Columns that are in memory by name."""
 
-    def __init__(self, path: Path) -> None:
-        """Read all numeric variables.
+    def __init__(self, file: str, columns: Mapping[str, np.ndarray], units: Mapping[str, str]) -> None:
+        """Take them.
 
         Raises:
-            LogError: version 7.3, damaged, or without numeric arrays.
+            LogError: there are none.
         """
-        import scipy.io
-
-        with path.open("rb") as stream:
-            start = stream.read(128)
-        if b"MATLAB 7.3" in start or start.startswith(_HDF5_SIGNATURE):
-            raise _refused(
-                str(path),
-                "a MATLAB 7.3 file, which is HDF5 inside",
-                "save it in MATLAB with `save(name, '-v7')`, or export CSV or Parquet",
-            )
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", scipy.io.matlab.MatReadWarning)
-                content = scipy.io.loadmat(path, simplify_cells=True)
-        except Exception as error:  # a damaged binary file can fail in any way inside SciPy
-            what = f"not a readable MAT file: {error}"
-            raise _refused(str(path), what, "save the log again in MATLAB with `save(name, '-v7')`") from None
-        self._columns = dict(_numeric_columns("", content))
-        if not self._columns:
-            raise _refused(str(path), "no numeric vectors or matrices inside", "save the signals themselves")
-        super().__init__(str(path), list(self._columns), brackets_are_units=False)
+        if not columns:
+            raise _refused(file, "no numeric vectors or matrices inside", "save the signals themselves")
+        self._columns = columns
+        super().__init__(file, list(columns), brackets_are_units=False)
+        self.units = tuple(units.get(name, "") for name in columns)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
         """The chosen columns; all must have the same count."""
@@ -336,6 +321,32 @@ class MatTable(Table):
         values = np.stack(chosen, axis=1).astype(float)
         self._report_not_finite(values, columns, findings)
         return values
+
+
+class MatTable(ArrayTable):
+    """A MATLAB file: vectors by name, columns of matrices as ``q[0]``, fields of structures by dots."""
+
+    def __init__(self, path: Path) -> None:
+        """Read all numeric variables; those of version 7.3 as HDF5, which it is inside.
+
+        Raises:
+            LogError: damaged, or without numeric arrays.
+        """
+        with path.open("rb") as stream:
+            start = stream.read(128)
+        if b"MATLAB 7.3" in start or start.startswith(_HDF5_SIGNATURE):
+            super().__init__(str(path), *hdf5_columns(path))
+            return
+        import scipy.io
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", scipy.io.matlab.MatReadWarning)
+                content = scipy.io.loadmat(path, simplify_cells=True)
+        except Exception as error:  # a damaged binary file can fail in any way inside SciPy
+            what = f"not a readable MAT file: {error}"
+            raise _refused(str(path), what, "save the log again in MATLAB with `save(name, '-v7')`") from None
+        super().__init__(str(path), dict(_numeric_columns("", content)), {})
 
 
 def _numeric_columns(prefix: str, content: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
