@@ -85,7 +85,9 @@ def readings(instrument: Instrument, true: Mechanism, positions: np.ndarray) -> 
     w, x, y, z = instrument.frame.quaternion
     R_F = Rotation.from_quat([x, y, z, w]).as_matrix()
     seen = (point - np.array(instrument.frame.position)) @ R_F
-    turned = np.roll(Rotation.from_matrix(R_F.T @ R).as_quat(), 1, axis=1)
+    w, x, y, z = getattr(instrument, "target_quaternion", (1.0, 0.0, 0.0, 0.0))
+    R_T = Rotation.from_quat([x, y, z, w]).as_matrix()
+    turned = np.roll(Rotation.from_matrix(R_F.T @ R @ R_T).as_quat(), 1, axis=1)
     if isinstance(instrument, Position):
         return seen[:, ["xyz".index(letter) for letter in instrument.components]]
     return turned if isinstance(instrument, Orientation) else np.hstack([seen, turned])

@@ -1,7 +1,8 @@
 """Geometric calibration: the geometry a machine really has, from measurements, with what the data cannot say."""
 
 from tauloop.calibrate.align import aligned
-from tauloop.calibrate.checks import indistinguishable_swaps, inspect
+from tauloop.calibrate.checks import inspect
+from tauloop.calibrate.exchanges import Exchanges, ExchangeSearch, indistinguishable_swaps
 from tauloop.calibrate.fitting import FitOptions, fit
 from tauloop.calibrate.identifiability import Direction, Identifiability, LeftOut, identifiability
 from tauloop.calibrate.instruments import (
@@ -50,6 +51,8 @@ __all__ = [
     "EOptimal",
     "Estimate",
     "Evaluation",
+    "ExchangeSearch",
+    "Exchanges",
     "FitOptions",
     "ForwardKinematics",
     "Frame",

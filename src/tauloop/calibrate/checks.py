@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, permutations
+from itertools import permutations
 
 import numpy as np
 
 from tauloop.calibrate.building import followed
+from tauloop.calibrate.exchanges import EXCHANGE_SEARCH, ExchangeSearch, exchanged
 from tauloop.calibrate.instruments import Contact, Pose, Position
 from tauloop.calibrate.measurements import Series
 from tauloop.calibrate.problem import CalibrationProblem, Evaluation
-from tauloop.calibrate.solving import Solution, solve
 from tauloop.calibrate.stations import Station
 from tauloop.calibrate.surfaces import Plane
-from tauloop.errors import IdentificationError, PoseError, Problem
+from tauloop.errors import Problem
 from tauloop.functions.closing import coordinate_limits
 
 #: A spread below this share of the next larger one is none: poses on a line, or in a plane.
@@ -37,11 +37,15 @@ UNIT_RATIOS = {
     1e2: "cm read as m",
     1e-2: "m read as cm",
 }
-#: A cost so near that of the best fit cannot be told from it.
-SAME_FIT = 1.05
 
 
-def inspect(problem: CalibrationProblem, *, gross: bool = True, start: Evaluation | None = None) -> tuple[Problem, ...]:
+def inspect(
+    problem: CalibrationProblem,
+    *,
+    gross: bool = True,
+    start: Evaluation | None = None,
+    exchanges: ExchangeSearch = EXCHANGE_SEARCH,
+) -> tuple[Problem, ...]:
     """Everything about the measurements that keeps a calibration from being meaningful.
 
     Args:
@@ -49,6 +53,7 @@ def inspect(problem: CalibrationProblem, *, gross: bool = True, start: Evaluatio
         gross: also look for single poses that are far off before anything is fitted; a least-squares fit bends to
             them until they hide behind others, a robust loss may take them.
         start: the evaluation of `problem.predicting()` without corrections, where it is at hand.
+        exchanges: how long swapped encoders are looked for.
     """
     found: list[Problem] = []
     n = len(problem.free)
@@ -69,7 +74,7 @@ def inspect(problem: CalibrationProblem, *, gross: bool = True, start: Evaluatio
         points = station.points(nothing, state.q)
         found += _on_a_line(station.series, points)
         if isinstance(station.series.instrument, Position | Pose):
-            wrong = _wrong_reading(forward, station, state.errors)
+            wrong = _wrong_reading(forward, station, state.errors, exchanges)
             found += wrong
             if wrong:
                 continue
@@ -123,7 +128,9 @@ def kabsch(measured: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, flo
     return turn, rms(turn), rms(U @ np.diag([1.0, 1.0, -sign]) @ Vt)
 
 
-def _wrong_reading(problem: CalibrationProblem, station: Station, errors: np.ndarray) -> list[Problem]:
+def _wrong_reading(
+    problem: CalibrationProblem, station: Station, errors: np.ndarray, exchanges: ExchangeSearch
+) -> list[Problem]:
     """Units, mirrors and swapped columns of positions of which all three components were read."""
     instrument = station.series.instrument
     if (isinstance(instrument, Position) and sorted(instrument.components) != ["x", "y", "z"]) or len(errors) < 4:
@@ -167,7 +174,33 @@ def _wrong_reading(problem: CalibrationProblem, station: Station, errors: np.nda
     units = _encoder_units(problem, station, measured, as_is, frame_free)
     # another explanation is named only where it fits about as well as the ones before
     best = as_is if not found else min(as_is, FITS_BETTER**2 * mirrored)
-    return found + (units or _swapped_encoders(problem, station, measured, best, frame_free))
+    return found + (units or _swapped_encoders(problem, station, measured, best, frame_free, exchanges))
+
+
+def _swapped_encoders(
+    problem: CalibrationProblem,
+    station: Station,
+    measured: np.ndarray,
+    as_is: float,
+    frame_free: bool,
+    exchanges: ExchangeSearch,
+) -> list[Problem]:
+    """Two encoder columns that fit when swapped back; as far as the search goes."""
+    names = [actuator.name for actuator in problem.mechanism.actuators]
+    found = []
+    for i, j in exchanges.pairs(station.series.encoders):
+        swapped = exchanged(station.series.encoders, i, j)
+        other = _left(problem, station, swapped, measured, frame_free)
+        if other is not None and as_is > FITS_BETTER * other:
+            found.append(
+                Problem(
+                    where=f"{station.series.instrument.name}.encoders",
+                    what=f"{names[i]} and {names[j]} look swapped: {1e3 * other:.3g} mm RMS from the nominal positions "
+                    f"when swapped back, {1e3 * as_is:.3g} mm as they are",
+                    remedy="swap the two columns",
+                )
+            )
+    return found
 
 
 def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
@@ -288,47 +321,3 @@ def _unit_of_one(problem: CalibrationProblem, station: Station, size: float) -> 
         if left is not None and size > FITS_BETTER * left:
             return f"{1e3 * left:.3g} mm with the encoders multiplied by {ratio:g}"
     return ""
-
-
-def _swapped_encoders(
-    problem: CalibrationProblem, station: Station, measured: np.ndarray, as_is: float, frame_free: bool
-) -> list[Problem]:
-    names = [actuator.name for actuator in problem.mechanism.actuators]
-    found = []
-    for i, j in combinations(range(len(names)), 2):
-        encoders = station.series.encoders.copy()
-        encoders[:, [i, j]] = encoders[:, [j, i]]
-        other = _left(problem, station, encoders, measured, frame_free)
-        if other is not None and as_is > FITS_BETTER * other:
-            found.append(
-                Problem(
-                    where=f"{station.series.instrument.name}.encoders",
-                    what=f"{names[i]} and {names[j]} look swapped: {1e3 * other:.3g} mm RMS from the nominal positions "
-                    f"when swapped back, {1e3 * as_is:.3g} mm as they are",
-                    remedy="swap the two columns",
-                )
-            )
-    return found
-
-
-def indistinguishable_swaps(problem: CalibrationProblem, solution: Solution) -> tuple[tuple[str, str], ...]:
-    """Pairs of actuators whose encoder columns could be swapped without the data telling: the fit is as good."""
-    names = [actuator.name for actuator in problem.mechanism.actuators]
-    cost = float(solution.residual @ solution.residual)
-    found = []
-    zero = np.zeros(len(problem.unknowns))
-    for i, j in combinations(range(len(names)), 2):
-        stations = []
-        for station in problem.predicting().stations:
-            encoders = station.series.encoders.copy()
-            encoders[:, [i, j]] = encoders[:, [j, i]]
-            other = replace(station, series=replace(station.series, encoders=encoders))
-            start = np.broadcast_to(problem.assembly.q, station.q.shape).copy()
-            stations.append(replace(other, q=followed(replace(other, q=start), zero)))
-        try:
-            swapped = solve(replace(problem.predicting(), stations=tuple(stations)))
-        except (PoseError, IdentificationError):
-            continue
-        if float(swapped.residual @ swapped.residual) <= SAME_FIT * max(cost, 1e-12):
-            found.append((names[i], names[j]))
-    return tuple(found)

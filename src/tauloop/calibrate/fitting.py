@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tauloop.calibrate.checks import inspect
+from tauloop.calibrate.exchanges import EXCHANGE_SEARCH, ExchangeSearch
 from tauloop.calibrate.identifiability import identifiability
 from tauloop.calibrate.losses import Loss, Squares
+from tauloop.calibrate.prior_tightness import prior_tightness
 from tauloop.calibrate.problem import CalibrationProblem, Evaluation
 from tauloop.calibrate.result import Calibration, Estimate
 from tauloop.calibrate.solving import SQUARES, Solution, bounds_met, solve
@@ -37,6 +39,7 @@ class FitOptions:
         scale_covariance: take the noise's size from the residuals instead of the stated one.
         refuse: raise on measurements that cannot be what they claim.
         bounds: least and largest values of unknowns by name or pattern, SI, besides those of the problem.
+        exchanges: how long exchanged encoder columns are looked for.
     """
 
     loss: Loss = SQUARES
@@ -44,6 +47,7 @@ class FitOptions:
     scale_covariance: bool = True
     refuse: bool = True
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    exchanges: ExchangeSearch = EXCHANGE_SEARCH
 
 
 def fit(
@@ -69,7 +73,7 @@ def fit(
     options = options or FitOptions()
     problem = problem.bounded(options.bounds)
     at_start = problem.predicting().evaluate(np.zeros(len(problem.free)))
-    findings = inspect(problem, gross=isinstance(options.loss, Squares), start=at_start)
+    findings = inspect(problem, gross=isinstance(options.loss, Squares), start=at_start, exchanges=options.exchanges)
     if findings and options.refuse:
         raise IdentificationError(findings)
     # where residuals are those of forward kinematics, what was evaluated already serves again
@@ -83,6 +87,7 @@ def fit(
         begin = np.array([start[problem.names.index(name)] for name in reduced.names])
     solution = solve(reduced, begin, loss=options.loss, near=near)
     factor = variance_factor(solution)
+    tightness = prior_tightness(reduced, solution, known_noise=not options.scale_covariance)
     used = factor if options.scale_covariance and factor is not None else 1.0
     C = covariance(solution, used, reduced.tolerances)
     forward = reduced.predicting()
@@ -122,7 +127,11 @@ def fit(
         after=error_figures(forward, after_evaluation),
         errors=errors,
         outliers=found,
-        evidence=_evidence(reduced, solution, after_evaluation, estimates, factor, len(found)),
+        evidence=(
+            *_evidence(reduced, solution, after_evaluation, estimates, factor, len(found)),
+            *((tightness.evidence(),) if tightness is not None else ()),
+        ),
+        prior_tightness=tightness,
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
             options={

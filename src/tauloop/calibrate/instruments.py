@@ -115,6 +115,19 @@ def _vector_nuisances(prefix: str, start: Vector3, unit: str = "m", letters: str
     )
 
 
+_TURN_LETTERS = ("rx", "ry", "rz")
+
+
+def _turn_nuisances(prefix: str) -> tuple[Nuisance, ...]:
+    return tuple(Nuisance(name=f"{prefix}.{letter}", value=0.0, unit="rad") for letter in _TURN_LETTERS)
+
+
+def _turned(rho: ca.SX, start: tuple[float, float, float, float]) -> ca.SX:
+    """R(rho) R_0 (3, 3) with the quaternion (1, rho/2) made to length one: the rotation vector up to third order."""
+    q = ca.vertcat(1, rho / 2)
+    return quaternion_rotation(q / ca.sqrt(ca.dot(q, q))) @ quaternion_rotation(ca.SX(list(start)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     """Start pose of an instrument's frame in the base frame: origin (m) and unit quaternion (w, x, y, z)."""
@@ -127,8 +140,7 @@ class Frame:
 class _Framed(Instrument):
     """An instrument that reads in a frame of its own: y = R_F^T (p - t_F).
 
-    The unknown turn ``frame.rx, ry, rz`` is R_F = R(rho) R_0 with the quaternion (1, rho/2) made to length one: the
-    rotation vector up to third order.
+    The unknown turn ``frame.rx, ry, rz`` is R_F = R(rho) R_0.
 
     Attributes:
         frame: start pose of that frame in the base frame.
@@ -140,34 +152,60 @@ class _Framed(Instrument):
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
         """The frame's quaternion has length one."""
-        size = math.sqrt(sum(number * number for number in self.frame.quaternion))
-        if abs(size - 1.0) < 1e-6:
-            return []
-        what = f"the quaternion has length {size:.6g}"
-        return [Problem(where=f"{self.name}.frame", what=what, remedy="give a unit quaternion (w, x, y, z)")]
+        return _not_unit(f"{self.name}.frame", self.frame.quaternion)
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Frame (6) and target (3)."""
-        turns = tuple(Nuisance(name=f"{self.name}.frame.r{letter}", value=0.0, unit="rad") for letter in "xyz")
         return (
             *_vector_nuisances(f"{self.name}.frame", self.frame.position),
-            *turns,
+            *_turn_nuisances(f"{self.name}.frame"),
             *_vector_nuisances(f"{self.name}.target", self.target),
         )
 
     def _frame_rotation(self, scene: Scene) -> ca.SX:
-        rho = scene.vector(f"{self.name}.frame", ("rx", "ry", "rz"))
-        q = ca.vertcat(1, rho / 2)
-        return quaternion_rotation(q / ca.sqrt(ca.dot(q, q))) @ quaternion_rotation(ca.SX(list(self.frame.quaternion)))
+        return _turned(scene.vector(f"{self.name}.frame", _TURN_LETTERS), self.frame.quaternion)
 
     def _position(self, scene: Scene) -> ca.SX:
         offset = scene.target(self.name) - scene.vector(f"{self.name}.frame")
         return self._frame_rotation(scene).T @ offset
 
+
+def _not_unit(where: str, quaternion: tuple[float, float, float, float]) -> list[Problem]:
+    size = math.sqrt(sum(number * number for number in quaternion))
+    if abs(size - 1.0) < 1e-6:
+        return []
+    what = f"the quaternion has length {size:.6g}"
+    return [Problem(where=where, what=what, remedy="give a unit quaternion (w, x, y, z)")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Oriented(_Framed):
+    """An instrument that reads the orientation of a target on the tool: R_F^T R_tool R_T.
+
+    The unknown turn ``target.rx, ry, rz`` is R_T = R(rho) R_0, from the tool's axes to the target's own.
+
+    Attributes:
+        target_quaternion: start orientation R_0 of the target in the tool frame (w, x, y, z).
+    """
+
+    target_quaternion: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+
+    def nuisances(self) -> tuple[Nuisance, ...]:
+        """Frame (6) and target (6)."""
+        return (*_Framed.nuisances(self), *_turn_nuisances(f"{self.name}.target"))
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """Both quaternions have length one."""
+        return [
+            *_Framed.check(self, mechanism, topology),
+            *_not_unit(f"{self.name}.target", self.target_quaternion),
+        ]
+
     def _turn_error(self, scene: Scene, quaternion: ca.SX) -> ca.SX:
         """Rotation vector (3,) from the measured to the predicted orientation: 2 sin(angle/2) along the axis."""
         measured = quaternion_rotation(quaternion / ca.sqrt(ca.dot(quaternion, quaternion)))
-        E = measured.T @ self._frame_rotation(scene).T @ scene.tool_rotation
+        target = _turned(scene.vector(f"{self.name}.target", _TURN_LETTERS), self.target_quaternion)
+        E = measured.T @ self._frame_rotation(scene).T @ scene.tool_rotation @ target
         twice_sine = ca.vertcat(E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1])
         return twice_sine / ca.sqrt(1 + ca.trace(E))
 
@@ -206,8 +244,8 @@ class Position(_Framed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orientation(_Framed):
-    """Orientation of the tool as a unit quaternion (w, x, y, z)."""
+class Orientation(_Oriented):
+    """Orientation of a target on the tool as a unit quaternion (w, x, y, z)."""
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
@@ -220,13 +258,13 @@ class Orientation(_Framed):
         return _TURN
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
-        """Rotation vector in the tool frame."""
+        """Rotation vector in the target's frame."""
         return self._turn_error(scene, reading)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pose(_Framed):
-    """Position and orientation of the tool."""
+class Pose(_Oriented):
+    """Position and orientation of a target on the tool."""
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:

@@ -6,8 +6,8 @@ series:
     header: [a, b, c]                       # names of the columns, where the file has none
     kind: contact                           # one of KINDS
     name: bed
-    encoders: {motor1: a, motor2: b, motor3: c}
-    readings: {gap: d}                      # left out: zero gaps
+    encoders: {motor1: a, motor2: b, motor3: c}   # left out: columns encoder.motor1, ...
+    readings: {gap: d}                      # left out: columns measured.gap, ...; of contacts without them: zero gaps
     units: {encoders: 0.009375 mm}          # of the groups or of single columns
     noise: 0.04 mm
 parameters: [tower*.end_stop]
@@ -137,14 +137,23 @@ def read_measurements(
         raise InputError(Problem(where="--measure", what=f"{kind!r} cannot be read from a bare table", remedy=remedy))
     instrument = plain[kind]()
     table = open_table(path)
-    encoders = {actuator.name: f"encoder.{actuator.name}" for actuator in mechanism.actuators}
-    columns = {name: f"measured.{name}" for name, _ in instrument.columns}
+    encoders, columns = _standard_encoders(mechanism), _standard_readings(table, instrument)
     if isinstance(instrument, Position):
         columns = {letter: name for letter, name in columns.items() if name in table.names} or columns
         instrument = Position(name="tracker", components="".join(columns))
-    elif kind == "contact" and "measured.gap" not in table.names:
-        columns = {}
     return MeasurementFile(series=(_series(table, instrument, encoders, columns, {}, (noise,), mechanism),))
+
+
+def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:
+    """Columns of the encoders in a table with standard headers."""
+    return {actuator.name: f"encoder.{actuator.name}" for actuator in mechanism.actuators}
+
+
+def _standard_readings(table: Table, instrument: Instrument) -> dict[str, str]:
+    """Columns of the readings in a table with standard headers; none for contacts whose gaps are left out."""
+    columns = {name: f"measured.{name}" for name, _ in instrument.columns}
+    is_zero = isinstance(instrument, Contact) and not any(column in table.names for column in columns.values())
+    return {} if is_zero else columns
 
 
 def read_instrument(path: str | Path, mechanism: Mechanism) -> Instrument:
@@ -351,9 +360,9 @@ class _Reader:
             return None
         try:
             table = _HeadlessTable(path, header) if header else open_table(path)
-            return _series(
-                table, instrument, groups["encoders"], groups["readings"], groups["units"], noise, self._mechanism
-            )
+            encoders = groups["encoders"] if "encoders" in entry else _standard_encoders(self._mechanism)
+            readings = groups["readings"] if "readings" in entry else _standard_readings(table, instrument)
+            return _series(table, instrument, encoders, readings, groups["units"], noise, self._mechanism)
         except (LogError, InputError) as error:
             self.problems += error.problems
             return None

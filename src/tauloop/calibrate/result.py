@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.calibrate.identifiability import Identifiability
+from tauloop.calibrate.prior_tightness import PriorTightness
 from tauloop.calibrate.problem import CalibrationProblem
 from tauloop.calibrate.residual_analysis import ResidualAnalysis, analyse_residuals
 from tauloop.calibrate.solving import Solution
@@ -63,6 +64,7 @@ class Calibration(Result):
         before, after: errors of every quantity with nominal and calibrated geometry, SI.
         errors: errors (N, n_errors) of every series after, SI.
         outliers: poses that do not belong.
+        prior_tightness: whether the priors are as wide as the data want them; None without priors.
     """
 
     problem: CalibrationProblem
@@ -77,6 +79,7 @@ class Calibration(Result):
     after: tuple[ErrorFigures, ...]
     errors: tuple[np.ndarray, ...]
     outliers: tuple[Outlier, ...]
+    prior_tightness: PriorTightness | None = None
 
     @property
     def residual_analysis(self) -> ResidualAnalysis:
@@ -140,6 +143,7 @@ class Calibration(Result):
             "errors_before": self.before,
             "errors_after": self.after,
             "outliers": self.outliers,
+            "prior_tightness": self.prior_tightness,
             "residual_analysis": self.residual_analysis,
             "provenance": self.provenance,
         }

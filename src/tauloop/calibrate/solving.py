@@ -137,6 +137,7 @@ def solve(
     *,
     loss: Loss = SQUARES,
     near: Evaluation | Linearised | None = None,
+    most: int = MOST_EVALUATIONS,
 ) -> Solution:
     """Least (or robust) squares from a start; nothing is checked beforehand (`fit` does).
 
@@ -145,6 +146,7 @@ def solve(
         start: corrections to start from (n,), SI; zeros without it.
         loss: how residuals count.
         near: an evaluation of the same poses whose coordinates to start from, with derivatives where they are at hand.
+        most: evaluations of the residuals before the search gives up.
 
     Raises:
         IdentificationError: fewer residuals than unknowns.
@@ -170,12 +172,12 @@ def solve(
     # unknowns are scaled by their tolerances already, so SciPy is not to scale them by columns again
     settings = {"ftol": COST_CHANGE, "xtol": STEP_CHANGE, "gtol": 1e-14, "jac": walk.jacobian, "x_scale": 1.0}
     if isinstance(loss, Squares):
-        found = least_squares(walk.residual, s, method="lm", max_nfev=MOST_EVALUATIONS, **settings).x
+        found = least_squares(walk.residual, s, method="lm", max_nfev=most, **settings).x
         outside = (found < lower) | (found > upper)
         if outside.any():
             inside = np.clip(s, lower + 1e-9, upper - 1e-9)
             found = least_squares(
-                walk.residual, inside, method="trf", bounds=(lower, upper), max_nfev=MOST_EVALUATIONS, **settings
+                walk.residual, inside, method="trf", bounds=(lower, upper), max_nfev=most, **settings
             ).x
     else:
         measured = len(first) - int((walk.prior > 0).sum())
@@ -185,7 +187,7 @@ def solve(
 
         inside = np.clip(s, lower + 1e-9, upper - 1e-9)
         found = least_squares(
-            walk.residual, inside, method="trf", bounds=(lower, upper), loss=rho, max_nfev=MOST_EVALUATIONS, **settings
+            walk.residual, inside, method="trf", bounds=(lower, upper), loss=rho, max_nfev=most, **settings
         ).x
     evaluation = walk.at(found)
     residual = evaluation.residual

@@ -18,6 +18,7 @@ from tauloop.calibrate import (
     Bounds,
     CalibrationProblem,
     Cauchy,
+    ExchangeSearch,
     FitOptions,
     ForwardKinematics,
     Huber,
@@ -85,7 +86,11 @@ def calibrate(
         ),
     ] = None,
     prior: Annotated[
-        list[str] | None, typer.Option("--prior", help="Patterns of unknowns whose tolerance is a prior; '*' for all.")
+        list[str] | None,
+        typer.Option(
+            "--prior",
+            help="Patterns of unknowns whose tolerance is a prior; '*': all. The data tell whether it is too tight.",
+        ),
     ] = None,
     bounds: Annotated[
         list[str] | None,
@@ -109,6 +114,10 @@ def calibrate(
     ] = None,
     draws: Annotated[int, typer.Option(min=2, help="Random draws of 5 folds for --against.")] = 30,
     replicates: Annotated[int, typer.Option("--bootstrap", min=0, help="Bootstrap replicates; none for 0.")] = 0,
+    exchanges: Annotated[
+        float,
+        typer.Option(min=0.0, help="Processor time for the search for exchanged encoder columns, s; none for 0."),
+    ] = ExchangeSearch().seconds,
     cross_validate: Annotated[
         bool, typer.Option("--leave-one-out", help="Judge every pose by a fit without it.")
     ] = False,
@@ -140,16 +149,19 @@ def calibrate(
     found = replace(found, bounds=found.bounds | _bounds(bounds))
     problem = _problem(mechanism, found, names, tolerances, RESIDUALS[residuals])
     rng = np.random.default_rng(seed)
-    options = FitOptions(loss=LOSSES[loss], leave_out_weak=leave_out_weak)
+    options = FitOptions(loss=LOSSES[loss], leave_out_weak=leave_out_weak, exchanges=ExchangeSearch(seconds=exchanges))
     result = fit(problem, rng, options=options)
     if within_limits:
         require_within_limits(result.evidence)
     document = result.as_dict()
-    swaps = indistinguishable_swaps(result.problem, result.solution)
-    document["indistinguishable_swaps"] = [list(pair) for pair in swaps]
+    swaps = indistinguishable_swaps(result.problem, result.solution, options.exchanges)
+    document["indistinguishable_swaps"] = [list(pair) for pair in swaps.pairs]
+    document["exchanges"] = {"tried": swaps.tried, "of": swaps.of, "seconds": exchanges}
     screen = console()
     lines: list[str] = []
-    for a, b in swaps:
+    if swaps.tried < swaps.of and exchanges > 0:
+        lines.append(f"{swaps.tried} of {swaps.of} pairs of encoders were tried for exchange in {exchanges:g} s")
+    for a, b in swaps.pairs:
         lines.append(f"a swap of the encoders of {a} and {b} cannot be seen in these data: check the wiring by hand")
     if cross_validate:
         with _progress("leave-one-out", as_json) as tick:

@@ -1,0 +1,189 @@
+"""Targets with a turn of their own, exchanged encoders within a time, standard headers, and the width of priors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import pytest
+from calibration_sessions import encoders, machine, measured, part_errors
+from scipy.spatial.transform import Rotation
+from scipy.stats import multivariate_normal
+from typer.testing import CliRunner
+
+from tauloop.calibrate import (
+    Calibration,
+    ExchangeSearch,
+    FitOptions,
+    Frame,
+    Orientation,
+    Pose,
+    Position,
+    Tolerances,
+    aligned,
+    calibration_problem,
+    fit,
+    indistinguishable_swaps,
+    solve,
+)
+from tauloop.calibrate.prior_tightness import prior_tightness
+from tauloop.calibrate.reading import read_measurements
+from tauloop.cli.app import app
+from tauloop.errors import InputError
+from tauloop.result import Status
+
+NOISE = 1e-6
+FRAME = Frame(position=(0.3, -0.2, 0.1), quaternion=(0.8, 0.0, 0.6, 0.0))
+#: Standard deviations within which estimates must lie.
+SURE = 5.0
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def quaternion(turn: Rotation) -> tuple[float, float, float, float]:
+    w, x, y, z = turn.as_quat(scalar_first=True)
+    return float(w), float(x), float(y), float(z)
+
+
+def turn_of(result: Calibration, start: tuple[float, float, float, float]) -> Rotation:
+    """The estimated turn of the target, from the documented formula by SciPy."""
+    rho = [result.values[f"t.target.r{letter}"] for letter in "xyz"]
+    return Rotation.from_quat([1.0, *(0.5 * np.array(rho))], scalar_first=True) * Rotation.from_quat(
+        start, scalar_first=True
+    )
+
+
+@pytest.mark.parametrize("kind", [Pose, Orientation])
+def test_a_target_that_is_mounted_askew_has_a_turn_of_its_own(kind: type[Pose] | type[Orientation]) -> None:
+    """Readings by SciPy's rotations (calibration_sessions); without the turn among the unknowns the fit is doubtful."""
+    askew = Rotation.from_rotvec([0.1, -0.15, 0.05])
+    true = kind(name="t", frame=FRAME, target_quaternion=quaternion(askew))
+    series = measured("hexapod", {}, true, encoders("hexapod", 15, rng(), 0.02), NOISE)
+    series = replace(series, instrument=replace(true, target_quaternion=(1.0, 0.0, 0.0, 0.0)))
+    found = fit(calibration_problem(machine("hexapod"), [series], ("t.target.r?", "t.frame.r?")), rng())
+    assert found.status is Status.OK, found.advice
+    assert (turn_of(found, (1.0, 0.0, 0.0, 0.0)) * askew.inv()).magnitude() < 1e-5
+    blind = fit(
+        calibration_problem(machine("hexapod"), [series], ("t.frame.r?",)), rng(), options=FitOptions(refuse=False)
+    )
+    assert blind.status is Status.DOUBTFUL
+
+
+def test_a_target_that_is_turned_by_a_right_angle_is_found_from_alignment() -> None:
+    turn = Rotation.from_euler("zx", [90, -100], degrees=True)
+    true = Pose(name="t", frame=FRAME, target_quaternion=quaternion(turn), target=(0.02, 0.0, 0.05))
+    series = measured("hexapod", {}, true, encoders("hexapod", 15, rng(), 0.02), NOISE)
+    lost = replace(series, instrument=replace(true, target_quaternion=(1.0, 0.0, 0.0, 0.0), frame=Frame()))
+    start = aligned(machine("hexapod"), lost)
+    assert isinstance(start.instrument, Pose)
+    found = fit(calibration_problem(machine("hexapod"), [start], ("t.target.*", "t.frame.*")), rng())
+    assert found.status is Status.OK, found.advice
+    assert (turn_of(found, start.instrument.target_quaternion) * turn.inv()).magnitude() < 1e-5
+
+
+def test_alignment_leaves_a_target_that_is_hardly_turned_as_it_is() -> None:
+    series = measured("hexapod", {}, Pose(name="t", frame=FRAME), encoders("hexapod", 8, rng(), 0.02), NOISE)
+    found = aligned(machine("hexapod"), series).instrument
+    assert isinstance(found, Pose)
+    assert found.target_quaternion == (1.0, 0.0, 0.0, 0.0)
+
+
+def test_a_targets_quaternion_has_length_one() -> None:
+    series = measured("hexapod", {}, Pose(name="t"), encoders("hexapod", 8, rng(), 0.02), NOISE)
+    wrong = replace(series, instrument=Pose(name="t", target_quaternion=(2.0, 0.0, 0.0, 0.0)))
+    with pytest.raises(InputError, match=r"t\.target: the quaternion has length 2"):
+        calibration_problem(machine("hexapod"), [wrong], ("t.frame.x",))
+
+
+def test_the_search_for_exchanged_encoders_ends_when_its_time_is_over() -> None:
+    series = measured("hexapod", {}, Position(name="t"), encoders("hexapod", 20, rng(), 0.02), NOISE)
+    problem = calibration_problem(machine("hexapod"), [series], ("encoder.*.offset",))
+    solution = solve(problem)
+    off = indistinguishable_swaps(problem, solution, ExchangeSearch(seconds=0.0))
+    assert (off.tried, off.of, off.pairs) == (0, 15, ())
+    began = process_time()
+    some = indistinguishable_swaps(problem, solution, ExchangeSearch(seconds=1e-9))
+    one = process_time() - began
+    assert some.tried <= 1
+    began = process_time()
+    part = indistinguishable_swaps(problem, solution, ExchangeSearch(seconds=0.3))
+    assert process_time() - began < 0.3 + 5 * max(one, 0.1)
+    assert 1 <= part.tried <= part.of
+    with pytest.raises(InputError, match="exchanges: is -1 s"):
+        ExchangeSearch(seconds=-1.0)
+
+
+def table(path: Path) -> Path:
+    """A table with standard headers, in mm."""
+    name = "gantry_tau_3dof"
+    true = part_errors(name, ("track*.length",), 3e-4, rng())
+    series = measured(name, true, Position(name="t"), encoders(name, 25, rng()), 2e-5)
+    header = [f"encoder.{a.name} [mm]" for a in machine(name).actuators] + [f"measured.{c} [mm]" for c in "xyz"]
+    values = 1e3 * np.hstack([series.encoders, series.readings])
+    np.savetxt(path, values, delimiter=",", header=",".join(header), comments="", fmt="%.9f")
+    return path
+
+
+def test_a_table_with_standard_headers_needs_no_map_inside_a_series(tmp_path: Path) -> None:
+    path, name = table(tmp_path / "tracker.csv"), "gantry_tau_3dof"
+    text = "format: tauloop-measurements/1\nseries:\n  - {path: tracker.csv, kind: position, noise: 0.02 mm}\n"
+    (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
+    (mine,) = read_measurements(tmp_path / "m.yaml", machine(name)).series
+    (bare,) = read_measurements(path, machine(name), noise=2e-5).series
+    assert np.array_equal(mine.encoders, bare.encoders)
+    assert np.array_equal(mine.readings, bare.readings)
+    (tmp_path / "m.yaml").write_text(text.replace("position", "pose").replace("0.02 mm", NOISES), encoding="utf-8")
+    with pytest.raises(InputError, match=r"no column 'measured\.qw'"):
+        read_measurements(tmp_path / "m.yaml", machine(name))
+
+
+NOISES = "[0.02 mm, 0.02 mm, 0.02 mm, 1 mrad, 1 mrad, 1 mrad]"
+
+
+def test_the_command_leaves_the_search_for_exchanges_out_when_told(tmp_path: Path) -> None:
+    path = table(tmp_path / "tracker.csv")
+    arguments = ["calibrate", "gantry_tau_3dof", str(path), "--noise", "0.02 mm", "-p", "track*.length"]
+    for seconds, tried in (("0", 0), ("60", 3)):
+        found = CliRunner().invoke(app, [*arguments, "--exchanges", seconds, "--json"])
+        assert f'"tried": {tried}' in " ".join(found.output.split())
+
+
+def fitted(size: float, tolerance: float) -> Calibration:
+    """A fit of lengths that are off by a size under priors of a deviation, m."""
+    name = "gantry_tau_6link"
+    true = part_errors(name, ("*.length", "*.B_?"), size, np.random.default_rng(3))
+    series = measured(name, true, Position(name="t"), encoders(name, 40, rng()), 2e-5)
+    tolerances = Tolerances(length=tolerance, priors=("*",))
+    return fit(calibration_problem(machine(name), [series], ("*.length", "*.B_?"), tolerances=tolerances), rng())
+
+
+def test_priors_that_are_too_tight_are_told_by_the_data() -> None:
+    """Errors of 1 mm under priors of 0.1 mm, of 1 mm, and of 10 mm: only the first are held against the data."""
+    for tolerance, width, doubtful in ((1e-4, 10.0, True), (1e-3, 1.0, False), (1e-2, 0.1, False)):
+        found = fitted(1e-3, tolerance)
+        told = found.prior_tightness
+        assert told is not None
+        assert told.unknowns == 24
+        assert 0.5 * width < told.width < 2.0 * width
+        assert told.lower < told.width < told.upper
+        assert any("priors are too tight" in line for line in found.advice) is doubtful
+
+
+def test_the_likelihood_of_a_width_is_that_of_a_normal_distribution() -> None:
+    """SciPy's density of the linearised measurements with their whole covariance, free unknowns as very wide priors."""
+    found = fitted(1e-3, 1e-3)
+    told = prior_tightness(found.problem, found.solution, known_noise=True)
+    assert told is not None
+    J, D = found.solution.jacobian, 1.0 / found.solution.prior
+    start = found.solution.residual - J @ found.solution.correction
+
+    def density(width: float) -> float:
+        spread = np.eye(len(start)) + (width * J * D) @ (width * J * D).T
+        return float(multivariate_normal(cov=spread, allow_singular=False).logpdf(start))
+
+    assert 2.0 * (density(told.width) - density(1.0)) == pytest.approx(told.ratio, abs=1e-2)
+    assert density(told.width) > max(density(0.9 * told.width), density(1.1 * told.width))
