@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from typer.testing import CliRunner
 
 from tauloop import loads
+from tauloop.cli.app import app
+from tauloop.errors import DescriptionError
 from tauloop.functions import Model
 from tauloop.functions.evaluator import Compiled, Interpreted
+from tauloop.functions.state import Turns
+from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
+from tauloop.result import Status
 from tauloop.simulate import (
     DormandPrince,
     IndependentCoordinates,
@@ -23,6 +31,8 @@ from tauloop.simulate import (
     RungeKutta4,
     simulate,
 )
+from tauloop.simulate.controllers import CONTROLLERS, Sampling
+from tauloop.simulate.controllers_run import control
 
 #: The double crank: the base is the shortest link, so that both cranks go around, and the coupler with them.
 BASE, LENGTH, MASS, INERTIA = 0.1, (0.25, 0.22, 0.27), (1.0, 0.8, 1.2), (0.006, 0.004, 0.008)
@@ -208,6 +218,55 @@ def test_springs_feel_the_turn_that_they_are_told() -> None:
     assert "start" in [port.name for port in kernel.function.inputs]
     inputs = {"position": crank[:, None], "velocity": zero, "acceleration": zero, "start": tracked.q}
     assert np.abs(kernel(inputs, 400)["force"][:, 0] - expected).max() < 1e-10
+
+
+def test_the_result_says_where_its_turns_come_from() -> None:
+    platform, here = model().platform, [[1.0]]
+    assert platform.kinematics(here).turns == Turns(angles=("D", "B", "C"), nearest="reference pose")
+    assert platform.kinematics(here, start=start()[0]).turns.nearest == "start"
+    assert platform.inverse_dynamics(here, [[0.0]], [[0.0]]).state.turns.nearest == "reference pose"
+    assert platform.track(here).turns.nearest == "sample before"
+    assert model().actuators.turning == ("D", "B", "C")
+
+
+def test_the_command_counts_turns_along_a_table_and_says_so(tmp_path: Path) -> None:
+    """Forces of springs at rest, against those of a tracked motion; a single pose is on the reference's turn."""
+    file, table = tmp_path / "double_crank.yaml", tmp_path / "motion.csv"
+    file.write_text(TEXT)
+    crank, _ = circling()
+    rows = "\n".join(f"{i},{angle},0,0" for i, angle in enumerate(crank.tolist()))
+    head = "time [s],position.A [rad],velocity.A [rad/s],acceleration.A [rad/s^2]"
+    table.write_text(f"{head}\n{rows}\n")
+    runner = CliRunner()
+    found = json.loads(runner.invoke(app, ["dynamics", str(file), "--motion", str(table), "--json"]).stdout)
+    zero = np.zeros((400, 1))
+    tracked = model().platform.inverse_dynamics(
+        crank[:, None], zero, zero, start=model().platform.track(crank[:, None]).q
+    )
+    assert np.abs(np.array(found["force"]) - tracked.force).max() < 1e-9
+    assert found["turns"] == {"angles": ["D", "B", "C"], "nearest": "sample before"}
+    said = runner.invoke(app, ["dynamics", str(file), "--position", "A=33"]).stdout
+    assert "springs on D, B, C feel the turn nearest to the reference pose" in " ".join(said.split())
+
+
+def test_a_spring_on_a_ball_joint_which_has_no_angle_is_refused() -> None:
+    hinge = "type: revolute, axis: z, parent: base, child: crank, reference: 1 rad,"
+    text = TEXT.replace(hinge, "type: spherical, parent: base, child: crank,")
+    with pytest.raises(DescriptionError, match="spring"):
+        loads(text)
+
+
+@pytest.mark.parametrize("space", ["joint", "platform"])
+def test_controllers_measure_a_motor_through_all_turns(space: str) -> None:
+    """The motor turns the rocker, whose angle follows from the crank's; its encoder counts on (`circling`)."""
+    machine = Model(loads(TEXT.replace("{on: A}", "{on: D}")))
+    crank, rocker = circling()
+    trajectory = plan(stroke(machine, Line([crank[0]], [crank[-1]]), ("A",)), POLYNOMIAL_345, Seconds(2.0))
+    controller = CONTROLLERS["computed torque"](bandwidth=100.0, space=space)
+    found = control(trajectory, controller, Sampling(frequency=1000.0))
+    assert found.status is Status.OK
+    assert abs(found.position[-1, 0] - crank[-1]) < 1e-4
+    assert abs(machine.actuator_position(trajectory.stroke.q)[-1, 0] - rocker[-1]) < 1e-9
 
 
 def test_forces_that_no_turn_enters_take_no_start() -> None:

@@ -93,8 +93,11 @@ def dynamics(
         reference = functions.entry.at(model.assembly.q)
         time, values = np.zeros(1), _one_pose(ports, reference, position, velocity, acceleration)
     start = None
-    if entry == "actuators" and model.assembly.rows:
-        start = model.forward_kinematics(values["position"]).q
+    if model.assembly.rows and (entry == "actuators" or (motion is not None and functions.turning)):
+        reached = functions.kinematics if entry == "platform" else functions.follow
+        state = reached(values["position"])
+        start = state.q if motion is None else functions.counted(state).q
+    turns = "reference pose" if motion is None else "sample before"
     given = (values["position"], values["velocity"], values["acceleration"])
     sharing = sharing_of(model, preload)
     hybrid = model.hybrid.inverse_dynamics(*given, start=start, sharing=sharing) if is_hybrid else None
@@ -122,6 +125,7 @@ def dynamics(
                 "closure_force": forces.closure_force,
                 "coordinates": forces.state.coordinate_names,
                 "q": forces.state.q,
+                "turns": {"angles": forces.state.turns.angles, "nearest": turns},
                 "shared": forces.is_shared,
                 "cables": forces.tension_names,
                 "tension": () if forces.tension is None else forces.tension,
@@ -133,6 +137,10 @@ def dynamics(
         )
     else:
         _print(time, forces, units, float(condition.max()), out)
+        springs = zip(model.topology.velocity_names, model.topology.freedoms, strict=True)
+        felt = [name for name, freedom in springs if freedom.spring is not None and name in forces.state.turns.angles]
+        if felt:
+            console().print(f"springs on {', '.join(felt)} feel the turn nearest to the {turns}")
         if hybrid is not None:
             _print_passive(hybrid, functions.entry.acceleration)
         print_tensions(forces)

@@ -87,7 +87,7 @@ class HybridFunctions:
         return HybridForces(
             passive_names=self._model.assembly.passive_names,
             passive_acceleration=passive[0] if single else passive,
-            forces=self._functions.forces(outputs, evidence, single, weights),
+            forces=self._functions.forces(outputs, evidence, single, weights, start=start),
         )
 
     def preload(self, position: object, *, start: object | None = None) -> np.ndarray:

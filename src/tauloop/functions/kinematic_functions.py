@@ -66,7 +66,7 @@ class KinematicFunctions(ProgramRuns):
         inputs, single, n = self._inputs(given, start, theta)
         outputs, found = self._run(f"kinematics_{len(given) - 1}", inputs, n)
         self._require(found, inputs, outputs["q"])
-        state = self._state(outputs, found)
+        state = self._state(outputs, found, start)
         return state.single() if single else state
 
     def _kinematics(
@@ -74,7 +74,7 @@ class KinematicFunctions(ProgramRuns):
     ) -> tuple[State, bool]:
         inputs, single, n = self._inputs(given, start, None)
         outputs, evidence = self._run(f"kinematics_{len(given) - 1}", inputs, n, tolerance, work)
-        return self._state(outputs, evidence), single
+        return self._state(outputs, evidence, start), single
 
     def evaluate(
         self,
@@ -113,6 +113,7 @@ class KinematicFunctions(ProgramRuns):
         state = self.kinematics(target, start=current)
         if not self._positions.turns_matter:
             state = replace(state, q=nearest_turns(state.q, q, self._positions.turning))
+        state = replace(state, turns=replace(state.turns, nearest="reference pose" if start is None else "start"))
         return state.single() if single else state
 
     def _iterates(self) -> bool:
@@ -174,7 +175,13 @@ class KinematicFunctions(ProgramRuns):
         is_angle = np.array(shape.is_angle)
         scale = np.where(is_angle, 1.0, self._model.assembly.loops.length)
         require_continuity(q, shape.coordinate_names, scale, is_angle)
-        return self._state({"q": q}, found)
+        return self._followed(self._state({"q": q}, found, start), q)
+
+    def counted(self, state: State) -> State:
+        """Consecutive samples of a motion, each reached by itself, with the turns of angles counted along them."""
+        if self._positions.turns_matter:
+            return self.track(self.entry.at(state.q), state.q[0])
+        return self._continued(state, None)
 
     def _continued(self, state: State, start: object | None) -> State:
         """Samples of a motion whose angles go on, from the turn nearest to a start."""
@@ -183,7 +190,11 @@ class KinematicFunctions(ProgramRuns):
         if start is not None and len(q):
             first = nearest_turns(q[:1], np.asarray(start, dtype=float), turning)
             q = q + (first - q[:1])
-        return replace(state, q=q)
+        return self._followed(state, q)
+
+    def _followed(self, state: State, q: np.ndarray) -> State:
+        """A state with the coordinates (N, n_q) of a motion, on whose samples before the turns depend."""
+        return replace(state, q=q, turns=replace(state.turns, nearest="sample before"))
 
     def _tracked(
         self, program: Program, target: np.ndarray, start: object | None, in_lanes: bool

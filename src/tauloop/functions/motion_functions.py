@@ -58,7 +58,7 @@ class MotionFunctions(KinematicFunctions):
         outputs, evidence, single = self.run(
             "inverse_dynamics", given, start=start, theta=theta, weights=weights, preloads=preloads
         )
-        return self.forces(outputs, evidence, single, weights)
+        return self.forces(outputs, evidence, single, weights, start=start)
 
     def tension_margin(
         self,
@@ -120,10 +120,16 @@ class MotionFunctions(KinematicFunctions):
         return weights if self._model.assembly.is_redundant else None
 
     def forces(
-        self, outputs: dict[str, np.ndarray], evidence: Health, single: bool, weights: np.ndarray | None = None
+        self,
+        outputs: dict[str, np.ndarray],
+        evidence: Health,
+        single: bool,
+        weights: np.ndarray | None = None,
+        *,
+        start: object | None,
     ) -> Forces:
-        """The result of a program of forces; `weights` where redundant actuators shared them."""
-        state = self._state(outputs, evidence)
+        """The result of a program of forces from a start; `weights` where redundant actuators shared them."""
+        state = self._state(outputs, evidence, start)
         loops = self._model.assembly.loops
         pick = (lambda array: array[0]) if single else (lambda array: array)
         return Forces(
@@ -165,7 +171,7 @@ class MotionFunctions(KinematicFunctions):
         inputs, single, n = self._inputs({"position": position, "velocity": velocity, "force": force}, start, theta)
         outputs, evidence = self._run("forward_dynamics", inputs, n)
         self._require(evidence, inputs, outputs["q"])
-        state = self._state(outputs, evidence)
+        state = self._state(outputs, evidence, start)
         return state.single() if single else state
 
     def regressor(

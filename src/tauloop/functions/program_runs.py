@@ -29,7 +29,7 @@ from tauloop.functions.ports import Port, checked
 from tauloop.functions.position import Positions, SolvedBlock
 from tauloop.functions.program import NEWTON_STEP, Program
 from tauloop.functions.source import CFunction
-from tauloop.functions.state import Health, State, health, joined
+from tauloop.functions.state import Health, State, Turns, health, joined
 from tauloop.functions.tension_terms import tension_terms
 from tauloop.mechanism.cables import cables
 
@@ -366,7 +366,17 @@ class ProgramRuns:
             q = outputs["q"]
         return condition_numbers(self._model.assembly, self.entry, np.atleast_2d(q))
 
-    def _state(self, outputs: dict[str, np.ndarray], found: Health) -> State:
+    @cached_property
+    def turning(self) -> tuple[str, ...]:
+        """Names of the angles that follow from loops, which do not tell their turns."""
+        shape, given = self._model.topology, set(self.entry.q)
+        known = given | {shape.q_of_v[i] for i in self._model.assembly.frozen}
+        geared = [{shape.coordinate_names.index(name) for name, _ in c.terms} for c in self._model.mechanism.couplings]
+        for _ in geared:
+            known |= {i for terms in geared if len(terms - known) == 1 for i in terms}
+        return tuple(name for i, name in enumerate(shape.coordinate_names) if shape.is_angle[i] and i not in known)
+
+    def _state(self, outputs: dict[str, np.ndarray], found: Health, start: object | None) -> State:
         shape = self._model.topology
         return State(
             coordinate_names=shape.coordinate_names,
@@ -376,4 +386,5 @@ class ProgramRuns:
             a=outputs.get("a"),
             health=found,
             limits=self._model.limits,
+            turns=Turns(angles=self.turning, nearest="reference pose" if start is None else "start"),
         )

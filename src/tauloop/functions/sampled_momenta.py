@@ -54,4 +54,5 @@ def forces_from_momenta(
     given: dict[str, object] = {"position": position, "velocity": velocity}
     outputs, _, _ = functions.run("momentum", given, start=start)
     rate = np.gradient(outputs["momentum"], t, axis=0, edge_order=2)
-    return functions.forces(*functions.run("momentum_forces", given, start=start, extra={"momentum_rate": rate}))
+    found = functions.run("momentum_forces", given, start=start, extra={"momentum_rate": rate})
+    return functions.forces(*found, start=start)

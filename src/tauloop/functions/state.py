@@ -134,6 +134,19 @@ def _spread(found: Health, pattern: Health) -> Health:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Where the whole turns of some angles come from: the loops do not tell them.
+
+    Attributes:
+        angles: names of the angles that are not given.
+        nearest: what they are nearest to: "reference pose", "start" or "sample before".
+    """
+
+    angles: tuple[str, ...]
+    nearest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """Coordinates, and velocities and accelerations as far as they were asked for.
 
@@ -143,6 +156,7 @@ class State:
         v, a: velocities and accelerations (N, n_v) or (n_v,); None where not computed.
         health: the evidence of every sample.
         limits: the machine's limits, by which `evidence` judges.
+        turns: where the whole turns of angles come from.
     """
 
     coordinate_names: tuple[str, ...]
@@ -152,6 +166,7 @@ class State:
     a: np.ndarray | None
     health: Health
     limits: Limits = field(repr=False)
+    turns: Turns
 
     @property
     def evidence(self) -> tuple[result.Evidence, ...]:
