@@ -19,7 +19,7 @@ from tauloop.functions.assembly_coordinates import (
 )
 from tauloop.functions.closing import CLOSED, close_loops, open_loops
 from tauloop.functions.loops import Loops
-from tauloop.functions.rank import Probe, common_rank, kept_rows, most_regular, null_space, probed
+from tauloop.functions.rank import Probe, common_rank, kept_rows, most_regular, motions_at, null_space, probed
 from tauloop.functions.reference_pose import reference_pose
 from tauloop.functions.regular_reference import (
     Maps,
@@ -164,12 +164,12 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
     if regular := most_regular(probe.sigma):
         substitute = constraint_substitute(probe, regular)
         probe = _around(loops, probe, regular, locked)
-    found, maps = _decided(loops, probe, wanted, locked)
+    found, maps = _decided(loops, probe, start.q, wanted, locked)
     regular, singular = regular_state(maps, probe.q)
     if singular is not None:
         substitute = singular if substitute is None else substitute
         probe = _around(loops, probe, regular, locked)
-        found, maps = _decided(loops, probe, wanted, locked)
+        found, maps = _decided(loops, probe, start.q, wanted, locked)
     notes = (*unbounded_note(loops.mechanism), *start.notes)
     if substitute is not None:
         condition = max(float(weakness(maps.serial)[0]), float(weakness(maps.parallel)[0]))
@@ -185,8 +185,17 @@ def _around(loops: Loops, probe: Probe, state: int, locked: tuple[int, ...]) -> 
     return probed(loops, q, locked)
 
 
-def _decided(loops: Loops, probe: Probe, wanted: tuple[int, ...], locked: tuple[int, ...]) -> tuple[Assembly, Maps]:
-    """Rank, mobility and redundancy over the states, and the maps that determine the motions there."""
+def _decided(
+    loops: Loops, probe: Probe, start: np.ndarray, wanted: tuple[int, ...], locked: tuple[int, ...]
+) -> tuple[Assembly, Maps]:
+    """Rank, mobility and redundancy over the states, and the maps that determine the motions there.
+
+    Args:
+        loops: the loop equations.
+        probe: the states.
+        start: coordinates (1, n_q) where the file starts.
+        wanted, locked: velocities that are named as independent, and that are held.
+    """
     findings: list[Problem] = []
     notes: list[Problem] = []
     rank, gap = common_rank(probe.sigma, findings)
@@ -199,7 +208,8 @@ def _decided(loops: Loops, probe: Probe, wanted: tuple[int, ...], locked: tuple[
     rows = kept_rows(probe.K[:, :, moving], len(moving) - mobility)
     findings += [*_locked(loops, mobility), *(probe.standing_still(loops) if mobility else ())]
     found = found_actuation(loops, motions, notes)
-    independent = completed(loops, motions, wanted, found.passive, notes)
+    at_start = motions_at(loops, start, rank, locked)
+    independent = completed(loops, motions, at_start, wanted, found.passive, notes)
     platform_condition = platform_conditions(loops, probe.K, rows, independent, frozen, motions, findings)
     assembly = Assembly(
         loops=loops,

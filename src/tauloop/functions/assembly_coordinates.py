@@ -37,12 +37,24 @@ def named_independent(loops: Loops) -> tuple[int, ...]:
 
 
 def completed(
-    loops: Loops, motions: np.ndarray, wanted: tuple[int, ...], passive: tuple[int, ...], notes: list[Problem]
+    loops: Loops,
+    motions: np.ndarray,
+    at_start: np.ndarray,
+    wanted: tuple[int, ...],
+    passive: tuple[int, ...],
+    notes: list[Problem],
 ) -> tuple[int, ...]:
     """The independent velocities that the file names, and more where they are fewer than the mobility.
 
     Further ones of a joint that the file names come first, then those of actuators and passive freedoms, so that the
-    state is what is driven and what is free.
+    state is what is driven and what is free; but none that stand still where the file starts.
+
+    Args:
+        loops: the loop equations.
+        motions: unit-free motions at many states (N, n_v, m).
+        at_start: those at the pose where the file starts (1, n_v, m); none (0, n_v, m) where it has more.
+        wanted, passive: velocities that are named, and that nothing drives.
+        notes: receives what was chosen.
     """
     mobility = motions.shape[2]
     if len(wanted) >= mobility:
@@ -53,7 +65,8 @@ def completed(
     joints = [name.rpartition(".")[0] for name in loops.topology.velocity_names]
     named = {joints[i] for i in wanted} - {""}
     weight *= np.array([DRIVEN**2 if joint in named else 1.0 for joint in joints])
-    chosen = tuple(sorted(independent_rows(motions, mobility, wanted, weight)))
+    everywhere = np.concatenate([at_start, motions])
+    chosen = tuple(sorted(independent_rows(everywhere, mobility, wanted, weight, sure=len(at_start))))
     names = loops.topology.velocity_names
     given = f"names {len(wanted)} coordinates ({', '.join(names[i] for i in wanted)})" if wanted else "names none"
     added = ", ".join(names[i] for i in chosen if i not in wanted)

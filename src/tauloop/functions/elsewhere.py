@@ -8,7 +8,8 @@ import numpy as np
 
 from tauloop.errors import AssemblyError, Problem
 from tauloop.functions.assembly import Assembly
-from tauloop.functions.closing import CLOSED, RANK_FLOOR, close_loops, open_loops, random_walk
+from tauloop.functions.closing import CLOSED, close_loops, open_loops
+from tauloop.functions.rank import common_rank, probed
 
 
 def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
@@ -23,19 +24,8 @@ def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
         closed, residual = close_loops(loops, start, held=assembly.locked)
     if residual[0] > CLOSED:
         raise AssemblyError(open_loops(loops, closed))
-    states = random_walk(loops, closed, np.random.default_rng(0), locked=assembly.locked)
-    _require_rank(assembly, states)
-    return replace(assembly, q=closed[0], residual=float(residual[0]), states=states)
-
-
-def _require_rank(assembly: Assembly, states: np.ndarray) -> None:
-    loops = assembly.loops
-    if not loops.names:
-        return
-    K = loops.scaled(loops.residuals(states)[1])
-    K[:, :, list(assembly.locked)] = 0.0
-    sigma = np.linalg.svd(K, compute_uv=False)
-    rank = int((sigma > RANK_FLOOR * sigma[:, :1]).sum(axis=1).max())
+    probe = probed(loops, closed, assembly.locked)
+    rank, _ = common_rank(probe.sigma, [])
     if rank != assembly.rank:
         raise AssemblyError(
             Problem(
@@ -45,3 +35,4 @@ def _require_rank(assembly: Assembly, states: np.ndarray) -> None:
                 file=loops.mechanism.file,
             )
         )
+    return replace(assembly, q=closed[0], residual=float(residual[0]), states=probe.states)

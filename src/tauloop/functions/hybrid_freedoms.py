@@ -14,12 +14,19 @@ import numpy as np
 SMALLEST = 1e-8
 #: Factors on the pivots of preferred coordinates, and of those that are no angle or length of their own.
 DRIVEN, ROTATION = 10.0, 0.1
+#: Below this share of its usual pivot a row stands still at a state.
+STANDING = 1e-3
 #: What lies between pivots of all states: the worst state counts, but single singular states do not rule a choice out.
 QUANTILE = 0.1
 
 
 def independent_rows(
-    matrices: np.ndarray, count: int, fixed: Sequence[int] = (), preference: np.ndarray | None = None
+    matrices: np.ndarray,
+    count: int,
+    fixed: Sequence[int] = (),
+    preference: np.ndarray | None = None,
+    *,
+    sure: int = 0,
 ) -> tuple[int, ...]:
     """Rows that are well conditioned together at all states: pivoting on what earlier choices leave of each row.
 
@@ -28,6 +35,7 @@ def independent_rows(
         count: how many rows are wanted, those in `fixed` included; fewer come back where there are no more.
         fixed: rows that are taken first, in this order.
         preference: factor (k,) on the size of each row; zero rules a row out.
+        sure: of the first so many states none may be an exception: no row stands still at one of them.
 
     Returns:
         Indices of the rows, in the order of their choice.
@@ -39,6 +47,8 @@ def independent_rows(
     while len(chosen) < count:
         size = np.linalg.norm(left, axis=2)
         common = np.quantile(size, QUANTILE, axis=0) if len(size) else np.zeros(left.shape[1])
+        least = size[:sure].min(axis=0, initial=np.inf)
+        common = np.where(least < STANDING * common, least, common)
         if queue:
             row = queue.pop(0)
         else:

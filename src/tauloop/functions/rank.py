@@ -109,6 +109,15 @@ def null_space(K_scaled: np.ndarray, rank: int, free: list[int]) -> np.ndarray:
     return motions
 
 
+def motions_at(loops: Loops, q: np.ndarray, rank: int, locked: tuple[int, ...]) -> np.ndarray:
+    """Motions (1, n_v, mobility), as of `null_space`, at a pose (1, n_q); none where the loops have less rank there."""
+    free = [i for i in range(loops.topology.n_v) if i not in locked]
+    K = loops.scaled(loops.residuals(q)[1])
+    motions = null_space(K, rank, free)
+    sigma = np.linalg.svd(K[:, :, free], compute_uv=False) if K.shape[1] else np.ones((1, 1))
+    return motions[: int(rank == 0 or sigma[0, rank - 1] > RANK_FLOOR * sigma[0, 0])]
+
+
 def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
     """A subset of rows that is independent at all states: pivoted QR over all of them, first rows preferred."""
     n, c, n_moving = K_scaled.shape
@@ -132,9 +141,12 @@ def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
 
 
 def conditions(matrices: np.ndarray) -> np.ndarray:
-    """Condition numbers (N,) in the 2-norm; infinite where singular, one for empty matrices."""
+    """Condition numbers (N,) in the 2-norm; infinite where singular or not finite, one for empty matrices."""
     if matrices.shape[1] == 0 or matrices.shape[2] == 0:
         return np.ones(len(matrices))
-    sigma = np.linalg.svd(matrices, compute_uv=False)
+    found = np.full(len(matrices), np.inf)
+    known = np.isfinite(matrices).all(axis=(1, 2))
+    sigma = np.linalg.svd(matrices[known], compute_uv=False)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.maximum(sigma[:, 0], 1e-300) / sigma[:, -1])
+        found[known] = np.maximum(sigma[:, 0], 1e-300) / sigma[:, -1]
+    return found
