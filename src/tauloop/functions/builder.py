@@ -84,13 +84,15 @@ class ProgramBuilder:
         self._steps.append(Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names)))
 
     def at_samples(self, expression: ca.SX) -> np.ndarray:
-        """Values (M, numel) of an expression at the sampled states."""
+        """Values (M, numel) of an expression at the sampled states, but where it has none (beyond a dead centre)."""
         column = ca.densify(ca.vec(expression))
         needed = self._needed(column)
         arrays = [self._samples[name] for name in needed]
         count = max((len(array) for array in arrays), default=1)
         function = BatchFunction(ca.Function("samples", [self._symbols[name] for name in needed], [column]))
-        return function(arrays, count)[0]
+        (values,) = function(arrays, count)
+        known = np.isfinite(values).all(axis=1)
+        return values[known] if known.any() else values
 
     def closed_form(self, record: ClosedForm, discriminant: ca.SX, extremes: ca.SX) -> None:
         """Keep the evidence of a block that was solved in closed form.

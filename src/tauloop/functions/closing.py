@@ -125,6 +125,7 @@ def _close_strongly(loops: Loops, q: np.ndarray) -> np.ndarray:
     return q
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of starts that are too far away for numbers to hold
 def close_loops(
     loops: Loops, q: np.ndarray, iterations: int = 80, held: tuple[int, ...] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -137,7 +138,7 @@ def close_loops(
         held: indices of velocities whose coordinates are not moved.
 
     Returns:
-        Coordinates (N, n_q) and largest residuals (N,).
+        Coordinates (N, n_q) and largest residuals (N,); infinite where a start is too far away for numbers to hold.
     """
     if not loops.names:
         return q, np.zeros(len(q))
@@ -146,6 +147,8 @@ def close_loops(
     movable[list(held)] = 0.0
     damping = np.full(len(q), 1e-3)
     phi, K = loops.residuals(q)
+    lost = ~(np.isfinite(phi).all(axis=1) & np.isfinite(K).all(axis=(1, 2)))
+    phi[lost], K[lost] = 0.0, 0.0
     cost = np.sum((weight * phi) ** 2, axis=1)
     for _ in range(iterations):
         if np.abs(phi).max() < 1e-14:
@@ -168,7 +171,7 @@ def close_loops(
         damping = np.where(better, np.where(damping < 1e-12, 0.0, damping * 0.1), np.maximum(damping, 1e-12) * 10)
         if not better.any() and damping.min() > 1e3:
             break
-    return q, np.abs(phi).max(axis=1)
+    return q, np.where(lost, np.inf, np.abs(phi).max(axis=1))
 
 
 def random_walk(
@@ -233,6 +236,7 @@ def coordinate_limits(loops: Loops, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) 
     return lower, upper
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
     """By how much each loop misses (c,): for rods the difference of distance and length, m."""
     phi, _ = loops.residuals(q)
@@ -242,7 +246,7 @@ def _misses(loops: Loops, q: np.ndarray) -> np.ndarray:
         i = loops.elements.index(rod.name)
         length = coordinate[rod.name] if rod.length is None else loops.mechanism.value(rod.length)
         misses[i] = abs(np.sqrt(max(length**2 + 2 * length * phi[0, i], 0.0)) - length)
-    return misses
+    return np.nan_to_num(misses, nan=np.inf)
 
 
 def open_loops(loops: Loops, q: np.ndarray) -> list[Problem]:

@@ -66,13 +66,13 @@ def unreached(found: Health, gap: np.ndarray, what: str) -> list[Problem]:
             continue
         worst = bad[np.nanargmax(np.abs(column[bad]))]
         direction = "too far away" if column[worst] > 0 else "too near"
-        problems.append(
-            Problem(
-                where=form.element,
-                what=f"out of reach by {1e3 * abs(column[worst]):.4g} mm ({direction}) in {_samples(bad, len(gap))}",
-                remedy=f"move the {what} back into the workspace",
-            )
-        )
+        amount = f"{1e3 * abs(column[worst]):.4g} mm ({direction}) in {_samples(bad, len(gap))}"
+        if abs(column[worst]) < CONVERGED:
+            text = f"at a dead centre: the end of its reach, which rounding passes by {amount}"
+            remedy = f"move the {what} away from it, or give a motion that does not turn back there"
+        else:
+            text, remedy = f"out of reach by {amount}", f"move the {what} back into the workspace"
+        problems.append(Problem(where=form.element, what=text, remedy=remedy))
     open_anywhere = np.flatnonzero((gap != 0.0).any(axis=1))
     if len(open_anywhere) and not problems:
         loops = ", ".join(form.element for form, column in zip(found.closed_forms, gap.T, strict=True) if column.any())
@@ -94,21 +94,22 @@ def unreached(found: Health, gap: np.ndarray, what: str) -> list[Problem]:
     return problems
 
 
-def singular(bad: np.ndarray, condition: np.ndarray, n: int, what: str) -> list[Problem]:
+def singular(bad: np.ndarray, condition: np.ndarray, kind: str, n: int, what: str) -> list[Problem]:
     """Singular poses with their condition numbers.
 
     Args:
         bad: indices of singular samples.
         condition: their condition numbers.
+        kind: of the worst of them, in words.
         n: number of samples.
         what: what was given.
     """
     return [
         Problem(
             where=what,
-            what=f"singular pose: condition number {condition.max():.3g} in {_samples(bad, n)}",
+            what=f"singular pose ({kind}): condition number {condition.max():.3g} in {_samples(bad, n)}",
             remedy="stay away from configurations where the actuators lose control of the platform, or its motion no "
-            "longer determines the legs'",
+            "longer determines the legs'; or give another motion that determines the machine there",
         )
     ]
 

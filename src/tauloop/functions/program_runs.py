@@ -28,6 +28,7 @@ from tauloop.functions.motion_programs import (
 from tauloop.functions.ports import Port, checked
 from tauloop.functions.position import Positions, SolvedBlock
 from tauloop.functions.program import NEWTON_STEP, Program
+from tauloop.functions.singular_kinds import singular_kind
 from tauloop.functions.source import CFunction
 from tauloop.functions.state import Health, State, Turns, health, joined
 from tauloop.functions.tension_terms import tension_terms
@@ -337,8 +338,10 @@ class ProgramRuns:
         if overflow.any():
             problems.append(overflowed(np.flatnonzero(overflow), len(reached), what))
         if len(bad):
-            condition = self.condition({key: array[bad] for key, array in inputs.items()} if q is None else q[bad])
-            problems += singular(bad, condition, len(reached), what)
+            poses = self._poses({key: array[bad] for key, array in inputs.items()}) if q is None else q[bad]
+            condition = self.condition(poses)
+            kind = singular_kind(self._model.assembly, poses[int(np.argmax(condition))])
+            problems += singular(bad, condition, kind, len(reached), what)
         raise PoseError(problems)
 
     def _require_tensions(self, found: Health, outputs: dict[str, np.ndarray]) -> None:
@@ -355,15 +358,17 @@ class ProgramRuns:
             terms = tension_terms(self._model, entry, count, outputs["q"][bad], outputs["tree_force"][bad])
             raise PoseError(terms.problems(bad, len(found.missed), f"{self.entry.name} motion"))
 
-    def condition(self, q: np.ndarray | dict[str, np.ndarray]) -> np.ndarray:
+    def _poses(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        """Full coordinates (N, n_q) of checked inputs."""
+        outputs, _ = self._run("kinematics_0", inputs, len(inputs["position"]))
+        return outputs["q"]
+
+    def condition(self, q: np.ndarray) -> np.ndarray:
         """Condition numbers (N,) of assembled poses, free of units (see `condition_numbers`).
 
         Args:
-            q: full coordinates (N, n_q), or checked inputs from which they are to be computed.
+            q: full coordinates (N, n_q).
         """
-        if isinstance(q, dict):
-            outputs, _ = self._run("kinematics_0", q, len(q["position"]))
-            q = outputs["q"]
         return condition_numbers(self._model.assembly, self.entry, np.atleast_2d(q))
 
     @cached_property

@@ -30,6 +30,11 @@ MEANING = {
 }
 
 
+def in_words(kinds: tuple[str, ...], detail: str) -> str:
+    """Kinds of singularities with their meaning, and what shows them."""
+    return "; ".join([*(f"{kind}: {MEANING[kind]}" for kind in kinds), *([detail] if detail else [])])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Substitute:
     """A regular pose that stands in for a singular reference pose of the file.
@@ -49,8 +54,7 @@ class Substitute:
     @property
     def text(self) -> str:
         """Which singularity it is, in words, and the condition there."""
-        meaning = "; ".join(f"{kind}: {MEANING[kind]}" for kind in self.kinds)
-        return f"{meaning}; {self.detail}{'; ' if self.detail else ''}condition {self.condition:.3g} there"
+        return f"{in_words(self.kinds, self.detail)}; condition {self.condition:.3g} there"
 
     def note(self, loops: Loops, q: np.ndarray, independent: tuple[int, ...], condition: float) -> Problem:
         """The note that another pose is used.
@@ -142,20 +146,37 @@ def regular_state(maps: Maps, q: np.ndarray) -> tuple[int, Substitute | None]:
     best = int(np.argmin(worst))
     if worst[0] < 1.0 / LOST or not worst[best] < 1.0 / LOST:
         return 0, None
+    kinds, still = lost(maps)
+    return best, Substitute(
+        kinds=kinds,
+        detail=standing(still),
+        condition=float(worst[0]),
+        q=q[0],
+    )
+
+
+def lost(maps: Maps) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Which kinds of singularity the first state has, and which coordinates or actuators stand still there.
+
+    Where no map has lost a direction the kind is that of the one that is nearest to it.
+    """
     kinds, names = [], []
+    serial, parallel = weakness(maps.serial), weakness(maps.parallel)
+    enough = min(1.0 / LOST, max(serial[0], parallel[0]))
     for kind, weak, matrices, rows in (
         ("serial", serial, maps.serial, maps.serial_names),
         ("parallel", parallel, maps.parallel, maps.parallel_names),
     ):
-        if weak[0] < 1.0 / LOST:
+        if weak[0] < enough:
             continue
         size = np.linalg.norm(matrices, axis=2)
         still = [name for name, now, most in zip(rows, size[0], size.max(axis=0), strict=True) if now < LOST * most]
         kinds.append("dead centre" if still else kind)
         names += still
-    return best, Substitute(
-        kinds=tuple(dict.fromkeys(kinds)),
-        detail=f"{', '.join(dict.fromkeys(names))} stands still" if names else "",
-        condition=float(worst[0]),
-        q=q[0],
-    )
+    return tuple(dict.fromkeys(kinds)), tuple(dict.fromkeys(names))
+
+
+def standing(names: tuple[str, ...]) -> str:
+    """That coordinates or actuators stand still, in words; nothing where none does."""
+    verb = "stands" if len(names) == 1 else "stand"
+    return f"{', '.join(names)} {verb} still" if names else ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.functions import Model
+from tauloop.functions.rank import conditions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,5 @@ def conditioning(model: Model, position: object, *, length: float | None = None)
     shape = model.topology
     unit = np.where(shape.angular, 1.0, own)
     rows = np.abs(loops.transmission * unit).max(axis=1)  # what an actuator moves while its joint moves by its unit
-    sigma = np.linalg.svd(J / rows[:, None] * unit[list(model.platform.entry.v)], compute_uv=False)
-    with np.errstate(divide="ignore"):
-        condition = sigma[:, 0] / sigma[:, -1]
+    condition = conditions(J / rows[:, None] * unit[list(model.platform.entry.v)])
     return Conditioning(jacobian=J, condition=condition, length=own)

@@ -78,6 +78,13 @@ def singularities(model: Model, q: np.ndarray) -> Singularities:
 
 
 def _measured(model: Model, q: np.ndarray) -> tuple[np.ndarray, ...]:
+    known = np.isfinite(q).all(axis=1)
+    if not known.all():  # out of reach: no measures there
+        found = _measured(model, q[known])
+        whole = tuple(np.full(len(q), np.nan) for _ in found)
+        for column, values in zip(whole, found, strict=True):
+            column[known] = values
+        return whole
     assembly = model.assembly
     loops = assembly.loops
     moving = [i for i in range(loops.topology.n_v) if i not in assembly.frozen]

@@ -16,6 +16,7 @@ from tauloop.functions import Model
 from tauloop.functions.compiled import loaded
 from tauloop.functions.compiler import find_compiler
 from tauloop.functions.evaluator import Compiled
+from tauloop.functions.singular_kinds import singular_kind
 from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller, Method
 from tauloop.simulate.controllers_source import WORST, loop_source
@@ -241,12 +242,25 @@ class _Run:
             self.estimate = found.state.q
             return np.asarray(found.force + loop.forward[k])
         if loop.controller.space == "platform":
-            push = np.linalg.solve(platform.actuator_jacobian(measured, start=self.estimate).T, push)
+            push = self._actuator_share(platform.actuator_jacobian(measured, start=self.estimate), push)
         if loop.controller.compensation is Compensation.GRAVITY:
             found = functions.inverse_dynamics(measured, zero, zero, start=self.estimate)
             self.estimate = found.state.q
             push = push + found.force
         return np.asarray(push + loop.forward[k])
+
+    def _actuator_share(self, J: np.ndarray, force: np.ndarray) -> np.ndarray:
+        """Actuator forces u of a force on the platform: J^T u = f.
+
+        Raises:
+            PoseError: no actuator forces bring it about.
+        """
+        try:
+            return np.linalg.solve(J.T, force)
+        except np.linalg.LinAlgError as error:
+            kind = singular_kind(self.loop.model.assembly, self.estimate)
+            remedy = "keep the trajectory away from it"
+            raise PoseError(Problem(where="platform", what=f"singular pose ({kind})", remedy=remedy)) from error
 
     def step(self, since: int) -> None:
         """One integration step; `since` counts the steps since the first force took effect."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from tauloop.errors import Problem
 from tauloop.functions.rank import conditions
+from tauloop.functions.singular_kinds import singular_kind
 from tauloop.functions.state import Health, health
 from tauloop.simulate.options import IndependentCoordinates, Integrator
 from tauloop.simulate.steps import Ending, Steps
@@ -116,4 +117,4 @@ def _condition(system: System, q: np.ndarray) -> str:
     text = f"condition number {legs:.3g} of the loops in the legs"
     if len(undriven) == len(assembly.rows):
         text += f", {conditions(kept[:, :, undriven])[0]:.3g} with the actuators held"
-    return text
+    return f"{text}; nearest kind, {singular_kind(assembly, q[0])}"
