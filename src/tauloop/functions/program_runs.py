@@ -230,7 +230,10 @@ class ProgramRuns:
         # without a start of their own samples have the reference itself, seen as many rows
         if np.may_share_memory(start, self._model.assembly.q) or not len(start) or not len(self.branches.own):
             return [(self, everyone)]
-        patterns, first, number = np.unique(self.branches.signs(start), axis=0, return_index=True, return_inverse=True)
+        signs = self.branches.signs(start)
+        if (signs == self.branches.own).all():
+            return [(self, everyone)]
+        patterns, first, number = np.unique(signs, axis=0, return_index=True, return_inverse=True)
         return [
             (self._on_branch(tuple(pattern.tolist()), start[first[k]]), everyone[number.ravel() == k])
             for k, pattern in enumerate(patterns)
