@@ -455,3 +455,45 @@ def test_gravity_and_platform_are_options_of_the_command_line(tmp_path: Path) ->
     assert (refused.exit_code, json.loads(refused.output)["problems"][0]["where"]) == (2, "options")
     torque = runner.invoke(app, ["check", urdf, "--json"])
     assert any("gravity is that of URDF" in note for note in json.loads(torque.output)["import"])
+
+
+# Welded links
+
+
+def test_welded_links_have_ten_parameters_together(tmp_path: Path) -> None:
+    pin = pytest.importorskip("pinocchio")
+    text = robot(
+        '<link name="world"/>',
+        joint("plinth", "world", "foot", BENT, "fixed"),
+        link("foot", 5),
+        joint("one", "foot", "a", BENT),
+        link("cover", 2),
+        joint("a-cover", "a", "cover", BENT, "fixed"),
+        link("a"),
+        joint("cover-lid", "cover", "lid", BENT, "fixed"),
+        link("lid", 3),
+        joint("two", "lid", "b", BENT),
+        '<link name="b"/>',
+        joint("b-load", "b", "load", BENT, "fixed"),
+        link("load", 4),
+    )
+    mechanism = read(tmp_path, text)
+    model = Model(mechanism)
+    assert {p.element for p in model.parameters} == {"a", "load"}
+    assert len(model.parameters) == 20
+    assert {p.name for p in mechanism.parameters if p.name.endswith("mass")} == {"a.mass", "load.mass"}
+    assert mechanism.parameters["a.mass"].value == pytest.approx(6.0)
+    assert mechanism.parameters["a.mass"].source == "r.urdf: cover, a, lid"
+    for note in (
+        "- a takes the inertia of what is welded to it: cover, lid",
+        "- foot: welded to the base, so that the inertia plays no part",
+    ):
+        assert note in mechanism.description
+    # Pinocchio adds what is welded up as well
+    tree, other = OpenTree(mechanism), pin.buildModelFromUrdf(str(tmp_path / "r.urdf"))
+    data, random = other.createData(), np.random.default_rng(5)
+    for _ in range(STATES):
+        q, v, a = random.uniform(-2, 2, size=(3, 2))
+        mine, _ = tree(q, v, a)
+        tau = pin.rnea(other, data, np.ravel([[np.cos(x), np.sin(x)] for x in q]), v, a)
+        assert np.abs(mine - tau).max() < AGREEMENT * np.abs(tau).max()

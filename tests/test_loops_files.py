@@ -73,13 +73,34 @@ def test_the_tree_is_that_of_pinocchio(shared: Path, name: str) -> None:
         for body, T in poses.items():
             assert np.abs(T - data.oMf[frames[body]].homogeneous).max() < AGREEMENT, body
     told = {
-        identifier(node.get("name", "")): node.find("inertial/mass") for node in ElementTree.parse(urdf).iter("link")
+        identifier(node.get("name", "")): float(mass.get("value", "nan"))
+        for node in ElementTree.parse(urdf).iter("link")
+        if (mass := node.find("inertial/mass")) is not None
     }
-    for body in mechanism.bodies:
-        mass = told[body.name]
-        assert (body.inertia is None) == (mass is None)
-        if body.inertia is not None and mass is not None:
-            assert mechanism.value(body.inertia.mass) == float(mass.get("value", "nan"))
+    for group in welded(urdf):
+        # the links of a rigid body have one inertia together, and none where they are welded to the base
+        heavy = [body for body in mechanism.bodies if body.name in group and body.inertia is not None]
+        expected = sum(told.get(name, 0.0) for name in group)
+        if not group <= {body.name for body in mechanism.bodies}:  # the root's
+            assert heavy == []
+        elif any(name in told for name in group):
+            (body,) = heavy
+            assert body.inertia is not None
+            assert mechanism.value(body.inertia.mass) == pytest.approx(expected, rel=ROUNDING)
+
+
+def welded(urdf: Path) -> list[set[str]]:
+    """Links in groups that fixed joints make, by the file alone."""
+    robot = ElementTree.parse(urdf).getroot()
+    groups = {node.get("name", ""): {node.get("name", "")} for node in robot.iter("link")}
+    for node in robot.iter("joint"):
+        ends = [node.find(tag) for tag in ("parent", "child")]
+        if node.get("type") == "fixed":
+            one, two = (groups[end.get("link", "")] for end in ends if end is not None)
+            for name in two:
+                groups[name] = one
+            one |= two
+    return [{identifier(name) for name in group} for group in {id(group): group for group in groups.values()}.values()]
 
 
 @pytest.mark.parametrize("name", GEPETTO)

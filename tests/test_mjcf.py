@@ -184,12 +184,17 @@ def test_what_mujoco_writes_out_is_the_same_machine(tmp_path: Path, everything: 
 
 def test_masses_and_centres_are_those_of_mujoco(everything: Mechanism) -> None:
     other = MuJoCo(EVERYTHING).model
-    for name in "abcdef":
+    assert everything.body("f").inertia is None  # welded to e, which has the inertia of both
+    for name in "abcde":
         body, inertia = other.body(name), everything.body(name).inertia
         assert inertia is not None
+        mass, moment = float(body.mass[0]), body.mass[0] * body.ipos
+        if name == "e":
+            welded = other.body("f")
+            mass, moment = mass + float(welded.mass[0]), moment + welded.mass[0] * (welded.pos + welded.ipos)
         m, *first = (everything.value(x) for x in (inertia.mass, *inertia.first_moment))
-        assert m == pytest.approx(float(body.mass[0]), rel=AGREEMENT)
-        assert np.allclose(first, m * body.ipos, atol=AGREEMENT)
+        assert m == pytest.approx(mass, rel=AGREEMENT)
+        assert np.allclose(first, moment, atol=AGREEMENT)
 
 
 def test_loops_miss_by_what_they_miss_in_mujoco(everything: Mechanism) -> None:
@@ -271,6 +276,7 @@ def test_what_is_carried_over_and_what_is_not(everything: Mechanism) -> None:
         "- not used: geom (8), light (1)",
         "- attributes not used: biasprm of general (1), gainprm of general (1), kp of position (1), "
         "timestep of option (1)",
+        "- e takes the inertia of what is welded to it: f",
         "- the platform is f: the file does not say it",
     ]
 

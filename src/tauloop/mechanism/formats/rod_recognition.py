@@ -29,6 +29,7 @@ from tauloop.mechanism.formats.rod_ends import SAME_DIRECTION, SAME_POINT, End, 
 from tauloop.mechanism.formats.rod_inertia import RodParameters, about_line, source_of
 from tauloop.mechanism.formats.starts import starting_inside
 from tauloop.mechanism.formats.telescopes import driving, legs, telescopic_rod
+from tauloop.mechanism.formats.welds import with_merged_welds
 from tauloop.mechanism.model import (
     BASE,
     Body,
@@ -116,7 +117,7 @@ def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mecha
 def finished(
     mechanism: Mechanism, notes: Sequence[str], options: ImportOptions, *, is_platform_open: bool
 ) -> Mechanism:
-    """An imported machine that starts within its ranges, its rods recognised where asked for, all notes in its text.
+    """An imported machine: rods recognised where asked for, welds merged, a start within ranges, notes in its text.
 
     Args:
         mechanism: as the file has it.
@@ -139,6 +140,8 @@ def finished(
                 last = (heavy or left)[-1]
                 platform = replace(platform, body=last, tool=Placement(body=last))
             mechanism = replace(mechanism, platform=platform)
+    mechanism, more = with_merged_welds(mechanism)
+    found += more
     if is_platform_open:
         found.append(f"the platform is {mechanism.platform.body}: the file does not say it")
     head = f"Imported from {Path(mechanism.file).name}."
