@@ -45,16 +45,21 @@ class Beside:
         str | None,
         typer.Option("--keyframe", metavar="NAME", help="Of an MJCF: the keyframe that the machine starts at."),
     ] = None
+    origins: Annotated[
+        bool,
+        typer.Option("--origins", help="Of a URDF: parameters of all six numbers of every origin, zeros too."),
+    ] = False
 
     def options(self, rods: bool) -> ImportOptions | None:
         """Options of the import; None where nothing is said."""
-        if not (rods or self.gravity or self.platform or self.keyframe):
+        if not (rods or self.gravity or self.platform or self.keyframe or self.origins):
             return None
         return ImportOptions(
             gravity=_vector(self.gravity) if self.gravity else None,
             platform=self.platform or "",
             rods=RodRecognition() if rods else None,
             keyframe=self.keyframe or "",
+            origins=self.origins,
         )
 
 

@@ -39,6 +39,9 @@ def load(
     if options is not None and options.keyframe and kind == "URDF":
         what, remedy = f"{name_or_path} is a URDF file, which has no keyframes", "leave it out"
         raise InputError(Problem(where="keyframe", what=what, remedy=remedy))
+    if options is not None and options.origins and kind == "MJCF":
+        what = f"{name_or_path} is an MJCF file, whose zeros are structure"
+        raise InputError(Problem(where="origins", what=what, remedy="leave it out, or convert it to URDF"))
     # the readers of other tools' files are imported by whoever has such a file: they take longer than all the rest
     if kind == "URDF":
         from tauloop.mechanism.formats.urdf import load_urdf

@@ -31,6 +31,8 @@ class ImportOptions:
         rods: makes rods of links with ball joints at both ends, telescopic ones of legs on slides; None:
             every body stays what the file says.
         keyframe: name of the MJCF keyframe that the machine starts at; the file's own pose if empty.
+        origins: makes parameters of all six numbers of every origin in a URDF, zeros too, so that a calibration may
+            estimate them; without it zeros are structure.
     """
 
     gravity: Sequence[float] | None = None
@@ -38,3 +40,4 @@ class ImportOptions:
     independent: tuple[str, ...] = ()
     rods: RodRecognition | None = None
     keyframe: str = ""
+    origins: bool = False

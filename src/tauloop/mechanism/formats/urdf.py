@@ -70,7 +70,7 @@ def load_urdf(
     tree = read_urdf_tree(urdf_path)
     side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
     tree = side.tree
-    leaves = Leaves(source=Path(tree.file).name)
+    leaves = Leaves(source=Path(tree.file).name, zero_origins=options.origins)
     problems: list[Problem] = []
     extras = {joint.name: side.joints.get(joint.name, JointExtra()) for joint in tree.joints}
     bodies = tuple(make_body(link.name, link.inertial, leaves) for link in tree.links if link.name != tree.root)

@@ -41,10 +41,17 @@ _MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaves:
-    """The leaf parameters as they are made, in order; all from one file."""
+    """The leaf parameters as they are made, in order; all from one file.
+
+    Attributes:
+        source, status: of all of them.
+        zero_origins: whether zeros in origins are parameters too.
+        parameters: made so far.
+    """
 
     source: str
     status: str = "given"
+    zero_origins: bool = False
     parameters: list[Parameter] = field(default_factory=list)
     _values: dict[str, float] = field(default_factory=dict)
 
@@ -67,6 +74,10 @@ class Leaves:
     def structural(self, name: str, value: float, unit: str, group: str) -> Expression:
         """A leaf, or the constant zero: an exact zero of geometry or gravity is part of the structure."""
         return self.leaf(name, value, unit, group) if value != 0.0 else ZERO
+
+    def origin(self, name: str, value: float, unit: str) -> Expression:
+        """A number of an origin: a leaf, or the constant zero where zeros are structure."""
+        return self.leaf(name, value, unit, "geometry") if self.zero_origins or value != 0.0 else ZERO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,11 +216,8 @@ def _placements(joint: UrdfJoint, root: str, leaves: Leaves) -> tuple[Placement,
 
 
 def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placement:
-    x, y, z = (leaves.structural(f"{name}.xyz[{k}]", frame.xyz[k], "m", "geometry") for k in range(3))
-    angles = [
-        (letter, leaves.structural(f"{name}.rpy[{k}]", frame.rpy[k], "rad", "geometry"))
-        for k, letter in _ROLL_PITCH_YAW
-    ]
+    x, y, z = (leaves.origin(f"{name}.xyz[{k}]", frame.xyz[k], "m") for k in range(3))
+    angles = [(letter, leaves.origin(f"{name}.rpy[{k}]", frame.rpy[k], "rad")) for k, letter in _ROLL_PITCH_YAW]
     turns = tuple(Turn(letter, angle) for letter, angle in angles if angle != ZERO)
     return Placement(body=BASE if frame.link == root else frame.link, position=(x, y, z), turns=turns)
 
