@@ -215,6 +215,41 @@ def turned(angle: float) -> np.ndarray:
     return np.array([np.cos(angle), np.sin(angle)])
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["dynamics"],
+        ["dynamics", "--json"],
+        ["simulate", "--duration", "0.01"],
+        ["modes", "--working"],
+        ["motion", "--to", "s1=1.9", "--time", "1"],
+        ["verify", "--states", "2"],
+        ["reduce", "--states", "2"],
+        ["export", "c", "--out", "folder"],
+        ["view", "--png", "picture.png"],
+    ],
+    ids=" ".join,
+)
+def test_commands_say_that_they_use_another_pose(tmp_path, monkeypatch, command):
+    """The forces are those at that pose, and finite: at the file's own the motors would need to push without end."""
+    monkeypatch.chdir(tmp_path)
+    first = 2 if command[0] == "export" else 1
+    machine = str(CASES / "five_bar_singular.yaml")
+    answer = CliRunner().invoke(app, [*command[:first], machine, *command[first:]])
+    assert answer.exit_code == 0, answer.output
+    assert answer.stderr.startswith("note: reference pose: is singular (parallel")
+    if "--json" in command:
+        forces = json.loads(answer.stdout)
+        _, checked = check(machine)
+        assert dict(zip(forces["coordinates"], forces["q"][0], strict=True)) == pytest.approx(coordinates(checked))
+        assert np.abs(forces["force"]).max() < 100
+
+
+def test_commands_are_silent_where_the_pose_is_that_of_the_file():
+    answer = CliRunner().invoke(app, ["dynamics", "five_bar"])
+    assert (answer.exit_code, answer.stderr) == (0, "")
+
+
 def test_a_dead_centre_is_told_and_left():
     """Slider-crank: x = r cos c + sqrt(l^2 - r^2 sin^2 c), whose slope vanishes at c = 0. Warnings are errors here."""
     code, answer = check(CASES / "slider_crank_tdc.yaml")

@@ -37,6 +37,7 @@ from tauloop.calibrate import (
 from tauloop.calibrate.quantities import bounds_of, quantity
 from tauloop.calibrate.reading import KINDS, MeasurementFile, read_measurements
 from tauloop.calibrate.residuals import ResidualKind
+from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,
@@ -49,6 +50,7 @@ from tauloop.cli.output import (
     writes,
 )
 from tauloop.errors import InputError, Problem
+from tauloop.functions import Model
 from tauloop.functions.limits import require_within_limits
 from tauloop.mechanism.formats.yaml_writer import write_yaml
 from tauloop.mechanism.model import Mechanism
@@ -136,6 +138,7 @@ def calibrate(
     # the matrices are small: threads of linear algebra would wait for each other longer than they work
     threadpool_limits(limits=1, user_api="blas")
     mechanism = load_machine(machine, side)
+    announced(Model(mechanism))
     found = read_measurements(measurements, mechanism, kind=measure, noise=_noise(noise, measure), folder=data)
     if align:
         found = replace(found, series=tuple(aligned(mechanism, series) for series in found.series))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from tauloop.cli.announced import announced
 from tauloop.cli.assigned import quantity
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
@@ -147,7 +148,7 @@ def control(
     if method not in METHODS:
         remedy = f"one of {', '.join(METHODS)}"
         raise InputError(Problem(where="--method", what=f"{method!r} is unknown", remedy=remedy))
-    model = Model(load_machine(machine, side))
+    model = announced(Model(load_machine(machine, side)))
     sampling = Sampling(
         frequency=quantity("--rate", rate, units.FREQUENCY),
         delay=quantity("--delay", delay, units.TIME),

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tauloop.cli.announced import announced
 from tauloop.cli.drive import assigned_values
 from tauloop.cli.machine import MachineArgument, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
@@ -90,7 +91,7 @@ def ballbar(
     Radial figures are about the circle that fits best (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
     mechanism = load_machine(machine)
-    port = Model(mechanism).platform.entry.position
+    port = announced(Model(mechanism)).platform.entry.position
     columns = [full_name(port, part.strip(), "--plane") for part in plane.split(",") if part.strip()]
     if len(columns) != 2:
         raise InputError(
@@ -209,7 +210,7 @@ def play(
 
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
     """
-    model = Model(load_machine(machine))
+    model = announced(Model(load_machine(machine)))
     port = model.platform.entry.position
     given = play_at_the_load(model.mechanism) if amount == "lines" else _amounts(amount)
     if within is None:

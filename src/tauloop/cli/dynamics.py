@@ -10,6 +10,7 @@ import numpy as np
 import typer
 import xarray as xr
 
+from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
@@ -83,7 +84,7 @@ def dynamics(
     code 1 when a pose lies beyond a stop.
     """
     _check_options(entry, motion, {"position": position, "velocity": velocity, "acceleration": acceleration})
-    model = Model(load_machine(machine, side), formulation=formulation)
+    model = announced(Model(load_machine(machine, side), formulation=formulation))
     functions = model.platform if entry == "platform" else model.actuators
     is_hybrid = entry == "actuators" and bool(model.assembly.passive)
     ports = model.hybrid.ports if is_hybrid else functions.ports

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
+from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import (
@@ -123,7 +124,7 @@ def excite(
         raise InputError(Problem(where="--space", what=f"{space!r} is unknown", remedy="actuators or platform"))
     mechanism = load_machine(machine, side)
     mechanism = driven_at(mechanism, drive) if drive else mechanism
-    model = Model(mechanism)
+    model = announced(Model(mechanism))
     functions = model.platform if space == "platform" else model.actuators
     port = functions.entry.position
     task = ExcitationTask(

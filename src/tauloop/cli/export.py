@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from tauloop.cli.announced import announced
 from tauloop.cli.machine import SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, folder, print_json, reports_errors, table, writes
 from tauloop.errors import InputError, Problem
@@ -39,7 +40,7 @@ def export(
     if form not in FORMATS:
         raise InputError(Problem(where="FORMAT", what=f"{form!r} is unknown", remedy=f"there is {', '.join(FORMATS)}"))
     wanted = [text.strip() for text in functions.split(",") if text.strip()]
-    model = Model(load_machine(machine, side))
+    model = announced(Model(load_machine(machine, side)))
     made = export_c(model, wanted, np.random.default_rng(seed), entry=entry, name=name)
     paths = write_export(made, out)
     if as_json:

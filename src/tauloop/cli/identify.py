@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
+from tauloop.cli.announced import announced
 from tauloop.cli.identify_channels import (
     Channels,
     channel_table,
@@ -292,7 +293,7 @@ def identify(
     threadpool_limits(limits=1, user_api="blas")
     mechanism = load_machine(machine, side)
     leaves = known_leaves(mechanism, options_known) if parameters == "file" else {}
-    model = Model(mechanism.with_values(leaves), evaluator=Compiled(at_least=WORTH_COMPILING))
+    model = announced(Model(mechanism.with_values(leaves), evaluator=Compiled(at_least=WORTH_COMPILING)))
     if gains and model.assembly.is_redundant:
         what = "the actuators are redundant: every equation holds the forces of several drives"
         raise InputError(Problem(where="--gains", what=what, remedy="give the forces in N or N m"))

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, figure_ending, print_json, reports_errors, table, writes
@@ -49,7 +50,7 @@ def modes(
 
     Exit code 1 when the evidence leaves a doubt whether these are all.
     """
-    model = Model(load_machine(machine, side))
+    model = announced(Model(load_machine(machine, side)))
     entry = (platform_entry if working else actuator_entry)(model.assembly)
     given = assigned(entry.position, "--position", position, entry.at(model.assembly.q))
     search = working_modes if working else assembly_modes

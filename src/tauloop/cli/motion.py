@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, log_ending, print_json, reports_errors, table, writes
 from tauloop.cli.strokes import (
@@ -80,7 +81,7 @@ def motion(
         share=share,
         returns=returns,
     )
-    model = Model(load_machine(machine, side))
+    model = announced(Model(load_machine(machine, side)))
     trajectory = choice.planned(model)
     placed, moved = trajectory.stroke, trajectory.stroke.columns
     functions = placed.functions

@@ -27,6 +27,7 @@ from tauloop.calibrate.poses_selection import CRITERIA
 from tauloop.calibrate.quantities import quantity
 from tauloop.calibrate.reading import KINDS, read_instrument
 from tauloop.calibrate.unknowns import Tolerances
+from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import (
     FAILED,
@@ -110,7 +111,7 @@ def poses(
     Exit code 1 when the poses leave more open than the instrument's noise.
     """
     chosen = _checked(measure, criterion, parameters)
-    model = Model(load_machine(machine, side))
+    model = announced(Model(load_machine(machine, side)))
     if instrument is not None:
         read = read_instrument(instrument, model.mechanism)
     else:

@@ -9,6 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, any_ending, console, print_json, reports_errors, table, writes
 from tauloop.files import write_file
@@ -51,7 +52,9 @@ def reduce(
     options = ReductionOptions(
         massless_rods=tuple(massless or ()), lumped_rods=tuple(lumped or ()), shares_parameters=share, states=states
     )
-    found = reduced(load_machine(machine, side), np.random.default_rng(seed), options)
+    mechanism = load_machine(machine, side)
+    announced(Model(mechanism))
+    found = reduced(mechanism, np.random.default_rng(seed), options)
     if out is not None:
         text = to_yaml(as_laminas(found.mechanism))
         write_file(out, lambda temporary: temporary.write_text(text, encoding="utf-8"))

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tauloop.cli.announced import announced
 from tauloop.cli.assigned import TOOL, assigned
 from tauloop.cli.event_options import UntilOption, WatchOption, events
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
@@ -122,11 +123,11 @@ def simulate(
     _check(swing, motion, route, starts | {"--until": until or None, "--watch": watch or None})
     mechanism = load_machine(machine, side)
     integrator = _integrator(rtol, atol, step, stiff)
+    model = announced(Model(mechanism))
     if swing:
         ready = hang(mechanism, frequency=frequency, amplitude=amplitude)
         _swing(ready, duration or 10.0, integrator, within_limits, figure, as_json)
         return
-    model = Model(mechanism)
     if motion is not None:
         _round_trip(model, motion, duration, ROUTES[route], integrator, within_limits, out, figure, as_json)
         return

@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
@@ -19,6 +20,7 @@ from tauloop.engines.verify import (
     OWN_UNDER_WRENCH,
     UNDER_WRENCH,
 )
+from tauloop.functions import Model
 from tauloop.functions.ports import Port
 
 #: Largest relative difference that passes; rounding through the loops' conditioning stays well below.
@@ -57,7 +59,9 @@ def verify(
     """
     acting = None if wrench is None else assigned(TOOL, "--wrench", wrench, np.zeros(6))
     rng = np.random.default_rng(seed)
-    verification = check(load_machine(machine, side), states, rng, wrench=acting, condition=condition)
+    mechanism = load_machine(machine, side)
+    announced(Model(mechanism))
+    verification = check(mechanism, states, rng, wrench=acting, condition=condition)
     agrees = all(_agrees(row) for row in verification.comparisons)
     if as_json:
         print_json(

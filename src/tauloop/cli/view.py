@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
@@ -59,7 +60,7 @@ def view(
     much. What lies beyond a stop is named. The browser's part needs `pip install tauloop[view]`.
     """
     _check(position, entry, motion, simulation)
-    model = Model(load_machine(machine, side, rods))
+    model = announced(Model(load_machine(machine, side, rods)))
     path = motion or simulation
     playback = None if path is None else read_playback(model, path)
     q = _start(model, entry, position) if playback is None else playback.q[0]

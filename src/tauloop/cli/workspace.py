@@ -9,6 +9,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
+from tauloop.cli.announced import announced
 from tauloop.cli.assigned import TOOL, assigned
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import (
@@ -78,7 +79,7 @@ def workspace(
 
     Over a section or a volume of poses at rest.
     """
-    model = Model(load_machine(machine, side))
+    model = announced(Model(load_machine(machine, side)))
     port = model.platform.entry.position
     names = _names(port, plane)
     fixed = {full_name(port, key, "--section"): value for key, value in numbers(section, "--section").items()}

@@ -61,6 +61,7 @@ class Assembly:
         passive: indices of the passive velocities: they move while all actuators rest.
         locked: indices of the velocities that are held on request; they are among the frozen.
         substitute: what is singular at the pose that the file gives, where a regular one is the reference instead.
+        moved: notes on another reference pose than that of the file (they are among the notes too).
         findings: what keeps the machine from working as described.
         notes: what whoever uses it has to know: passive freedoms, redundant actuation, coordinates chosen for him.
     """
@@ -85,6 +86,7 @@ class Assembly:
     passive: tuple[int, ...]
     locked: tuple[int, ...]
     substitute: Substitute | None
+    moved: tuple[Problem, ...]
     findings: tuple[Problem, ...]
     notes: tuple[Problem, ...]
 
@@ -170,12 +172,16 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
         substitute = singular if substitute is None else substitute
         probe = _around(loops, probe, regular, locked)
         found, maps = _decided(loops, probe, start.q, wanted, locked)
-    notes = (*unbounded_note(loops.mechanism), *start.notes)
+    moved = start.notes
     if substitute is not None:
         condition = max(float(weakness(maps.serial)[0]), float(weakness(maps.parallel)[0]))
-        notes = (*notes, substitute.note(loops, found.q, found.independent, condition))
+        moved = (*moved, substitute.note(loops, found.q, found.independent, condition))
     return replace(
-        found, substitute=substitute, notes=(*notes, *found.notes), findings=(*start.findings, *found.findings)
+        found,
+        substitute=substitute,
+        moved=moved,
+        notes=(*unbounded_note(loops.mechanism), *moved, *found.notes),
+        findings=(*start.findings, *found.findings),
     )
 
 
@@ -232,6 +238,7 @@ def _decided(
         passive=found.passive,
         locked=locked,
         substitute=None,
+        moved=(),
         findings=tuple(findings),
         notes=tuple(notes),
     )
