@@ -54,6 +54,7 @@ from tauloop.cli.identify_logs import (
 )
 from tauloop.cli.identify_options import check_options, chosen_estimator, numbers, whole_numbers
 from tauloop.cli.identify_options import error_model as errors_assumed
+from tauloop.cli.identify_repairs import repair_lines, repairs
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,
@@ -252,6 +253,24 @@ def identify(
     ] = None,
     trim: Annotated[int | None, typer.Option(help="Samples cut off at each end.")] = None,
     decimation: Annotated[int | None, typer.Option(help="Keep every n-th sample after a zero-phase filter.")] = None,
+    hold: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--hold",
+            help="NAME=VALUE, such as 'motor_4=30 deg': this axis is not in the logs and stood still there; without a "
+            "value where the reference pose has it (may be repeated).",
+        ),
+    ] = None,
+    fill_gaps: Annotated[
+        int | None,
+        typer.Option(
+            "--fill-gaps", min=1, help="Interpolate up to so many missing samples in a row; they are counted."
+        ),
+    ] = None,
+    resample: Annotated[
+        bool,
+        typer.Option("--resample", help="Samples were taken at uneven times, as stamped: take them at even ones."),
+    ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json-file", help="Write the whole result to this JSON file.")
     ] = None,
@@ -301,7 +320,8 @@ def identify(
     options = {**filters, "velocity": velocity}
     chosen = {key: value for key, value in options.items() if value is not None}
     repeats = periodicity(period, highest, scan_cutoffs, chosen)
-    logs = measured_logs(given, data, chosen)
+    made = repairs(model, hold or (), fill_gaps, resample)
+    logs = measured_logs(given, data, chosen, made)
     logs = logs if repeats is not None else without_saturation(model, logs)
     beyond = limits_of_logs(model, logs, refuse=within_limits)
     unknown = [name for name in dynamic_leaves(model) if name not in leaves]
@@ -389,15 +409,19 @@ def identify(
         apart = chosen_estimator(estimator, column_error, None, noise)
         comparison = compared(logs[: len(log)], parts[: len(log)], base, apart, error_model)
     beside_file = compare_with_prior(model, result, training.unknowns)
+    left_out = unexcited(model, _machine_alone(training, bare, validation), np.random.default_rng(0), output=output)
+    lines = repair_lines([one.name for one in logs], [one.log for one in logs], made)
+    lines += tuple(f"what held axes leave out: {problem.what}" for problem in left_out) if made.held else ()
     findings = (
         *(decided.problems if decided is not None else ()),
         *judged_faults(result, faults),
         *(beside_file.findings if scale is None else ()),
         *(comparison.problems if comparison is not None else ()),
-        *unexcited(model, _machine_alone(training, bare, validation), np.random.default_rng(0), output=output),
+        *(() if made.held else left_out),
     )
     result = replace(result, evidence=(*result.evidence, fault_evidence(findings), *beyond))
     document = result.as_dict() | {"findings": [problem.as_dict() for problem in findings]}
+    document |= {"repairs": list(lines)}
     document |= {"machine_file": beside_file.rows()}
     document |= {"log_comparison": comparison_document(comparison)} if comparison is not None else {}
     document |= {"whole_log": everything.as_dict()} if everything is not None else {}
@@ -449,7 +473,7 @@ def identify(
         screen.print(identification_table(result))
         notes = decided.notes if decided is not None else ()
         notes += presliding_notes(sliding, model) if sliding is not None else ()
-        for line in (*remarks(result), *beside_file.remarks, *notes):
+        for line in (*lines, *remarks(result), *beside_file.remarks, *notes):
             screen.print(line)
         if comparison is not None:
             screen.print(comparison_table(comparison))

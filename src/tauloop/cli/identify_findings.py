@@ -56,7 +56,8 @@ def faults_of_logs(
     limits = {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
     found: list[Problem] = []
     for number, log in enumerate(logs):
-        own = (*clipped(log.log, limits=limits), *spikes(log.log), *dead(log.log, names), *copied(log.log, names))
+        moved = [name for name in names if name not in log.repairs.held]
+        own = (*clipped(log.log, limits=limits), *spikes(log.log), *dead(log.log, moved), *copied(log.log, moved))
         own += not_repeated(log, averages[number]) if averages else ()
         if scaled and not own and not model.assembly.is_redundant:
             average = averages[number] if averages else None

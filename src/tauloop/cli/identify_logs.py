@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 
+from tauloop.cli.identify_repairs import Repairs
 from tauloop.cli.output import table
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
@@ -34,11 +35,13 @@ class MeasuredLog:
         name: its file.
         log: the channels.
         preparation: of its own recording, under what the command line says.
+        repairs: what the command line has put into it.
     """
 
     name: str
     log: Signals
     preparation: Preparation
+    repairs: Repairs = field(default_factory=Repairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,29 +57,33 @@ class Periodicity:
     highest: float
 
 
-def measured_logs(paths: Sequence[Path], folder: Path | None, chosen: Mapping[str, Any]) -> list[MeasuredLog]:
+def measured_logs(
+    paths: Sequence[Path], folder: Path | None, chosen: Mapping[str, Any], repairs: Repairs
+) -> list[MeasuredLog]:
     """Read logs; one that states no preparation is prepared as the first.
 
     Args:
         paths: tables, or YAML files that describe recordings.
         folder: where the files lie that a YAML names.
         chosen: parts of the preparation that win over what the recordings say.
+        repairs: what is put into each.
     """
     logs: list[MeasuredLog] = []
     for path in paths:
-        log, own = recording(path, folder)
+        log, own = recording(path, folder, repairs)
         if own is None:
             own = logs[0].preparation if logs else Preparation(cutoff=None)
-        logs.append(MeasuredLog(name=path.name, log=log, preparation=replace(own, **chosen)))
+        logs.append(MeasuredLog(name=path.name, log=log, preparation=replace(own, **chosen), repairs=repairs))
     return logs
 
 
-def recording(path: Path, folder: Path | None) -> tuple[Signals, Preparation | None]:
-    """A log and the preparation that its YAML file states."""
+def recording(path: Path, folder: Path | None, repairs: Repairs) -> tuple[Signals, Preparation | None]:
+    """A log, with what is put into it, and the preparation that its YAML file states."""
     if path.suffix.lower() not in (".yaml", ".yml"):
-        return read_signals(path), None
+        return repairs.made(read_signals(path, gaps=repairs.gaps)), None
     described = load_recording(path, folder)
-    return read_signals(*described.files, sample_rate=described.sample_rate), described.preparation
+    log = read_signals(*described.files, sample_rate=described.sample_rate, gaps=repairs.gaps)
+    return repairs.made(log), described.preparation
 
 
 def prepared(log: MeasuredLog, model: Model, output: str, ties: Ties | None) -> RegressionData:
@@ -109,7 +116,7 @@ def commanded_regressor(
     path: Path, folder: Path | None, log: MeasuredLog, model: Model, output: str, how: Periodicity | None
 ) -> np.ndarray:
     """Regressor of a recording of the commanded positions, prepared or averaged as the measured log is."""
-    commanded = replace(log, name=path.name, log=recording(path, folder)[0])
+    commanded = replace(log, name=path.name, log=recording(path, folder, log.repairs)[0])
     require_positions(model, commanded.log, output)
     _require_same_motion(log, commanded, model)
     if how is None:

@@ -252,7 +252,7 @@ def require_positions(model: Model, log: Log, output: str) -> None:
     port = model.actuators.ports["position"]
     problems = channel_problems(log, {"position": dict(zip(port.columns, port.units, strict=True))})
     if problems:
-        raise LogError(problems)
+        raise LogError(map(_or_held, problems))
 
 
 def require_channels(model: Model, log: Log, output: str) -> None:
@@ -293,4 +293,12 @@ def require_channels(model: Model, log: Log, output: str) -> None:
             if name not in units and (meant := suggestion(name, absent))
         ]
     if problems:
-        raise LogError(problems)
+        raise LogError(map(_or_held, problems))
+
+
+def _or_held(problem: Problem) -> Problem:
+    """A position that is missing may be that of an axis that stood still."""
+    quantity, _, name = problem.where.partition(".")
+    if quantity != "position" or not problem.what.startswith("not in the log"):
+        return problem
+    return replace(problem, remedy=f"{problem.remedy}; where it stood still: --hold {name}=VALUE")

@@ -10,8 +10,8 @@ nobody need wait for xarray, whose import (with pandas) takes longer than a fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -52,10 +52,12 @@ class Signals:
     Attributes:
         time: (N,) s.
         channels: each with N samples.
+        interpolated: how many samples of a channel were missing and interpolated on request, by its name.
     """
 
     time: np.ndarray
     channels: tuple[Channel, ...]
+    interpolated: Mapping[str, int] = field(default_factory=dict)
 
     def dataset(self) -> xr.Dataset:
         """The same as labelled arrays."""

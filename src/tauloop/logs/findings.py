@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from tauloop.errors import LogError, Problem
 
@@ -38,6 +38,13 @@ class Findings:
         """Note problems that an error brought along."""
         for p in problems:
             self.add("files", where=p.where, what=p.what, remedy=p.remedy, file=p.file, line=p.line)
+
+    def absorb(self, other: Findings, *, but: Collection[str]) -> None:
+        """Note all that others hold, but for some kinds."""
+        for key, listed in other._listed.items():
+            if key[0] not in but:
+                self._listed.setdefault(key, []).extend(listed)
+                self._counts[key] += other._counts[key]
 
     def count(self, kind: str, file: str, more: int) -> None:
         """Note that there are more problems of a kind than were added one by one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +12,9 @@ import numpy as np
 from tauloop.errors import LogError
 from tauloop.logs.channels import TIME, Channel, Signals
 from tauloop.logs.findings import Findings
+from tauloop.logs.gaps import FillGaps, filled, with_missing_rows
 from tauloop.logs.scales import Scale, find_scale
-from tauloop.logs.tables import CsvTable, Table, open_table
+from tauloop.logs.tables import MISSING, CsvTable, Table, open_table
 from tauloop.logs.timing import check_same_time, check_time
 from tauloop.mechanism.suggestions import listing, suggestion
 
@@ -63,14 +64,18 @@ class _Part:
     signals: tuple[Channel, ...]
     time_column: str = ""
     time: np.ndarray | None = None
+    interpolated: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_log(*files: LogFile | str | Path, sample_rate: float | None = None) -> xr.Dataset:
+def read_log(
+    *files: LogFile | str | Path, sample_rate: float | None = None, gaps: FillGaps | None = None
+) -> xr.Dataset:
     """Read one recording from one or several files, merged row by row.
 
     Args:
         files: the files with their columns; a bare path is a file whose names are ``quantity.channel``.
         sample_rate: samples per second, Hz, where no file has a time column; time then starts at zero.
+        gaps: how missing samples are interpolated; they are refused without it.
 
     Returns:
         The log: one variable per channel in SI units (see `tauloop.logs.channels`).
@@ -78,11 +83,13 @@ def read_log(*files: LogFile | str | Path, sample_rate: float | None = None) -> 
     Raises:
         LogError: everything that is wrong (see `read_signals`).
     """
-    return read_signals(*files, sample_rate=sample_rate).dataset()
+    return read_signals(*files, sample_rate=sample_rate, gaps=gaps).dataset()
 
 
-def read_signals(*files: LogFile | str | Path, sample_rate: float | None = None) -> Signals:
-    """As `read_log`, as plain arrays.
+def read_signals(
+    *files: LogFile | str | Path, sample_rate: float | None = None, gaps: FillGaps | None = None
+) -> Signals:
+    """As `read_log`, as plain arrays, with how many samples of which channel were interpolated.
 
     Raises:
         LogError: everything that is wrong, each with file, line (or row) and column: missing columns, NaN, text, rows
@@ -91,17 +98,21 @@ def read_signals(*files: LogFile | str | Path, sample_rate: float | None = None)
     """
     findings = Findings()
     sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
-    parts = [part for source in sources if (part := _read_part(source, findings)) is not None]
+    parts = [part for source in sources if (part := _read_part(source, gaps, findings)) is not None]
     if not sources:
         findings.add("arguments", where="files", what="no file was given", remedy="give at least one")
     _check_channels(parts, findings)
     _check_counts(parts, findings)
     time = _time_axis(parts, sample_rate, complete=len(parts) == len(sources), findings=findings)
     findings.raise_if_any()
-    return Signals(time=time, channels=tuple(signal for part in parts for signal in part.signals))
+    return Signals(
+        time=time,
+        channels=tuple(signal for part in parts for signal in part.signals),
+        interpolated={name: count for part in parts for name, count in part.interpolated.items()},
+    )
 
 
-def _read_part(source: LogFile, findings: Findings) -> _Part | None:
+def _read_part(source: LogFile, gaps: FillGaps | None, findings: Findings) -> _Part | None:
     """What the file holds of what is wanted; None when something about it is wrong."""
     try:
         table = open_table(source.path)
@@ -124,7 +135,7 @@ def _read_part(source: LogFile, findings: Findings) -> _Part | None:
     choices = _choices(source, table, findings)
     if not choices:
         return None
-    values = table.numbers([choice.column for choice in choices], findings)
+    values, filled_in = _numbers(table, choices, gaps, findings)
     if findings.total > before:
         return None
     signals, time, time_column = [], None, ""
@@ -143,7 +154,43 @@ def _read_part(source: LogFile, findings: Findings) -> _Part | None:
                     source=f"{Path(table.file).name}: {label}",
                 )
             )
-    return _Part(table=table, count=len(values), signals=tuple(signals), time_column=time_column, time=time)
+    return _Part(
+        table=table,
+        count=len(values),
+        signals=tuple(signals),
+        time_column=time_column,
+        time=time,
+        interpolated=filled_in,
+    )
+
+
+def _numbers(
+    table: Table, choices: Sequence[_Choice], gaps: FillGaps | None, findings: Findings
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Columns (N, n), and how many samples of each channel were interpolated."""
+    columns = [choice.column for choice in choices]
+    if gaps is None:
+        return table.numbers(columns, findings), {}
+    own, before = Findings(), findings.total
+    values = table.numbers(columns, own)
+    findings.absorb(own, but=MISSING)
+    stamps = next((k for k, choice in enumerate(choices) if choice.quantity == TIME), None)
+    if findings.total > before:
+        return values, {}
+    if stamps is not None and np.isfinite(values[:, stamps]).all():
+        time, kept = with_missing_rows(values[:, stamps], np.delete(values, stamps, axis=1), gaps)
+        values = np.insert(kept, stamps, time, axis=1)
+    counts = {}
+    for k, choice in enumerate(choices):
+        where = f"column {table.names[choice.column]!r}"
+        if k == stamps and not np.isfinite(values[:, k]).all():
+            what, remedy = "a time stamp is missing", "give `sample_rate` instead of the time column, or cut the log"
+            findings.add("time stamps that are missing", where=where, what=what, remedy=remedy, file=table.file)
+            continue
+        values[:, k], count = filled(values[:, k], gaps, findings, where=where, file=table.file)
+        if count:
+            counts[f"{choice.quantity}.{choice.channel}"] = count
+    return values, counts
 
 
 def _choices(source: LogFile, table: Table, findings: Findings) -> list[_Choice]:

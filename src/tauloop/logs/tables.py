@@ -24,7 +24,9 @@ from tauloop.logs.hdf5 import hdf5_columns
 
 _HEADER = re.compile(r"(?P<name>.*?)\s*\[(?P<unit>[^\[\]]*)\]")
 _HDF5_SIGNATURE = b"\x89HDF"
-_KIND_NOT_FINITE = "numbers that are not finite"
+_KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
+#: Kinds of findings of cells without a number in them, which `Table.numbers` gives as not finite.
+MISSING = (_KIND_NOT_FINITE, _KIND_EMPTY)
 _NOT_FINITE = "the sensor or the recorder gave no value there; repair the log or leave these rows out"
 
 
@@ -192,7 +194,7 @@ class CsvTable(Table):
             return value
         text, remedy = cell.strip(), _NOT_FINITE
         if not text:
-            kind, what = "empty cells", "the cell is empty"
+            kind, what = _KIND_EMPTY, "the cell is empty"
         elif is_number(text):
             kind, what = _KIND_NOT_FINITE, f"{text} is not a finite number"
         else:

@@ -1,0 +1,89 @@
+"""Short gaps of a log, filled by interpolation where that is asked for, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.logs.findings import Findings
+
+#: Stamps on both sides of a gap are whole periods apart, to this share of one.
+WHOLE = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillGaps:
+    """Interpolate missing samples: a cubic through two samples on each side, or a line where there is one only.
+
+    Attributes:
+        longest: so many missing samples in a row are interpolated; more are refused.
+    """
+
+    longest: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the range.
+
+        Raises:
+            InputError: no whole number of at least one.
+        """
+        if not isinstance(self.longest, int) or self.longest < 1:
+            what = f"must be a whole number of at least 1, got {self.longest!r}"
+            raise InputError(Problem(where="FillGaps.longest", what=what, remedy="such as 1 for single samples"))
+
+
+def with_missing_rows(time: np.ndarray, values: np.ndarray, gaps: FillGaps) -> tuple[np.ndarray, np.ndarray]:
+    """Stamps and samples (N, n) with rows of NaN where stamps leave out up to so many periods."""
+    steps = np.diff(time)
+    rising = steps[steps > 0.0]
+    if not len(rising):
+        return time, values
+    periods = steps / np.median(rising)
+    missing = np.round(periods).astype(int) - 1
+    at = np.flatnonzero((missing >= 1) & (missing <= gaps.longest) & (np.abs(periods - missing - 1) < WHOLE))
+    stamps = [np.linspace(time[k], time[k + 1], missing[k] + 2)[1:-1] for k in at]
+    places = np.repeat(at + 1, missing[at])
+    if not len(places):
+        return time, values
+    rows = np.full((len(places), values.shape[1]), np.nan)
+    return np.insert(time, places, np.concatenate(stamps)), np.insert(values, places, rows, axis=0)
+
+
+def filled(values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str, file: str) -> tuple[np.ndarray, int]:
+    """Samples (N,) with their gaps interpolated, and how many those were; what cannot be goes to the findings."""
+    missing = ~np.isfinite(values)
+    found = values.copy()
+    for first, after in _runs(missing):
+        if first == 0 or after == len(values):
+            what = f"{after - first} samples at the {'beginning' if first == 0 else 'end'} are missing"
+            remedy = "cut the log there: there is nothing beyond to interpolate from"
+            findings.add("gaps at an end", where=where, what=what, remedy=remedy, file=file)
+        elif after - first > gaps.longest:
+            what = f"{after - first} samples in a row are missing from row {first + 1} on, and up to {gaps.longest} "
+            what += "are to be interpolated"
+            remedy = "use the part before or after it, or allow longer gaps"
+            findings.add("gaps that are too long", where=where, what=what, remedy=remedy, file=file)
+        else:
+            nodes = np.array([first - 2, first - 1, after, after + 1])
+            inside = (nodes >= 0) & (nodes < len(values))
+            inside[inside] = ~missing[nodes[inside]]
+            nodes = nodes if inside.all() else nodes[1:3]
+            found[first:after] = _interpolated(nodes, values[nodes], np.arange(first, after))
+    return found, int(missing.sum())
+
+
+def _runs(missing: np.ndarray) -> Iterator[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def _interpolated(nodes: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Lagrange's polynomial through the nodes."""
+    found = np.zeros(len(at))
+    for k, node in enumerate(nodes):
+        others = np.delete(nodes, k)
+        found += values[k] * np.prod((at[:, None] - others) / (node - others), axis=1)
+    return found

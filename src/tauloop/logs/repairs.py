@@ -1,0 +1,63 @@
+"""What is put into a log on request: axes that were held, samples at even times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.errors import LogError, Problem
+from tauloop.logs.channels import Channel, Log, Signals, as_signals, channels
+
+
+def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
+    """The log with axes that stood still and that it has no positions of.
+
+    Args:
+        log: the log.
+        positions: where each stood, SI, and its unit.
+
+    Raises:
+        LogError: the log has the position of one of them.
+    """
+    given = as_signals(log)
+    problems = [
+        Problem(
+            where=f"position.{name}",
+            what="is in the log and is to be held as well",
+            remedy="leave the column out of `columns`, or do not hold this axis",
+        )
+        for name in positions
+        if name in channels(given, "position")
+    ]
+    if problems:
+        raise LogError(problems)
+    added = tuple(
+        Channel(
+            quantity="position",
+            channel=name,
+            values=np.full(len(given.time), value),
+            unit=unit,
+            source="held on request",
+        )
+        for name, (value, unit) in positions.items()
+    )
+    return replace(given, channels=given.channels + added)
+
+
+def resampled(log: Log) -> Signals:
+    """All channels at even times from the first stamp to the last, as many, by cubic splines through the stamps.
+
+    For samples that were taken at uneven times which the stamps tell (`tauloop.identify.time_stamps.jitter`).
+    """
+    from scipy.interpolate import CubicSpline  # slow to import, and seldom asked for
+
+    given = as_signals(log)
+    if len(given.time) < 4:
+        what = f"{len(given.time)} samples are too few for a spline"
+        raise LogError(Problem(where="log", what=what, remedy="record longer"))
+    even = np.linspace(given.time[0], given.time[-1], len(given.time))
+    values = CubicSpline(given.time, np.stack([one.values for one in given.channels], axis=1))(even)
+    channels = (replace(one, values=np.ascontiguousarray(values[:, k])) for k, one in enumerate(given.channels))
+    return replace(given, time=even, channels=tuple(channels))
