@@ -20,6 +20,7 @@ from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.formats.linkage import Pose
 from tauloop.mechanism.formats.mjcf_constraints import ConstraintReader
 from tauloop.mechanism.formats.mjcf_keyframes import keyframe_names, started_at
+from tauloop.mechanism.formats.mjcf_refused import refuse_what_acts
 from tauloop.mechanism.formats.mjcf_settings import ACTUATORS, CUSTOM, MjcfReader
 from tauloop.mechanism.formats.mjcf_tree import GENERATORS, Bodies, TreeReader
 from tauloop.mechanism.formats.options import ImportOptions
@@ -73,6 +74,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
         if node.tag in GENERATORS:
             what = f"<{node.tag}> is not followed"
             reader.problem(node, node.tag, what, "let MuJoCo write the model out: mj_saveLastXML")
+    refuse_what_acts(reader, root)
     for world in root.all("worldbody"):
         bodies = tree.read(world)
     bodies = tree.found

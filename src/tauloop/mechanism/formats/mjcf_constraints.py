@@ -56,7 +56,9 @@ class ConstraintReader:
             for k, plain in enumerate(section.children):
                 node = self._reader.resolved(plain, "")
                 name = self._name(node, f"{node.tag}_{k + 1}")
-                if self._reader.word(node, "active", "true") == "false":
+                settings = self._reader.resolved(replace(node, tag="equality"), "")
+                self._reader.use(node, "active", "class")
+                if settings.attributes.get("active", "true") == "false":
                     self._reader.notes.append(f"{name}: an equality that is not active is left out")
                 elif node.tag in ("connect", "weld"):
                     loop = self._loop(node, name)
@@ -67,8 +69,8 @@ class ConstraintReader:
                     if coupling is not None:
                         couplings.append(coupling)
                 else:
-                    what = f"<{node.tag}> of <equality> is not carried over: the machine is freer than in the file"
-                    self._reader.notes.append(f"{name}: {what}")
+                    what = f"<{node.tag}> of <equality> is not read: the machine would be freer than in the file"
+                    self._reader.problem(node, name, what, "remove it, or write it as connect, weld, joint or tendon")
         return tuple(joints), tuple(couplings)
 
     def _name(self, node: XmlNode, fallback: str) -> str:
@@ -129,7 +131,10 @@ class ConstraintReader:
                 reader.problem(node, name, "has no anchor", 'add anchor="x y z", a point of body1')
             anchor = Pose(position=reader.triple(node, name, "anchor"))
             return (one, anchor), (two, one_in_two @ anchor)
-        reader.use(node, "anchor", "torquescale")  # they weigh the soft constraint; a hard one holds every point
+        reader.use(node, "anchor")  # it weighs the soft constraint; a hard one holds every point
+        if reader.value(node, name, "torquescale", 1.0) == 0.0:
+            what = "torquescale=0 leaves all rotations free, so that it is no weld"
+            reader.problem(node, name, what, "write <connect> with its anchor on body1")
         numbers = reader.numbers(node, name, "relpose") or (0.0,) * 7
         if len(numbers) != 7:
             reader.problem(node, name, f"relpose has {len(numbers)} numbers, not 7", "write position and quaternion")
@@ -154,7 +159,7 @@ class ConstraintReader:
             what = f"polycoef has terms beyond the linear one ({', '.join(f'{c:g}' for c in coefficients[2:])})"
             reader.problem(node, name, what, "only a fixed ratio between joints can be represented: leave them zero")
             return None
-        slope = coefficients[1] if len(coefficients) > 1 else 0.0
+        slope = coefficients[1] if len(coefficients) > 1 else 1.0  # what is not given keeps MuJoCo's default
         ratios: dict[str, float] = {}
         for factor, side in zip((1.0, -slope), sides, strict=False):
             for joint, ratio in side:

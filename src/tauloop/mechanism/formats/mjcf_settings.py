@@ -34,7 +34,7 @@ _ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
 #: Axes must be longer than this to have a direction.
 _NO_DIRECTION = 1e-12
 #: Bounds of masses (kg) and moments (kg m^2) up to here only let zeros through MuJoCo, and are left out.
-_FOR_MUJOCO = 1e-12
+FOR_MUJOCO = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class MjcfReader(XmlReader):
             for key in ("meshdir", "texturedir", "assetdir", "coordinate"):
                 self.use(node, key)
             for key in ("boundmass", "boundinertia"):
-                if self.number(node, "compiler", key, 0.0) <= _FOR_MUJOCO:
+                if self.number(node, "compiler", key, 0.0) <= FOR_MUJOCO:
                     self.use(node, key)
         if last is None:
             return Compiler()

@@ -254,6 +254,11 @@ class TreeReader:
         damping = reader.value(node, name, "damping")
         loss = reader.value(node, name, "frictionloss")
         armature = reader.value(node, name, "armature")
+        if any(reader.numbers(node, name, "springdamper")):
+            what = "springdamper is worked out by MuJoCo's compiler"
+            reader.problem(
+                node, name, what, "let MuJoCo write the model out: mj_saveLastXML gives stiffness and damping"
+            )
         stiffness = reader.value(node, name, "stiffness")
         rest = reader.value(node, name, "springref") * (reader.compiler.angle if turns else 1.0)
         lower, upper = self._limits(node, name, kind)
