@@ -150,6 +150,36 @@ def circle(*degrees: float) -> np.ndarray:
     return np.stack([np.cos(angles), np.sin(angles), np.zeros(len(angles))], axis=1)
 
 
+CUT = """
+format: tauloop-machine/1
+name: cut_limits
+provenance: {status: chosen, source: test}
+gravity: [0, -9.81 m/s^2, 0]
+bodies:
+  crank: {mass: 1 kg, center: [0.05 m, 0, 0]}
+  rod: {mass: 1 kg, center: [0.15 m, 0, 0]}
+  piston: {mass: 1 kg}
+joints:
+  c: {type: revolute, axis: z, parent: base, child: crank, reference: 60 deg}
+  r: {type: revolute, axis: z, parent: {on: crank, at: [0.1 m, 0, 0]}, child: rod, reference: -75 deg}
+  p: {type: prismatic, axis: x, parent: base, child: piston, reference: 0.34 m}
+  k: {type: revolute, axis: z, parent: {on: rod, at: [0.3 m, 0, 0]}, child: piston, cut: yes, reference: 45 deg,
+    limits: [30 deg, 60 deg]}
+actuators: {motor: {on: c}}
+platform: {body: piston, independent: [c]}
+"""
+
+
+def test_a_joint_that_closes_a_loop_keeps_its_limits_too(tmp_path):
+    """Law of sines: the rod of a slider-crank leans by asin(0.1 sin(60 deg) / 0.3)."""
+    code, answer = check_text(tmp_path, CUT)
+    assert code == 1
+    lean = np.degrees(np.arcsin(0.1 * np.sin(np.radians(60)) / 0.3))
+    assert f"at {lean:.6g} deg, {30 - lean:.4g} deg beyond its stop at 30 deg" in texts(answer["problems"])
+    code, _ = check_text(tmp_path, CUT.replace("limits: [30 deg, 60 deg]", "limits: [10 deg, 60 deg]"))
+    assert code == 0
+
+
 # Guessed modes
 
 
@@ -265,6 +295,47 @@ def test_a_dead_centre_is_told_and_left():
     there = Model(loads(text))
     assert there.assembly.substitute is None
     assert there.assembly.q == pytest.approx(Model(load(CASES / "slider_crank_tdc.yaml")).assembly.q, abs=CLOSED)
+
+
+FLAT = """
+format: tauloop-machine/1
+name: flat
+provenance: {status: chosen, source: test}
+gravity: [0, -9.81 m/s^2, 0]
+bodies:
+  crank: {mass: 1 kg, center: [0.05 m, 0, 0]}
+  coupler: {mass: 1 kg, center: [0.15 m, 0, 0]}
+  rocker: {mass: 1 kg, center: [0.05 m, 0, 0]}
+joints:
+  a: {type: revolute, axis: z, parent: base, child: crank, reference: ANGLE}
+  b: {type: revolute, axis: z, parent: {on: crank, at: [0.1 m, 0, 0]}, child: coupler, reference: -ANGLE}
+  d: {type: revolute, axis: z, parent: {on: base, at: [0.3 m, 0, 0]}, child: rocker, reference: ANGLE}
+  c: {type: revolute, axis: z, parent: {on: coupler, at: [0.3 m, 0, 0]}, child: {on: rocker, at: [0.1 m, 0, 0]},
+    cut: yes}
+actuators: {motor: {on: a}}
+platform: {body: coupler, independent: [a]}
+"""
+
+
+@pytest.mark.parametrize("angle", ["0 rad", "1e-8 rad"])
+def test_a_flat_parallelogram_is_told_and_left(tmp_path, angle):
+    """Its two loop equations have parallel rows where all bars lie on a line."""
+    code, answer = check_text(tmp_path, FLAT.replace("ANGLE", angle))
+    assert code == 0
+    assert answer["assembly"]["substitute"]["kinds"] == ["constraint"]
+    q = coordinates(answer)
+    a, b, d = q["a"], q["b"], q["d"]
+    bars = 0.1 * turned(a) + 0.3 * turned(a + b) - 0.1 * turned(d)
+    assert bars == pytest.approx([0.3, 0], abs=CLOSED)
+    columns = np.stack([0.1 * turned(a) + 0.3 * turned(a + b), 0.3 * turned(a + b), -0.1 * turned(d)])
+    assert np.linalg.cond(columns) < 1e3  # turned by a quarter: the columns of the loops' Jacobian; infinite on a line
+
+
+def test_loops_that_stay_singular_are_a_problem(tmp_path):
+    text = FLAT.replace("ANGLE", "0 rad").replace("reference: 0 rad", "limits: [-1e-6 rad, 1e-6 rad], reference: 0 rad")
+    code, answer = check_text(tmp_path, text)
+    assert code == 1
+    assert "poses tried around the reference pose are that pose" in texts(answer["problems"])
 
 
 # Freedoms that nothing drives

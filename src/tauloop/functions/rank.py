@@ -13,6 +13,8 @@ from tauloop.functions.loops import Loops
 
 #: Gap between kept and dropped singular values that a rank decision needs (design, "How the general machine works").
 RANK_GAP = 1e3
+#: A pose is singular where a kept singular value falls below this share of the largest, and not so at other poses.
+NEARLY = 1e-6
 #: Steps of the walks to further states, rad or characteristic lengths; states that differ by less are one.
 STEPS, SAME = (STEP, 0.1 * STEP, 0.01 * STEP), 1e-6
 
@@ -66,13 +68,18 @@ def probed(loops: Loops, q: np.ndarray, locked: tuple[int, ...]) -> Probe:
 
 
 def most_regular(sigma: np.ndarray) -> int:
-    """The state farthest from a loss of rank, where the first state has lost some; else 0."""
+    """The state farthest from a loss of rank, where the first state has lost some, or nearly; else 0."""
     if sigma.shape[1] == 0 or not (sigma[:, 0] > 0).all():
         return 0
     relative = sigma / sigma[:, :1]
     ranks = (relative > RANK_FLOOR).sum(axis=1)
     rank = int(ranks.max())
-    return 0 if ranks[0] == rank else int(np.argmax(relative[:, rank - 1]))
+    if rank == 0:
+        return 0
+    least = relative[:, rank - 1]
+    best = int(np.argmax(least))
+    nearly = least[0] < NEARLY and least[best] > RANK_GAP * least[0]
+    return best if ranks[0] < rank or nearly else 0
 
 
 def common_rank(sigma: np.ndarray, findings: list[Problem]) -> tuple[int, float]:

@@ -16,11 +16,11 @@ from tauloop.functions.assembly_coordinates import unit_free
 from tauloop.functions.closing import RANK_FLOOR
 from tauloop.functions.hybrid_freedoms import Actuation
 from tauloop.functions.loops import Loops
-from tauloop.functions.rank import Probe
+from tauloop.functions.rank import NEARLY, Probe
 from tauloop.functions.reference_pose import named_pose
 
 #: A map whose least stretch is below this share of its largest over all states has lost a direction.
-LOST = 1e-6
+LOST = NEARLY
 #: What each kind of singular pose does.
 MEANING = {
     "parallel": "the machine moves although all actuators rest",
@@ -128,7 +128,9 @@ def constraint_substitute(probe: Probe, regular: int) -> Substitute:
     least = probe.sigma[0, ranks[regular] - 1]
     return Substitute(
         kinds=("constraint",),
-        detail=f"the loops have rank {ranks[0]} there and {ranks[regular]} around it",
+        detail=f"the loops have rank {ranks[0]} there and {ranks[regular]} around it"
+        if ranks[0] < ranks[regular]
+        else "the loops nearly lose rank there, and not around it",
         condition=float(probe.sigma[0, 0] / least) if least > 0 else np.inf,
         q=probe.q[0],
     )

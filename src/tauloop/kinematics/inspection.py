@@ -80,6 +80,7 @@ def inspect(model: Model, *, driven: bool = False) -> Inspection:
     assembly, mechanism = model.assembly, model.mechanism
     free = undriven(assembly)
     problems, notes = list(assembly.findings), list(assembly.notes)
+    problems += _beyond_stops(model)
     if not mechanism.actuators:
         problems.append(
             Problem(
@@ -102,6 +103,21 @@ def inspect(model: Model, *, driven: bool = False) -> Inspection:
     return Inspection(
         undriven=free, other_modes=others, problems=tuple(problems), notes=(*notes, *((guessed,) if guessed else ()))
     )
+
+
+def _beyond_stops(model: Model) -> list[Problem]:
+    """Joints beyond their stops at the reference pose, also those that close loops and have no coordinate."""
+    if model.assembly.findings:
+        return []
+    return [
+        Problem(
+            where=item.coordinate,
+            what=f"is beyond its stop at the reference pose: {item.amount}",
+            remedy="correct the limits, or give a reference pose within them",
+            file=model.mechanism.file,
+        )
+        for item in model.limits.beyond(model.assembly.q)
+    ]
 
 
 def undriven(assembly: Assembly) -> tuple[Undriven, ...]:
