@@ -187,6 +187,8 @@ def _conditions(joint: Joint) -> tuple[list[Array], list[tuple[Array, Array]]]:
         return [], []
     if joint.kind == "planar":
         return [z], [(x, z), (y, z)]
+    if joint.kind == "schoenflies":
+        return [], [(x, z), (y, z)]
     if joint.kind == "translational":
         return [], rigid
     if joint.kind == "fixed":

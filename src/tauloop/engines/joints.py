@@ -70,6 +70,8 @@ def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str
         return [("hinge", joint.axes[0]), ("hinge", joint.axes[1])]
     if joint.kind == "planar":
         return [("slide", "x"), ("slide", "y"), ("hinge", "z")]
+    if joint.kind == "schoenflies":
+        return [("slide", "x"), ("slide", "y"), ("slide", "z"), ("hinge", "z")]
     if joint.kind in ("translational", "free"):
         return [("slide", "x"), ("slide", "y"), ("slide", "z")]
     return []

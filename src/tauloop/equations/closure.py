@@ -155,6 +155,7 @@ _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "universal": ("all", ("12",)),
     "spherical": ("all", ()),
     "planar": ("z", ("xz", "yz")),
+    "schoenflies": ("", ("xz", "yz")),
     "translational": ("", ("xy", "yz", "zx")),
     "free": ("", ()),
 }

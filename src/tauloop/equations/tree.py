@@ -395,12 +395,13 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
     elif kind == "translational":
         p = sign * q[i : i + 3]
         inner_v = outer_v = sign * identity
-    elif kind == "planar":
-        c, s = configuration.pair(i + 2)
+    elif kind in ("planar", "schoenflies"):
+        slides = n - 1
+        c, s = configuration.pair(i + slides)
         R = elementary_rotation("z", c, s)
-        p = ca.vertcat(q[i], q[i + 1], 0)
-        inner_v[:, :2], outer_v[:, :2] = identity[:, :2], R.T[:, :2]
-        inner_w[2, 2] = 1
+        p = ca.vertcat(q[i : i + slides], ca.SX(3 - slides, 1))
+        inner_v[:, :slides], outer_v[:, :slides] = identity[:, :slides], R.T[:, :slides]
+        inner_w[2, slides] = 1
         outer_w = inner_w
     elif kind == "free":
         p = q[i : i + 3]

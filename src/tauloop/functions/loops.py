@@ -111,6 +111,7 @@ _COINCIDENT = {
     "revolute": "a",
     "cylindrical": "a",
     "planar": "z",
+    "schoenflies": "z",
 }
 
 

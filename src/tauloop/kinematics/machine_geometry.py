@@ -249,7 +249,7 @@ def _joint_centres(mechanism: Mechanism) -> Iterator[Placement]:
     for rod in mechanism.rods:
         yield from (rod.start, rod.end)
     for joint in mechanism.joints:
-        if joint.kind not in ("free", "translational", "planar"):
+        if joint.kind not in ("free", "translational", "planar", "schoenflies"):
             yield from (joint.parent, joint.child)
 
 
@@ -299,9 +299,10 @@ def _drive_axes(mechanism: Mechanism, values: Values) -> Iterator[DriveAxis]:
 
 def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
     """Axis of one freedom of a joint: its letter, whether it turns, and the frame that it belongs to."""
-    if joint.kind in ("translational", "planar", "free", "spherical"):
-        slides = {"translational": 3, "planar": 2, "free": 3, "spherical": 0}[joint.kind]
-        letter = "xyz"[freedom] if freedom < slides else ("z" if joint.kind == "planar" else "xyz"[freedom - slides])
+    slides = {"translational": 3, "planar": 2, "schoenflies": 3, "free": 3, "spherical": 0}.get(joint.kind)
+    if slides is not None:
+        about_z = joint.kind in ("planar", "schoenflies")
+        letter = "xyz"[freedom] if freedom < slides else ("z" if about_z else "xyz"[freedom - slides])
         return letter, freedom >= slides, joint.parent
     if joint.kind == "universal":
         return joint.axes[freedom], True, (joint.parent, joint.child)[freedom]

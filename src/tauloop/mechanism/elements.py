@@ -56,6 +56,10 @@ class Coordinates:
         """Whether a freedom turns."""
         return self._angular[name]
 
+    def knows(self, cursor: Cursor, word: str) -> bool:
+        """Whether a freedom has this name, or this one behind the leg's."""
+        return word in self._angular or cursor.prefix + word in self._angular
+
     def find(self, cursor: Cursor, word: str, needs_coordinate: bool = True) -> str | None:
         """Complete name of a freedom, looked up in the leg and then at the top; None if there is none, noted.
 
@@ -236,7 +240,10 @@ def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ..
     found: list[str] = []
     for item in place.items() if place is not None else ():
         word = item.text or ""
-        if motion is None:
+        if motion is None or coordinates.knows(item, word):
+            if motion is not None and kind is not None and word in kind.velocities:
+                remedy = f"write {PLATFORM_JOINT}.{word}, or give the joint another name"
+                item.problem(f"{word} is a freedom of the platform and a joint", remedy)
             name = coordinates.find(item, word, needs_coordinate=False) if word else None
         elif kind is not None and word not in kind.velocities:
             note_unknown_freedom(item, word, motion)

@@ -182,7 +182,8 @@ REFERENCE = Shape(
     name="joint reference",
     doc="Start values of a joint with several freedoms; what is absent is zero. The kind of joint decides which keys: "
     "`first`, `second` (universal); `angle`, `slide` (cylindrical); `x`, `y`, `angle`, or `at` and `turn` in the plane "
-    "(planar); `turn` (spherical); `at` (translational); `at`, `turn` (free).",
+    "(planar); `x`, `y`, `z`, `angle`, or `at` and `turn` about z (schoenflies); `turn` (spherical); `at` "
+    "(translational); `at`, `turn` (free).",
     fields=(
         _field("first", Value(linear=units.ANGLE), "first angle"),
         _field("second", Value(linear=units.ANGLE), "second angle"),
@@ -355,7 +356,7 @@ COUPLING = Shape(
 )
 
 #: Joints by which a platform may hang on the base with coordinates of its own.
-MOTIONS = ("free", "translational", "planar", "spherical")
+MOTIONS = ("free", "translational", "planar", "schoenflies", "spherical")
 PLATFORM = Shape(
     name="platform",
     doc="The body that does the work. With `motion` it gets coordinates of its own, those of a joint named "
@@ -367,7 +368,7 @@ PLATFORM = Shape(
         _need(
             "independent",
             ListOf(item=Reference(to="coordinate"), may_be_empty=True),
-            "independent coordinates: freedoms of the joint `platform` (x, wy, ...); without `motion` complete names",
+            "independent coordinates: freedoms of the joint `platform` (x, wy, ...) and complete names of others",
         ),
         _field("reference", REFERENCE, "start pose, with `motion` only"),
         _field(

@@ -32,6 +32,7 @@ REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
     "universal": ("first", "second"),
     "spherical": ("turn",),
     "planar": ("x", "y", "angle", "at", "turn"),
+    "schoenflies": ("x", "y", "z", "angle", "at", "turn"),
     "translational": ("at",),
     "free": ("at", "turn"),
 }
@@ -173,17 +174,18 @@ def _several(cursor: Cursor, kind: str, values: Values) -> tuple[float, ...] | N
         return None
     read: dict[str, float | None] = dict(zip(("x", "y", "z"), position, strict=True))
     read |= dict(zip(("qw", "qx", "qy", "qz"), quaternion(turns), strict=True))
-    if kind == "planar":
-        if at is not None and read["z"] != 0.0:
+    if kind in ("planar", "schoenflies"):
+        slides = coordinates[:-1]
+        if at is not None and read["z"] != 0.0 and "z" not in slides:
             at.problem(f"a planar joint stays at z = 0, got {read['z']:g} m", "write 0 for z")
         if turn is not None and any(axis != "z" for axis, _ in turns):
-            turn.problem("a planar joint turns about z only", "write turn: [{z: ...}]")
-        if at is not None and (cursor.has("x") or cursor.has("y")):
-            cursor.problem("x, y and at say the same thing twice", "keep one of them", "at")
+            turn.problem(f"a {kind} joint turns about z only", "write turn: [{z: ...}]")
+        if at is not None and any(cursor.has(slide) for slide in slides):
+            cursor.problem(f"{', '.join(slides)} and at say the same thing twice", "keep one of them", "at")
         if turn is not None and cursor.has("angle"):
             cursor.problem("angle and turn say the same thing twice", "keep one of them", "turn")
         read["angle"] = sum(angle for _, angle in turns)
-    for key in ("first", "second", "angle", "slide", "x", "y"):
+    for key in ("first", "second", "angle", "slide", "x", "y", "z"):
         if key in coordinates and (cursor.has(key) or key not in read):
             read[key] = values.number(cursor.get(key)) if cursor.has(key) else 0.0
     found = [read[name] for name in coordinates]

@@ -222,6 +222,13 @@ JOINT_KINDS: Mapping[str, JointKind] = {
         angular=(False, False, True),
         reversible=False,
     ),
+    "schoenflies": JointKind(
+        coordinates=("x", "y", "z", "angle"),
+        velocities=("x", "y", "z", "angle"),
+        axes=0,
+        angular=(False, False, False, True),
+        reversible=False,
+    ),
     "translational": JointKind(coordinates=("x", "y", "z"), velocities=("x", "y", "z"), axes=0, angular=(False,) * 3),
     "free": JointKind(
         coordinates=("x", "y", "z", *_QUATERNION),
@@ -243,7 +250,7 @@ class Joint:
         parent, child: the two frames; they coincide at zero coordinates.
         axes: axis of a revolute, prismatic or cylindrical joint, in both frames; the two axes of a universal
             joint, the first fixed to the parent frame and the second to the child frame. A planar joint moves
-            in the x-y plane of the parent frame and turns about its z.
+            in the x-y plane of the parent frame and turns about its z; a Schoenflies joint moves along z too.
         reference: start values of the coordinates (m, rad, quaternion w x y z); they also pick the branch.
         freedoms: one per velocity.
         is_cut: whether the description says that this joint closes a loop, so that it has no coordinates; else the

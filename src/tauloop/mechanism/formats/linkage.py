@@ -217,6 +217,8 @@ def _moved(joint: Joint) -> Pose:
         return Pose(position=np.array(x[:3]), rotation=_turn(x[3:]))
     if joint.kind == "planar" and x:
         return Pose(position=np.array([x[0], x[1], 0.0]), rotation=rotation_matrix([("z", x[2])]))
+    if joint.kind == "schoenflies" and x:
+        return Pose(position=np.array(x[:3]), rotation=rotation_matrix([("z", x[3])]))
     if joint.kind == "translational" and x:
         return Pose(position=np.array(x))
     return Pose()

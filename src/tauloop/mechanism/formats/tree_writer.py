@@ -398,6 +398,7 @@ def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, .
     words: dict[str, list[tuple[Literal["hinge", "slide"], str]]] = {
         "cylindrical": [("hinge", "axis"), ("slide", "axis")],
         "planar": [("slide", "x"), ("slide", "y"), ("hinge", "z")],
+        "schoenflies": [("slide", "x"), ("slide", "y"), ("slide", "z"), ("hinge", "z")],
         "translational": [("slide", "x"), ("slide", "y"), ("slide", "z")],
         "free": [("slide", "x"), ("slide", "y"), ("slide", "z")],
         "revolute": [("hinge", "axis")],

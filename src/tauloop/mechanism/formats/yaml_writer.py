@@ -436,13 +436,12 @@ def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | Non
         return literal(values[0], units.ANGLE if angular[0] else units.LENGTH)
     named: Mapping[str, float] = dict(zip(names, values, strict=True))
     written: dict[str, Any] = {}
-    if "z" in named:
-        if any(named[axis] for axis in "xyz"):
-            written["at"] = [literal(named[axis], units.LENGTH) for axis in "xyz"]
-    else:
-        plain = zip(names, angular, strict=True) if "qw" not in named else ()
+    if "z" in named and any(named[axis] for axis in "xyz"):
+        written["at"] = [literal(named[axis], units.LENGTH) for axis in "xyz"]
+    if "qw" not in named:
+        plain = [(name, turns) for name, turns in zip(names, angular, strict=True) if "z" not in named or turns]
         written |= {name: literal(named[name], units.ANGLE if turns else units.LENGTH) for name, turns in plain}
-    if "qw" in named:
+    else:
         rotation = Rotation.from_quat([named[name] for name in ("qw", "qx", "qy", "qz")], scalar_first=True)
         turns = constant_angles(rotation.as_matrix())
         if turns:

@@ -52,7 +52,7 @@ def _attachments(mechanism: Mechanism, body: str) -> list[_Attachment]:
     joints = [
         _Attachment(side(joint, body).position, far_side(joint, body).body, joint=joint)
         for joint in joints_of(mechanism, body)
-        if joint.kind not in ("fixed", "prismatic", "translational", "planar", "free")
+        if joint.kind not in ("fixed", "prismatic", "translational", "planar", "schoenflies", "free")
     ]
     rods = [
         _Attachment(end.position, far_end(rod, body).body, rod=rod)
@@ -274,7 +274,11 @@ def _host(mechanism: Mechanism, body: str, joints: Sequence[Joint], name: str | 
         current = pending.popleft()
         for joint in joints_of(mechanism, current):
             far = far_side(joint, current).body
-            if far not in distance and joint.kind not in ("translational", "planar", "free") and far != body:
+            if (
+                far not in distance
+                and joint.kind not in ("translational", "planar", "schoenflies", "free")
+                and far != body
+            ):
                 distance[far] = distance[current] + 1
                 pending.append(far)
     return min(joints, key=lambda joint: distance.get(far_side(joint, body).body, len(mechanism.bodies)))

@@ -33,13 +33,17 @@ def _letter(name: str) -> np.ndarray:
     return np.eye(3)["xyz".index(name)]
 
 
+#: Joints that turn about one direction.
+TURNING = ("revolute", "cylindrical", "planar", "schoenflies")
+
+
 def normals(mechanism: Mechanism) -> dict[str, np.ndarray]:
     """The one direction about which everything turns, in coordinates of every body (3,).
 
     Raises:
         InputError: joints turn about more than one direction; names all of them.
     """
-    turning = [joint for joint in mechanism.joints if joint.kind in ("revolute", "cylindrical", "planar")]
+    turning = [joint for joint in mechanism.joints if joint.kind in TURNING]
     problems = [
         Problem(
             where=f"joints.{joint.name}",
@@ -186,7 +190,7 @@ def links_as_rods(mechanism: Mechanism) -> tuple[Mechanism, Step]:
     directions = normals(mechanism)
     names: list[str] = []
     gone: list[Joint] = []
-    if any(joint.kind in ("cylindrical", "translational") for joint in mechanism.joints):
+    if any(joint.kind in ("cylindrical", "schoenflies", "translational") for joint in mechanism.joints):
         return mechanism, Step(name="links as rods")
     for body in mechanism.bodies:
         ends = joints_of(mechanism, body.name)
