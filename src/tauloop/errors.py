@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+#: Most characters of the parts of a problem, and what stands in the place of the rest.
+LONGEST, CUT = {"where": 400, "what": 2000, "remedy": 2000, "file": 4400}, " ..."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
@@ -23,6 +26,13 @@ class Problem:
     remedy: str = ""
     file: str = ""
     line: int | None = None
+
+    def __post_init__(self) -> None:
+        """Cut what a hostile file would make endless; messages quote what they are about."""
+        for name, most in LONGEST.items():
+            text = getattr(self, name)
+            if len(text) > most:
+                object.__setattr__(self, name, f"{text[: most - len(CUT)]}{CUT}")
 
     def __str__(self) -> str:
         place = self.file + (f", line {self.line}" if self.line is not None else "")

@@ -77,6 +77,28 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
     return path
 
 
+def unreadable(path: Path) -> tuple[str, str] | None:
+    """What is wrong with a path that is to be read, and what to do about it; None for a plain file that is not empty.
+
+    Whoever opens it must still expect an OSError: the file may vanish, or its disk fail.
+    """
+    try:
+        state = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return "there is no such file", "check the path"
+    except OSError as error:
+        return f"the file cannot be read: {error.strerror or error}", "check the path and its permissions"
+    except ValueError:
+        return "the file's name holds a zero byte or no text", "check the path"
+    if stat.S_ISDIR(state.st_mode):
+        return "this is a folder, not a file", "name the file itself"
+    if not stat.S_ISREG(state.st_mode):
+        return "this is a device or a pipe, not a plain file", "copy it to a file first"
+    if not os.access(path, os.R_OK):
+        return "the file cannot be read: Permission denied", "check its permissions"
+    return None if state.st_size else ("the file is empty (0 bytes)", "export it again")
+
+
 def write_text(path: str | Path, text: str) -> Path:
     """Write a text in UTF-8, as `write_file` does."""
     return write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))

@@ -8,12 +8,13 @@ import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.functions.ports import Port
+from tauloop.mechanism.parser import NUMBER
 from tauloop.mechanism.units import Dimension, UnitError, named, parse_unit
 
 #: A force and moment at the tool centre point, in the base frame.
 TOOL = Port(name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3)
 
-_QUANTITY = re.compile(r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[A-Za-z1].*)?", re.ASCII)
+_QUANTITY = re.compile(rf"\s*(?P<number>[+-]?{NUMBER})\s*(?P<unit>[A-Za-z1].*)?", re.ASCII)
 
 
 def assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> np.ndarray:

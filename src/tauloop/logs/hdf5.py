@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.errors import LogError, Problem
+from tauloop.logs.unpacking import require_ratio
 
 #: MATLAB keeps what cells and objects refer to there, and says of what class a variable is.
 _REFERENCES, _CLASS = "#refs#", "MATLAB_class"
@@ -35,11 +36,15 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     units: dict[str, str] = {}
     try:
         with h5py.File(path, "r") as file:
-            for name, data in _data_sets(file, h5py, ""):
+            found = list(_data_sets(file, h5py, ""))
+            require_ratio(path, sum(data.nbytes for _, data in found))
+            for name, data in found:
                 unit = next((_text(data.attrs[key]) for key in _UNITS if key in data.attrs), "")
                 for label, values in _columns(name, data):
                     columns[label] = values
                     units[label] = unit
+    except LogError:
+        raise
     except Exception as error:  # a damaged file can fail in any way inside HDF5
         what = f"not a readable HDF5 file: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
         raise LogError(Problem(where="", what=what, remedy="export the log again", file=str(path))) from None

@@ -24,7 +24,7 @@ from tauloop.mechanism.units import (
     parse_unit,
 )
 
-_FACTOR = re.compile(r"(?P<factor>[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s+(?P<unit>.*)")
+_FACTOR = re.compile(r"(?P<factor>[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)\s+(?P<unit>.*)")
 
 #: What a quantity may be measured in; quantities that are not listed may have any unit.
 DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import math
-import re
 import warnings
 import zlib
 from abc import ABC, abstractmethod
@@ -18,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from tauloop.errors import LogError, Problem
+from tauloop.files import unreadable
 from tauloop.logs.csv_text import delimiter_of, has_decimal_comma, is_number, with_decimal_points
 from tauloop.logs.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.hdf5 import hdf5_columns
+from tauloop.logs.unpacking import require_ratio, unpacked
 
-_HEADER = re.compile(r"(?P<name>.*?)\s*\[(?P<unit>[^\[\]]*)\]")
 _HDF5_SIGNATURE = b"\x89HDF"
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 #: Kinds of findings of cells without a number in them, which `Table.numbers` gives as not finite.
@@ -45,9 +44,8 @@ class Table(ABC):
     def __init__(self, file: str, headers: Sequence[str], *, brackets_are_units: bool) -> None:
         """Take the headers; in CSV and Parquet ``q1 [deg]`` is the column q1 in degrees."""
         self.file = file
-        matches = [_HEADER.fullmatch(header.strip()) if brackets_are_units else None for header in headers]
-        self.names = tuple(m["name"] if m else h.strip() for m, h in zip(matches, headers, strict=True))
-        self.units = tuple(m["unit"].strip() if m else "" for m in matches)
+        parts = [_name_and_unit(header) if brackets_are_units else (header.strip(), "") for header in headers]
+        self.names, self.units = (tuple(part[side] for part in parts) for side in (0, 1))
 
     @abstractmethod
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
@@ -70,6 +68,14 @@ class Table(ABC):
         findings.count(_KIND_NOT_FINITE, self.file, more=len(bad[LISTED_PER_KIND:]))
 
 
+def _name_and_unit(header: str) -> tuple[str, str]:
+    """A column's name, and what stands in brackets behind it."""
+    name, bracket, unit = header.strip().removesuffix("]").rpartition("[")
+    if not bracket or not header.strip().endswith("]") or "]" in unit:
+        return header.strip(), ""
+    return name.rstrip(), unit.strip()
+
+
 def open_table(path: str | Path) -> Table:
     """Open a file by its ending: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``.
 
@@ -77,10 +83,8 @@ def open_table(path: str | Path) -> Table:
         LogError: the file is missing, empty, damaged, or of another kind.
     """
     path = Path(path)
-    if not path.is_file():
-        raise _refused(str(path), "there is no such file", "check the path")
-    if path.stat().st_size == 0:
-        raise _refused(str(path), "the file is empty (0 bytes)", "export the log again")
+    if wrong := unreadable(path):
+        raise _refused(str(path), *wrong)
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
         return CsvTable(path)
@@ -210,7 +214,7 @@ class CsvTable(Table):
 
 def _text_bytes(path: Path) -> bytes:
     try:
-        data = gzip.decompress(path.read_bytes()) if path.name.lower().endswith(".gz") else path.read_bytes()
+        data = unpacked(path) if path.name.lower().endswith(".gz") else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise _refused(str(path), f"cannot be read: {error}", "copy or export the file again") from None
     if b"\0" in data:
@@ -240,9 +244,8 @@ class ParquetTable(Table):
         parquet = import_parquet(str(path))
         try:
             self._file = parquet.ParquetFile(path)
-        except (OSError, ValueError) as error:
-            what = f"not a readable Parquet file: {str(error).splitlines()[0]}"
-            raise _refused(str(path), what, "export the log again") from None
+        except Exception as error:  # a damaged file can fail in any way inside Arrow
+            raise _unreadable(str(path), error) from None
         self._headers = [str(name) for name in self._file.schema_arrow.names]
         if self._file.metadata.num_rows == 0:
             raise _refused(str(path), "the file has columns but no samples", "record or export the log again")
@@ -250,18 +253,30 @@ class ParquetTable(Table):
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
         """The chosen columns; nulls are found as NaN."""
-        table = self._file.read(columns=[self._headers[column] for column in columns])
+        require_ratio(Path(self.file), 8 * self._file.metadata.num_rows * max(len(columns), 1))
+        try:
+            table = self._file.read(columns=[self._headers[column] for column in columns])
+        except Exception as error:  # damaged pages
+            raise _unreadable(self.file, error) from None
         values = np.full((table.num_rows, len(columns)), np.nan)
         numeric = []
         for place, column in enumerate(columns):
             chunk = table.column(self._headers[column])
             if _is_numeric(chunk.type):
-                values[:, place] = chunk.to_numpy().astype(float)
+                try:
+                    values[:, place] = chunk.to_numpy().astype(float)
+                except Exception as error:  # numbers that Arrow cannot make of damaged pages
+                    raise _unreadable(self.file, error) from None
                 numeric.append(place)
             else:
                 _not_numeric(self, column, str(chunk.type), findings)
         self._report_not_finite(values[:, numeric], [columns[place] for place in numeric], findings)
         return values
+
+
+def _unreadable(file: str, error: Exception) -> LogError:
+    what = f"not a readable Parquet file: {(str(error) or type(error).__name__).splitlines()[0]}"
+    return _refused(file, what, "export the log again")
 
 
 def import_parquet(file: str) -> Any:
@@ -344,7 +359,10 @@ class MatTable(ArrayTable):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", scipy.io.matlab.MatReadWarning)
+                require_ratio(path, sum(8 * math.prod(shape) for _, shape, _ in scipy.io.whosmat(path)))
                 content = scipy.io.loadmat(path, simplify_cells=True)
+        except LogError:
+            raise
         except Exception as error:  # a damaged binary file can fail in any way inside SciPy
             what = f"not a readable MAT file: {error}"
             raise _refused(str(path), what, "save the log again in MATLAB with `save(name, '-v7')`") from None

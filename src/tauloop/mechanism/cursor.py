@@ -102,6 +102,15 @@ class Cursor:
         where = f"{self.where}.{key}" if key and self.where else key or self.where
         self.collector.add(where, child.line if child else self.line, what, remedy, self.prefix)
 
+    def refused(self, what: str, remedy: str) -> DescriptionError:
+        """The error of a file that is read no further, with all that was noted before."""
+        try:
+            self.problem(what, remedy)
+            self.collector.raise_any()
+        except DescriptionError as error:
+            return error
+        raise AssertionError("a problem was noted and is not told")
+
     def get(self, key: str) -> Cursor | None:
         """What stands behind a key of a shape; None if nothing does, or nothing of the right form."""
         shape = chosen(self.kind, self.node)

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 
 from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.parser import NUMBER, ExpressionError, Syntax, parse
+from tauloop.mechanism.parser import MAX_CHARACTERS, NUMBER, ExpressionError, Syntax, parse
 from tauloop.mechanism.structure import qualified
 from tauloop.mechanism.units import ONE, Dimension, UnitError, parse_unit
-from tauloop.mechanism.yaml_nodes import Mapping
+from tauloop.mechanism.yaml_nodes import Mapping, Scalar
 
 _LITERAL = re.compile(
     rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|1/[A-Za-z0-9^/\s-]+))?", re.ASCII
@@ -41,14 +41,19 @@ def content_of(cursor: Cursor) -> Literal | Syntax | None:
         if inner is None:
             return None
         scalar = inner
-    text = (scalar.text or "").strip()
-    return _read(text, scalar) if text else None
+    if not scalar.text and not (isinstance(scalar.node, Scalar) and scalar.node.is_quoted):
+        return None  # nothing stands there, which is noted with the form of the file
+    return _read((scalar.text or "").strip(), scalar)
 
 
 def _read(text: str, cursor: Cursor) -> Literal | Syntax | None:
     """A number with a valid unit is a literal; all else is an expression (``2 m - x`` looks like a unit at first)."""
     if NOT_FINITE.fullmatch(text):
         cursor.problem(f"{text} is not a finite number", "write a finite value, or leave the key out")
+        return None
+    if len(text) > MAX_CHARACTERS:
+        what = f"the value has {len(text)} characters, more than {MAX_CHARACTERS}"
+        cursor.problem(what, "round the number, or split the expression into named parameters")
         return None
     match = _LITERAL.fullmatch(text)
     problem: tuple[str, str] | None = None

@@ -39,11 +39,13 @@ from tauloop.mechanism.units import ANGLE, ONE, Dimension, UnitError, named, par
 MAX_CHARACTERS, MAX_NESTING, MAX_OPERATIONS = 1000, 32, 5000
 #: Most operators in one text, and deepest chain of operations when all names are written out: evaluation is recursive.
 MAX_OPERATORS, MAX_CHAIN = 100, 150
+#: Most operations of all expressions of a file; the largest shipped machine has some thousand.
+MAX_ALL_OPERATIONS = 300_000
 
 #: The names of numbers that every expression knows; an angle of half a turn, so that `pi / 2` is an angle.
 CONSTANTS = {"pi": (math.pi, ANGLE)}
 
-NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _PART = r"[A-Za-z_]\w*(?:\[\d+\])*"
 _TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<name>{_PART}(?:\.{_PART})*)|(?P<operator>[-+*/^(),]))", re.ASCII)
 
@@ -393,12 +395,17 @@ def _worked_out(call: Call) -> Constant:
 
 def is_too_large(expression: Expression) -> bool:
     """Whether an expression, with all names written out, has too many operations or too deep a chain."""
+    return operations_of(expression) > MAX_OPERATIONS
+
+
+def operations_of(expression: Expression) -> int:
+    """Operations and operands of an expression with all names written out; one too many where it is too large."""
     stack, count = [(expression, 1)], 0
     while stack:
         part, depth = stack.pop()
         count += 1
         if count > MAX_OPERATIONS or depth > MAX_CHAIN:
-            return True
+            return MAX_OPERATIONS + 1
         if isinstance(part, Call):
             stack.extend((argument, depth + 1) for argument in part.arguments)
-    return False
+    return count

@@ -10,6 +10,8 @@ from tauloop.mechanism.grammar import MAX_REPEAT
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.suggestions import nearest
 
+#: Most legs, named parameters, and elements of all kinds, with all repeats written out.
+MAX_LEGS, MAX_PARAMETERS, MAX_ELEMENTS = 1000, 20_000, 5000
 #: Sections with elements, and what one element of each is called.
 SECTIONS = {
     "frames": "frame",
@@ -62,15 +64,38 @@ def scopes(machine: Cursor) -> list[Scope]:
             continue
         each = leg.get("each")
         for _, values in each.entries() if each is not None else ():
-            if values.items() and len(values.items()) != number:
-                values.problem(
-                    f"{len(values.items())} value{'s' * (len(values.items()) != 1)} for {number} legs",
-                    "write one value for each leg, or change repeat",
-                )
+            count, remedy = len(values.items()), "write one value for each leg, or change repeat"
+            if count > MAX_REPEAT:
+                raise values.refused(f"{count} values for {number} legs", remedy)
+            if count and count != number:
+                values.problem(f"{count} value{'s' * (count != 1)} for {number} legs", remedy)
+        if len(found) + number > MAX_LEGS:
+            raise leg.refused(f"there are more than {MAX_LEGS} legs with all repeats", "repeat less")
         for i in range(1, number + 1):
             prefix = f"{name}{i}."
             found.append(Scope(prefix, replace(leg, leaf=prefix[:-1], prefix=prefix), i))
+    _check_counts(found)
     return found
+
+
+def _check_counts(parts: list[Scope]) -> None:
+    """Refuse what grows beyond any machine when its legs are repeated.
+
+    Raises:
+        DescriptionError: how much there is.
+    """
+    parameters = elements = 0
+    sizes: dict[int, tuple[int, int]] = {}  # the repeats of a leg share their node
+    for part in parts:
+        place = id(part.cursor.node)
+        if place not in sizes:
+            kinds = sum(len(list(part.elements(section))) for section in SECTIONS)
+            sizes[place] = (len(list(part.parameters())), kinds)
+        parameters, elements = parameters + sizes[place][0], elements + sizes[place][1]
+        for what, count, most in (("parameters", parameters, MAX_PARAMETERS), ("elements", elements, MAX_ELEMENTS)):
+            if count > most:
+                more = f"there are more than {most} {what} with all repeats"
+                raise part.cursor.refused(more, "describe the machine alone; machines have tens of bodies and joints")
 
 
 @dataclass(slots=True)

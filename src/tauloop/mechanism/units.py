@@ -214,7 +214,9 @@ _MEANT = {
     "gram": "g",
 }
 
-_FACTOR = re.compile(r"\s*(?P<slash>/)?\s*(?P<name>[A-Za-z]+|1)(?:\^(?P<exponent>-?\d{1,2}))?")
+#: Characters of a unit: more are a mistake.
+MAX_UNIT = 100
+_FACTOR = re.compile(r"\s*(?:(?P<slash>/)\s*)?(?P<name>[A-Za-z]+|1)(?:\^(?P<exponent>-?\d{1,2}))?")
 
 
 def parse_unit(text: str) -> Unit:
@@ -228,6 +230,8 @@ def parse_unit(text: str) -> Unit:
     text = text.strip()
     if not text:
         raise UnitError("no unit", "write one, such as mm")
+    if len(text) > MAX_UNIT:
+        raise UnitError(f"a unit of {len(text)} characters", f"write at most {MAX_UNIT}")
     while position < len(text):
         match = _FACTOR.match(text, position)
         if match is None or (match["name"] == "1" and (position or match["exponent"])):

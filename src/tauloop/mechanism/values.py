@@ -14,7 +14,16 @@ from tauloop.mechanism.kinds import ListOf, Value
 from tauloop.mechanism.literals import NOT_FINITE, Literal, content_of
 from tauloop.mechanism.model import GROUPS, Parameter, ParameterTable
 from tauloop.mechanism.ordering import chain, ordered
-from tauloop.mechanism.parser import ExpressionError, Quantity, Syntax, is_too_large, names, resolve
+from tauloop.mechanism.parser import (
+    MAX_ALL_OPERATIONS,
+    MAX_OPERATIONS,
+    ExpressionError,
+    Quantity,
+    Syntax,
+    names,
+    operations_of,
+    resolve,
+)
 from tauloop.mechanism.structure import qualified
 from tauloop.mechanism.suggestions import nearest
 from tauloop.mechanism.units import ANGLE, ONE, Dimension, named, shown
@@ -49,6 +58,7 @@ class Values:
         self._groups: dict[str, set[str]] = {}
         self._counters: dict[str, int] = {}
         self._nominal: dict[str, float] = {}
+        self._operations = 0
 
     # Named parameters
 
@@ -233,7 +243,12 @@ class Values:
             return None
         if quantity is None:
             return None
-        if is_too_large(quantity.expression):
+        count = operations_of(quantity.expression)
+        self._operations += count
+        if self._operations > MAX_ALL_OPERATIONS:
+            what = f"all values have more than {MAX_ALL_OPERATIONS} operations when their parameters are written out"
+            raise cursor.refused(what, "state intermediate values as numbers")
+        if count > MAX_OPERATIONS:
             cursor.problem(
                 "the expression is too large when its parameters are written out",
                 "state intermediate values as numbers",

@@ -82,6 +82,8 @@ def read_text(path: Path) -> str:
         raise refuse("this is a folder, not a file", "name the file itself") from None
     except OSError as error:
         raise refuse(f"the file cannot be read: {error.strerror}", "check the path and its permissions") from None
+    except ValueError:
+        raise refuse("the file's name holds a zero byte or no text", "check the path") from None
     if len(data) > MAX_BYTES:
         raise refuse(
             f"the file has more than {MAX_BYTES / 1e6:g} MB", "check that this is a description and not a log or a mesh"

@@ -16,7 +16,7 @@ from tauloop.mechanism.model import STATUSES, Parameter
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import Dimension, Unit, UnitError, named, parse_unit
 
-_NUMBER = re.compile(r"(?P<number>[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)(\s+(?P<unit>\S.*))?")
+_NUMBER = re.compile(r"(?P<number>[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)(\s+(?P<unit>\S.*))?")
 _VALUE_KEYS = ("value", "status", "source", "bounds", "note")
 
 

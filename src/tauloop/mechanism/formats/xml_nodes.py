@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from tauloop.errors import DescriptionError, Problem
+from tauloop.files import unreadable
 
 #: Largest file that is read, bytes; models with meshes by reference are far smaller.
 LARGEST_FILE = 20_000_000
@@ -50,11 +51,9 @@ def read_xml(path: str | Path) -> XmlNode:
     def refused(what: str, remedy: str, line: int | None = None) -> DescriptionError:
         return DescriptionError(Problem(where="", what=what, remedy=remedy, file=str(path), line=line))
 
-    if not path.is_file():
-        raise refused("there is no such file", "check the path")
+    if wrong := unreadable(path):
+        raise refused(*wrong)
     size = path.stat().st_size
-    if size == 0:
-        raise refused("the file is empty (0 bytes)", "export the model again")
     if size > LARGEST_FILE:
         raise refused(f"{size / 1e6:.1f} MB is more than {LARGEST_FILE / 1e6:.0f} MB", "leave meshes out of the file")
 
@@ -89,6 +88,10 @@ def read_xml(path: str | Path) -> XmlNode:
     except expat.ExpatError as error:
         what = f"not well-formed XML: {expat.ErrorString(error.code)} at column {error.offset + 1}"
         raise refused(what, "repair the file (a xacro file must be expanded first)", error.lineno) from None
+    except (LookupError, ValueError, TypeError) as error:  # from Python's codecs, of whatever name the file gives
+        raise refused(f"its encoding cannot be read: {error}", "save the file as UTF-8") from None
+    except OSError as error:
+        raise refused(f"the file cannot be read: {error.strerror}", "copy it again") from None
     return open_nodes[0].children[0]
 
 

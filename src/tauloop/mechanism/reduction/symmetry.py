@@ -12,7 +12,7 @@ from tauloop.mechanism.reduction.graph import with_expressions
 from tauloop.mechanism.reduction.steps import Step
 
 #: Names that a repeated leg gives its own parameters: leg, number, rest.
-_INSTANCE = re.compile(r"([A-Za-z][A-Za-z0-9_]*?)(\d+)\.(.+)", re.ASCII)
+_INSTANCE = re.compile(r"([A-Za-z](?:[A-Za-z0-9_]*[A-Za-z_])?)(\d+)\.(.+)", re.ASCII)
 
 
 def share_parameters(mechanism: Mechanism, groups: Sequence[str] = GROUPS) -> tuple[Mechanism, Step]:

@@ -1,0 +1,34 @@
+"""Packed files, and how much they may become: a small file that fills the memory is no log."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from tauloop.errors import LogError, Problem
+
+#: Files may become so many bytes at once, and beyond that so many times their size: measured logs shrink to a tenth.
+UNCHECKED, RATIO = 100_000_000, 200
+
+
+def unpacked(path: Path) -> bytes:
+    """What a gzip file holds, as long as that is no more than logs ever shrink."""
+    most = max(UNCHECKED, RATIO * path.stat().st_size)
+    with gzip.open(path) as stream:
+        data = stream.read(most + 1)
+    if len(data) > most:
+        raise _expands(path, len(data), "more than ")
+    return data
+
+
+def require_ratio(path: Path, size: int) -> None:
+    """Refuse a file that would fill the memory with what it says it holds."""
+    if size > max(UNCHECKED, RATIO * path.stat().st_size):
+        raise _expands(path, size)
+
+
+def _expands(path: Path, size: int, more: str = "") -> LogError:
+    packed = path.stat().st_size
+    what = f"{packed / 1e6:.3g} MB become {more}{size / 1e6:.4g} MB, over {RATIO} times as much: no measured log does"
+    remedy = "export the log again, or unpack it yourself"
+    return LogError(Problem(where="", what=what, remedy=remedy, file=str(path)))
