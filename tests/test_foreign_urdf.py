@@ -271,6 +271,8 @@ def test_the_case_with_a_constraint_is_read_with_its_loop(tmp_path: Path) -> Non
             "closing",
             "<gazebo> adds a joint that only Gazebo sees",
         ),
+        ('<include filename="hand.urdf"/>', "include", "<include> is not followed"),
+        ('<group><link name="z"/></group>', "group", "<group> holds links or joints, which are read at the top only"),
     ],
 )
 def test_an_element_that_ties_links_and_is_not_read_is_refused(
@@ -279,6 +281,17 @@ def test_an_element_that_ties_links_and_is_not_read_is_refused(
     text = CHAIN.replace("</robot>", element + "</robot>").replace('name="r"', 'name="r" xmlns:drake="d"')
     found = problems(tmp_path, text)
     assert [(w, x) for w, x, _, _ in found] == [(where, what)]
+
+
+def test_parts_that_are_there_twice_and_losses_below_zero_are_refused(tmp_path: Path) -> None:
+    text = CHAIN.replace('damping="2"', 'damping="-2" friction="-1"')
+    assert [what for _, what, _, _ in problems(tmp_path, text)] == ["damping is -2", "friction is -1"]
+    twice = CHAIN.replace("</inertial></link>", '<mass value="9"/></inertial></link>', 1)
+    twice = twice.replace('name="two" type="continuous">', 'name="two" type="continuous"><origin xyz="1 0 0"/>')
+    found = [(where, what) for where, what, _, _ in problems(tmp_path, twice)]
+    assert found == [("a", "has 2 elements <mass>"), ("two", "has 2 elements <origin>")]
+    listed = read(tmp_path, CHAIN.replace("</robot>", '<ros2_control><joint name="one"/></ros2_control></robot>'))
+    assert "not used: ros2_control (1)" in listed.description
 
 
 @pytest.mark.parametrize(

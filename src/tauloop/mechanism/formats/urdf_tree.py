@@ -20,7 +20,7 @@ from tauloop.mechanism.formats.urdf_parts import (
     identifier,
     rotation,
 )
-from tauloop.mechanism.formats.urdf_refused import refuse_other_formats, refuse_ties
+from tauloop.mechanism.formats.urdf_refused import refuse_other_formats, refuse_repeats, refuse_ties
 from tauloop.mechanism.formats.xml_nodes import XmlNode, read_xml
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.suggestions import suggestion
@@ -105,6 +105,7 @@ class _TreeReader(UrdfReader):
         name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
         base = self._root(read_joints, links, joints) if links else ""
         refuse_ties(self, robot)
+        refuse_repeats(self, robot)
         shapes = [link.name for link in read_links if link.inertial is None and _has_shape(links[link.name])]
         for name in shapes:
             if name != base:
@@ -239,9 +240,15 @@ class _TreeReader(UrdfReader):
             upper=upper,
             effort=self._positive(limit, name, "effort"),
             velocity=self._positive(limit, name, "velocity"),
-            damping=0.0 if dynamics is None else self.number(dynamics, name, "damping", 0.0),
-            friction=0.0 if dynamics is None else self.number(dynamics, name, "friction", 0.0),
+            damping=self._loss(dynamics, name, "damping"),
+            friction=self._loss(dynamics, name, "friction"),
         )
+
+    def _loss(self, dynamics: XmlNode | None, name: str, attribute: str) -> float:
+        value = 0.0 if dynamics is None else self.number(dynamics, name, attribute, 0.0)
+        if dynamics is not None and value < 0.0:
+            self.problem(dynamics, name, f"{attribute} is {value:g}", "a loss is zero or positive")
+        return value
 
     def _positive(self, limit: XmlNode | None, name: str, attribute: str) -> float:
         value = 0.0 if limit is None else self.number(limit, name, attribute, 0.0)
