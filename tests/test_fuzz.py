@@ -38,6 +38,11 @@ def draws(data: st.DataObject) -> Draw:
 
 
 @pytest.mark.parametrize("name", TARGETS)
+def test_there_are_good_files_to_damage(name):
+    assert TARGETS[name].corpus()
+
+
+@pytest.mark.parametrize("name", TARGETS)
 @settings(max_examples=FILES)
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused_by_name(name, data):

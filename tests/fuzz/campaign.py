@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,7 @@ def _limit() -> None:
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use + 2 * MOST_MEMORY, in_use + 2 * MOST_MEMORY))
     signal.signal(signal.SIGALRM, _too_slow)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _pieces(seed: int, count: int, size: int) -> Iterator[tuple[int, int, int]]:
@@ -115,26 +117,23 @@ def _pieces(seed: int, count: int, size: int) -> Iterator[tuple[int, int, int]]:
 def search(
     title: str, work: Callable[[tuple[int, int, int]], dict[str, Any]], count: int, seed: int, processes: int, size: int
 ) -> dict[str, Any]:
-    """Share `count` trials out in pieces over processes, with progress on standard error."""
+    """Share `count` trials out in pieces over processes, with progress on standard error; Ctrl-C keeps it all."""
     counts: Counter[str] = Counter()
     faults: dict[str, list[Fault]] = {}
     slowest, memory, done = (0.0, ""), 0, 0
     started = time.monotonic()
     context = get_context("spawn")
-    with context.Pool(processes, initializer=_limit) as pool:
+    with suppress(KeyboardInterrupt), context.Pool(processes, initializer=_limit) as pool:
         for part in pool.imap_unordered(work, _pieces(seed, count, size)):
             counts.update(part["counts"])
             for fault in part["faults"]:
                 faults.setdefault(fault[0], []).append(fault)
             slowest, memory = max(slowest, tuple(part["slowest"])), max(memory, part["memory"])
-            done += size
-            left = (time.monotonic() - started) * max(0, count - done) / done
-            print(
-                f"{title}: {min(done, count)} of {count}, {len(faults)} kinds of fault, {left:.0f} s left",
-                file=sys.stderr,
-            )
+            done = min(done + size, count)
+            left = (time.monotonic() - started) * (count - done) / done
+            print(f"{title}: {done} of {count}, {len(faults)} kinds of fault, {left:.0f} s left", file=sys.stderr)
     return {
-        "tried": count,
+        "tried": done,
         "outcomes": dict(sorted(counts.items())),
         "faults": [{"what": what, "times": len(same), **_shortest(same)} for what, same in faults.items()],
         "slowest": {"seconds": round(slowest[0], 2), "what": slowest[1]},

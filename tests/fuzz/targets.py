@@ -33,7 +33,12 @@ class Target:
     name: str
     ending: str
     read: Callable[[Path], object]
-    corpus: Callable[[], tuple[bytes, ...]]
+    texts: Callable[[], tuple[bytes, ...]]
+
+    @functools.cache  # noqa: B019 (targets live as long as the process)
+    def corpus(self) -> tuple[bytes, ...]:
+        """The good files: those of `texts` that are read."""
+        return tuple(text for text in self.texts() if outcome(self, text) == "read")
 
 
 class FaultFound(AssertionError):
@@ -86,6 +91,10 @@ def _written() -> Path:
 def _converted(ending: str) -> tuple[bytes, ...]:
     written = tuple(path.read_bytes() for path in sorted(_written().glob(f"*{ending}")))
     return (*written, *_texts(f"tests/cases/*{ending}"))
+
+
+def _read_urdf(path: Path) -> object:
+    return load(path, _written() / "five_bar.side.yaml")
 
 
 def _read_side(path: Path) -> object:
@@ -151,10 +160,30 @@ def _measurement_tables() -> tuple[bytes, ...]:
     return ("\n".join([",".join(header), *rows]).encode(),)
 
 
+@functools.cache
+def _hdf5_files() -> tuple[bytes, ...]:
+    import h5py
+
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        for i, values in enumerate(_columns().values()):
+            file.create_dataset(f"c{i}", data=values, compression="gzip" if i % 2 else None)
+    return (stream.getvalue(),)
+
+
 def _read_log(path: Path) -> object:
     from tauloop.logs import read_log
 
     return read_log(path)
+
+
+def _read_columns(path: Path) -> object:
+    from tauloop.logs import LogFile, read_log
+
+    columns = {"position": {"left": "c1", "right": "c2"}, "force": {"left": "c3", "right": "c4"}}
+    return read_log(
+        LogFile(path=path, columns=columns, units={"c0": "s", "position": "rad", "force": "N m"}, time="c0")
+    )
 
 
 def _read_recording(path: Path) -> object:
@@ -166,12 +195,17 @@ def _read_recording(path: Path) -> object:
 def _read_measurements(path: Path) -> object:
     from tauloop.calibrate.reading import read_measurements
 
-    return read_measurements(path, _printer())
+    return read_measurements(path, load("linear_delta"), noise=1e-5, folder=_probed())
 
 
 @functools.cache
-def _printer() -> object:
-    return load("linear_delta")
+def _probed() -> Path:
+    """A folder with the table that the examples' descriptions name; its figures are made up."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    steps = np.random.default_rng(0).integers(20_000, 30_000, size=(41, 3))
+    np.savetxt(folder / "stable_positions_steps_41pts.csv", steps, delimiter=",", fmt="%d")
+    return folder
 
 
 def _read_drive(path: Path) -> object:
@@ -180,34 +214,50 @@ def _read_drive(path: Path) -> object:
     return load_drive(path)
 
 
+#: A serial arm that needs no side file.
+_ARM = b"""<robot name="arm">
+  <link name="base"/>
+  <link name="upper"><inertial><origin xyz="0.1 0 0" rpy="0 0 0.1"/><mass value="2"/>
+    <inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="fore"><inertial><mass value="1"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+    <limit lower="-2" upper="2" effort="50" velocity="3"/><dynamics damping="0.1" friction="0.2"/></joint>
+  <joint name="elbow" type="continuous"><parent link="upper"/><child link="fore"/><origin xyz="0.3 0 0"/>
+    <axis xyz="0 1 0"/></joint>
+</robot>
+"""
+
 TARGETS = {
     target.name: target
     for target in (
-        Target(name="machine", ending=".yaml", read=load, corpus=_machine_files),
-        Target(name="mjcf", ending=".xml", read=load, corpus=lambda: _converted(".xml")),
-        Target(name="urdf", ending=".urdf", read=load, corpus=lambda: _converted(".urdf")),
-        Target(name="side", ending=".yaml", read=_read_side, corpus=_side_files),
-        Target(name="csv", ending=".csv", read=_read_log, corpus=_csv_files),
-        Target(name="parquet", ending=".parquet", read=_read_log, corpus=_parquet_files),
-        Target(name="mat", ending=".mat", read=_read_log, corpus=_mat_files),
+        Target(name="machine", ending=".yaml", read=load, texts=_machine_files),
+        Target(name="mjcf", ending=".xml", read=load, texts=lambda: _converted(".xml")),
+        Target(name="urdf", ending=".urdf", read=_read_urdf, texts=lambda: _converted("five_bar.urdf")),
+        Target(name="plain-urdf", ending=".urdf", read=load, texts=lambda: (_ARM, *_converted(".urdf"))),
+        Target(name="side", ending=".yaml", read=_read_side, texts=_side_files),
+        Target(name="csv", ending=".csv", read=_read_log, texts=_csv_files),
+        Target(name="parquet", ending=".parquet", read=_read_log, texts=_parquet_files),
+        Target(name="mat", ending=".mat", read=_read_columns, texts=_mat_files),
+        Target(name="hdf5", ending=".h5", read=_read_columns, texts=_hdf5_files),
         Target(
             name="recording",
             ending=".yaml",
             read=_read_recording,
-            corpus=lambda: _texts("examples/tx40/recording.yaml"),
+            texts=lambda: _texts("examples/tx40/recording.yaml"),
         ),
         Target(
             name="measurements",
             ending=".yaml",
             read=_read_measurements,
-            corpus=lambda: _texts("examples/delta_printer/*.yaml", "examples/gantry_tau_racks/rack.yaml"),
+            texts=lambda: _texts("examples/delta_printer/*.yaml"),
         ),
-        Target(name="table", ending=".csv", read=_read_measurements, corpus=_measurement_tables),
+        Target(name="table", ending=".csv", read=_read_measurements, texts=_measurement_tables),
         Target(
             name="drive",
             ending=".yaml",
             read=_read_drive,
-            corpus=lambda: _texts("src/tauloop/drives/lines/*.yaml"),
+            texts=lambda: _texts("src/tauloop/drives/lines/*.yaml"),
         ),
     )
 }
