@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tauloop.result import write_file
+from tauloop.files import write_file
 
 
 def marks(script: str, verb: str = "measured") -> tuple[str, str]:
