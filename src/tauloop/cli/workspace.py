@@ -29,6 +29,7 @@ from tauloop.functions import Model
 from tauloop.functions.ports import Port
 from tauloop.functions.tension_terms import NO_WRENCH
 from tauloop.kinematics import workspace as maps
+from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.workspace import Reason, Workspace, WorkspaceLimits, section_axes
 from tauloop.result import Status
 
@@ -77,10 +78,12 @@ def workspace(
 ) -> None:
     """Where a machine can work: reach, ranges, singularities, interference of rods, and what cables can hold.
 
-    Over a section or a volume of poses at rest.
+    Over a section or a volume of poses at rest. A platform's orientation is given by angles rx, ry, rz: turned from the
+    reference pose about that vector in the base frame.
     """
     model = announced(Model(load_machine(machine, side)))
-    port = model.platform.entry.position
+    pose = pose_axes(model)
+    port = Port(name="position", columns=pose.columns, units=pose.units)
     names = _names(port, plane)
     fixed = {full_name(port, key, "--section"): value for key, value in numbers(section, "--section").items()}
     ranges = {full_name(port, key, "--range"): value for key, value in ranges_of(within).items()}

@@ -6,8 +6,8 @@ draws: figures and the viewer take their lines from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import casadi as ca
@@ -19,6 +19,7 @@ from tauloop.equations.values import Values
 from tauloop.functions import Loops, Model
 from tauloop.functions.batch import BatchFunction
 from tauloop.functions.loops import nominal
+from tauloop.kinematics.spherical_arcs import SphericalBody, spherical_bodies
 from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement
 
 #: Points nearer than this are one, m.
@@ -36,12 +37,14 @@ class BodyShape:
         points: joint centres (k, 3), each place once, m; the mass centre too where there is but one.
         edges: pairs of points (e, 2) joined by lines: a chain, the outline of a plate, or the edges of a hull.
         faces: triples of points (f, 3) that fill the plate or the hull.
+        arcs: straight pieces (m, 2, 3) of arcs between axes that meet in one point (see `spherical_arcs`).
     """
 
     name: str
     points: np.ndarray
     edges: np.ndarray
     faces: np.ndarray
+    arcs: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +147,11 @@ class MachineGeometry:
         """Joint centres of a body (N, k, 3)."""
         return self.fixed_to(body, self.shape.bodies[self.shape.index[body]].points)
 
+    def arcs(self, body: str) -> np.ndarray:
+        """Straight pieces (N, m, 2, 3) of the arcs of a body."""
+        pieces = self.shape.bodies[self.shape.index[body]].arcs
+        return self.fixed_to(body, pieces.reshape(-1, 3)).reshape(len(self), -1, 2, 3)
+
     @property
     def segments(self) -> np.ndarray:
         """Ends of all rods, slides and rails (N, s, 2, 3), in the order of `shape.segments`."""
@@ -220,16 +228,21 @@ def machine_shape(loops: Loops) -> MachineShape:
     places: dict[str, list[np.ndarray]] = {name: [] for name in (BASE, *names)}
     for placement in _joint_centres(mechanism):
         places[placement.body].append(_frame(placement, values)[0])
+    spherical = spherical_bodies(
+        mechanism, values, {name: np.array(found) for name, found in places.items()}, loops.length
+    )
     for body in mechanism.bodies:
         centre = _mass_centre(mechanism, body)
         if centre is not None and len(_distinct(np.array(places[body.name]).reshape(-1, 3))) == 1:
             places[body.name].append(centre)
     tool = _frame(mechanism.platform.tool, values)
     return MachineShape(
-        bodies=tuple(_body_shape(name, np.array(found).reshape(-1, 3)) for name, found in places.items()),
+        bodies=tuple(
+            _body_shape(name, np.array(found).reshape(-1, 3), spherical.get(name)) for name, found in places.items()
+        ),
         platform=mechanism.platform.body,
         segments=tuple(_segments(mechanism, values)),
-        drives=tuple(_drive_axes(mechanism, values)),
+        drives=tuple(_at_arcs(axis, spherical) for axis in _drive_axes(mechanism, values)),
         tool=tool,
         length=loops.length,
         poses=poses,
@@ -309,10 +322,24 @@ def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
     return joint.axes[0], joint.kind == "revolute" or (joint.kind == "cylindrical" and freedom == 0), joint.parent
 
 
-def _body_shape(name: str, points: np.ndarray) -> BodyShape:
+def _at_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAxis:
+    """The axis of an actuator on a spherical body, shown where the body's arcs end on it."""
+    if axis.direction is None or axis.body not in spherical:
+        return axis
+    ends = spherical[axis.body].ends
+    along = (ends - axis.origin) @ axis.direction
+    return replace(axis, origin=ends[along.argmax()])
+
+
+def _body_shape(name: str, points: np.ndarray, spherical: SphericalBody | None) -> BodyShape:
+    """A body by its joint centres (k, 3); a spherical one by the ends of its axes, and a mass centre that is away."""
     points = _distinct(points)
     edges, faces = body_lines(points)
-    return BodyShape(name=name, points=points, edges=edges, faces=faces)
+    if spherical is None:
+        return BodyShape(name=name, points=points, edges=edges, faces=faces, arcs=np.zeros((0, 2, 3)))
+    kept = points if len(points) > 1 else points[:0]
+    points = np.concatenate([kept, spherical.ends])
+    return BodyShape(name=name, points=points, edges=edges, faces=faces, arcs=spherical.pieces)
 
 
 def _distinct(points: np.ndarray) -> np.ndarray:

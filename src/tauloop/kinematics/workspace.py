@@ -16,6 +16,7 @@ from tauloop.functions.closing import coordinate_limits
 from tauloop.functions.state import State
 from tauloop.functions.tension_terms import NO_WRENCH
 from tauloop.kinematics.clearance import rod_clearance
+from tauloop.kinematics.pose_axes import PoseAxes, pose_axes
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.cables import cables
 from tauloop.result import Evidence, Result, provenance
@@ -125,7 +126,8 @@ def workspace(
 
     Args:
         model: the machine.
-        axes: values of the positions that vary, by name (one to three; names as in `model.platform.ports`).
+        axes: values of the positions that vary, by name (one to three; names as in `model.platform.ports`, angles rx,
+            ry, rz in place of a quaternion: see `PoseAxes`).
         fixed: values of others; those not named keep their reference values.
         limits: what a usable pose must keep.
         progress: called with poses done and poses in all.
@@ -136,9 +138,9 @@ def workspace(
     """
     limits = limits or WorkspaceLimits()
     fixed = dict(fixed or {})
-    columns = model.platform.entry.position.columns
+    pose = pose_axes(model)
+    columns, reference = pose.columns, pose.reference
     _require_axes(columns, axes, fixed)
-    reference = model.platform_position(model.assembly.q[None])[0]
     shape = tuple(len(values) for values in axes.values())
     positions = np.tile(reference, (int(np.prod(shape)), 1))
     for name, value in fixed.items():
@@ -152,7 +154,7 @@ def workspace(
         parts.append(judge(positions[first : first + CHUNK]))
         if progress is not None:
             progress(min(first + CHUNK, len(positions)), len(positions))
-    units = dict(zip(columns, model.platform.entry.position.units, strict=True))
+    units = dict(zip(columns, pose.units, strict=True))
     data = xr.Dataset(
         {
             name: (tuple(axes), np.concatenate([part[name] for part in parts]).reshape(shape), {"units": unit})
@@ -226,7 +228,8 @@ class _Judge:
         given = set(entry.q)
         bounded = [i for i in range(shape.n_q) if i not in given and (lower[i] > -np.inf or upper[i] < np.inf)]
         self._bounded, self._lower, self._upper = bounded, lower[bounded], upper[bounded]
-        self._reference = entry.at(model.assembly.q[None])
+        self._pose = pose_axes(model)
+        self._reference = self._pose.reference[None]
         self._loops = tuple(form.element for form in self._state(self._reference).health.closed_forms)
         self._others = tuple(self._state(self._reference).health.residuals)
         self.elements = (
@@ -241,9 +244,9 @@ class _Judge:
         )
         self.residual = 0.0
 
-    def _state(self, positions: np.ndarray) -> State:
+    def _state(self, values: np.ndarray) -> State:
         """States of poses: at once where all loops have closed forms, else followed from the reference pose."""
-        functions = self._model.platform
+        functions, positions = self._model.platform, self._pose.positions(values)
         state = functions.evaluate(positions)
         if not state.health.residuals:
             return state
@@ -252,16 +255,16 @@ class _Judge:
         for fraction in np.linspace(0.0, 1.0, STEPS + 1)[1:-1]:
             if not len(active):
                 break
-            on_the_way = self._reference + fraction * (positions[active] - self._reference)
+            on_the_way = self._pose.positions(self._reference + fraction * (values[active] - self._reference))
             found = functions.evaluate(on_the_way, start=current[active])
             active = active[found.health.is_reached]
             current[active] = found.q[found.health.is_reached]
         return functions.evaluate(positions, start=current)
 
-    def __call__(self, positions: np.ndarray) -> dict[str, np.ndarray]:
-        """Figures of N poses by name."""
-        n = len(positions)
-        state = self._state(positions)
+    def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
+        """Figures of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
+        n = len(values)
+        state = self._state(values)
         health = state.health
         closed = health.is_reached
         result = {name: np.full(n, np.nan) for name in _UNITS if name not in ("reason", "blame")}
@@ -356,7 +359,7 @@ def section_axes(
         names: platform positions that vary.
         resolution: step, m or rad.
         ranges: from and to, by name; without it the largest range in which the machine closes along that axis from the
-            reference pose, and a tenth more on both sides.
+            reference pose, and a tenth more on both sides, and of angles no more than half a turn in all.
 
     Raises:
         InputError: a step that is not positive, or a range that is empty.
@@ -365,22 +368,25 @@ def section_axes(
     ranges = dict(ranges or {})
     if not resolution > 0:
         raise InputError(Problem(where="resolution", what=f"is {resolution}", remedy="give a positive step, m or rad"))
-    axes = {}
+    axes, pose = {}, pose_axes(model)
+    turns = max(sum(name in pose.angles for name in names), 1)
     for name in names:
-        low, high = ranges[name] if name in ranges else _reach(model, name)
+        low, high = ranges[name] if name in ranges else _reach(model, pose, name)
+        if name in pose.angles and name not in ranges:  # a turn beyond half a one is a shorter one the other way
+            low, high = max(low, -np.pi / np.sqrt(turns)), min(high, np.pi / np.sqrt(turns))
         if not high > low:
             raise InputError(Problem(where=name, what=f"range {low} to {high} is empty", remedy="give LOW:HIGH"))
         axes[name] = np.arange(np.floor(low / resolution), np.ceil(high / resolution) + 1) * resolution
     return axes
 
 
-def _reach(model: Model, name: str) -> tuple[float, float]:
+def _reach(model: Model, pose: PoseAxes, name: str) -> tuple[float, float]:
     """How far the machine closes along one axis from the reference pose, and a tenth more on both sides."""
-    columns, units = model.platform.entry.position.columns, model.platform.entry.position.units
+    columns, units = pose.columns, pose.units
     if name not in columns:
         raise InputError(Problem(where=name, what="is no platform position", remedy=f"choose: {', '.join(columns)}"))
     column = columns.index(name)
-    reference = model.platform_position(model.assembly.q[None])[0]
+    reference = pose.reference
     largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
     offsets = np.linspace(-largest, largest, 801)
     poses = np.tile(reference, (len(offsets), 1))

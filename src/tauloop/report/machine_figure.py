@@ -94,11 +94,15 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
         points = geometry.points(body.name)[state]
         if body.name == BASE:
             line(points, linestyle="none", marker="s", markersize=4, color=TEXT, label="base")
+            for piece in geometry.arcs(body.name)[state]:
+                line(piece, linewidth=0.8, linestyle=":", color=TEXT, label="base")
             continue
         is_platform = body.name == shape.platform
         colour, label = (RESIDUAL, "platform") if is_platform else (PREDICTED, "body")
         if len(points) == 1:
             line(points, linestyle="none", marker="o", markersize=4, color=colour, label=f"{label} with one joint")
+        for piece in geometry.arcs(body.name)[state]:
+            line(piece, linewidth=2.0, color=colour, label=label)
         for edge in body.edges:
             line(points[edge], linewidth=2.0, color=colour, label=label)
         if len(points) > 1:

@@ -49,7 +49,9 @@ def workspace_figure(found: Workspace, *, title: str = "Workspace", measure: str
         )
     if measure not in MEASURES:
         raise InputError(Problem(where="measure", what=f"{measure!r} is unknown", remedy=", ".join(MEASURES)))
-    x, y = (found.data[name].to_numpy() for name in names)
+    units = [found.data[name].attrs["units"] for name in names]
+    scales = [180.0 / np.pi if unit == "rad" else 1.0 for unit in units]
+    x, y = (scale * found.data[name].to_numpy() for name, scale in zip(names, scales, strict=True))
     width = 8.6
     aspect = np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.4, 1.8)
     figure = Figure(figsize=(width, 1.6 + 6.2 * aspect))
@@ -61,16 +63,16 @@ def workspace_figure(found: Workspace, *, title: str = "Workspace", measure: str
     axes.pcolormesh(x, y, reasons, cmap=palette, vmin=-0.5, vmax=len(Reason) - 0.5, shading="nearest", rasterized=True)
     values = np.ma.masked_where(~found.usable.T, found.data[measure].to_numpy().T)
     shown = axes.pcolormesh(x, y, values, cmap="viridis", vmin=0.0, shading="nearest", rasterized=True)
-    units = [found.data[name].attrs["units"] for name in names]
     if units[0] == units[1]:
         axes.set_aspect("equal")
-    axes.set_xlabel(f"{names[0]} [{units[0]}]", fontsize=NORMAL, color=TEXT)
-    axes.set_ylabel(f"{names[1]} [{units[1]}]", fontsize=NORMAL, color=TEXT)
+    shown_units = ["deg" if unit == "rad" else unit for unit in units]
+    axes.set_xlabel(f"{names[0]} [{shown_units[0]}]", fontsize=NORMAL, color=TEXT)
+    axes.set_ylabel(f"{names[1]} [{shown_units[1]}]", fontsize=NORMAL, color=TEXT)
     if found.usable.any():
         bar = figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03)
         bar.set_label(f"usable: {MEASURES[measure]}", fontsize=SMALL, color=TEXT)
         bar.ax.tick_params(labelsize=SMALL)
-    x_0, y_0 = found.data.attrs["reference"]
+    x_0, y_0 = (scale * value for value, scale in zip(found.data.attrs["reference"], scales, strict=True))
     axes.plot([x_0], [y_0], marker="+", color="white", markersize=11, markeredgewidth=3.0, linestyle="none")
     (reference,) = axes.plot([x_0], [y_0], marker="+", color="black", markersize=9, linestyle="none")
     present = [reason for reason in Reason if reason != Reason.USABLE and (found.reason == reason).any()]

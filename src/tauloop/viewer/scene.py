@@ -102,6 +102,8 @@ class MachineScene:
             self._scene.add_line_segments(
                 f"{name}/lines", points=body.points[body.edges], colors=colour, thickness=LINE * self._size
             )
+        if len(body.arcs) and body.name != BASE:
+            self._scene.add_line_segments(f"{name}/arcs", points=body.arcs, colors=colour, thickness=LINE * self._size)
         if len(body.faces) and body.name != BASE:
             self._scene.add_mesh_simple(
                 f"{name}/faces", vertices=body.points, faces=body.faces, color=colour, opacity=0.35, side="double"
