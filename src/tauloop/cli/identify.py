@@ -18,6 +18,7 @@ from tauloop.cli.identify_channels import (
     channel_table,
     chosen_channels,
     fourier_channels,
+    less_known_forces,
     without_saturation,
 )
 from tauloop.cli.identify_comparison import compared, comparison_document, comparison_table, require_comparable
@@ -175,7 +176,9 @@ def identify(
     values: Annotated[
         list[str] | None,
         typer.Option(
-            "--known", help="NAME=VALUE,..., such as 'tip_mass=0.3 kg': parameters that are known, SI without a unit."
+            "--known",
+            help="NAME=VALUE,..., such as 'tip_mass=0.3 kg': parameters that are known, SI without a unit; a spring's "
+            "rest as 'slide.rest=0.1 m'.",
         ),
     ] = None,
     payload: Annotated[
@@ -323,8 +326,9 @@ def identify(
     made = repairs(model, hold or (), fill_gaps, resample)
     logs = measured_logs(given, data, chosen, made)
     logs = logs if repeats is not None else without_saturation(model, logs)
+    logs, taken = less_known_forces(logs)
     beyond = limits_of_logs(model, logs, refuse=within_limits)
-    unknown = [name for name in dynamic_leaves(model) if name not in leaves]
+    unknown = dynamic_leaves(model, leaves)
     ties = leaf_ties(model, unknown) if parameters == "file" else None
     error_model = errors_assumed(errors, logs, repeats)
     scan: FilterScan | None = None
@@ -427,6 +431,7 @@ def identify(
     document |= {"whole_log": everything.as_dict()} if everything is not None else {}
     document |= {"filter_scan": scan.as_dict()} if scan is not None else {}
     document |= {"presliding": plain(sliding)} if sliding is not None else {}
+    document |= {"known_forces": taken} if taken else {}
     document |= {"channels": decided.as_dict()} if decided is not None else {}
     document |= {"periods": periods(logs, averages)} if averages else {}
     document |= {"gains": plain(scale)} if scale is not None else {}
@@ -471,7 +476,7 @@ def identify(
             each = "" if len(log) == 1 else " of each log"
             screen.print(f"Fitted to the first {100 * (1 - hold_out):.0f} %{each}, judged on the rest", style="bold")
         screen.print(identification_table(result))
-        notes = decided.notes if decided is not None else ()
+        notes = (*taken, *(decided.notes if decided is not None else ()))
         notes += presliding_notes(sliding, model) if sliding is not None else ()
         for line in (*lines, *remarks(result), *beside_file.remarks, *notes):
             screen.print(line)

@@ -16,6 +16,7 @@ from tauloop.functions import Model
 from tauloop.identify import Estimator, Ties
 from tauloop.identify.channel_choice import ChannelChoice, choose_channels, usable_velocities
 from tauloop.logs import MeasuredVelocity, channels, measured_velocities, samples
+from tauloop.logs.known_forces import without_known_forces
 from tauloop.logs.saturation import LEFT_OUT, left_out, without_saturated
 from tauloop.mechanism.suggestions import suggestion
 
@@ -58,6 +59,16 @@ def without_saturation(model: Model, logs: Sequence[MeasuredLog]) -> list[Measur
     """The logs with marks on the samples of each force that a limit holds."""
     limits = {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
     return [replace(one, log=without_saturated(one.log, limits)) for one in logs]
+
+
+def less_known_forces(logs: Sequence[MeasuredLog]) -> tuple[list[MeasuredLog], tuple[str, ...]]:
+    """The logs with the forces that their recordings know taken off, and what that was, in words."""
+    found, notes = [], []
+    for one in logs:
+        log, said = without_known_forces(one.log, one.known_forces)
+        found.append(replace(one, log=log, known_forces=()))
+        notes += [text if len(logs) == 1 else f"{one.name}: {text}" for text in said]
+    return found, tuple(notes)
 
 
 def chosen_channels(

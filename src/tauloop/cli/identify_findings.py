@@ -166,6 +166,9 @@ def friction(model: Model, data: RegressionData) -> tuple[tuple[str, ...], dict[
     transmission = model.assembly.loops.transmission
     names = [actuator.name for actuator in model.mechanism.actuators]
     acting: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
+    for loss in model.mechanism.losses:
+        places = [model.topology.velocity_names.index(name) for name, _ in loss.terms]
+        acting[loss.name] = tuple(name for name, row in zip(names, transmission, strict=True) if row[places].any())
     for k, joint in enumerate(model.topology.velocity_names):
         acting[joint] = tuple(name for name, ratio in zip(names, transmission[:, k], strict=True) if ratio)
     sliding = [name.removesuffix(f".{PRESLIDING}") for name in data.parameters if name.endswith(f".{PRESLIDING}")]

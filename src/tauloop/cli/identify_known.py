@@ -13,7 +13,7 @@ from tauloop.cli.assigned import quantity
 from tauloop.cli.output import table
 from tauloop.errors import InputError, Problem
 from tauloop.identify import RegressionData
-from tauloop.identify.payload import DriveGains, drive_gains, known_parameters, scaled, with_payload
+from tauloop.identify.payload import DriveGains, drive_gains, known_parameters, known_rests, scaled, with_payload
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import parse_unit
@@ -115,6 +115,12 @@ def with_known(
         found = with_payload(found, options.body, [name in options.payloads for name in names])
     units = dict(zip(found[0].unknowns, found[0].unknown_units, strict=True))
     wanted = {name: text for name, text in options.values.items() if name not in taken}
+    springs = {name: name.removesuffix(".rest") for name in wanted if f"{name.removesuffix('.rest')}.preload" in units}
+    springs = {name: element for name, element in springs.items() if name != element}
+    if springs:
+        coordinate = {element: "rad" if "rad" in units[f"{element}.stiffness"] else "m" for element in springs.values()}
+        rests = {element: _value(name, wanted.pop(name), coordinate[element]) for name, element in springs.items()}
+        found = [known_rests(part, rests) for part in found]
     problems = [
         Problem(
             where="--known",

@@ -20,6 +20,7 @@ from tauloop.identify.periodic_data import periodic_motion_regressor, periodic_r
 from tauloop.identify.periods import FORCE_NOISE, PeriodAverage
 from tauloop.logs import Preparation, Signals, channels, load_recording, read_signals, sample_period, samples
 from tauloop.logs.channels import TIME
+from tauloop.logs.known_forces import KnownForce
 
 #: Commanded positions that differ by this share of the stroke (RMS) from the measured ones belong to another motion.
 ANOTHER_MOTION = 0.5
@@ -35,12 +36,14 @@ class MeasuredLog:
         name: its file.
         log: the channels.
         preparation: of its own recording, under what the command line says.
+        known_forces: that its recording states, still among the forces.
         repairs: what the command line has put into it.
     """
 
     name: str
     log: Signals
     preparation: Preparation
+    known_forces: tuple[KnownForce, ...] = ()
     repairs: Repairs = field(default_factory=Repairs)
 
 
@@ -70,20 +73,23 @@ def measured_logs(
     """
     logs: list[MeasuredLog] = []
     for path in paths:
-        log, own = recording(path, folder, repairs)
+        log, own, known = recording(path, folder, repairs)
         if own is None:
             own = logs[0].preparation if logs else Preparation(cutoff=None)
-        logs.append(MeasuredLog(name=path.name, log=log, preparation=replace(own, **chosen), repairs=repairs))
+        made = replace(own, **chosen)
+        logs.append(MeasuredLog(name=path.name, log=log, preparation=made, known_forces=known, repairs=repairs))
     return logs
 
 
-def recording(path: Path, folder: Path | None, repairs: Repairs) -> tuple[Signals, Preparation | None]:
-    """A log, with what is put into it, and the preparation that its YAML file states."""
+def recording(
+    path: Path, folder: Path | None, repairs: Repairs
+) -> tuple[Signals, Preparation | None, tuple[KnownForce, ...]]:
+    """A log, with what is put into it, and the preparation and the known forces that its YAML file states."""
     if path.suffix.lower() not in (".yaml", ".yml"):
-        return repairs.made(read_signals(path, gaps=repairs.gaps)), None
+        return repairs.made(read_signals(path, gaps=repairs.gaps)), None, ()
     described = load_recording(path, folder)
     log = read_signals(*described.files, sample_rate=described.sample_rate, gaps=repairs.gaps)
-    return repairs.made(log), described.preparation
+    return repairs.made(log), described.preparation, described.known_forces
 
 
 def prepared(log: MeasuredLog, model: Model, output: str, ties: Ties | None) -> RegressionData:

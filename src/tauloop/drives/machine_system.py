@@ -147,11 +147,14 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
     freedoms = [(joint.name, freedom.friction) for joint in mechanism.joints for freedom in joint.freedoms]
     freedoms += [(rod.name, rod.telescope.freedom.friction) for rod in mechanism.rods if rod.telescope is not None]
     freedoms += [(actuator.name, actuator.friction) for actuator in mechanism.actuators]
+    freedoms += [(loss.name, loss.friction) for loss in mechanism.losses]
     for name, friction in freedoms:
-        if friction is not None and friction.coulomb is not None and mechanism.value(friction.coulomb) > 0:
-            what = "its Coulomb friction jumps where it turns, and sticking is not found there"
-            remedy = "ask for LuGre friction (presliding), which is for what an actuator moves, or leave it out"
-            problems.append(Problem(where=f"{name}.friction.coulomb", what=what, remedy=remedy))
+        for key in ("coulomb", "static", "coulomb_asymmetry") if friction is not None else ():
+            term = getattr(friction, key)
+            if term is not None and mechanism.value(term) != 0.0:
+                what = "its Coulomb friction jumps where it turns, and sticking is not found there"
+                remedy = "ask for LuGre friction (presliding), which is for what an actuator moves, or leave it out"
+                problems.append(Problem(where=f"{name}.friction.{key}", what=what, remedy=remedy))
     return problems
 
 

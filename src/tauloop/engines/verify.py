@@ -156,6 +156,7 @@ def frictionless(mechanism: Mechanism) -> Mechanism:
             for rod in mechanism.rods
         ),
         actuators=tuple(replace(actuator, friction=None) for actuator in mechanism.actuators),
+        losses=(),
     )
 
 

@@ -44,7 +44,7 @@ class DynamicParameter:
 
 
 def dynamic_parameters(mechanism: Mechanism, topology: Topology) -> tuple[DynamicParameter, ...]:
-    """All entries of pi in order: bodies, rods, freedoms, actuators.
+    """All entries of pi in order: bodies, rods, freedoms, actuators, losses.
 
     Raises:
         DescriptionError: a joint and a motor have one name and both such a coefficient.
@@ -93,6 +93,8 @@ def _entries(mechanism: Mechanism, topology: Topology) -> Iterator[DynamicParame
             yield _entry(actuator.name, "inertia", "kg m^2" if is_angle else "kg", "drive", actuator.inertia)
         if actuator.friction is not None:
             yield from _friction(actuator.name, actuator.friction, is_angle)
+    for loss in mechanism.losses:
+        yield from _friction(loss.name, loss.friction, loss.turns)
 
 
 def _part(element: str, prefix: str, part: Inertia | SlenderPart) -> Iterator[DynamicParameter]:
@@ -104,8 +106,15 @@ def _part(element: str, prefix: str, part: Inertia | SlenderPart) -> Iterator[Dy
 
 def _friction(element: str, friction: Friction, is_angle: bool) -> Iterator[DynamicParameter]:
     force, speed = ("N m", "N m s/rad") if is_angle else ("N", "N s/m")
-    for role, unit in (("viscous", speed), ("coulomb", force), ("offset", force)):
-        expression = getattr(friction, role)
+    terms = {
+        "viscous": (speed, friction.viscous),
+        "coulomb": (force, friction.coulomb),
+        "offset": (force, friction.offset),
+        "viscous_asymmetry": (speed, friction.viscous_asymmetry),
+        "coulomb_asymmetry": (force, friction.coulomb_asymmetry),
+        "stribeck": (force, friction.excess),
+    }
+    for role, (unit, expression) in terms.items():
         if expression is not None:
             yield _entry(element, role, unit, "friction", expression)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import casadi as ca
 
 from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
-from tauloop.equations.friction import friction_force
+from tauloop.equations.friction import add_loss, friction_force
 from tauloop.equations.rods import (
     EndForces,
     full_rod,
@@ -56,9 +56,11 @@ def tree_forces(
         if rod.lower is not None or rod.upper is not None:
             _add_rod(rod, mechanism, topology, values, motion, gravity, entries, wrenches)
     tau = wrenches.project(topology)
-    _add_freedoms(tau, topology, motion, entries)
+    _add_freedoms(tau, topology, values, motion, entries)
     for actuator in mechanism.actuators:
         _add_actuator(tau, actuator, topology, values, motion, entries)
+    for loss in mechanism.losses:
+        add_loss(tau, loss, topology, values, motion.v, entries)
     return tau
 
 
@@ -178,12 +180,12 @@ def _add_rod(
         wrenches.add_in_base(rod.start.body, ca.SX(3, 1), ends.couple_A)
 
 
-def _add_freedoms(tau: ca.SX, topology: Topology, motion: TreeMotion, entries: Entries) -> None:
+def _add_freedoms(tau: ca.SX, topology: Topology, values: Values, motion: TreeMotion, entries: Entries) -> None:
     for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
         inertia = entries.get(name, "inertia")
         if freedom.inertia is not None and inertia is not None:
             tau[i] += inertia * motion.a[i]
-        tau[i] += friction_force(entries, name, motion.v[i], freedom.friction)
+        tau[i] += friction_force(entries, name, motion.v[i], freedom.friction, values)
         stiffness, preload = entries.get(name, "stiffness"), entries.get(name, "preload")
         if stiffness is not None and preload is not None:
             tau[i] += stiffness * motion.configuration.q[topology.q_of_v[i]] - preload
@@ -201,7 +203,7 @@ def _add_actuator(
     terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in actuator.drives]
     velocity = sum((ratio * motion.v[i] for i, ratio in terms), ca.SX(0))
     acceleration = sum((ratio * motion.a[i] for i, ratio in terms), ca.SX(0))
-    force = friction_force(entries, actuator.name, velocity, actuator.friction)
+    force = friction_force(entries, actuator.name, velocity, actuator.friction, values)
     inertia = entries.get(actuator.name, "inertia")
     if actuator.inertia is not None and inertia is not None:  # a motor may be called as its joint, which may have one
         force += inertia * acceleration

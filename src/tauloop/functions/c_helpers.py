@@ -73,6 +73,25 @@ static inline double tl_atan2(double y, double x)
     return copysign(half, y);
 }
 """
+#: e^x = 2^k e^r with k = x / ln 2 rounded: polynomial of e^r to degree 13 (Taylor, |r| < 0.347, next term 4e-18), and
+#: 2^k by the bits of its exponent, without whole numbers of its own. Below -708 it is zero, above 709 infinite.
+_EXPONENTIAL = """\
+static inline double tl_exp(double x)
+{
+    const double y = x < -708.0 ? -708.0 : (x > 709.0 ? 709.0 : x);
+    const double k = floor(y * 1.44269504088896340736 + 0.5);
+    const double r = (y - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
+    const double p = 1.0 + r * (1.0 + r * (0.5 + r * (1.6666666666666666667e-01 + r * (4.1666666666666666667e-02
+        + r * (8.3333333333333333333e-03 + r * (1.3888888888888888889e-03 + r * (1.9841269841269841270e-04
+        + r * (2.4801587301587301587e-05 + r * (2.7557319223985890653e-06 + r * (2.7557319223985890653e-07
+        + r * (2.5052108385441718775e-08 + r * (2.0876756987868098979e-09 + r * 1.6059043836821614599e-10))))))))))));
+    union { double number; unsigned long long bits; } scale;
+    scale.number = k + 1023.0 + 4503599627370496.0;
+    scale.bits <<= 52;
+    const double found = p * scale.number;
+    return x < -708.0 ? 0.0 : (x > 709.0 ? HUGE_VAL : (x == x ? found : x));
+}
+"""
 _ALL_BELOW = """\
 static inline int tl_all_below(const double *length, double last)
 {
@@ -148,12 +167,13 @@ _HELPERS = {
     "tl_sin": _SINE,
     "tl_cos": _COSINE,
     "tl_atan2": _ARCTANGENT,
+    "tl_exp": _EXPONENTIAL,
     "tl_all_below": _ALL_BELOW,
     "tl_turn": _TURN,
     "tl_back": _BACK,
     "tl_nearest": NEAREST_TEXT,
 }
-MATHEMATICS = "\n".join((_REDUCTION, _SINE, _COSINE, _ARCTANGENT))
+MATHEMATICS = "\n".join((_REDUCTION, _SINE, _COSINE, _ARCTANGENT, _EXPONENTIAL))
 
 
 def used_helpers(body: str) -> list[str]:

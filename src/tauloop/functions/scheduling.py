@@ -14,7 +14,7 @@ import casadi as ca
 from tauloop.functions.straight import Instruction
 
 #: Cycles until a result can be used, of what takes longer than sums and products, and of these.
-LATENCIES = {ca.OP_DIV: 13, ca.OP_INV: 13, ca.OP_SQRT: 20, ca.OP_SIN: 60, ca.OP_COS: 60, ca.OP_ATAN2: 80}
+LATENCIES = {ca.OP_DIV: 13, ca.OP_INV: 13, ca.OP_SQRT: 20, ca.OP_SIN: 60, ca.OP_COS: 60, ca.OP_ATAN2: 80, ca.OP_EXP: 60}
 LATENCY = 4
 #: Values that fit into registers (of x86 without AVX-512), and instructions that start in one cycle.
 REGISTERS = 16

@@ -51,6 +51,7 @@ _CALLS = {
     ca.OP_SIN: "tl_sin",
     ca.OP_COS: "tl_cos",
     ca.OP_ATAN2: "tl_atan2",
+    ca.OP_EXP: "tl_exp",
     ca.OP_FABS: "fabs",
     ca.OP_FLOOR: "floor",
     ca.OP_FMIN: "fmin",

@@ -12,7 +12,7 @@ from tauloop.equations.dynamic_parameters import BODY_SUFFIXES, SLENDER_SUFFIXES
 from tauloop.errors import IdentificationError, Problem
 
 #: Roles outside bodies and rods that cannot be negative; offsets and preloads have either sign.
-NONNEGATIVE = ("inertia", "viscous", "coulomb", "stiffness")
+NONNEGATIVE = ("inertia", "viscous", "coulomb", "stribeck", "stiffness")
 #: A pseudo-inertia whose least central second moment is below this share of its trace is singular.
 SINGULAR = 1e-6
 

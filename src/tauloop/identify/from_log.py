@@ -14,6 +14,7 @@ from tauloop.logs import Preparation, channels, decimate, decimate_in_parts, pre
 from tauloop.logs.channels import Log, Signals, as_signals
 from tauloop.logs.matching import channel_problems
 from tauloop.logs.saturation import LEFT_OUT
+from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.suggestions import suggestion
 
 #: Groups of leaf parameters that identification may estimate from forces.
@@ -22,9 +23,28 @@ DYNAMIC_GROUPS = ("inertia", "friction", "drive", "spring")
 OUTPUTS = ("actuators", "joints")
 
 
-def dynamic_leaves(model: Model) -> tuple[str, ...]:
-    """Leaf parameters of the machine file that forces depend on linearly: inertia, friction, drives, springs."""
-    return tuple(p.name for p in model.mechanism.parameters if p.group in DYNAMIC_GROUPS)
+def dynamic_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Leaf parameters of the machine file that forces depend on linearly: inertia, friction, drives, springs.
+
+    Those that are known are not among them, nor are rests of springs and Stribeck speeds (see `held_leaves`).
+    """
+    held = {*known, *held_leaves(model, known)}
+    return tuple(p.name for p in model.mechanism.parameters if p.group in DYNAMIC_GROUPS and p.name not in held)
+
+
+def held_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Leaf parameters that keep their values, since forces are not linear in them beside those that are sought.
+
+    They are rests of springs whose stiffness is not known, and Stribeck speeds.
+    """
+    mechanism = model.mechanism
+    freedoms = model.topology.freedoms
+    springs = [freedom.spring for freedom in freedoms if freedom.spring is not None]
+    found = [spring.rest for spring in springs if not leaves(spring.stiffness) <= set(known)]
+    losses = [freedom.friction for freedom in freedoms]
+    losses += [actuator.friction for actuator in mechanism.actuators] + [loss.friction for loss in mechanism.losses]
+    found += [friction.stribeck for friction in losses if friction is not None and friction.stribeck is not None]
+    return tuple(dict.fromkeys(name for expression in found for name in sorted(leaves(expression))))
 
 
 def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
@@ -233,11 +253,12 @@ def _decimated_regressor(
 
 
 def _dry_friction(model: Model) -> tuple[tuple[int, int], ...]:
-    """Places of given actuators with Coulomb friction of their own among the positions, and its column."""
+    """Places of given actuators with dry friction of their own among the positions, and its columns."""
     columns = {parameter.name: k for k, parameter in enumerate(model.parameters)}
     actuators = {actuator.name for actuator in model.mechanism.actuators}
     given = enumerate(model.actuators.ports["position"].columns)
-    named = ((i, f"{name}.coulomb") for i, name in given if name in actuators)
+    dry = ("coulomb", "coulomb_asymmetry", "stribeck")
+    named = ((i, f"{name}.{role}") for i, name in given if name in actuators for role in dry)
     return tuple((i, columns[name]) for i, name in named if name in columns)
 
 

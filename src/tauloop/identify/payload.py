@@ -79,6 +79,47 @@ def known_parameters(data: RegressionData, known: Mapping[str, float]) -> Regres
     )
 
 
+def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionData:
+    """Regression data in which springs have a known rest, so that only their stiffness is unknown.
+
+    A spring pulls back with stiffness q - preload; with the rest q_0 known, preload = stiffness q_0 is no unknown.
+
+    Args:
+        data: samples with the unknowns ``NAME.stiffness`` and ``NAME.preload``.
+        rests: q_0, m or rad, by name of the element.
+
+    Raises:
+        IdentificationError: an element has no such unknowns; all problems.
+    """
+    places = {name: k for k, name in enumerate(data.unknowns)}
+    problems = [
+        Problem(
+            where=f"known {name}.rest",
+            what="has no spring whose stiffness and preload are unknown",
+            remedy=suggestion(name, [one.removesuffix(".preload") for one in places if one.endswith(".preload")])
+            or "name the element of a spring, such as a joint",
+        )
+        for name in rests
+        if f"{name}.stiffness" not in places or f"{name}.preload" not in places
+    ]
+    if problems:
+        raise IdentificationError(problems)
+    count = len(data.parameters)
+    ties = data.ties or Ties(matrix=np.eye(count), parameters=data.parameters, units=data.parameter_units)
+    matrix = ties.matrix.copy()
+    for name, rest in rests.items():
+        matrix[:, places[f"{name}.stiffness"]] += rest * matrix[:, places[f"{name}.preload"]]
+    gone = {f"{name}.preload" for name in rests}
+    left = [k for k, name in enumerate(ties.parameters) if name not in gone]
+    tied = replace(
+        ties,
+        matrix=matrix[:, left],
+        parameters=tuple(ties.parameters[k] for k in left),
+        units=tuple(ties.units[k] for k in left),
+    )
+    return replace(data, ties=tied)
+
+
 def with_payload(logs: Sequence[RegressionData], body: str, carried: Sequence[bool]) -> list[RegressionData]:
     """Logs of a machine that carries an unknown rigid body in some of them.
 

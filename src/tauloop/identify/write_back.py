@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.equations.dynamic_parameters import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
-from tauloop.mechanism.expression import Call, Constant, Expression, Leaf, leaves
+from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, add, leaves
 from tauloop.mechanism.model import (
     Actuator,
     Body,
@@ -72,6 +72,7 @@ class _Writer:
             joints=tuple(self._joint(joint) for joint in old.joints),
             rods=tuple(self._rod(rod) for rod in old.rods),
             actuators=tuple(self._actuator(actuator) for actuator in old.actuators),
+            losses=tuple(replace(loss, friction=self._friction(loss.name, loss.friction)) for loss in old.losses),
         )
         fresh = {parameter.name for parameter in self._new}
         used = set(_leaves_of(new)) - fresh
@@ -132,8 +133,12 @@ class _Writer:
     def _friction(self, element: str, friction: Any) -> Any:
         if friction is None:
             return None
-        roles = ("viscous", "coulomb", "offset")
-        return replace(friction, **{role: self._leaf(element, role, getattr(friction, role)) for role in roles})
+        roles = ("viscous", "coulomb", "offset", "viscous_asymmetry", "coulomb_asymmetry")
+        new = replace(friction, **{role: self._leaf(element, role, getattr(friction, role)) for role in roles})
+        if (element, "stribeck") not in self._values:
+            return new
+        excess = self._leaf(element, "stribeck", None)
+        return replace(new, static=add(new.coulomb or ZERO, excess or ZERO))
 
     def _freedom(self, element: str, freedom: Freedom) -> Freedom:
         spring = freedom.spring

@@ -6,21 +6,24 @@ files:
   - path: positions.csv.gz
     columns: {position: {motor_1: Joint_1, motor_2: Joint_2}}
     units: {position: rad}
+known_forces: {motor_1: {polynomial: [2 N m, 5 N m/rad], about: 0.1 rad}}   # taken off the forces
 preparation: {cutoff: 100 Hz, order: 4, standstill: 1e-6, trim: 200, decimation: 10}   # cutoffs: {motor_2: 40 Hz}
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tauloop.errors import InputError, LogError, Problem
+from tauloop.logs.known_forces import KnownForce, Polynomial, Table
 from tauloop.logs.preparation import Preparation
 from tauloop.logs.reading import LogFile
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import FREQUENCY, UnitError, parse_unit
+from tauloop.mechanism.units import ANGLE, FORCE, FREQUENCY, LENGTH, TORQUE, Dimension, UnitError, parse_unit
 from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, Sequence, parse_nodes, read_text
 
 FORMAT = "tauloop-log/1"
@@ -34,11 +37,13 @@ class Recording:
         files: the files with their columns.
         sample_rate: Hz; None where a file has a time column.
         preparation: how positions are to be filtered; None where the file does not say.
+        known_forces: what forces hold for things that the machine's description has not.
     """
 
     files: tuple[LogFile, ...]
     sample_rate: float | None
     preparation: Preparation | None
+    known_forces: tuple[KnownForce, ...] = ()
 
 
 def load_recording(path: str | Path, folder: str | Path | None = None) -> Recording:
@@ -132,7 +137,10 @@ class _Reader:
 
     def recording(self, node: Node) -> Recording:
         root = self._mapping(
-            "", node, ("format", "description", "sample_rate", "files", "preparation"), ("format", "files")
+            "",
+            node,
+            ("format", "description", "sample_rate", "files", "known_forces", "preparation"),
+            ("format", "files"),
         )
         stated = root.get("format")
         if stated is not None and not (isinstance(stated, Scalar) and stated.text == FORMAT):
@@ -142,12 +150,98 @@ class _Reader:
         items = files.items if isinstance(files, Sequence) else ()
         if files is not None and not items:
             self._fault("files", files, "is not a list of files", "begin each file with '- path: ...'")
-        preparation = root.get("preparation")
+        preparation, known = root.get("preparation"), root.get("known_forces")
+        laws = self._mapping("known_forces", known, ()).entries if known is not None else ()
         return Recording(
             files=tuple(self._log_file(f"files[{i}]", item) for i, item in enumerate(items)),
             sample_rate=self._frequency("sample_rate", rate) if rate is not None else None,
             preparation=self._preparation(preparation) if preparation is not None else None,
+            known_forces=tuple(law for entry in laws if (law := self._known_force(entry.key, entry.value)) is not None),
         )
+
+    def _known_force(self, name: str, node: Node) -> KnownForce | None:
+        where, before = f"known_forces.{name}", len(self.problems)
+        entry = self._mapping(where, node, ("of", "table", "polynomial", "about"))
+        of, table, polynomial, about = (entry.get(key) for key in ("of", "table", "polynomial", "about"))
+        if (table is None) == (polynomial is None):
+            self._fault(where, node, "is no table and no polynomial, or both", "give table or polynomial")
+            return None
+        channel = name if of is None else self._text(f"{where}.of", of)
+        law = self._polynomial(where, polynomial, about) if table is None else self._table(f"{where}.table", table)
+        if law is None or len(self.problems) > before:
+            return None
+        return KnownForce(channel=name, of=channel, law=law[0], units=law[1])
+
+    def _table(self, where: str, node: Node) -> tuple[Table, tuple[str, str]] | None:
+        pair = self._mapping(where, node, ("position", "force"), ("position", "force"))
+        position, force = (self._quantities(f"{where}.{key}", pair.get(key)) for key in ("position", "force"))
+        found = self._units(where, node, [unit for _, unit in force], [unit for _, unit in position])
+        if found is None:
+            return None
+        try:
+            table = Table(position=tuple(value for value, _ in position), force=tuple(value for value, _ in force))
+        except InputError as error:
+            for problem in error.problems:
+                self._fault(where, node, problem.what, problem.remedy)
+            return None
+        return table, found
+
+    def _polynomial(
+        self, where: str, node: Node | None, about: Node | None
+    ) -> tuple[Polynomial, tuple[str, str]] | None:
+        terms = self._quantities(f"{where}.polynomial", node)
+        shift = [] if about is None else self._quantities(f"{where}.about", Sequence((about,), about.line))
+        found = self._units(where, node, [unit for _, unit in terms], [unit for _, unit in shift], powers=True)
+        if found is None or not terms:
+            return None
+        coefficients = tuple(value for value, _ in terms)
+        return Polynomial(coefficients=coefficients, about=shift[0][0] if shift else 0.0), found
+
+    def _quantities(self, where: str, node: Node | None) -> list[tuple[float, Dimension]]:
+        """Numbers with units, SI, such as ``[0 mm, 10 mm]``; what is none is noted."""
+        if not isinstance(node, Sequence):
+            self._fault(where, node, "is no list", "give numbers with units, such as [0 N, 12 N]")
+            return []
+        found = []
+        for item in node.items:
+            text = item.text if isinstance(item, Scalar) else ""
+            number, _, name = text.strip().partition(" ")
+            try:
+                unit = parse_unit(name)
+                value = float(number) * unit.scale
+            except (UnitError, ValueError):
+                self._fault(where, item, f"{text!r} is no number with a unit", "such as 12 N")
+                continue
+            if math.isfinite(value):
+                found.append((value, unit.dimension))
+            else:
+                self._fault(where, item, f"{text!r} is not finite", "such as 12 N")
+        return found
+
+    def _units(
+        self,
+        where: str,
+        node: Node | None,
+        forces: list[Dimension],
+        positions: list[Dimension],
+        powers: bool = False,
+    ) -> tuple[str, str] | None:
+        """Units of position and force that all dimensions suit, "" where several do; None where none do, noted."""
+        suits: list[tuple[str, str]] = []
+        for way, way_unit in ((LENGTH, "m"), (ANGLE, "rad")):
+            for force, force_unit in ((FORCE, "N"), (TORQUE, "N m")):
+                wanted = [force] * len(forces)
+                for k in range(1, len(wanted) if powers else 0):
+                    wanted[k] = wanted[k - 1] / way
+                if all(map(Dimension.matches, forces, wanted)) and all(one.matches(way) for one in positions):
+                    suits.append((way_unit, force_unit))
+        if not suits:
+            what = "has units that are not those of a force, or a torque, by a position"
+            self._fault(where, node, what, "such as [2 N, 30 N/m] and 0.1 m, or [1 N m, 4 N m/rad] and 0.2 rad")
+            return None
+        sides = ({pair[side] for pair in suits} for side in (0, 1))
+        first, second = (side.pop() if len(side) == 1 else "" for side in sides)
+        return first, second
 
     def _log_file(self, where: str, node: Node) -> LogFile:
         entry = self._mapping(where, node, ("path", "columns", "units", "time"), ("path",))

@@ -105,7 +105,7 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
         places = [(on.text or "", on, cursor.get("ratio"))]
     else:
         places = [(word, place, place) for word, place in several.entries()] if several is not None else []
-    drives, is_angular = _terms(cursor, places, values, coordinates, "motor")
+    drives, is_angular = read_terms(cursor, places, values, coordinates, "motor")
     if is_angular is None:
         return None
     force, speed = (values.number(cursor.get(key), is_angular) for key in ("force", "speed"))
@@ -128,7 +128,7 @@ def read_coupling(name: str, cursor: Cursor, values: Values, coordinates: Coordi
     of = cursor.get("of")
     places: list[tuple[str, Cursor, Cursor | None]]
     places = [(word, place, place) for word, place in of.entries()] if of is not None else []
-    terms, turns = _terms(cursor, places, values, coordinates, "gear")
+    terms, turns = read_terms(cursor, places, values, coordinates, "gear")
     if turns is None:
         return None
     offset = values.expression(cursor.get("offset"), turns)
@@ -137,7 +137,7 @@ def read_coupling(name: str, cursor: Cursor, values: Values, coordinates: Coordi
     return Coupling(name=name, terms=terms, offset=ZERO if offset is None else offset, turns=turns)
 
 
-def _terms(
+def read_terms(
     cursor: Cursor,
     places: list[tuple[str, Cursor, Cursor | None]],
     values: Values,
@@ -154,7 +154,7 @@ def _terms(
             continue
         if coordinate in dict(drives):
             place.problem(f"{word} is driven twice by this actuator", "name each coordinate once")
-        turns = _motor_turns(coordinates.is_angular(coordinate), ratio.dimension if ratio else units.ONE)
+        turns = motor_turns(coordinates.is_angular(coordinate), ratio.dimension if ratio else units.ONE)
         if turns is None:
             (ratio_place or place).problem(
                 f"the ratio is {named(ratio.dimension) if ratio else 'a plain number'}, "
@@ -173,7 +173,7 @@ def _terms(
     return tuple(drives), (True in motors) if motors else None
 
 
-def _motor_turns(is_angular: bool, ratio: Dimension) -> bool | None:
+def motor_turns(is_angular: bool, ratio: Dimension) -> bool | None:
     """Whether the motor behind a ratio turns; None if it can neither turn nor slide."""
     motor = ratio * (units.ANGLE if is_angular else units.LENGTH)
     return True if motor.matches(units.ANGLE) else False if motor.matches(units.LENGTH) else None

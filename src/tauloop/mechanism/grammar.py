@@ -124,7 +124,8 @@ BODY = Shape(
 
 FRICTION = Shape(
     name="friction",
-    doc="Losses: viscous v + coulomb sign(v) + offset, against the motion.",
+    doc="Losses against the motion: viscous v + viscous_asymmetry |v| + (coulomb + (static - coulomb) "
+    "exp(-(v/stribeck)^2)) sign(v) + coulomb_asymmetry |sign(v)| + offset.",
     fields=(
         _field(
             "viscous",
@@ -137,6 +138,26 @@ FRICTION = Shape(
             "Coulomb friction",
         ),
         _field("offset", Value(linear=units.FORCE, angular=units.TORQUE, group="friction"), "constant part"),
+        _field(
+            "viscous_asymmetry",
+            Value(linear=units.DAMPING, angular=units.ANGULAR_DAMPING, group="friction"),
+            "by how much the viscous coefficient is larger forwards and smaller backwards; at most `viscous`",
+        ),
+        _field(
+            "coulomb_asymmetry",
+            Value(linear=units.FORCE, angular=units.TORQUE, group="friction"),
+            "by how much Coulomb friction is larger forwards and smaller backwards; at most `coulomb`",
+        ),
+        _field(
+            "static",
+            Value(linear=units.FORCE, angular=units.TORQUE, group="friction", sign="not negative"),
+            "friction at the slowest motion, at least `coulomb`; with `stribeck`",
+        ),
+        _field(
+            "stribeck",
+            Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, group="friction", sign="positive"),
+            "Stribeck speed, with `static`",
+        ),
     ),
 )
 
@@ -355,6 +376,19 @@ COUPLING = Shape(
     ),
 )
 
+#: Zero where motors move a coordinate against each other.
+_SHARE = Value(linear=None, group="drive")
+LOSS = Shape(
+    name="loss",
+    doc="Friction of a combination of coordinates or of motors, as of a belt or cable that several move: its speed is "
+    "the sum of ratio times speed. Just one of `of` and `motors`.",
+    fields=(
+        _field("of", MapOf(item=_SHARE, key="coordinate"), "coordinates, each with its ratio"),
+        _field("motors", MapOf(item=_SHARE, key="coordinate"), "actuators, each with its ratio"),
+        _need("friction", FRICTION, "losses"),
+    ),
+)
+
 #: Joints by which a platform may hang on the base with coordinates of its own.
 MOTIONS = ("free", "translational", "planar", "schoenflies", "spherical")
 PLATFORM = Shape(
@@ -387,6 +421,7 @@ _ELEMENTS = (
     _field("rods", MapOf(item=ROD), "two-point links"),
     _field("couplings", MapOf(item=COUPLING), "gears between coordinates"),
     _field("actuators", MapOf(item=ACTUATOR), "motors"),
+    _field("losses", MapOf(item=LOSS), "friction of combinations of coordinates or motors"),
 )
 
 #: How often a leg may be repeated.

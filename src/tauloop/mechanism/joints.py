@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.grammar import FREEDOM
@@ -289,14 +289,38 @@ def with_limits(
     return replace(freedom, lower=ends[0], upper=ends[1], limit=kind)
 
 
+#: Terms of friction that stand together, ...
+_TOGETHER = (
+    ("static", "coulomb"),
+    ("static", "stribeck"),
+    ("stribeck", "static"),
+    ("viscous_asymmetry", "viscous"),
+    ("coulomb_asymmetry", "coulomb"),
+)
+#: ... and those that are not larger than another.
+_NOT_ABOVE = (
+    ("coulomb", "static", "static friction is never below Coulomb's"),
+    ("viscous_asymmetry", "viscous", "one way friction would push the motion on"),
+    ("coulomb_asymmetry", "coulomb", "one way friction would push the motion on"),
+)
+
+
 def read_friction(cursor: Cursor | None, values: Values, is_angular: bool) -> Friction | None:
     """Friction; None if there is none."""
     if cursor is None:
         return None
-    viscous, coulomb, offset = (
-        values.expression(cursor.get(key), is_angular) for key in ("viscous", "coulomb", "offset")
+    found = Friction(
+        **{field.name: values.expression(cursor.get(field.name), is_angular) for field in fields(Friction)}
     )
-    return Friction(viscous=viscous, coulomb=coulomb, offset=offset)
+    for key, other in _TOGETHER:
+        if cursor.has(key) and not cursor.has(other):
+            cursor.problem(f"{key} stands without {other}", f"add {other}", key)
+    for key, other, why in _NOT_ABOVE:
+        small, large = getattr(found, key), getattr(found, other)
+        if small is not None and large is not None and abs(values.nominal(small)) > values.nominal(large):
+            sizes = f"{key} is {abs(values.nominal(small)):g}, and {other} {values.nominal(large):g} (SI)"
+            cursor.problem(f"{sizes}: {why}", "correct one of the two", key)
+    return found
 
 
 def _read_spring(cursor: Cursor | None, values: Values, is_angular: bool) -> Spring | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.expression import ZERO, Expression, evaluate
+from tauloop.mechanism.expression import ZERO, Expression, add, evaluate, negate
 from tauloop.mechanism.tension import Tension
 
 if TYPE_CHECKING:  # drive lines have parameters as machines have them
@@ -149,11 +149,37 @@ class Body:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Friction:
-    """Friction force F = viscous v + coulomb sign(v) + offset, opposing v (N or N m; see `docs`)."""
+    """Friction force of one motion, opposing v (N or N m).
+
+    F = viscous v + viscous_asymmetry |v| + (coulomb + (static - coulomb) exp(-(v / stribeck)^2)) sign(v)
+    + coulomb_asymmetry |sign(v)| + offset (Stribeck's curve as in Armstrong-Helouvry, Dupont and Canudas de Wit 1994, A
+    survey of models, analysis tools and compensation methods for the control of machines with friction, eq. 7).
+
+    Attributes:
+        viscous, coulomb, offset: coefficients; None for none.
+        viscous_asymmetry, coulomb_asymmetry: by how much they are larger forwards, and smaller backwards.
+        static: friction at the slowest motion, with `coulomb` and `stribeck`.
+        stribeck: speed at which its excess over Coulomb friction has fallen to 1 / e, m/s or rad/s.
+    """
 
     viscous: Expression | None = None
     coulomb: Expression | None = None
     offset: Expression | None = None
+    viscous_asymmetry: Expression | None = None
+    coulomb_asymmetry: Expression | None = None
+    static: Expression | None = None
+    stribeck: Expression | None = None
+
+    @property
+    def excess(self) -> Expression | None:
+        """Static friction above Coulomb's; None without one."""
+        return None if self.static is None else add(self.static, negate(self.coulomb or ZERO))
+
+    @property
+    def reversed(self) -> Friction:
+        """The same friction of the motion the other way round."""
+        turned = {name: getattr(self, name) for name in ("offset", "viscous_asymmetry", "coulomb_asymmetry")}
+        return replace(self, **{name: value and negate(value) for name, value in turned.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,6 +414,23 @@ class Coupling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Friction of a combination of coordinates, sum of ratio_j q_j: a belt, a cable, a pinion between two motors.
+
+    Attributes:
+        name: unique name.
+        terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint freedom or a telescopic rod.
+        friction: of the combination's speed; the force on coordinate j is ratio_j times it.
+        turns: whether the combination is an angle (rad, N m) or a length (m, N).
+    """
+
+    name: str
+    terms: tuple[tuple[str, Expression], ...]
+    friction: Friction
+    turns: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
     """The body that does the work, its tool centre point, and which of its freedoms are independent.
 
@@ -416,6 +459,7 @@ class Mechanism:
     rods: tuple[Rod, ...] = ()
     couplings: tuple[Coupling, ...] = ()
     actuators: tuple[Actuator, ...] = ()
+    losses: tuple[Loss, ...] = ()
     platform: Platform
     file: str = ""
 

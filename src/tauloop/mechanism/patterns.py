@@ -20,6 +20,7 @@ SECTIONS = {
     "rods": "rod",
     "couplings": "coupling",
     "actuators": "actuator",
+    "losses": "loss",
 }
 
 

@@ -18,6 +18,7 @@ from tauloop.mechanism.elements import (
 )
 from tauloop.mechanism.grammar import MACHINE
 from tauloop.mechanism.joints import read_joint
+from tauloop.mechanism.losses import read_loss
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.patterns import SECTIONS, Names, Scope, scopes
 from tauloop.mechanism.placements import Placements
@@ -76,6 +77,7 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
             )
         coordinates.add_joint(PLATFORM_JOINT, platform_place.word("motion") or "")
     actuators = {name: read_actuator(name, cursor, values, coordinates) for name, cursor in places["actuator"].items()}
+    losses = {name: read_loss(name, cursor, values, coordinates, actuators) for name, cursor in places["loss"].items()}
     couplings = {name: read_coupling(name, cursor, values, coordinates) for name, cursor in places["coupling"].items()}
     motion = platform_joint(platform_place, values, names) if platform_place is not None else None
     platform = read_platform(platform_place, placements, names, coordinates) if platform_place is not None else None
@@ -83,7 +85,7 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
     all_joints = {PLATFORM_JOINT: motion, **joints} if motion is not None else joints
     check_connection(places["body"], all_joints, platform_place)
     check_actuators(places["actuator"], actuators)
-    elements = (bodies, all_joints, rods, couplings, actuators)
+    elements = (bodies, all_joints, rods, couplings, actuators, losses)
     everything = (gravity, platform, *(element for kind in elements for element in kind.values()))
     if gravity is None or platform is None or None in everything:
         return None
@@ -97,6 +99,7 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
         rods=tuple(rod for rod in rods.values() if rod is not None),
         couplings=tuple(coupling for coupling in couplings.values() if coupling is not None),
         actuators=tuple(actuator for actuator in actuators.values() if actuator is not None),
+        losses=tuple(loss for loss in losses.values() if loss is not None),
         platform=platform,
         file=root.collector.file,
     )

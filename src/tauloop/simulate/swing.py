@@ -107,6 +107,7 @@ def without_friction(mechanism: Mechanism) -> Mechanism:
     return replace(
         _each_freedom(mechanism, lambda _, freedom: replace(freedom, friction=None)),
         actuators=tuple(replace(actuator, friction=None) for actuator in mechanism.actuators),
+        losses=(),
     )
 
 

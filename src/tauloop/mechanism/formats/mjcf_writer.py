@@ -99,6 +99,7 @@ class _Writer:
         self.notes = ["parameters are written as numbers", *self.tree.notes]
         driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
         self.notes += [f"actuator {name}: its drive line has no place in MJCF" for name in driven]
+        self.notes += [f"loss {loss.name}: friction of a combination has no place in MJCF" for loss in m.losses]
         self._move_motors_to_joints()
         root = ElementTree.Element("mujoco", model=m.name)
         compiler = ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
@@ -181,7 +182,7 @@ class _Writer:
     def _losses(self, name: str, freedom: Freedom) -> dict[str, str]:
         value, motor = self.mechanism.value, self.motors.get(name, _OnJoint())
         friction = freedom.friction or Friction()
-        self._offset(f"joint.{name}", friction)
+        self._beside(f"joint.{name}", friction)
         found = {
             "damping": motor.viscous + (0.0 if friction.viscous is None else value(friction.viscous)),
             "frictionloss": motor.coulomb + (0.0 if friction.coulomb is None else value(friction.coulomb)),
@@ -189,10 +190,16 @@ class _Writer:
         }
         return {key: _number(number) for key, number in found.items() if number}
 
-    def _offset(self, where: str, friction: Friction) -> None:
+    def _beside(self, where: str, friction: Friction) -> None:
+        """What MuJoCo has no place for; the constant part is kept for who reads the file again."""
+        name = where.partition(".")[2]
         if friction.offset is not None and self.mechanism.value(friction.offset):
             self._extra(f"{where}.friction.offset", self.mechanism.value(friction.offset))
-            self.notes.append(f"{where.partition('.')[2]}: MuJoCo does not apply the constant part of its friction")
+            self.notes.append(f"{name}: MuJoCo does not apply the constant part of its friction")
+        for key in ("viscous_asymmetry", "coulomb_asymmetry", "static"):
+            term = getattr(friction, key)
+            if term is not None and self.mechanism.value(term):
+                self.notes.append(f"{name}: {key.replace('_', ' ')} of its friction has no place in MJCF")
 
     def _extra(self, name: str, value: float) -> None:
         """A figure that MJCF has no place for; what is infinite is none."""
@@ -293,7 +300,7 @@ class _Writer:
 
     def _actuator(self, tendons: ElementTree.Element, actuators: ElementTree.Element, actuator: Actuator) -> None:
         value, friction = self.mechanism.value, actuator.friction or Friction()
-        self._offset(f"actuator.{actuator.name}", friction)
+        self._beside(f"actuator.{actuator.name}", friction)
         self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
         attributes = {"name": actuator.name}
         if len(actuator.drives) == 1:

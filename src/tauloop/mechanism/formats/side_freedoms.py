@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from tauloop.mechanism import units, yaml_nodes
 from tauloop.mechanism.expression import ZERO, Expression
@@ -81,14 +81,16 @@ class FreedomReader:
 
     def friction(self, node: yaml_nodes.Node | None, where: str, name: str, motion: Motion, origin: Origin) -> Friction:
         """Losses; those that are not there are None."""
-        found, origin = self._values.fields(node, f"{where}.friction", ("viscous", "coulomb", "offset"), origin)
+        keys = tuple(one.name for one in fields(Friction))
+        found, origin = self._values.fields(node, f"{where}.friction", keys, origin)
         terms: dict[str, Expression] = {}
+        dimensions = {"viscous": motion.viscous, "viscous_asymmetry": motion.viscous, "stribeck": motion.speed}
         for term, item in found.items():
-            dimension = motion.viscous if term == "viscous" else motion.force
+            dimension = dimensions.get(term, motion.force)
             quantity = self._values.quantity(item, f"{where}.friction.{term}", [dimension], origin)
             if quantity is None:
                 continue
-            if term != "offset":
+            if term in ("viscous", "coulomb", "static", "stribeck"):
                 self._not_negative(item, f"{where}.friction.{term}", quantity)
             terms[term] = self._values.leaf(f"{name}.friction.{term}", quantity, "friction")
         return Friction(**terms)

@@ -21,7 +21,6 @@ from tauloop.mechanism.formats.rod_inertia import AboutLine, RodParameters, abou
 from tauloop.mechanism.model import (
     Actuator,
     Freedom,
-    Friction,
     Inertia,
     Joint,
     Parameter,
@@ -197,15 +196,9 @@ def _along(leg: Leg) -> Freedom:
     if leg.sense < 0.0:
         freedom = replace(freedom, lower=-freedom.upper, upper=-freedom.lower)
         spring = None if spring is None else replace(spring, rest=negate(spring.rest))
-        friction = _reversed(friction)
+        friction = friction and friction.reversed
     spring = None if spring is None else replace(spring, rest=add(spring.rest, Constant(shift)))
     return replace(freedom, lower=freedom.lower + shift, upper=freedom.upper + shift, spring=spring, friction=friction)
-
-
-def _reversed(friction: Friction | None) -> Friction | None:
-    if friction is None or friction.offset is None:
-        return friction
-    return replace(friction, offset=negate(friction.offset))
 
 
 def driving(actuator: Actuator, shrinking: set[str]) -> Actuator:

@@ -107,6 +107,7 @@ class _Writer:
         self.notes = ["parameters are written as numbers", *self.tree.notes]
         driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
         self.notes += [f"actuator {name}: its drive line has no place in URDF" for name in driven]
+        self.notes += [f"loss {loss.name}: friction of a combination has no place in URDF" for loss in m.losses]
         self.robot.set("name", identifier(m.name.replace(".", "_")))
         ElementTree.SubElement(self.robot, "link", name=BASE)
         coupled = {name for coupling in m.couplings for name, _ in coupling.terms}
@@ -354,6 +355,10 @@ class _Writer:
             "viscous": (friction.viscous, units.ANGULAR_DAMPING if turns else units.DAMPING),
             "coulomb": (friction.coulomb, force),
             "offset": (friction.offset, force),
+            "viscous_asymmetry": (friction.viscous_asymmetry, units.ANGULAR_DAMPING if turns else units.DAMPING),
+            "coulomb_asymmetry": (friction.coulomb_asymmetry, force),
+            "static": (friction.static, force),
+            "stribeck": (friction.stribeck, units.ANGULAR_SPEED if turns else units.SPEED),
         }
         return {key: self._value(x, dimension) for key, (x, dimension) in terms.items() if x is not None}
 

@@ -46,6 +46,7 @@ from tauloop.mechanism.model import (
     Friction,
     Inertia,
     Joint,
+    Loss,
     Mechanism,
     Parameter,
     Placement,
@@ -166,6 +167,7 @@ class _Writer:
             "rods": {rod.name: self._rod(rod) for rod in m.rods},
             "couplings": {coupling.name: self._coupling(coupling) for coupling in m.couplings},
             "actuators": {actuator.name: self._actuator(actuator) for actuator in m.actuators},
+            "losses": {loss.name: self._loss(loss) for loss in m.losses},
         }
         status, source = self._provenance()
         gravity = self._vector(m.gravity, units.ACCELERATION)
@@ -270,6 +272,10 @@ class _Writer:
             viscous=(friction.viscous, units.ANGULAR_DAMPING if is_angular else units.DAMPING),
             coulomb=(friction.coulomb, force),
             offset=(friction.offset, force),
+            viscous_asymmetry=(friction.viscous_asymmetry, units.ANGULAR_DAMPING if is_angular else units.DAMPING),
+            coulomb_asymmetry=(friction.coulomb_asymmetry, force),
+            static=(friction.static, force),
+            stribeck=(friction.stribeck, units.ANGULAR_SPEED if is_angular else units.SPEED),
         )
 
     def _freedom(self, freedom: Freedom, is_angular: bool) -> dict[str, Any]:
@@ -363,6 +369,9 @@ class _Writer:
         if coupling.offset != ZERO:
             written["offset"] = self._text(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
         return written
+
+    def _loss(self, loss: Loss) -> dict[str, Any]:
+        return {"of": self._ratios(loss.terms, loss.turns), "friction": self._friction(loss.friction, loss.turns)}
 
     def _actuator(self, actuator: Actuator) -> dict[str, Any]:
         ratios = self._ratios(actuator.drives, actuator.turns)

@@ -62,7 +62,7 @@ def numbers(mechanism: Mechanism, vector: Vector) -> np.ndarray:
 def is_loaded(mechanism: Mechanism, joint: Joint) -> bool:
     """Whether friction, a spring, an inertia or an actuator acts on a joint, or the platform is given by it."""
     wanted = {name for actuator in mechanism.actuators for name, _ in actuator.drives}
-    wanted |= set(mechanism.platform.independent)
+    wanted |= set(mechanism.platform.independent) | {name for loss in mechanism.losses for name, _ in loss.terms}
     acts = (
         value is not None for freedom in joint.freedoms for value in (freedom.friction, freedom.spring, freedom.inertia)
     )

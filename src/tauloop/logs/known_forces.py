@@ -1,0 +1,143 @@
+"""Forces that are known as functions of a position: cables, springs, counterweights; taken off what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tauloop.errors import InputError, LogError, Problem
+from tauloop.logs.channels import Log, Signals, as_signals, channels, samples, units
+from tauloop.mechanism.suggestions import listing, suggestion
+
+#: A position this share of a table's range beyond its end still counts as at the end: rounding of files.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A force by straight lines between points; beyond them it is not known.
+
+    Attributes:
+        position: increasing, m or rad.
+        force: at these, N or N m.
+    """
+
+    position: tuple[float, ...]
+    force: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse points that are not in order.
+
+        Raises:
+            InputError: fewer than two points, as many of one as of the other, or positions that do not increase.
+        """
+        p = np.asarray(self.position, dtype=float)
+        what = ""
+        if len(p) < 2 or len(p) != len(self.force):
+            what = f"has {len(p)} positions and {len(self.force)} forces"
+        elif not (np.isfinite(p).all() and np.isfinite(self.force).all() and (np.diff(p) > 0.0).all()):
+            what = "has positions that do not increase, or numbers that are not finite"
+        if what:
+            remedy = "give two or more pairs in the order of the positions"
+            raise InputError(Problem(where="table", what=what, remedy=remedy))
+
+    def at(self, position: np.ndarray) -> np.ndarray:
+        """Force (N,) at positions (N,)."""
+        return np.interp(position, self.position, self.force)
+
+    def known(self) -> tuple[float, float]:
+        """Least and largest position at which the force is known."""
+        return self.position[0], self.position[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polynomial:
+    """A force sum over k of coefficients[k] (p - about)^k.
+
+    Attributes:
+        coefficients: N, N/m, N/m^2, ... or N m, N m/rad, ...
+        about: m or rad.
+    """
+
+    coefficients: tuple[float, ...]
+    about: float = 0.0
+
+    def at(self, position: np.ndarray) -> np.ndarray:
+        """Force (N,) at positions (N,)."""
+        return np.asarray(np.polynomial.polynomial.polyval(position - self.about, np.asarray(self.coefficients)))
+
+    def known(self) -> tuple[float, float]:
+        """Least and largest position at which the force is known."""
+        return -np.inf, np.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownForce:
+    """A force that an actuator exerts for something that the machine's description has not.
+
+    Attributes:
+        channel: the actuator; positive is what its force channel counts as positive.
+        of: channel of position that the force depends on.
+        law: how.
+        units: of position and force that the law is in, "" where it does not say.
+    """
+
+    channel: str
+    of: str
+    law: Table | Polynomial
+    units: tuple[str, str] = ("", "")
+
+
+def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals, tuple[str, ...]]:
+    """The log with its forces less those that are known, u - f(p), and what was taken off, in words.
+
+    Positions are taken as measured; forces are then decimated as ever, and the known ones with them.
+
+    Raises:
+        LogError: a channel is missing, or positions go beyond a table; all problems.
+    """
+    given = as_signals(log)
+    forces, positions = channels(given, "force"), channels(given, "position")
+    problems = []
+    for one in known:
+        where = f"known_forces.{one.channel}"
+        sides = (("position", one.of, positions, one.units[0]), ("force", one.channel, forces, one.units[1]))
+        for quantity, name, present, unit in sides:
+            if name not in present:
+                remedy = suggestion(name, present) or f"choose among {listing(present)}"
+                problems.append(Problem(where=where, what=f"{quantity}.{name} is not in the log", remedy=remedy))
+            elif unit and unit != units(given, quantity)[name]:
+                what = f"is a law in {unit}, and {quantity}.{name} is in {units(given, quantity)[name]}"
+                problems.append(
+                    Problem(where=where, what=what, remedy="correct the units of the law or of the channel")
+                )
+    if problems:
+        raise LogError(problems)
+    values = {one.channel: one.values for one in given.channels if one.quantity == "force"}
+    said = []
+    for one in known:
+        (position,) = samples(given, "position", (one.of,)).T
+        low, high = one.law.known()
+        slack = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
+        unit = units(given, "position")[one.of]
+        if position.min() < low - slack or position.max() > high + slack:
+            what = (
+                f"position.{one.of} goes from {position.min():.6g} to {position.max():.6g} {unit}, and the table from "
+            )
+            what += f"{low:.6g} to {high:.6g}"
+            remedy = "extend the table, or leave these samples out"
+            problems.append(Problem(where=f"known_forces.{one.channel}", what=what, remedy=remedy))
+            continue
+        force = one.law.at(position)
+        values[one.channel] = values[one.channel] - force
+        unit = units(given, "force")[one.channel]
+        said.append(
+            f"force.{one.channel}: a known force of position.{one.of} is taken off, from {force.min():.3g} to "
+            f"{force.max():.3g} {unit}"
+        )
+    if problems:
+        raise LogError(problems)
+    new = tuple(replace(one, values=values[one.channel]) if one.quantity == "force" else one for one in given.channels)
+    return replace(given, channels=new), tuple(said)

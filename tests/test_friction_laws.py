@@ -1,0 +1,231 @@
+"""Friction in machine files: asymmetric, Stribeck's, of combinations of motors; in every function made of it.
+
+The oracle is a cart on a track and two motors on a belt by hand, in NumPy: it shares no code with the toolkit.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from tauloop import Model
+from tauloop.equations.formulations import FORMULATIONS
+from tauloop.errors import DescriptionError
+from tauloop.functions import Compiled
+from tauloop.functions.c_helpers import MATHEMATICS
+from tauloop.identify import OrdinaryLeastSquares, RegressionData, fit, leaf_ties
+from tauloop.identify.from_log import dynamic_leaves
+from tauloop.identify.write_back import identified_mechanism
+from tauloop.mechanism.formats.yaml_writer import to_yaml
+from tauloop.mechanism.library import loads
+from tauloop.mechanism.model import Mechanism
+from tauloop.simulate import ConstantForce, simulate
+
+#: Two routes to one force: rounding.
+SAME = 1e-12
+#: A belt with two motors (H-bot): the carts move by half the sum and half the difference of the motors.
+BELT = """
+format: tauloop-machine/1
+name: belt
+provenance: {status: chosen, source: a test}
+gravity: [0, 0, -9.81 m/s^2]
+bodies:
+  bridge: {mass: 3 kg}
+  head: {mass: 1.2 kg}
+joints:
+  x:
+    type: prismatic
+    axis: x
+    parent: base
+    child: bridge
+    friction: {viscous: 4 N s/m, coulomb: 2 N, viscous_asymmetry: 1 N s/m, coulomb_asymmetry: 0.5 N, offset: 0.3 N}
+  y:
+    type: prismatic
+    axis: y
+    parent: bridge
+    child: head
+    friction: {viscous: 3 N s/m, coulomb: 1 N, static: 2.5 N, stribeck: 0.05 m/s}
+actuators:
+  left: {drives: {x: 50 rad/m, y: 50 rad/m}, inertia: 1e-4 kg m^2}
+  right: {drives: {x: 50 rad/m, y: -50 rad/m}, inertia: 1e-4 kg m^2}
+losses:
+  belt:
+    motors: {left: 0.02 m/rad, right: -0.01 m/rad}
+    friction: {viscous: 5 N s/m, coulomb: 3 N, static: 4 N, stribeck: 0.1 m/s}
+platform: {body: head, independent: [x, y]}
+"""
+
+
+def forces_by_hand(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Motor torques of the belt machine."""
+    sign = np.sign(v)
+    x = 4.2 * a[:, 0] + 4 * v[:, 0] + 2 * sign[:, 0] + np.abs(v[:, 0]) + 0.5 * np.abs(sign[:, 0]) + 0.3
+    y = 1.2 * a[:, 1] + 3 * v[:, 1] + (1 + 1.5 * np.exp(-((v[:, 1] / 0.05) ** 2))) * sign[:, 1]
+    slip = 0.02 * 50 * (v[:, 0] + v[:, 1]) - 0.01 * 50 * (v[:, 0] - v[:, 1])
+    belt = 5 * slip + (3 + np.exp(-((slip / 0.1) ** 2))) * np.sign(slip)
+    x, y = x + 0.5 * belt, y + 1.5 * belt
+    x, y = x + 2 * 1e-4 * 50**2 * a[:, 0], y + 2 * 1e-4 * 50**2 * a[:, 1]
+    return np.stack([x + y, x - y], axis=1) / 100.0  # x = 50 (u1 + u2), y = 50 (u1 - u2)
+
+
+def kinetic(v: np.ndarray) -> float:
+    return float(0.5 * np.sum(np.array([4.2 + 0.5, 1.2 + 0.5]) * v**2))  # rotors: 2 x 1e-4 x 50^2 each
+
+
+@pytest.fixture(scope="module")
+def machine() -> Mechanism:
+    return loads(BELT)
+
+
+@pytest.fixture(scope="module")
+def model(machine) -> Model:
+    return Model(machine)
+
+
+@pytest.fixture(scope="module")
+def motion() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the carts; some at rest."""
+    rng = np.random.default_rng(0)
+    q, a = 0.1 * rng.normal(size=(200, 2)), rng.normal(size=(200, 2))
+    v = rng.normal(size=(200, 2)) * 10.0 ** rng.uniform(-3, 0, size=(200, 2))
+    v[:10] = 0.0
+    return q, v, a
+
+
+def test_inverse_dynamics_has_all_terms(model, motion):
+    found = model.platform.inverse_dynamics(*motion).force
+    np.testing.assert_allclose(found, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(found).max())
+
+
+def test_so_has_compiled_code(machine, model, motion):
+    compiled = Model(machine, evaluator=Compiled(at_least=0))
+    found, expected = (one.platform.inverse_dynamics(*motion).force for one in (compiled, model))
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", [one.name for one in FORMULATIONS])
+def test_every_formulation_has_the_same_friction(machine, motion, name):
+    found = Model(machine, formulation=name).platform.inverse_dynamics(*motion).force
+    np.testing.assert_allclose(found, forces_by_hand(*motion), rtol=1e-10, atol=1e-11)
+
+
+def test_forward_dynamics_undoes_it(model, motion):
+    q, v, a = motion
+    force = forces_by_hand(q, v, a)
+    found = model.platform.forward_dynamics(q, v, force).a
+    np.testing.assert_allclose(found, a, rtol=1e-9, atol=1e-9)
+
+
+def test_the_regressor_is_linear_in_all_coefficients(model, motion):
+    Y = model.platform.regressor(*motion)
+    names = [p.name for p in model.parameters]
+    for name in ("x.viscous_asymmetry", "x.coulomb_asymmetry", "y.stribeck", "belt.viscous", "belt.stribeck"):
+        assert name in names
+    found = Y @ model.pi
+    np.testing.assert_allclose(found, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(found).max())
+
+
+def test_a_simulation_follows_a_reference_integrator(model):
+    """Pushed over half a second without a reversal; energy goes into friction alone."""
+    force = np.array([0.35, 0.05])
+
+    def rate(t: float, state: np.ndarray) -> np.ndarray:
+        q, v = state[None, :2], state[None, 2:]
+        needed, per = forces_by_hand(q, v, np.zeros((1, 2)))[0], np.empty((2, 2))
+        for k in range(2):
+            per[:, k] = forces_by_hand(q, v, np.eye(2)[[k]])[0] - needed
+        return np.concatenate([state[2:], np.linalg.solve(per, force - needed)])
+
+    start = np.array([0.0, 0.0, 0.02, 0.01])
+    reference = solve_ivp(rate, (0.0, 0.5), start, rtol=1e-10, atol=1e-12)
+    found = simulate(model, 0.5, q=start[:2], v=start[2:], force=ConstantForce(tuple(force)))
+    assert reference.y[:, -1][2:].min() > 0.0
+    np.testing.assert_allclose(np.concatenate([found.q[-1], found.v[-1]]), reference.y[:, -1], rtol=1e-6, atol=1e-8)
+    assert abs(found.work[-1] - found.loss[-1] - kinetic(found.v[-1]) + kinetic(start[2:])) < 1e-7
+
+
+def test_what_is_written_is_read_again(machine, model, motion):
+    again = loads(to_yaml(machine))
+    assert again.losses[0].turns is False
+    found = Model(again).platform.inverse_dynamics(*motion).force
+    np.testing.assert_allclose(found, model.platform.inverse_dynamics(*motion).force, rtol=1e-13)
+
+
+def test_leaves_are_found_from_forces_and_written_back(machine, model, motion):
+    """Stribeck speeds keep their values; all other leaves are told by exact forces."""
+    ties = leaf_ties(model)
+    assert not any(name.endswith(".stribeck") for name in ties.parameters)
+    assert "y.friction.static" in ties.parameters
+    changed = machine.with_values({"y.friction.static": 3.1, "belt.friction.coulomb": 2.2, "x.friction.offset": 0.7})
+    data = RegressionData(
+        regressor=model.platform.regressor(*motion),
+        forces=Model(changed).platform.inverse_dynamics(*motion).force,
+        parameters=tuple(p.name for p in model.parameters),
+        parameter_units=tuple(p.unit for p in model.parameters),
+        outputs=("left", "right"),
+        output_units=("N m", "N m"),
+        ties=ties,
+    )
+    result = fit(data, None, OrdinaryLeastSquares())
+    found = dict(zip(result.base.names, result.values, strict=True))
+    assert found["y.friction.static"] == pytest.approx(3.1, rel=1e-8)
+    assert found["belt.friction.coulomb"] == pytest.approx(2.2, rel=1e-8)
+    assert found["x.friction.offset"] == pytest.approx(0.7, rel=1e-8)
+    written = identified_mechanism(model, Model(changed).pi, source="a test")
+    expected = forces_by_hand(*motion)
+    forces = Model(written).platform.inverse_dynamics(*motion).force
+    assert np.abs(forces - expected).max() > 1e-3
+    np.testing.assert_allclose(forces, Model(changed).platform.inverse_dynamics(*motion).force, rtol=1e-11, atol=1e-12)
+
+
+def test_a_rest_keeps_its_value_while_stiffness_is_sought():
+    text = BELT.replace("offset: 0.3 N}", "offset: 0.3 N}\n    spring: {stiffness: 20 N/m, rest: 0.04 m}")
+    model = Model(loads(text))
+    names = dynamic_leaves(model)
+    assert "x.spring.stiffness" in names
+    assert "x.spring.rest" not in names
+    matrix, offset = model.ties(names)
+    values = np.array([model.mechanism.parameters[name].value for name in names])
+    np.testing.assert_allclose(matrix @ values + offset, model.pi, rtol=1e-12, atol=1e-15)
+    known = dynamic_leaves(model, ["x.spring.stiffness"])
+    assert "x.spring.rest" in known
+    assert "x.spring.stiffness" not in known
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("static: 2.5 N, stribeck: 0.05 m/s", "static: 2.5 N", "static stands without stribeck"),
+        ("static: 2.5 N, stribeck: 0.05 m/s", "stribeck: 0.05 m/s", "stribeck stands without static"),
+        ("static: 2.5 N", "static: 0.5 N", "static friction is never below Coulomb's"),
+        ("viscous_asymmetry: 1 N s/m", "viscous_asymmetry: -6 N s/m", "one way friction would push the motion on"),
+        ("coulomb_asymmetry: 0.5 N", "coulomb_asymmetry: 2.5 N", "one way friction would push the motion on"),
+        ("motors: {left", "of: {x: 1}\n    motors: {left", "has both of and motors"),
+        ("motors: {left: 0.02 m/rad, right: -0.01 m/rad}", "motors: {middle: 1}", "middle"),
+        ("motors: {left: 0.02 m/rad, right: -0.01 m/rad}", "motors: {left: 1 kg}", "makes neither a turn nor a length"),
+        ("motors: {left: 0.02 m/rad", "motors: {left: 1", "would turn for one motor and slide for another"),
+        ("    motors: {left: 0.02 m/rad, right: -0.01 m/rad}\n", "", "is of nothing"),
+    ],
+)
+def test_friction_that_cannot_be_is_refused(old, new, says):
+    assert old in BELT
+    with pytest.raises(DescriptionError, match=says):
+        loads(BELT.replace(old, new))
+
+
+def test_the_exponential_of_generated_code_is_right_to_the_last_places(tmp_path: Path):
+    source = f"#include <math.h>\n#include <stdio.h>\n{MATHEMATICS}\nint main(void) {{ double x; " + (
+        'while (scanf("%lf", &x) == 1) printf("%.17g\\n", tl_exp(x)); return 0; }'
+    )
+    (tmp_path / "exp.c").write_text(source)
+    subprocess.run(["cc", "-O2", "-w", "-o", tmp_path / "exp", tmp_path / "exp.c", "-lm"], check=True)
+    x = np.concatenate([np.linspace(-707.0, 709.0, 3001), np.linspace(-1.0, 1.0, 3001), [-1e6, 0.0, -0.0]])
+    text = "\n".join(f"{value:.17g}" for value in x)
+    found = subprocess.run([tmp_path / "exp"], input=text, capture_output=True, text=True, check=True).stdout
+    values = np.array([float(line) for line in found.split()])
+    assert np.abs(values[:-3] / np.exp(x[:-3]) - 1.0).max() < 4 * np.finfo(float).eps
+    assert values[-3:].tolist() == [0.0, 1.0, 1.0]
