@@ -52,15 +52,29 @@ def reference_pose(loops: Loops, independent: tuple[int, ...]) -> ReferencePose:
     """
     start = np.array([loops.topology.reference])
     q, residual = close_from_reference(loops, independent)
-    held = list(independent)
-    if held and (residual[0] > CLOSED or np.abs(displacement(loops, start, q)[0, held]).max() > NEAR):
+    notes: tuple[Problem, ...] = ()
+    way = np.abs(displacement(loops, start, q)[0, list(independent)])
+    if residual[0] <= CLOSED and way.max(initial=0.0) > NEAR:
         found = nearest_first(loops, start, closed_from_further_starts(loops, start, independent))
         if len(found):
             q, residual = close_loops(loops, found[:1])
+            notes = (_from_further_starts(loops, independent[int(way.argmax())], start, found),)
     q, residual = _on_the_nearest_turn(loops, start, q, residual)
     if residual[0] > CLOSED or not excess(loops, q).any():
-        return ReferencePose(q=q, residual=residual)
+        return ReferencePose(q=q, residual=residual, notes=notes)
     return _within_limits(loops, start, q, residual)
+
+
+def _from_further_starts(loops: Loops, moved: int, start: np.ndarray, found: np.ndarray) -> Problem:
+    pose = named_pose(loops, found[0], displacement(loops, start, found[:1])[0])
+    name = loops.topology.velocity_names[moved]
+    return Problem(
+        where="reference pose",
+        what=f"the loops close from the start values of the file only with {name} moved off; it stays, and "
+        f"the nearest of {len(found)} poses found from further starts is the reference: {pose}",
+        remedy="give a reference pose on the branch that you want",
+        file=loops.mechanism.file,
+    )
 
 
 def displacement(loops: Loops, start: np.ndarray, q: np.ndarray) -> np.ndarray:
