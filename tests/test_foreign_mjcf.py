@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
+from tauloop import Model
 from tauloop.errors import DescriptionError
 from tauloop.functions.loops import loops
+from tauloop.kinematics import random_states
 from tauloop.mechanism import load
 from tauloop.mechanism.model import Mechanism
 
 #: Sums of a few products of size one.
 AGREEMENT = 1e-12
+#: Loops of an assembled state, m.
+CLOSED = 1e-9
+#: J' v by central differences over 1e-6 s: rounding over that, relative to accelerations.
+DIFFERENCES = 1e-8
 
 INERTIAL = '<inertial mass="1.2" pos="0.1 0 0.05" diaginertia="0.02 0.03 0.04"/>'
 
@@ -91,3 +99,78 @@ def test_equalities_miss_by_what_they_miss_in_mujoco(tmp_path: Path, equality: s
         ours, theirs = found.residuals(q[None])[0][0], data.efc_pos[: data.ne]
         assert len(ours) == len(theirs) == rows
         assert np.abs(np.abs(ours) - np.abs(theirs)).max(initial=0.0) < AGREEMENT
+
+
+# A whole leg, moved by MuJoCo's own terms
+
+
+class Native:
+    """A file as MuJoCo itself reads it: its mass matrix, forces and equality Jacobians, loops solved for exactly.
+
+    [M Jt; J 0] [a; -lambda] = [S u - h; -J' v] by least squares, J' v by differences along the motion.
+    """
+
+    def __init__(self, path: Path, model: Model) -> None:
+        self.mujoco = pytest.importorskip("mujoco")
+        self.model = self.mujoco.MjModel.from_xml_path(str(path))
+        self.model.opt.disableflags |= self.mujoco.mjtDisableBit.mjDSBL_LIMIT
+        edges = {edge.joint.name: edge for edge in model.topology.tree}
+        self.edges = [
+            edges[self.model.joint(j).name.replace("-", "_")] for j in range(self.model.njnt)
+        ]  # no body is called as a joint
+
+    def inward(self, j: int, q: np.ndarray) -> np.ndarray:
+        """From our velocities of a joint to MuJoCo's, whose balls turn in the axes of their body."""
+        if self.model.jnt_type[j] != self.mujoco.mjtJoint.mjJNT_BALL:
+            return np.eye(1)
+        return Rotation.from_quat(q[list(self.edges[j].q)], scalar_first=True).as_matrix().T
+
+    def data(self, q: np.ndarray, v: np.ndarray) -> Any:
+        data = self.mujoco.MjData(self.model)
+        for j, edge in enumerate(self.edges):
+            start, first = self.model.jnt_qposadr[j], self.model.jnt_dofadr[j]
+            data.qpos[start : start + len(edge.q)] = q[list(edge.q)]
+            data.qvel[first : first + len(edge.v)] = self.inward(j, q) @ v[list(edge.v)]
+        self.mujoco.mj_forward(self.model, data)
+        return data
+
+    def loops(self, data: Any) -> np.ndarray:
+        return np.array(data.efc_J.reshape(-1, self.model.nv)[: data.ne])
+
+    def acceleration(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Accelerations (nv,) under motor forces."""
+        model, mujoco, data, eps = self.model, self.mujoco, self.data(q, v), 1e-6
+        assert np.abs(data.efc_pos[: data.ne]).max() < CLOSED
+        M = np.array([self.column(data, k) for k in range(model.nv)]).T
+        J, rates = self.loops(data), []
+        for sign in (1, -1):
+            ahead = mujoco.MjData(model)
+            ahead.qpos[:] = data.qpos
+            mujoco.mj_integratePos(model, ahead.qpos, data.qvel, sign * eps)
+            mujoco.mj_forward(model, ahead)
+            rates.append(self.loops(ahead) @ data.qvel)
+        force = data.qfrc_passive - data.qfrc_bias
+        for k, (joint, _) in enumerate(model.actuator_trnid):
+            force[model.jnt_dofadr[joint]] += model.actuator_gear[k, 0] * u[k]
+        matrix = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
+        right = np.concatenate([force, -(rates[0] - rates[1]) / (2 * eps)])
+        return np.linalg.lstsq(matrix, right, rcond=1e-12)[0][: model.nv]
+
+    def column(self, data: Any, k: int) -> np.ndarray:
+        result = np.zeros(self.model.nv)
+        self.mujoco.mj_mulM(self.model, data, result, np.eye(self.model.nv)[k])
+        return result
+
+
+def test_a_leg_with_rods_and_springs_moves_as_mujocos_own_terms_say() -> None:
+    path = Path(__file__).parent / "cases" / "leg_with_rods.xml"
+    model = Model(load(path))
+    native = Native(path, model)
+    assert (model.assembly.rank, model.assembly.mobility) == (5, 7)
+    states = random_states(model, 4, np.random.default_rng(0))
+    u = np.random.default_rng(1).uniform(-5, 5, size=(4, 4))
+    found = np.asarray(model.platform.forward_dynamics(states.position, states.velocity, u, start=states.q).a)
+    for q, v, force, a in zip(states.q, states.v, u, found, strict=True):
+        expected = native.acceleration(q, v, force)
+        ours = np.concatenate([native.inward(j, q) @ a[list(edge.v)] for j, edge in enumerate(native.edges)])
+        assert np.abs(ours - expected).max() < DIFFERENCES * np.abs(expected).max()
