@@ -52,7 +52,11 @@ def model() -> Model:
 
 def told(model: Model, forces: np.ndarray, preparation: Preparation = PREPARATION) -> tuple[Trend, ...]:
     data = regression_data(model, arm_log(MOTION, forces), preparation)
-    return residual_trends(data, FRICTION_NAMES)
+    return residual_trends(data, FRICTION_NAMES, speeds=speeds_of(MOTION, preparation, len(data)))
+
+
+def speeds_of(motion: tuple[np.ndarray, ...], preparation: Preparation, count: int) -> np.ndarray:
+    return motion[2][preparation.trim :: preparation.decimation][:count]
 
 
 def second_derivative(forces: np.ndarray) -> np.ndarray:
@@ -149,6 +153,31 @@ def test_clocks_that_drift_apart(model: Model) -> None:
     assert "+25" in trend_problems(tuple(found.values()))[0].what
 
 
+@pytest.mark.parametrize("late", [3e-3, -3e-3, 6e-3])
+@pytest.mark.parametrize("rate", [200.0, 5000.0])
+def test_a_delay_of_less_than_a_sample_and_of_many(model: Model, late: float, rate: float) -> None:
+    """Torques of the motion 3 ms before: 0.6 and 15 samples."""
+    t = np.arange(round(15.0 * rate)) / rate
+    forces = arm_forces(motion_at(t))
+    forces[:, 0] = arm_forces(motion_at(t - late))[:, 0]
+    preparation = Preparation(cutoff=30.0, trim=round(0.3 * rate), decimation=max(round(rate / 200.0), 1))
+    data = regression_data(model, arm_log(motion_at(t), forces), preparation)
+    (trend,) = residual_trends(data, FRICTION_NAMES, speeds=speeds_of(motion_at(t), preparation, len(data)))
+    assert (trend.output, trend.kind) == ("motor_1", "delay")
+    assert trend.value == pytest.approx(late, rel=FIGURE)
+    assert f"{'behind' if late > 0.0 else 'before'} the motion by" in str(trend)
+
+
+def test_hysteresis_at_reversals_is_no_delay(model: Model) -> None:
+    """Dahl's friction, integrated step by step: it comes after the reversal, as a delay would."""
+    q = MOTION[1]
+    dahl = np.zeros_like(q)
+    for k in range(1, len(q)):
+        step = q[k] - q[k - 1]
+        dahl[k] = np.clip(dahl[k - 1] + step / 0.05 * (1.0 - dahl[k - 1] * np.sign(step)), -1.0, 1.0)
+    assert told(model, smooth(MOTION) + 0.5 * dahl) == ()
+
+
 def uneven(share: float, taken: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Signals:
     """A log whose stamps jitter by up to a share of the period; `taken` says at which times samples are taken."""
     stamps = TIME + share / RATE * np.random.default_rng(5).uniform(-1.0, 1.0, len(TIME))
@@ -181,7 +210,7 @@ def test_by_command_a_drift_makes_the_result_doubtful(tmp_path: Path) -> None:
 
 def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:
     """Its model leaves 7 to 17 % of the torques: none of it is a trend."""
-    from tauloop.logs import load_recording, read_signals
+    from tauloop.logs import load_recording, prepared_signals, read_signals, samples
     from tauloop.mechanism.formats.urdf import load_urdf
 
     data, arm = shared / "data" / "tx40", Path(__file__).parents[1] / "examples" / "tx40"
@@ -191,5 +220,6 @@ def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:
     assert recording.preparation is not None
     rows = regression_data(machine, log, recording.preparation, output="joints")
     rubbing = [parameter.name for parameter in machine.parameters if parameter.role in ("viscous", "coulomb")]
-    assert residual_trends(rows, rubbing) == ()
+    moved = samples(prepared_signals(log, recording.preparation), "velocity")
+    assert residual_trends(rows, rubbing, speeds=moved[:: recording.preparation.decimation][: len(rows)]) == ()
     assert jitter(log, machine.actuators.ports["position"].columns) == ()

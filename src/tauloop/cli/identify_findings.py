@@ -24,7 +24,7 @@ from tauloop.identify.residual_trends import residual_trends, trend_problems
 from tauloop.identify.signal_faults import clipped, spikes
 from tauloop.identify.time_stamps import jitter
 from tauloop.identify.time_unit import wrong_time_unit
-from tauloop.logs import butterworth, channels, prepared_signals, sample_period
+from tauloop.logs import butterworth, channels, prepared_signals, sample_period, samples
 from tauloop.result import Evidence
 
 #: Last parts of the names of friction coefficients, which cannot be negative.
@@ -70,10 +70,12 @@ def faults_of_logs(
 
 
 def trends_of_logs(model: Model, logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]) -> tuple[Problem, ...]:
-    """What the residuals of every log follow: drifts, clocks, bending transmissions; where nothing else is wrong."""
+    """What the residuals of every log follow: delays, drifts, clocks, bending transmissions."""
     found: list[Problem] = []
     for log, part in zip(logs, parts, strict=True):
-        told = residual_trends(part, friction(model, part)[0], passed=_passed(log, part))
+        factor, names = log.preparation.decimation, model.actuators.ports["position"].columns
+        speeds = samples(prepared_signals(log.log, log.preparation), "velocity", names)[::factor][: len(part)]
+        told = residual_trends(part, friction(model, part)[0], passed=_passed(log, part), speeds=speeds)
         found += (of_log(log, len(logs), problem) for problem in trend_problems(told))
     return tuple(found)
 

@@ -24,6 +24,10 @@ DEVIATIONS, EXPLAINED, SIZE = 6.0, 0.3, 0.005
 #: With time can drift only what a motion shows again and again, alike: its force passes its mean so many times (by half
 #: its standard deviation), and its rate changes by less than this factor from the slowest block to the fastest.
 PASSES, HALF, STEADY = 16, 0.5, 3.0
+#: A delay must explain so much: of a measured arm whose model lacks much 35 % of one joint look like one.
+DELAYED = 0.4
+#: Share of the largest speed at which friction may fall as Stribeck's does.
+SLOW = 0.05
 #: Samples that are looked at, evenly spread over the log.
 LOOKED_AT = 6000
 #: Warmth fades in this share of the log.
@@ -40,12 +44,12 @@ class Trend:
 
     Attributes:
         output, unit: the output.
-        kind: "offset", "friction" or "scale" with time or warmth; "clock"; "compliance".
+        kind: "offset", "friction" or "scale" with time or warmth; "delay"; "clock"; "compliance".
         cause: of a drift, "time" or "warmth"; empty otherwise.
         value: change of the offset, SI, or of friction or force as a share of themselves, from the beginning to the end
-            of the log (of warmth, from its least to its largest); drift of the clock, s/s: how much later per second
-            forces come; negative second moment of the delay, s^2: the inverse square of the angular frequency at which
-            the load would swing with the motor held.
+            of the log (of warmth, from its least to its largest); delay of the force behind the motion, s; drift of the
+            clock, s/s: how much later per second forces come; of compliance the inverse square, s^2, of the angular
+            frequency at which the load would swing with the motor held.
         deviations: value over standard deviation.
         explained: share of the residual's power.
     """
@@ -60,6 +64,8 @@ class Trend:
 
     def __str__(self) -> str:
         percent = f"{100.0 * self.value:+.3g} %"
+        if self.kind == "delay":
+            return f"comes {'behind' if self.value > 0.0 else 'before'} the motion by {1e3 * abs(self.value):.3g} ms"
         if self.kind == "clock":
             return f"comes later and later behind the motion, by {1e6 * self.value:+.3g} us per second: clocks drift"
         if self.kind == "compliance":
@@ -88,6 +94,7 @@ def residual_trends(
     friction: Sequence[str] = (),
     *,
     passed: Callable[[np.ndarray], np.ndarray] | None = None,
+    speeds: np.ndarray | None = None,
 ) -> tuple[Trend, ...]:
     """Trends of the residuals of one log, output by output; the one that explains most first, then what is left.
 
@@ -96,6 +103,8 @@ def residual_trends(
         friction: unknowns that are friction coefficients.
         passed: what the preparation of the positions makes of a signal (N,) at the times of the data; it takes off
             accelerations what a bending transmission adds. Nothing is taken off without it.
+        speeds: velocities (N, n) of the motion at these times. A delay is looked for with them only: friction of any
+            shape follows velocities, as a delay of inertial forces does.
     """
     if data.time is None or len(data) < 4 * BLOCKS:
         return ()
@@ -103,13 +112,14 @@ def residual_trends(
     for k in data.kept:
         rows = data.rows(k)
         if len(rows) == len(data):
-            found += _of_output(data, int(k), friction, passed)
+            found += _of_output(data, int(k), friction, passed, speeds)
     return tuple(found)
 
 
 def trend_problems(trends: Sequence[Trend]) -> tuple[Problem, ...]:
     """Trends as findings."""
     remedies = {
+        "delay": "align force and motion in time",
         "clock": "record forces and positions with one clock, or align them at both ends of the log",
         "compliance": "excite less far up, measure on the load's side, or model the drive line",
         "offset": "warm up first, record shorter logs, and compare them (--compare-logs)",
@@ -126,7 +136,11 @@ def trend_problems(trends: Sequence[Trend]) -> tuple[Problem, ...]:
 
 
 def _of_output(
-    data: RegressionData, k: int, friction: Sequence[str], passed: Callable[[np.ndarray], np.ndarray] | None
+    data: RegressionData,
+    k: int,
+    friction: Sequence[str],
+    passed: Callable[[np.ndarray], np.ndarray] | None,
+    speeds: np.ndarray | None,
 ) -> Iterator[Trend]:
     regressor, forces = data.regressor[:, k], data.forces[:, k]
     if data.ties is not None:
@@ -142,18 +156,23 @@ def _of_output(
         return
     predicted = columns @ values
     rubbing = [i for i, j in enumerate(used) if data.unknowns[j] in friction]
+    rubbed = columns[:, rubbing] @ values[rubbing]
     rate = np.gradient(predicted, step)
     at = np.unique(np.linspace(2, len(time) - 3, min(LOOKED_AT, len(time) - 4)).round().astype(int))
     left, sizes, _ = np.linalg.svd(columns[at], full_matrices=False)
     basis = left[:, sizes > RANK * sizes[0]]
-    for nuisance in (np.ones(len(at)), rate[at]):
-        basis = _with(basis, nuisance)
+    basis = _with(basis, np.ones(len(at)))
+    force = float(np.std(forces[at]))
+    late = _Column(kind="delay", cause="", values=-np.gradient(predicted - rubbed, step), scale=1.0)
+    if speeds is not None and (delayed := _delayed(late, at, basis, forces, speeds)):
+        yield replace(delayed, output=data.outputs[k], unit=data.output_units[k])
+    for nuisance in (rate, late.values):
+        basis = _with(basis, nuisance[at])
     residual = _off(basis, forces[at])
-    candidates = list(_columns(time, step, predicted, rate, columns[:, rubbing] @ values[rubbing]))
+    candidates = list(_columns(time, step, predicted, rate, rubbed))
     if not _repeats(predicted, rate):
         candidates = [one for one in candidates if one.kind == "compliance"]
     least = _feigned(predicted - passed(predicted), candidates, at, basis) if passed is not None else 0.0
-    force = float(np.std(forces[at]))
     while True:
         judged = [trend for one in candidates if (trend := _judged(one, at, basis, residual, force, least))]
         if not judged:
@@ -163,6 +182,15 @@ def _of_output(
         basis = _with(basis, column.values[at])
         residual = _off(basis, residual)
         candidates = [one for one in candidates if one.kind != column.kind and not (one.cause and column.cause)]
+
+
+def _delayed(late: _Column, at: np.ndarray, basis: np.ndarray, forces: np.ndarray, speeds: np.ndarray) -> Trend | None:
+    """A delay of the force, by what no friction of this motion can be."""
+    for v in (speeds / np.maximum(np.abs(speeds).max(axis=0), np.finfo(float).tiny)).T:
+        for shape in (v, np.sign(v), v * np.abs(v), v**3, np.sign(v) * np.exp(-np.abs(v) / SLOW)):
+            basis = _with(basis, shape[at])
+    judged = _judged(late, at, basis, _off(basis, forces[at]), float(np.std(forces[at])), 0.0)
+    return None if judged is None or judged[0].explained < DELAYED else judged[0]
 
 
 def _columns(
