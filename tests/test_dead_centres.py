@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from tauloop import Model, load
+from tauloop.calibrate.building import _inverse as inverses
 from tauloop.cli.app import app
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.kinematics.singularities import singularities
@@ -114,3 +116,10 @@ def test_commands_on_machines_that_start_singular_end_without_warning_or_traceba
     assert result.exit_code in (0, 1), result.output
     assert result.exception is None or isinstance(result.exception, SystemExit), result.output
     assert "Traceback" not in result.output
+
+
+def test_a_measured_pose_that_is_singular_is_named() -> None:
+    """The second of three poses has no inverse: rank 1 of 2."""
+    station = SimpleNamespace(series=SimpleNamespace(instrument=SimpleNamespace(name="laser")))
+    with pytest.raises(PoseError, match="laser: singular pose.*in pose 1 of 3"):
+        inverses(np.array([np.eye(2), np.ones((2, 2)), np.eye(2)]), station)

@@ -274,3 +274,68 @@ def test_forces_that_no_turn_enters_take_no_start() -> None:
     for outputs, expected in ((("force",), False), (("force", "q"), True)):
         ports = platform.compiled("inverse_dynamics", outputs).function.inputs
         assert ("start" in [port.name for port in ports]) is expected
+
+
+#: A second crank E, driven by a point of the coupler, that goes around with the others; and a wheel geared to D.
+SIX_BAR = TEXT.replace(
+    "joints:\n",
+    """  arm: {mass: 0.5 kg, center: [0.1 m, 0, 0], inertia: {xx: 0.01 kg m^2, yy: 0.01 kg m^2, zz: 0.004 kg m^2}}
+  link: {mass: 0.5 kg, center: [0.08 m, 0, 0], inertia: {xx: 0.01 kg m^2, yy: 0.01 kg m^2, zz: 0.004 kg m^2}}
+joints:
+  E: {type: revolute, axis: z, parent: {on: base, at: [0.05 m, 0.02 m, 0]}, child: arm, reference: 0.6 rad}
+  F: {type: revolute, axis: z, parent: {on: arm, at: [0.2 m, 0, 0]}, child: link, reference: 0.5 rad}
+  P:
+    type: revolute
+    axis: z
+    parent: {on: link, at: [0.15 m, 0, 0]}
+    child: {on: coupler, at: [0.1 m, 0, 0]}
+    cut: yes
+""",
+    1,
+)
+GEARED = (
+    TEXT.replace(
+        "joints:\n",
+        """  wheel: {mass: 0.5 kg, inertia: {xx: 0.01 kg m^2, yy: 0.01 kg m^2, zz: 0.0004 kg m^2}}
+joints:
+  G: {type: revolute, axis: z, parent: base, child: wheel, spring: {stiffness: 0.01 N m/rad, rest: 0.2 rad}}
+""",
+        1,
+    )
+    + "couplings: {gear: {of: {D: 2.5, G: -1}}}\n"
+)
+
+
+@pytest.mark.parametrize("kind", ["compiled", "interpreted"])
+def test_newton_blocks_count_turns_as_closed_forms_do(kind: str) -> None:
+    """One machine from two sides: A given, all in closed form; E given, a block of four angles by Newton's method."""
+    evaluator = Interpreted() if kind == "interpreted" else Compiled()
+    closed, newton = Model(loads(SIX_BAR)), Model(loads(SIX_BAR.replace("[A]", "[E]")), evaluator=evaluator)
+    assert "Newton" in {block.method for block in newton.platform.blocks}
+    assert "Newton" not in {block.method for block in closed.platform.blocks}
+    order = [closed.topology.coordinate_names.index(name) for name in newton.topology.coordinate_names]
+    crank, _ = circling()
+    q = closed.platform.track(crank[:, None]).q[:, order]
+    turned = newton.platform.entry.at(q)
+    assert turned[-1] - turned[0] == pytest.approx(FIVE_TURNS)
+    assert np.abs(newton.platform.track(turned, q[0]).q - q).max() < 1e-8
+    assert np.abs(newton.platform.kinematics(turned, start=q).q - q).max() < 1e-8
+    alone = newton.platform.follow(turned, q[0])
+    assert np.abs(alone.q - q[0])[:, list(range(1, q.shape[1]))].max() < np.pi + 1e-9
+
+
+def test_a_gear_behind_a_loop_turns_with_all_turns_of_its_angle() -> None:
+    """G = 2.5 D, with a spring on G: two routes agree over five turns, and so does every tracked sample."""
+    machine = Model(loads(GEARED))
+    crank, rocker = circling()
+    names = machine.topology.coordinate_names
+    q = machine.platform.track(crank[:, None]).q
+    assert np.abs(q[:, names.index("G")] - 2.5 * rocker).max() < 1e-8
+    state = machine.platform.kinematics(machine.platform_position(machine.assembly.q), [40.0])
+    ends = [
+        simulate(machine, 0.8, q=state.q, v=state.v, route=route, integrator=TIGHT)
+        for route in (IndependentCoordinates(), Projected())
+    ]
+    assert ends[0].coordinate("A")[-1] > FIVE_TURNS
+    assert np.abs(ends[0].q[-1] - ends[1].q[-1]).max() < 2.5 * AGREED
+    assert ends[0].relative_energy_error < AGREED

@@ -14,6 +14,7 @@ from tauloop.calibrate.stations import ITERATIONS, LONGEST, STEP, Elimination, S
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions.assembly import Assembly
+from tauloop.functions.ports import LISTED
 
 #: Steps of the straight line in encoder space from the reference pose to the measured ones.
 WAYPOINTS = 12
@@ -188,6 +189,22 @@ def _soft_scale(station: Station) -> np.ndarray:
     return np.asarray(sigma[station.elimination.soft])
 
 
+def _inverse(F_v: np.ndarray, station: Station) -> np.ndarray:
+    """Inverses of the equations' rates (N, n_v, n_v) at all poses.
+
+    Raises:
+        PoseError: a measured pose is singular: which ones.
+    """
+    try:
+        return np.linalg.inv(F_v)
+    except np.linalg.LinAlgError as error:
+        bad = np.flatnonzero(np.linalg.matrix_rank(F_v) < F_v.shape[1])
+        listed = ", ".join(str(i) for i in bad[:LISTED])
+        what = f"singular pose: its coordinates do not follow from what is measured, in pose {listed} of {len(F_v)}"
+        where = station.series.instrument.name
+        raise PoseError(Problem(where=where, what=what, remedy="leave these poses out")) from error
+
+
 def _whitened(station: Station, x: np.ndarray, encoder_noise: float) -> Elimination:
     """Residual combinations of covariance one, from the noise of the instrument and of the encoders.
 
@@ -199,7 +216,7 @@ def _whitened(station: Station, x: np.ndarray, encoder_noise: float) -> Eliminat
     variance = np.concatenate([np.zeros(loops), np.full(encoders, encoder_noise**2), station.series.sigma**2])
     _, rates = station.evaluate(x, station.q)
     _, F_v = square(np.zeros((n, rates.shape[1])), rates, part)
-    D = rates[:, part.soft] @ np.linalg.inv(F_v)[:, :, : len(part.hard)]
+    D = rates[:, part.soft] @ _inverse(F_v, station)[:, :, : len(part.hard)]
     S = np.broadcast_to(np.diag(variance[part.soft]), (n, n_soft, n_soft)) + (D * variance[part.hard]) @ D.transpose(
         0, 2, 1
     )
