@@ -25,6 +25,7 @@ from tauloop.cli.output import (
     table,
     writes,
 )
+from tauloop.cli.simulate_cables import CableStart, cables_simulated, finish_cables, refuse_beside_cables
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.functions.limits import beyond_limits, require_within_limits
@@ -32,6 +33,7 @@ from tauloop.functions.ports import Port
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems
+from tauloop.mechanism.cables import cables
 from tauloop.report import save_figure
 from tauloop.report.simulation_figure import comparison_figure, round_trip_figure, simulation_figure
 from tauloop.result import Status
@@ -111,12 +113,16 @@ def simulate(
     stiff: Annotated[bool, typer.Option("--stiff", help="Implicit integrator, for stiff machines.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the simulated motion to this CSV or Parquet file.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    preload: Annotated[
+        str | None, typer.Option(help="Tensions (N) at which held winches hold the start, as of `tauloop dynamics`.")
+    ] = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate a machine: constant forces (a free fall without any), a swing, or the round trip of a motion.
 
-    Exit code 1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion goes
+    Cables pull, become slack and are tautened again; without --force their winches are held as they hold the start at
+    rest. Exit code 1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion goes
     beyond a stop, which does not hold it (put an event there).
     """
     starts = {"--force": force, "--wrench": wrench, "--position": position, "--velocity": velocity}
@@ -124,6 +130,13 @@ def simulate(
     mechanism = load_machine(machine, side)
     integrator = _integrator(rtol, atol, step, stiff)
     model = announced(Model(mechanism))
+    if cables(mechanism):
+        left_out = {"--swing": swing, "--motion": motion, "--until": until, "--watch": watch, "--figure": figure}
+        refuse_beside_cables(left_out)
+        start = CableStart(position=position, velocity=velocity, force=force, wrench=wrench, preload=preload)
+        chosen = Projected() if route == "independent" else ROUTES[route]
+        finish_cables(cables_simulated(model, duration or 1.0, start, chosen, integrator), out, within_limits, as_json)
+        return
     if swing:
         ready = hang(mechanism, frequency=frequency, amplitude=amplitude)
         _swing(ready, duration or 10.0, integrator, within_limits, figure, as_json)

@@ -13,6 +13,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.functions.batch import BatchFunction
 from tauloop.functions.rate_programs import RateProgram, independent_rate_program
+from tauloop.mechanism.cables import cable_problems
 from tauloop.mechanism.drive_line import DriveLine, Friction
 from tauloop.mechanism.drive_on_actuator import leaves
 from tauloop.mechanism.model import Mechanism, ParameterTable
@@ -126,7 +127,7 @@ def _period(mechanism: Mechanism, line: DriveLine) -> float:
 
 
 def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Problem]:
-    problems = []
+    problems = cable_problems(mechanism)
     periods = {}
     for line in lines:
         where = f"{line.name}.drive"

@@ -108,6 +108,51 @@ def extended_rate_program(
     return RateProgram(program=program, state=(("q", shape.n_q), ("v", n_v)), quaternions=starts)
 
 
+def multiplier_program(machine: Machine, *, with_wrench: bool = False) -> Program:
+    """Program of the multipliers (c,) of the kept loop equations at a state under forces: N, or N m for directions.
+
+    Args:
+        machine: the machine.
+        with_wrench: whether a wrench at the tool is an input.
+    """
+    state = _Full(machine, "multipliers")
+    held = state.full(state.builder.input("v", state.shape.n_v)[state.moving])
+    M, h = _tree_dynamics(state, held)
+    acting = Acting(state.builder, machine, state.values, state.configuration, with_wrench=with_wrench)
+    solution = state.accelerations(held, M, (acting.generalized - h)[state.moving], (0.0, 0.0))
+    scales = column(row.scale for row in state.rows(held))
+    return state.builder.finish({"multipliers": solution[len(state.moving) :] * scales})
+
+
+def impact_program(machine: Machine) -> Program:
+    """Program of an impact on the loop equations: M (v' - v) = K^T s and K v' = -e (K v), e for every equation.
+
+    A cable that is tautened at K v > 0 rebounds with the share e of its speed; s are the impulses, N s.
+    Source: Newton's law of impact, as in Pfeiffer and Glocker, "Multibody Dynamics with Unilateral Contacts", 1996.
+    """
+    state = _Full(machine, "impact")
+    v = state.builder.input("v", state.shape.n_v)
+    restitution = state.builder.input("restitution", len(machine.assembly.rows))
+    M, _ = _tree_dynamics(state, ca.SX(state.shape.n_v, 1))
+    K, c, moving = state.jacobian(), len(machine.assembly.rows), v[state.moving]
+    A = ca.blockcat([[M, -K.T], [K, ca.SX(c, c)]])
+    still = ca.SX(len(state.moving), 1)
+    solution = state.builder.solve(A, ca.vertcat(still, -(1 + restitution) * (K @ moving)), "impact")
+    scales = column(row.scale for row in state.rows(ca.SX(state.shape.n_v, 1)))
+    after = state.full(moving + solution[: len(state.moving)])
+    return state.builder.finish({"v_after": after, "impulse": solution[len(state.moving) :] * scales})
+
+
+def _tree_dynamics(state: _Full, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Mass matrix on the moving velocities, and h (n_v,), at velocities (n_v,)."""
+    a = ca.SX.sym("a", state.shape.n_v)
+    machine, parts = state.machine, (state.mechanism, state.shape, state.values)
+    pi = column(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters)
+    tau = machine.formulation.forces(*parts, state.motion(v, a), machine.parameters, pi)
+    h = machine.formulation.forces(*parts, state.motion(v, ca.SX(state.shape.n_v, 1)), machine.parameters, pi)
+    return ca.sparsify(ca.jacobian(tau, a))[state.moving, state.moving], h
+
+
 def hamilton_rate_program(machine: Machine, alpha: float, beta: float, *, with_wrench: bool = False) -> RateProgram:
     """Hamilton's equations of index two in the extended space, their loops stabilised after Baumgarte.
 

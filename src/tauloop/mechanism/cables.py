@@ -49,6 +49,16 @@ def cables(mechanism: Mechanism) -> dict[str, Tension]:
     return {rod.name: rod.tension for rod in mechanism.rods if rod.tension is not None}
 
 
+def cable_problems(mechanism: Mechanism) -> list[Problem]:
+    """What to say where cables would be let push; nothing without them."""
+    names = list(cables(mechanism))
+    if not names:
+        return []
+    what = f"is a cable{' (one of several)' if len(names) > 1 else ''}, which would be let push here"
+    remedy = "use `simulate_cables` (by command: `tauloop simulate`), or take `tension` away to treat it as a strut"
+    return [Problem(where=names[0], what=what, remedy=remedy, file=mechanism.file)]
+
+
 def called_cables(mechanism: Mechanism) -> tuple[str, ...]:
     """Rods that are cables by their names, or by those of their motors, but have no `tension`: they push as well."""
     motors: dict[str, str] = {}

@@ -1,5 +1,6 @@
 """Simulation: forward dynamics by three routes, carried forward in time by explicit and implicit integrators."""
 
+from tauloop.simulate.cable_simulation import CableEvent, CableSimulation, simulate_cables
 from tauloop.simulate.events import Event, Occurrence
 from tauloop.simulate.forces import ConstantForce, Feedback, ForceLaw, InverseDynamicsForce, Wrench
 from tauloop.simulate.many import ManySimulations, simulate_many
@@ -20,6 +21,8 @@ from tauloop.simulate.steps import Ending
 
 __all__ = [
     "Baumgarte",
+    "CableEvent",
+    "CableSimulation",
     "ConstantForce",
     "DormandPrince",
     "Ending",
@@ -41,6 +44,7 @@ __all__ = [
     "Simulator",
     "Wrench",
     "simulate",
+    "simulate_cables",
     "simulate_many",
     "start_state",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.functions import Model, State
 from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.mechanism.cables import cable_problems
 from tauloop.motion import Trajectory
 from tauloop.result import Evidence, Result, provenance
 from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller, Method, Sampling
@@ -143,7 +144,7 @@ def reference_states(trajectory: Trajectory, time: np.ndarray) -> State:
 def _check(
     plant: Model, model: Model, controller: Controller, sampling: Sampling, substeps: int, settling: float
 ) -> None:
-    problems = []
+    problems = cable_problems(plant.mechanism)
     actuators, m = len(model.mechanism.actuators), model.platform.entry.velocity.size
     if actuators != m:
         what = f"has {actuators} actuators for {m} freedoms"

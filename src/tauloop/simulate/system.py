@@ -20,6 +20,7 @@ from tauloop.functions.program import Program
 from tauloop.functions.rate_programs import RateProgram, independent_rate_program
 from tauloop.functions.state import SMALLEST_PIVOT, Health, health
 from tauloop.functions.tool import WRENCH
+from tauloop.mechanism.cables import cable_problems
 from tauloop.simulate.options import ExtendedSpace, IndependentCoordinates, Multipliers, Projected, Route
 
 #: A start may miss its loops by this much (m, or pure number), for rounded input; it is closed before the first step.
@@ -65,12 +66,14 @@ class System:
             with_wrench: whether a wrench at the tool acts.
 
         Raises:
-            InputError: a model with free parameters, or momenta that give no velocities.
+            InputError: a model with free parameters or with cables, or momenta that give no velocities.
             DescriptionError: Hamilton's equations where a rod has no kinetic energy.
         """
         if model.machine.free:
             what = f"{', '.join(model.machine.free)} of the model are free"
             raise InputError(Problem(where="model", what=what, remedy="simulate a model without free parameters"))
+        if problems := cable_problems(model.mechanism):
+            raise InputError(problems)
         self.model, self.route, self.with_wrench = model, route, with_wrench
         self.rate: RateProgram = _rate_program(model, route, with_wrench)
         self.projection: Program | None = projection_program(model.machine) if isinstance(route, Projected) else None

@@ -1,0 +1,483 @@
+"""Simulations of cable machines: cables pull, become slack, and are tautened again, or the simulation says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.functions import ForceSharing, Model
+from tauloop.functions.hybrid_sharing import EQUAL_SHARES
+from tauloop.mechanism.cables import cables
+from tauloop.result import Evidence, Result
+from tauloop.simulate.cable_machines import CableMachine, cable_machine
+from tauloop.simulate.cable_phase import CablePhase, Lengths, PhaseForce
+from tauloop.simulate.forces import ForceLaw, Wrench
+from tauloop.simulate.options import Integrator, Projected, Route
+from tauloop.simulate.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulation, Simulator
+from tauloop.simulate.steps import Ending
+from tauloop.simulate.system import START_GAP
+
+#: A tautened cable that would rebound slower than this (m/s) stays taut: else it would rebound without end.
+REBOUND = 1e-4
+#: Ends that move together slower than this (m/s) at the start rest.
+REST = 1e-9
+#: A machine whose kinetic energy stays below this share of what its tensions would do over its length rests.
+STILL = 1e-9
+#: A tension that is negative by less than this share of the largest is rounding.
+PUSHED = 1e-9
+#: Times that cables may become slack or taut before a simulation is given up.
+MOST_PHASES = 1000
+#: What is left of a duration below this share of it is nothing.
+OVER = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CableEvent:
+    """A cable that becomes slack or taut.
+
+    Attributes:
+        cable: its name.
+        is_slack: whether it becomes slack, else taut.
+        time: s.
+        speed: with which its ends would have moved apart, m/s, where a cable that does not stretch is tautened; else 0.
+        impulse: N s, likewise.
+    """
+
+    cable: str
+    is_slack: bool
+    time: float
+    speed: float = 0.0
+    impulse: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CableStretch:
+    """What happened between two changes of cables that do not stretch.
+
+    Attributes:
+        start: s.
+        machine: what the machine was.
+        simulation: of that, its time from zero.
+        tension: of all cables at its times (N, k), N.
+    """
+
+    start: float
+    machine: CableMachine
+    simulation: Simulation = field(repr=False)
+    tension: np.ndarray = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CableSimulation(Result):
+    """A cable machine's motion.
+
+    Attributes:
+        machine: its name.
+        cable_names: of the columns of tensions (k).
+        time: s (N,).
+        tension: N (N, k).
+        parts: the simulation from change to change of cables that do not stretch; one where all do.
+        events: cables that became slack or taut, in the order of time.
+        duration: that was asked for, s.
+        ending: why it ended.
+        problem: what went wrong, with the remedy; None where it reached the end.
+    """
+
+    machine: str
+    cable_names: tuple[str, ...]
+    time: np.ndarray
+    tension: np.ndarray
+    parts: tuple[CableStretch, ...] = field(repr=False)
+    events: tuple[CableEvent, ...]
+    duration: float
+    ending: Ending
+    problem: Problem | None
+
+    def coordinate(self, name: str) -> np.ndarray:
+        """One coordinate by name (N,); not a number while the machine has no such one."""
+        parts = []
+        for part in self.parts:
+            names = part.simulation.coordinate_names
+            here = part.simulation.coordinate(name) if name in names else np.full(len(part.simulation.time), np.nan)
+            parts.append(here)
+        return np.concatenate(parts)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: figures, not the samples."""
+        last = self.parts[-1].simulation
+        return {
+            "machine": self.machine,
+            "status": self.status.value,
+            "ending": self.ending.value,
+            "problem": None if self.problem is None else self.problem.as_dict(),
+            "duration_s": self.duration,
+            "reached_s": float(self.time[-1]),
+            "steps": sum(len(part.simulation.steps) for part in self.parts),
+            "final": dict(zip(last.coordinate_names, map(float, last.q[-1]), strict=True)),
+            "largest_tension_N": dict(zip(self.cable_names, map(float, self.tension.max(axis=0)), strict=True)),
+            "events": [
+                {
+                    "cable": event.cable,
+                    "becomes": "slack" if event.is_slack else "taut",
+                    "time_s": event.time,
+                    "speed_m_per_s": event.speed,
+                    "impulse_N_s": event.impulse,
+                }
+                for event in self.events
+            ],
+            "evidence": list(self.evidence),
+            "provenance": self.provenance,
+        }
+
+
+def simulate_cables(
+    model: Model,
+    duration: float,
+    *,
+    q: object | None = None,
+    v: object | None = None,
+    force: ForceLaw | None = None,
+    lengths: Mapping[str, float] | Lengths | None = None,
+    wrench: Wrench | None = None,
+    route: Route | None = None,
+    integrator: Integrator | None = None,
+    sharing: ForceSharing = EQUAL_SHARES,
+) -> CableSimulation:
+    """Simulate a machine with cables.
+
+    A cable with stiffness k and damping c pulls with max(0, k x + c x'), x its stretch over what its winch has let out.
+    One without does not stretch: it holds its ends while its tension is positive, is gone while it is slack, and when
+    its ends have moved as far apart as it is long, they rebound with the `restitution` of its file; without one the
+    simulation ends there and says so.
+
+    Args:
+        model: the machine.
+        duration: s.
+        q, v: start in the model's own coordinates (n_q,), (n_v,); cables of fixed length may be slack there, or
+            stretched if they have a stiffness. The reference pose at rest without them.
+        force: what the actuators do; without it all winches are held.
+        lengths: unstretched lengths of telescopic cables with stiffness, by name, at the start; or, of held winches, a
+            function of time to all of these lengths and their rates (k,), (k,). Without it those that hold the start
+            pose at rest with the least tensions.
+        wrench: force and moment at the tool centre point in the base frame (6,), or a function of time.
+        route: the way to forward dynamics; projection without it.
+        integrator: Dormand and Prince's without it.
+        sharing: preloads and weights of the tensions that hold the start pose.
+
+    Raises:
+        InputError: the machine has no cables, one cannot be simulated, or the input is wrong.
+        AssemblyError: a start is not assembled, or the tension of a cable is not determined.
+        PoseError: no tensions hold the start, and no lengths are given.
+    """
+    chosen = Projected() if route is None else route
+    return _Run(model, duration, q, v, force, lengths, wrench, chosen, integrator, sharing).go()
+
+
+class _Run:
+    """One simulation from change to change."""
+
+    def __init__(
+        self,
+        model: Model,
+        duration: float,
+        q: object | None,
+        v: object | None,
+        force: ForceLaw | None,
+        lengths: Mapping[str, float] | Lengths | None,
+        wrench: Wrench | None,
+        route: Route,
+        integrator: Integrator | None,
+        sharing: ForceSharing,
+    ) -> None:
+        _require(model, duration, force)
+        self._model, self._duration, self._force, self._wrench = model, duration, force, wrench
+        self._route, self._integrator, self._sharing = route, integrator, sharing
+        self._bounds = cables(model.mechanism)
+        shape = model.topology
+        self._q = np.array(model.assembly.q if q is None else q, dtype=float)
+        self._v = np.zeros(shape.n_v) if v is None else np.array(v, dtype=float)
+        self._phases: dict[frozenset[str], tuple[CablePhase, Simulator]] = {}
+        names = [rod.name for rod, _, _ in shape.telescopes if rod.name in self._bounds]
+        self._wound = {name: float(self._q[shape.coordinate_names.index(name)]) for name in names}
+        cable_machine(model.mechanism, frozenset(), self._wound if force is None else None)  # or it says why not
+        self._lengths = self._given_lengths(lengths)
+        self._parts: list[CableStretch] = []
+        self._events: list[CableEvent] = []
+
+    def _given_lengths(self, lengths: Mapping[str, float] | Lengths | None) -> Lengths:
+        """Lengths of all cables that stretch at a time; those of fixed length have it."""
+        if callable(lengths):
+            return lengths
+        mechanism, found, rates = self._model.mechanism, [], []
+        stretched = [name for name, bound in self._bounds.items() if bound.stiffness is not None]
+        _require_names(lengths, [name for name in stretched if name in self._wound])
+        for name in stretched:
+            length, stiffness = mechanism.rod(name).length, self._bounds[name].stiffness
+            assert stiffness is not None
+            if length is not None:
+                found.append(mechanism.value(length))
+            elif lengths is not None:
+                found.append(lengths[name])
+            else:
+                found.append(self._wound[name] - self._static[name] / mechanism.value(stiffness))
+            rates.append(0.0)
+        constant = (np.array(found), np.array(rates))
+        return lambda time: constant
+
+    @cached_property
+    def _static(self) -> dict[str, float]:
+        """Tensions that hold the start pose.
+
+        Raises:
+            InputError: freedoms are passive, so that cables do not hold it.
+            PoseError: no tensions do.
+        """
+        if self._model.assembly.passive:
+            what = f"are not given, and nothing holds {', '.join(self._model.assembly.passive_names)} at the start"
+            raise InputError(Problem(where="lengths", what=what, remedy="give the unstretched lengths of the cables"))
+        functions = self._model.platform
+        still = np.zeros(functions.entry.velocity.size)
+        position = self._model.platform_position(self._q)
+        forces = functions.inverse_dynamics(position, still, still, start=self._q, sharing=self._sharing)
+        assert forces.tension is not None
+        return dict(zip(forces.tension_names, map(float, forces.tension), strict=True))
+
+    def _phase(self, slack: frozenset[str]) -> tuple[CablePhase, Simulator]:
+        if slack not in self._phases:
+            held = self._wound if self._force is None else None
+            machine = cable_machine(self._model.mechanism, slack, held)
+            phase = CablePhase(self._model, machine, self._force, self._lengths, self._wound, self._wrench)
+            simulator = Simulator(
+                phase.model, route=self._route, integrator=self._integrator, with_wrench=self._wrench is not None
+            )
+            self._phases[slack] = phase, simulator
+        return self._phases[slack]
+
+    def go(self) -> CableSimulation:
+        """All of it."""
+        shape = self._model.topology
+        q = dict(zip(shape.coordinate_names, self._q, strict=True))
+        v = dict(zip(shape.velocity_names, self._v, strict=True))
+        slack, time, problem = self._settled(self._loose(q, v), q, v, 0.0), 0.0, None
+        self._events += [CableEvent(cable=n, is_slack=True, time=0.0) for n in self._phase(slack)[0].unpulled(q, v)]
+        ending = Ending.END
+        while problem is None and self._duration - time > OVER * self._duration:
+            if len(self._parts) >= MOST_PHASES:
+                problem, ending = _too_many(time), Ending.STEPS
+                break
+            phase, simulation = self._advanced(slack, q, v, time)
+            time += float(simulation.time[-1])
+            q = dict(zip(simulation.coordinate_names, simulation.q[-1], strict=True))
+            v = dict(zip(simulation.velocity_names, simulation.v[-1], strict=True))
+            ending, problem = simulation.ending, simulation.problem
+            if ending is Ending.EVENT:
+                slack, v, problem = self._changed(phase, slack, q, v, time)
+        return self._result(ending, problem)
+
+    def _loose(self, q: Mapping[str, float], v: Mapping[str, float]) -> frozenset[str]:
+        """Cables of a length that does not change and that are slack at the start, or becoming so."""
+        fixed = [n for n, b in self._bounds.items() if b.stiffness is None and self._model.mechanism.rod(n).length]
+        if not fixed:
+            return frozenset()
+        phase, _ = self._phase(frozenset(fixed))
+        state = [row[None] for row in phase.start(q, v)]
+        gaps = {name: phase.gap(name, *state) for name in fixed}
+        loose = {
+            n for n, (gap, rate) in gaps.items() if gap[0] < -START_GAP or (gap[0] <= START_GAP and rate[0] < -REST)
+        }
+        self._events += [CableEvent(cable=name, is_slack=True, time=0.0) for name in fixed if name in loose]
+        return frozenset(loose)
+
+    def _advanced(
+        self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float
+    ) -> tuple[CablePhase, Simulation]:
+        """The simulation until the next change."""
+        phase, simulator = self._phase(slack)
+        start_q, start_v = phase.start(q, v)
+        wrench = self._wrench
+        shifted: Wrench | None = (lambda t: np.asarray(wrench(t + time))) if callable(wrench) else wrench
+        simulation = simulator.run(
+            self._duration - time,
+            q=start_q,
+            v=start_v,
+            force=PhaseForce(phase, time),
+            wrench=shifted,
+            events=phase.events(time),
+        )
+        found = phase.tensions(simulation.time + time, simulation.q, simulation.v)
+        tension = np.stack([np.maximum(found[name], 0.0) for name in self._bounds], axis=1)
+        self._parts.append(CableStretch(start=time, machine=phase.machine, simulation=simulation, tension=tension))
+        for item in simulation.occurrences:
+            cable, _, what = item.name.rpartition(" ")
+            self._events.append(CableEvent(cable=cable, is_slack=what == "slack", time=time + item.time))
+        return phase, simulation
+
+    def _changed(
+        self, phase: CablePhase, slack: frozenset[str], q: dict[str, float], v: dict[str, float], time: float
+    ) -> tuple[frozenset[str], dict[str, float], Problem | None]:
+        """Slack cables, velocities and what is wrong after a cable that does not stretch has changed."""
+        event = self._events[-1]
+        if event.is_slack:
+            return self._settled(slack | {event.cable}, q, v, time), v, None
+        taut, _ = self._phase(slack - {event.cable})
+        start_q, start_v = taut.start(q, v)
+        speed = float(phase.gap(event.cable, *(row[None] for row in phase.start(q, v)))[1][0])
+        restitution = self._bounds[event.cable].restitution
+        if restitution is None:
+            return slack, v, _tautened(event.cable, time, speed)
+        after, impulses = taut.impact(event.cable, restitution, start_q, start_v)
+        pushed = [name for name, impulse in impulses.items() if impulse < -PUSHED * max(map(abs, impulses.values()))]
+        if pushed:
+            return slack, v, _pushed(event.cable, pushed, time)
+        self._events[-1] = replace(event, speed=speed, impulse=impulses[event.cable])
+        if restitution * speed > REBOUND:
+            return slack, dict(zip(taut.model.topology.velocity_names, after, strict=True)), None
+        after, _ = taut.impact(event.cable, 0.0, start_q, start_v)
+        v = dict(zip(taut.model.topology.velocity_names, after, strict=True))
+        return self._settled(slack - {event.cable}, q, v, time), v, None
+
+    def _settled(
+        self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float
+    ) -> frozenset[str]:
+        """Slack cables, with those that would have to push from here on, the worst of them first."""
+        for _ in self._bounds:
+            phase, _ = self._phase(slack)
+            start_q, start_v = phase.start(q, v)
+            found = phase.tensions(np.array([time]), start_q[None], start_v[None])
+            taut = {name: float(found[name][0]) for name in phase.machine.taut}
+            if not taut or min(taut.values()) >= -PUSHED * max(map(abs, taut.values())):
+                break
+            worst = min(taut, key=taut.__getitem__)
+            slack = slack | {worst}
+            self._events.append(CableEvent(cable=worst, is_slack=True, time=time))
+        return slack
+
+    def _result(self, ending: Ending, problem: Problem | None) -> CableSimulation:
+        parts = self._parts
+        reached = parts[-1].start + float(parts[-1].simulation.time[-1])
+        found = CableSimulation(
+            evidence=(),
+            provenance=parts[-1].simulation.provenance,
+            machine=self._model.mechanism.name,
+            cable_names=tuple(self._bounds),
+            time=np.concatenate([part.start + part.simulation.time for part in parts]),
+            tension=np.concatenate([part.tension for part in parts]),
+            parts=tuple(parts),
+            events=tuple(self._events),
+            duration=self._duration,
+            ending=ending,
+            problem=problem,
+        )
+        return replace(found, evidence=self._evidence(found, reached))
+
+    def _evidence(self, found: CableSimulation, reached: float) -> tuple[Evidence, ...]:
+        simulations = [part.simulation for part in found.parts]
+        largest = max(float(one.kinetic.max()) for one in simulations)
+        at_stake = float(found.tension.max(initial=0.0)) * self._model.assembly.loops.length
+        missing = sum(float(np.abs(one.energy_error).max()) for one in simulations)
+        peaks = dict(zip(self._bounds, found.tension.max(axis=0), strict=True))
+        greatest = max(float(peak) / self._bounds[name].greatest for name, peak in peaks.items())
+        return (
+            Evidence(
+                name="share of the duration reached",
+                value=reached / self._duration,
+                lower=1.0 - OVER,
+                advice=found.ending.value if found.problem is None else found.problem.what,
+            ),
+            Evidence(
+                name="energy missing from the balance between impacts, of the largest kinetic energy",
+                value=missing / largest if largest > STILL * at_stake and np.isfinite(missing) else None,
+                upper=ENERGY_BALANCED,
+                advice="tighten the tolerances or shorten the step",
+            ),
+            Evidence(
+                name="largest residual of the loops",
+                value=max(float(one.residual.max()) for one in simulations),
+                unit="m",
+                upper=LOOPS_CLOSED,
+                advice="use projection, or smaller tolerances",
+            ),
+            Evidence(
+                name="largest tension, of what a cable may bear",
+                value=greatest,
+                upper=1.0,
+                advice="a cable is pulled beyond its greatest tension: look at `tension`",
+            ),
+            *_limits(found.parts),
+        )
+
+
+def _limits(parts: tuple[CableStretch, ...]) -> tuple[Evidence, ...]:
+    """What lies beyond limits, each coordinate once: where it is worst."""
+    found: dict[str, Evidence] = {}
+    for part in parts:
+        limits = part.simulation.system.model.limits
+        for item in limits.evidence(part.simulation.q, part.simulation.time + part.start):
+            if item.name not in found or (found[item.name].value or 0.0) < (item.value or 0.0):
+                found[item.name] = item
+    return tuple(found.values())
+
+
+def _require(model: Model, duration: float, force: ForceLaw | None) -> None:
+    """Refuse what cannot be simulated.
+
+    Raises:
+        InputError: no cables, no duration, free parameters, or a sampled law.
+    """
+    problems = []
+    if not cables(model.mechanism):
+        problems.append(Problem(where="rods", what="none is a cable", remedy="use `simulate`"))
+    if not 0 < duration < np.inf:
+        what = f"must be positive, got {duration:g} s"
+        problems.append(Problem(where="duration", what=what, remedy="give seconds"))
+    if force is not None and force.period is not None:
+        what = "is computed and held: its samples would not lie on those of the cables' changes"
+        problems.append(Problem(where="force", what=what, remedy="give a law that acts continuously"))
+    if problems:
+        raise InputError(problems)
+
+
+def _require_names(lengths: Mapping[str, float] | None, names: list[str]) -> None:
+    if lengths is None:
+        return
+    problems = [
+        Problem(where=f"lengths.{name}", what="no telescopic cable with stiffness", remedy=", ".join(names))
+        for name in lengths
+        if name not in names
+    ]
+    problems += [
+        Problem(where=f"lengths.{name}", what="is missing", remedy="give the unstretched length, m")
+        for name in names
+        if name not in lengths
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _tautened(name: str, time: float, speed: float) -> Problem:
+    return Problem(
+        where=name,
+        what=f"is tautened at {time:.9g} s, its ends moving apart at {speed:.4g} m/s: it does not stretch, so that "
+        "nothing says how they rebound",
+        remedy="give its `tension` a restitution, or a stiffness",
+    )
+
+
+def _pushed(name: str, pushed: list[str], time: float) -> Problem:
+    return Problem(
+        where=name,
+        what=f"is tautened at {time:.9g} s, and its jerk would need {', '.join(pushed)} to push",
+        remedy="give cables a stiffness: impacts on several at once are not determined by one restitution",
+    )
+
+
+def _too_many(time: float) -> Problem:
+    return Problem(
+        where="cables",
+        what=f"became slack or taut {MOST_PHASES} times before {time:.6g} s",
+        remedy="give them a stiffness, or a smaller restitution",
+    )
