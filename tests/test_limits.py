@@ -190,6 +190,17 @@ def test_degrees_for_radians_are_suspected_where_all_values_leave_the_limits() -
     assert "hinge lie far outside the limits" in str(item)
 
 
+def test_a_pose_out_of_reach_in_degrees_says_so_first() -> None:
+    """A five-bar with links of 0.3 m: at 15 pi and 14 pi rad the cranks point apart, and their ends are 0.7 m apart."""
+    model = Model(load("five_bar").with_values({"link_length": 0.3}))
+    with pytest.raises(PoseError) as error:
+        model.forward_kinematics(np.pi * np.array([[15.0, 14.0]]))
+    assert "shoulder_1, shoulder_2 lie far outside" in error.value.problems[0].what
+    with pytest.raises(PoseError) as error:
+        model.forward_kinematics(np.pi * np.array([[1.0, 0.0]]))
+    assert "degrees" not in str(error.value)
+
+
 def test_other_values_keep_their_bounds_and_all_problems_are_named() -> None:
     machine = pendulum(STOPS)
     assert machine.with_values({"length": 0.2}).parameters["length"].value == 0.2

@@ -13,6 +13,7 @@ import numpy as np
 from tauloop.equations.topology import Topology
 from tauloop.errors import PoseError, Problem
 from tauloop.functions.cut_freedoms import CutFreedoms, seen_cuts
+from tauloop.functions.entry import Entry
 from tauloop.mechanism.model import Freedom, LimitKind, Mechanism
 from tauloop.result import Evidence
 
@@ -206,6 +207,22 @@ class Limits:
         for name, kind in self.cuts.unseen:
             found.append(Evidence(name=f"limits of {name} (a {kind} joint that closes a loop: not judged)", value=None))
         return tuple(found)
+
+
+def given_coordinates(entry: Entry, position: np.ndarray, n_q: int) -> np.ndarray:
+    """Coordinates (N, n_q) as far as positions (N, n) of an entry give them without closing a loop; else NaN."""
+    q = np.full((len(position), n_q), np.nan)
+    q[:, list(entry.q)] = position @ entry.to_q.T
+    return q
+
+
+def degrees_suspected(limits: Limits, entry: Entry, position: np.ndarray, n_q: int) -> tuple[Problem, ...]:
+    """For a motion that is out of reach: the problem that its angles look like degrees; none where they do not."""
+    names = limits.like_degrees(given_coordinates(entry, position, n_q))
+    if not names:
+        return ()
+    what = f"all values of {', '.join(names)} lie far outside the limits, and inside when read as degrees"
+    return (Problem(where="position", what=what, remedy="angles are in rad"),)
 
 
 def beyond_limits(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:

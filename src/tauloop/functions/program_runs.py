@@ -14,6 +14,7 @@ from tauloop.functions.diagnosis import condition_numbers, gaps, overflowed, sin
 from tauloop.functions.entry import Entry
 from tauloop.functions.evaluator import Compiled, c_function, run_kernel
 from tauloop.functions.hybrid_programs import hybrid_inverse_dynamics_program
+from tauloop.functions.limits import degrees_suspected
 from tauloop.functions.motion_programs import (
     MotionState,
     diagnosis_program,
@@ -345,7 +346,8 @@ class ProgramRuns:
             condition = self.condition(poses)
             kind = singular_kind(self._model.assembly, poses[int(np.argmax(condition))])
             problems += singular(bad, condition, kind, len(reached), what)
-        raise PoseError(problems)
+        n_q = self._model.topology.n_q
+        raise PoseError([*degrees_suspected(self._model.limits, self.entry, inputs["position"], n_q), *problems])
 
     def _require_tensions(self, found: Health, outputs: dict[str, np.ndarray]) -> None:
         """Raise unless all cables are within their bounds.

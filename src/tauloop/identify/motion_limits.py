@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.errors import TauloopError
 from tauloop.functions import Model
+from tauloop.functions.limits import given_coordinates
 from tauloop.logs import samples
 from tauloop.logs.channels import Log, as_signals
 from tauloop.logs.matching import channel_problems
@@ -34,8 +35,7 @@ def motion_limits(model: Model, log: Log) -> tuple[Evidence, ...]:
     position = samples(log, "position", columns)
     ends = (position.argmin(axis=0), position.argmax(axis=0))
     kept = np.unique(np.concatenate([np.linspace(0, len(position) - 1, JUDGED).astype(int), *ends]))
-    q = np.full((len(kept), model.topology.n_q), np.nan)
-    q[:, list(entry.q)] = position[kept] @ entry.to_q.T
+    q = given_coordinates(entry, position[kept], model.topology.n_q)
     if not model.limits.like_degrees(q):
         with suppress(TauloopError):
             q = model.actuators.follow(position[kept]).q
