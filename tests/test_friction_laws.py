@@ -23,6 +23,7 @@ from tauloop.identify.write_back import identified_mechanism
 from tauloop.mechanism.formats.yaml_writer import to_yaml
 from tauloop.mechanism.library import loads
 from tauloop.mechanism.model import Mechanism
+from tauloop.motion import POLYNOMIAL_345, Line, fastest_rate, stroke
 from tauloop.simulate import ConstantForce, simulate
 
 #: Two routes to one force: rounding.
@@ -194,6 +195,20 @@ def test_a_rest_keeps_its_value_while_stiffness_is_sought():
     known = dynamic_leaves(model, ["x.spring.stiffness"])
     assert "x.spring.rest" in known
     assert "x.spring.stiffness" not in known
+
+
+def test_the_shortest_duration_keeps_the_motors_limits():
+    """Forces are no quadratic of the rate with Stribeck's curve; by hand the largest is the limit all the same."""
+    limited = Model(loads(BELT.replace("inertia: 1e-4 kg m^2}", "inertia: 1e-4 kg m^2, force: 0.2 N m}")))
+    end = np.array([0.1, 0.2])
+    rate = fastest_rate(stroke(limited, Line(np.zeros(2), end), ("x", "y")), POLYNOMIAL_345)
+    x = np.linspace(0.0, 1.0, 4001)[1:-1]
+    shape = np.polynomial.Polynomial([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])
+    q, v, a = (
+        scale * part(x)[:, None] * end
+        for part, scale in ((shape, 1.0), (shape.deriv(), rate), (shape.deriv(2), rate**2))
+    )
+    assert np.abs(forces_by_hand(q, v, a)).max() == pytest.approx(0.2, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,7 @@ def test_coarse_encoders_with_good_tachometers(model, coarse, coarse_file):
     chosen = replace(PREPARATION, velocities=chosen_sources(used))
     assert np.abs(off(model, coarse, chosen)).max() < DEVIATIONS
     said = " ".join(run(coarse_file, *OPTIONS)[1].split())
+    assert "forces and regressor pass one filter, the decimation's by 5; the motion alone is low-passed" in said
     assert "velocity of motor_1: measured" in said or "velocity of motor_1: fused" in said
     assert "validation error over all outputs" in said
 

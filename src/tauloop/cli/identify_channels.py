@@ -118,6 +118,7 @@ def chosen_channels(
         logs = [replace(one, preparation=p) for one, p in zip(logs, given, strict=True)]
     notes += [_of_velocity(name, logs[0], usable[name]) for name in usable]
     notes += _of_saturation(logs)
+    notes += dict.fromkeys(filter(None, (_of_filters(one) for one in logs)))
     return Channels(logs=list(logs), choice=choice, notes=tuple(notes), problems=problems)
 
 
@@ -179,6 +180,16 @@ def _of_velocity(name: str, log: MeasuredLog, worth: MeasuredVelocity) -> str:
         figures += ", taken out"
         figures += f"; {worth.saturated} samples at its limit are from the positions" if worth.saturated else ""
     return f"{said} ({figures})"
+
+
+def _of_filters(log: MeasuredLog) -> str:
+    """Which filter forces and regressor share, and which only the motion passes."""
+    p, factor = log.preparation, log.preparation.decimation
+    every = (p.cutoff_of(name) for name in channels(log.log, "position"))
+    cutoffs = sorted({x for x in every if x is not None})
+    both = f"forces and regressor pass one filter, the decimation's by {factor}" if factor > 1 else ""
+    alone = f"the motion alone is low-passed before, at {', '.join(f'{x:g}' for x in cutoffs)} Hz"
+    return "; ".join([both or "forces and regressor pass no filter", alone]) if cutoffs else both
 
 
 def _of_saturation(logs: Sequence[MeasuredLog]) -> list[str]:
