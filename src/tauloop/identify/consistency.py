@@ -19,6 +19,7 @@ from tauloop.identify.fitting import fit
 from tauloop.identify.lmi import ConicProblem, ConicSolution, solve_conic
 from tauloop.identify.prior_weight import WeightTrial, chosen_weight, weight_evidence, widened
 from tauloop.identify.result import Identification
+from tauloop.identify.threads import one_thread
 from tauloop.result import Evidence, Result, plain, provenance, write_json
 
 FORMAT = "tauloop-consistent-identification/1"
@@ -158,6 +159,7 @@ class ConsistentIdentification(Result):
         return write_json(path, self.as_dict())
 
 
+@one_thread
 def fit_consistent(
     training: RegressionData,
     held_out: RegressionData,

@@ -22,6 +22,7 @@ from tauloop.identify.fitting import fit
 from tauloop.identify.from_log import regression_data
 from tauloop.identify.result import Identification
 from tauloop.identify.streaming import merge, split_each
+from tauloop.identify.threads import one_thread
 from tauloop.logs import Preparation
 from tauloop.logs.channels import Log, as_signals
 from tauloop.result import Evidence, Result, plain, provenance
@@ -114,6 +115,7 @@ class FilterScan(Result):
         )
 
 
+@one_thread
 def scan_filters(
     model: Model,
     log: Log | Sequence[Log],

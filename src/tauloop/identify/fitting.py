@@ -14,6 +14,7 @@ from tauloop.identify.estimators import ROUNDING_SHARE, Estimate, Estimator, req
 from tauloop.identify.evaluation import OutputFit, judge
 from tauloop.identify.regression import BaseRegression
 from tauloop.identify.result import Identification
+from tauloop.identify.threads import one_thread
 from tauloop.identify.whiteness import whiteness
 from tauloop.result import Evidence, plain, provenance
 
@@ -27,6 +28,7 @@ UNCERTAIN_SHARE = 0.3
 UNEXPLAINED = 0.9
 
 
+@one_thread
 def fit(
     training: RegressionData,
     held_out: RegressionData | None,

@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.errors import InputError, LogError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.identify.data import RegressionData, Ties
+from tauloop.identify.threads import one_thread
 from tauloop.logs import Preparation, channels, decimate, decimate_in_parts, prepared_signals, samples
 from tauloop.logs.channels import Log, Signals, as_signals
 from tauloop.logs.matching import channel_problems
@@ -63,6 +64,7 @@ def leaf_ties(model: Model, names: Iterable[str] | None = None) -> Ties:
     return Ties(matrix=matrix, offset=offset, parameters=chosen, units=units)
 
 
+@one_thread
 def regression_data(
     model: Model,
     log: Log,

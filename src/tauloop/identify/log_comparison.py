@@ -15,6 +15,7 @@ from tauloop.identify.data import RegressionData
 from tauloop.identify.error_models import ErrorModel
 from tauloop.identify.estimators import Estimator
 from tauloop.identify.fitting import fit
+from tauloop.identify.threads import one_thread
 from tauloop.mechanism.suggestions import listing
 
 #: A parameter moves where logs scatter so by chance once in so many parameters of a sound machine, ...
@@ -110,6 +111,7 @@ class LogComparison:
         ]
 
 
+@one_thread
 def compare_logs(
     parts: Sequence[RegressionData],
     names: Sequence[str],

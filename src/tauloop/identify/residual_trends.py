@@ -15,6 +15,7 @@ import numpy as np
 
 from tauloop.errors import Problem
 from tauloop.identify.data import RegressionData
+from tauloop.identify.threads import one_thread
 
 #: Blocks of a log; so many of them must tell the same sign.
 BLOCKS, ALIKE = 12, 11
@@ -89,6 +90,7 @@ class _Column:
     scale: float
 
 
+@one_thread
 def residual_trends(
     data: RegressionData,
     friction: Sequence[str] = (),

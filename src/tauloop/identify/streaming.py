@@ -12,6 +12,7 @@ from tauloop.identify.base_parameters import BaseParameters, RankOptions, base_p
 from tauloop.identify.condense import condense
 from tauloop.identify.data import RegressionData, split
 from tauloop.identify.estimators import CondensedEstimator, Estimate, require_equations
+from tauloop.identify.threads import one_thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,6 +38,7 @@ class Condensed:
         return np.asarray(np.linalg.norm(misfit, axis=1) / np.sqrt(self.samples))
 
 
+@one_thread
 def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     """Condense samples that come part by part: chunks of one long log, or several logs of one machine.
 
@@ -80,6 +82,7 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
     return whole
 
 
+@one_thread
 def estimate_condensed(
     condensed: Condensed, estimator: CondensedEstimator, rank: RankOptions | None = None
 ) -> tuple[BaseParameters, Estimate]:

@@ -1,0 +1,42 @@
+"""The linear algebra of an identification runs in one thread, and the number of threads comes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from planar_arm import arm_data
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from tauloop.errors import IdentificationError
+from tauloop.identify import Estimate, OrdinaryLeastSquares, fit
+from tauloop.identify.estimators import CondensedEstimator
+
+
+def threads() -> set[int]:
+    """What the libraries themselves say."""
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@dataclass(frozen=True, slots=True)
+class Watching(CondensedEstimator):
+    """Ordinary least squares that notes the number of threads while it works."""
+
+    seen: list[set[int]]
+
+    def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
+        self.seen.append(threads())
+        return OrdinaryLeastSquares().estimate(triangles, samples)
+
+
+def test_a_fit_takes_one_thread_and_gives_the_others_back() -> None:
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threads()
+        watching = Watching([])
+        fit(arm_data(300, noise=(0.1, 0.1)), None, watching)
+        assert watching.seen == [{1}]
+        assert threads() == before
+        with pytest.raises(IdentificationError):
+            fit(arm_data(2), None, watching)
+        assert threads() == before
