@@ -146,7 +146,7 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: list[Problem]) -> 
                 file=loops.mechanism.file,
             )
         )
-    if rank < len(actuators):
+    if mobility and rank < len(actuators):
         spare = ", ".join(name for i, name in enumerate(actuators) if i not in found.leading)
         notes.append(
             Problem(

@@ -162,8 +162,8 @@ def _other_modes(assembly: Assembly) -> tuple[int, Problem | None]:
         where="reference pose",
         what="the assembly mode is a guess: the start values of the file are open, closing moves "
         f"{loops.topology.velocity_names[farthest]} farthest, and ten quick starts find at least {len(others)} other "
-        f"mode{'s' if len(others) > 1 else ''}, the nearest {nearest / away:.2g} times as far away; the one taken has "
-        + named_pose(loops, assembly.q, way),
+        f"mode{'s' if len(others) > 1 else ''}, the nearest at {nearest / away:.2g} times its distance from the start "
+        "values; it has " + named_pose(loops, assembly.q, way),
         remedy="give joint angles of the mode that you want (`reference:`); `tauloop modes --working` lists all",
         file=loops.mechanism.file,
     )
