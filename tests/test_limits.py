@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 from tauloop import DescriptionError, InputError, Model, PoseError, load, loads
 from tauloop.cli.app import app
 from tauloop.functions.limits import require_within_limits
+from tauloop.identify.motion_limits import motion_limits
+from tauloop.logs.channels import Channel, Log, build_log
 from tauloop.mechanism import machine_path
 from tauloop.mechanism.formats.mjcf_writer import write_mjcf
 from tauloop.mechanism.formats.urdf_writer import write_urdf
@@ -268,3 +270,21 @@ def test_a_freedom_without_limits_has_none_to_judge() -> None:
     assert Model(free).platform.kinematics(np.array([9.0, 0.0])).evidence == ()
     bare = replace(free, joints=(replace(free.joint("hinge"), freedoms=()),))
     assert bare.joint("hinge").freedoms == ()
+
+
+def test_a_log_is_judged_by_stops_and_units_too() -> None:
+    """A sine of 80 deg against stops at -30 and 60 deg: its peaks by the formula."""
+    time = np.arange(0, 2, 0.01)
+    swing = np.radians(80.0) * np.sin(np.pi * time)
+
+    def log(factor: float) -> Log:
+        signals = [("motor", factor * swing, "rad"), ("drive", 0.0 * time, "m")]
+        return build_log(
+            time, [Channel(quantity="position", channel=name, values=v, unit=unit) for name, v, unit in signals]
+        )
+
+    (item,) = motion_limits(Model(pendulum(STOPS)), log(1.0))
+    assert item.value == 1.0
+    assert "hinge at -80 deg, 50 deg beyond its stop at -30 deg (1.5 s" in item.advice
+    (none,) = motion_limits(Model(pendulum("limits: [-90 deg, 90 deg]")), log(1.0))
+    assert none.is_good
