@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
+from tauloop.cli.screen import Screen
 from tauloop.functions import Model
 
 
 def announced(model: Model) -> Model:
     """The same model; a note on standard error where its reference pose is not that of its file."""
-    screen = Console(stderr=True, highlight=False, soft_wrap=True)
+    screen = Screen(stderr=True, highlight=False, soft_wrap=True)
     for note in model.assembly.moved:
         screen.print(f"note: {note}", markup=False)
     return model

@@ -83,4 +83,7 @@ def _frame() -> None:
 
 def main() -> None:
     """Run the command line."""
-    app()
+    from tauloop.cli.screen import streams
+
+    with streams():
+        app()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tauloop.cli.machine import Beside, SideOption
+from tauloop.cli.screen import Screen, json_text
 from tauloop.errors import InputError, Problem, TauloopError
 from tauloop.files import require_writable, unwritable_folder
 from tauloop.result import Evidence, plain
@@ -26,12 +26,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machine
 
 def console() -> Console:
     """Console for results (standard output)."""
-    return Console(highlight=False, markup=False, soft_wrap=False)
+    return Screen(highlight=False, markup=False, soft_wrap=False)
 
 
 def print_json(data: Mapping[str, Any]) -> None:
     """Print plain data as JSON on standard output."""
-    typer.echo(json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(json_text(plain(data)))
 
 
 def table(title: str, *columns: str, numeric: tuple[int, ...] = ()) -> Table:
@@ -125,7 +125,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                 problems = [problem.as_dict() for problem in error.problems]
                 print_json({"status": "error", "kind": type(error).__name__, "problems": problems})
             else:
-                err = Console(stderr=True, highlight=False, soft_wrap=True)
+                err = Screen(stderr=True, highlight=False, soft_wrap=True)
                 count = len(error.problems)
                 err.print(f"{count} problem{'s' if count > 1 else ''}:", style="bold red")
                 for problem in error.problems:

@@ -56,6 +56,17 @@ def unknown_figure_ending(path: str | Path) -> Problem | None:
     return Problem(where=str(path), what=f"unknown ending {ending!r}", remedy=remedy)
 
 
+def _take_literally(figure: Figure) -> None:
+    """Names from files are no formulae, whatever dollar signs they have; ticks write their powers of ten as such."""
+    from matplotlib.axis import Tick
+    from matplotlib.text import Text
+
+    ticks = {id(text) for tick in figure.findobj(Tick) for text in tick.findobj(Text)}
+    for text in figure.findobj(Text):
+        if id(text) not in ticks:
+            text.set_parse_math(False)
+
+
 def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path:
     """Write a figure, in the format of the file's ending, beside the file first and then renamed.
 
@@ -64,6 +75,7 @@ def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path
     """
     if problem := unknown_figure_ending(path):
         raise InputError(problem)
+    _take_literally(figure)
     ending = Path(path).suffix.lstrip(".").lower()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
     return write_file(path, lambda temporary: figure.savefig(temporary, dpi=dpi, format=ending, metadata=undated))

@@ -1,0 +1,89 @@
+"""What reaches the terminal: text without signs that would steer it, and streams that are full or closed."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+#: Control characters but line ends and tabs; signs that turn the direction of text or end lines; halves of characters.
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Text with the signs that would steer a terminal written out, such as an escape as its number."""
+    return STEERING.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode("ascii"), text)
+
+
+def json_text(data: Any) -> str:
+    """Plain data as JSON, with such signs as escapes, which mean the same there."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class Screen(Console):
+    """A console on which names from files cannot steer the terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Segments of text, made visible; rich's own styles and movements of the cursor are no text."""
+        for segment in super().render(renderable, options):
+            if segment.control is None and STEERING.search(segment.text):
+                yield Segment(visible(segment.text), segment.style)
+            else:
+                yield segment
+
+
+class _Visible(logging.Formatter):
+    """Warnings as plain visible text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+@contextmanager
+def streams() -> Iterator[None]:
+    """Run a program whose output may not fit, or not be in the terminal's alphabet.
+
+    Raises:
+        SystemExit: with the program's status, or 2 where the output cannot be written.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):  # none, or one of a test
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Visible("%(message)s"))
+    logger = logging.getLogger("tauloop")
+    logger.addHandler(handler)
+    status: SystemExit | None = None
+    try:
+        try:
+            yield
+        except SystemExit as end:
+            status = end
+        sys.stdout.flush()
+    except OSError as error:
+        _dropped(error)
+        raise SystemExit(2) from None
+    finally:
+        logger.removeHandler(handler)
+    if status is not None:
+        raise status
+
+
+def _dropped(error: OSError) -> None:
+    """Say why, and leave nothing behind that would be tried again at the end."""
+    with suppress(OSError):
+        if error.errno != errno.EPIPE:  # whoever closed a pipe has read enough
+            place = error.filename or "standard output"
+            sys.stderr.write(visible(f"{place}: cannot be written: {error.strerror or error}\n"))
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,127 @@
+"""What commands print: nothing that steers a terminal, whole JSON, and a word where the output cannot be written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+from typer.testing import CliRunner
+
+from tauloop.cli.app import app
+from tauloop.cli.screen import STEERING, Screen, json_text, visible
+
+FULL = Path("/dev/full")
+#: A colour, a bell, a window's title, a carriage return, C1, a turn of direction, half of a character.
+STEERS = "\x1b[31mred\x07\x1b]0;title\x07\rover\x9b31m\u202egnp.exe\u2028\udc80"
+WRITTEN_OUT = r"\x1b[31mred\x07\x1b]0;title\x07\rover\x9b31m\u202egnp.exe\u2028\udc80"
+MACHINE = """
+format: tauloop-machine/1
+name: m
+description: "steers \\e[31m a terminal \\a \\u202E"
+provenance: {status: chosen, source: "x \\e[2J"}
+gravity: [0, 0, -9.81 m/s^2]
+bodies: {b: {mass: 1 kg, center: [0.1 m, 0, 0]}}
+joints: {j: {type: revolute, axis: z, parent: base, child: b, reference: 0 deg}}
+actuators: {a: {on: j}}
+platform: {body: b, independent: [j]}
+"""
+
+
+def tauloop(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", "from tauloop.cli import main; main()", *arguments]
+    return subprocess.run(command, check=False, stderr=subprocess.PIPE, **options)  # type: ignore[call-overload]
+
+
+def test_signs_that_steer_are_written_out():
+    assert visible(STEERS) == WRITTEN_OUT
+    assert visible("Grüße: 5 µm ± 2 °, 日本\n\t") == "Grüße: 5 µm ± 2 °, 日本\n\t"
+
+
+def test_a_console_prints_them_written_out_and_keeps_its_own_styles():
+    stream = io.StringIO()
+    screen = Screen(file=stream, force_terminal=True, width=200, color_system="truecolor", legacy_windows=False)
+    screen.print(STEERS, style="bold", markup=False, highlight=False, soft_wrap=True)
+    table = Table("name")
+    table.add_row(f"{STEERS[:10]}")
+    screen.print(table)
+    said = stream.getvalue()
+    assert said.startswith("\x1b[1m")
+    rest = re.sub(r"\x1b\[[0-9;]*m", "", said)
+    assert STEERING.search(rest) is None
+    assert r"\x9b31m\u202egnp.exe" in rest
+
+
+def test_json_says_the_same_with_escapes():
+    text = json_text({"name": STEERS})
+    assert STEERING.search(text) is None
+    assert json.loads(text) == {"name": STEERS}
+
+
+@pytest.mark.parametrize("command", [["check", "{}"], ["show", "{}", "--parameters"], ["show", "{}", "--json"]])
+def test_a_machine_file_cannot_steer_the_terminal(command, tmp_path):
+    path = tmp_path / "m.yaml"
+    path.write_text(MACHINE, encoding="utf-8")
+    result = CliRunner().invoke(app, [word.format(path) for word in command])
+    assert result.exit_code in (0, 1)
+    assert STEERING.search(result.output) is None
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_messages_cannot_steer_the_terminal(as_json, tmp_path):
+    """A name in a file, and the name of the file itself."""
+    path = tmp_path / "a\x1b[31m\udcff.yaml"
+    path.write_text(MACHINE.replace("type: revolute", 'type: "rev\\e[31molute"'), encoding="utf-8")
+    result = CliRunner().invoke(app, ["check", str(path), *(["--json"] if as_json else [])])
+    assert result.exit_code == 2
+    assert STEERING.search(result.output) is None
+    assert "olute" in result.output
+
+
+@pytest.mark.skipif(not FULL.exists(), reason=f"needs {FULL}, a disk that is always full")
+@pytest.mark.parametrize("arguments", [["machines"], ["check", "delta", "--json"], ["schema"], ["--help"]])
+def test_a_full_output_is_said_and_no_traceback(arguments):
+    with FULL.open("wb") as full:
+        done = tauloop(*arguments, stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == b"standard output: cannot be written: No space left on device\n"
+
+
+def test_a_closed_pipe_is_no_error_worth_a_word():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = tauloop("schema", stdout=writing)
+    os.close(writing)
+    assert done.stderr == b""
+
+
+def test_an_output_of_another_alphabet_is_written_with_escapes(tmp_path):
+    path = tmp_path / "m.yaml"
+    path.write_text(MACHINE.replace("name: m", "name: m").replace("steers", "stört µ"), encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = tauloop("show", str(path), stdout=subprocess.PIPE, env=environment)
+    assert b"Traceback" not in done.stderr
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["50$ arm", "$\\frac{1$", "a$b_{$c", "$$", "\\$"])
+def test_dollar_signs_in_names_are_drawn_as_they_are(name, tmp_path):
+    from matplotlib.figure import Figure
+
+    from tauloop.report.figures import save_figure
+
+    figure = Figure()
+    axes = figure.subplots()
+    axes.loglog([1, 1000], [1e-3, 1], label=name)
+    axes.set_title(name)
+    axes.set_xlabel(name)
+    axes.legend()
+    figure.suptitle(name)
+    path = save_figure(figure, tmp_path / "a.svg")
+    assert path.stat().st_size > 1000
