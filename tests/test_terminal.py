@@ -6,8 +6,11 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -125,3 +128,57 @@ def test_dollar_signs_in_names_are_drawn_as_they_are(name, tmp_path):
     figure.suptitle(name)
     path = save_figure(figure, tmp_path / "a.svg")
     assert path.stat().st_size > 1000
+
+
+# Ctrl-C
+
+BUSY = {
+    "machine code": "import hashlib; print('busy', flush=True); hashlib.pbkdf2_hmac('sha256', b'', b'', 2_000_000_000)",
+    "an interrupt that is swallowed": """
+import time
+print('busy', flush=True)
+while True:
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        pass
+""",
+}
+KEEPS = """
+import signal, time
+seen = []
+signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+print('busy', flush=True)
+while not seen:
+    time.sleep(0.01)
+time.sleep(3.0)
+print('the best so far', flush=True)
+"""
+#: The bar of the command line, s.
+SOON = 2.0
+
+
+def interrupted(code: str) -> tuple[int, bytes, float]:
+    """Exit code, what was printed, and the time from the interrupt to the end."""
+    whole = "from tauloop.cli.interrupts import ends_soon\nwith ends_soon():\n" + textwrap.indent(code, "    ")
+    with subprocess.Popen([sys.executable, "-c", whole], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        time.sleep(0.5)  # the next line has begun
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    return process.returncode, said, time.monotonic() - start
+
+
+@pytest.mark.parametrize("what", BUSY)
+def test_an_interrupt_ends_a_command_soon_whatever_it_is_busy_with(what):
+    code, _, took = interrupted(BUSY[what])
+    assert code == 130
+    assert took < SOON
+
+
+def test_a_search_that_keeps_its_best_result_is_left_alone():
+    code, said, took = interrupted(KEEPS)
+    assert code == 0
+    assert said == b"the best so far\n"
+    assert took > SOON

@@ -83,7 +83,8 @@ def _frame() -> None:
 
 def main() -> None:
     """Run the command line."""
+    from tauloop.cli.interrupts import ends_soon
     from tauloop.cli.screen import streams
 
-    with streams():
+    with ends_soon(), streams():
         app()

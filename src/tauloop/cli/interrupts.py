@@ -1,0 +1,49 @@
+"""Ctrl-C ends a command soon, also while it is in a long calculation outside Python."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+#: Exit code of a program that Ctrl-C ended (128 and the signal's number).
+INTERRUPTED = 130
+#: Time in which a command may end by itself after Ctrl-C, s: it cleans up then. Temporary files that stay are removed
+#: by the next command that writes there.
+GRACE = 1.0
+
+
+@contextmanager
+def ends_soon(grace: float = GRACE) -> Iterator[None]:
+    """Within it Ctrl-C ends the process after a time of grace, whatever its main thread is busy with.
+
+    Python's own handler only marks the interrupt, and raises when the main thread comes back from machine code; some
+    libraries swallow what it raises. A search that keeps its best result has a handler of its own, and is left alone.
+    """
+    if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
+        yield
+        return
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    former = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reading, grace), daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(former)
+        os.close(writing)
+
+
+def _watch(reading: int, grace: float) -> None:
+    with suppress(OSError):
+        while signals := os.read(reading, 64):
+            if signal.SIGINT in signals and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                time.sleep(grace)
+                if sys.stderr is not None and sys.stderr.isatty():
+                    os.write(2, b"\x1b[?25h\n")  # the cursor, which a bar of progress has hidden
+                os._exit(INTERRUPTED)
+        os.close(reading)
