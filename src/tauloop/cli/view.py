@@ -57,7 +57,8 @@ def view(
     """Look at a machine: in the browser until Ctrl-C, with sliders for platform, actuators and time; or as a picture.
 
     A slider moves the machine as far as its loops close; beyond, it stays and the panel says which loop misses by how
-    much. What lies beyond a stop is named. The browser's part needs `pip install tauloop[view]`.
+    much. What lies beyond a stop is named. Only the address printed, with its token, is served. The browser's part
+    needs `pip install tauloop[view]`.
     """
     _check(position, entry, motion, simulation)
     model = announced(Model(load_machine(machine, side, rods)))
@@ -80,7 +81,7 @@ def view(
         print_json({"machine": model.mechanism.name, "url": viewer.url})
     else:
         print_doubts(evidence)
-        console().print(f"{model.mechanism.name}: {viewer.url} (Ctrl-C ends)")
+        console().print(f"{model.mechanism.name}: {viewer.url} (Ctrl-C ends)", soft_wrap=True)
     viewer.run()
 
 

@@ -16,6 +16,7 @@ from tauloop.errors import AssemblyError, EngineError, Problem, TauloopError
 from tauloop.functions import Model
 from tauloop.kinematics.machine_geometry import machine_shape
 from tauloop.mechanism.model import LIMIT_KINDS
+from tauloop.viewer.guard import Guard, start_guarded
 from tauloop.viewer.handles import Handles
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.scene import MachineScene
@@ -60,7 +61,7 @@ class Viewer:
             port: port to listen on; the next one that is free if it is taken, any free one if 0.
 
         Raises:
-            EngineError: viser is not installed.
+            EngineError: viser is not installed, or its server cannot be guarded.
         """
         viser = viser_module()
         start = playback.q[0] if playback is not None else model.assembly.q
@@ -70,8 +71,12 @@ class Viewer:
         self._syncing = False
         self._shape = machine_shape(model.assembly.loops)
         geometry = self._shape.at(self.q[None])
+        self._guard = Guard(host=host)
         with silent():
-            self.server = viser.ViserServer(host=host, port=port, label=model.mechanism.name, verbose=False)
+            self.server = start_guarded(
+                self._guard,
+                lambda: viser.ViserServer(host=host, port=port, label=model.mechanism.name, verbose=False),
+            )
         self.server.gui.configure_theme(show_logo=False, show_share_button=False)  # nothing leaves this computer
         self.host, self.port = host, int(self.server.get_port())
         self.scene = MachineScene(self.server, geometry)
@@ -86,8 +91,8 @@ class Viewer:
 
     @property
     def url(self) -> str:
-        """Address for the browser."""
-        return f"http://{self.host}:{self.port}"
+        """Address for the browser, with the token without which nothing is served."""
+        return self._guard.url(self.port)
 
     def move(self, entry: str, number: int, value: float) -> None:
         """Move one handle: the machine follows, or stays where it is and the panel says what is in the way.

@@ -1,0 +1,157 @@
+"""Who may look: whoever has the token in the path, and asks from the viewer's own page; for pages and websockets."""
+
+from __future__ import annotations
+
+import http
+import importlib
+import ipaddress
+import logging
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tauloop.errors import EngineError, Problem
+
+#: Bytes of a token: 128 bits are not guessed.
+TOKEN_BYTES = 16
+#: The module of viser that starts servers; its handler of websockets tells its servers from others.
+STARTER = "viser.infra._infra"
+#: Held while a server of ours starts, so that one guard is not put upon another.
+_STARTING = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """What a request must bring to be served.
+
+    The token stands in the path, not in a cookie: cookies of 127.0.0.1 go to every port of this computer, and viser's
+    page makes the address of its websocket from its own path.
+
+    Attributes:
+        host: name or address that the server listens on.
+        token: first part of every path.
+    """
+
+    host: str
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(TOKEN_BYTES), repr=False)
+
+    def url(self, port: int) -> str:
+        """Address for the browser."""
+        return f"http://{_bracketed(self.host)}:{port}/{self.token}/"
+
+    def refusal(self, path: str, hosts: Sequence[str], origins: Sequence[str], address: str, port: int) -> str | None:
+        """Why a request is refused, as a sentence; None if it is not.
+
+        A page of another site that has this computer's address by its name (DNS rebinding) has that name in `Host`, any
+        other page of the browser has its own in `Origin`.
+
+        Args:
+            path: of the request, with its query.
+            hosts: its `Host` headers.
+            origins: its `Origin` headers; browsers send one for every websocket.
+            address: of this end of its connection.
+            port: of this end of its connection.
+        """
+        if len(hosts) != 1 or hosts[0].lower() not in self._served(address, port):
+            return (
+                "Refused: the Host of this request is not the address served here. Open the address that was printed."
+            )
+        if len(origins) > 1 or any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
+            return "Refused: the Origin of this request is another page. Open the address that was printed."
+        first = path.partition("?")[0].removeprefix("/").partition("/")[0]
+        if not secrets.compare_digest(first.encode("utf-8", "surrogateescape"), self.token.encode()):
+            return "Refused: the token is missing or wrong. Open the whole address that was printed."
+        return None
+
+    def within(self, path: str) -> str:
+        """A path of a request that is not refused, without the token."""
+        return path.removeprefix(f"/{self.token}") or "/"
+
+    def _served(self, address: str, port: int) -> set[str]:
+        """What `Host` may say at an end of a connection: its address, the name listened on, names of this computer."""
+        names = {self.host, address}
+        if _is(address, "is_loopback"):
+            names.add("localhost")
+        if _is(self.host, "is_unspecified"):
+            names.add(socket.gethostname())
+        shown = {_bracketed(name).lower() for name in names}
+        return {f"{name}:{port}" for name in shown} | (shown if port == 80 else set())
+
+
+def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
+    """Start a viser server that asks the guard first, for pages and websockets alike.
+
+    viser hands a function of its own to `websockets.asyncio.server.serve` and has no place for another, so `serve` is
+    exchanged while it starts; servers of other packages get the original.
+
+    Args:
+        guard: who is asked.
+        start: makes the `viser.ViserServer`, which is returned.
+
+    Raises:
+        EngineError: the server does not ask the guard; it is stopped.
+    """
+    module: Any = importlib.import_module("websockets.asyncio.server")
+    asking = []
+
+    def serve(handler: Any, *args: Any, **options: Any) -> Any:
+        if getattr(handler, "__module__", None) == STARTER and options.get("process_request") is not None:
+            options["process_request"] = _asking(guard, options["process_request"])
+            options["logger"] = logging.getLogger("websockets.server.tauloop")
+            options["logger"].addFilter(_of_served)
+            asking.append(handler)
+        return original(handler, *args, **options)
+
+    with _STARTING:
+        original, module.serve = module.serve, serve
+        try:
+            server = start()
+        finally:
+            module.serve = original
+    if not asking:
+        server.stop()
+        version = getattr(importlib.import_module("viser"), "__version__", "unknown")
+        raise EngineError(
+            Problem(
+                where="viser",
+                what=f"version {version} starts its server in a way that cannot be guarded",
+                remedy="pip install 'viser==1.1.1'; a picture (--png FILE) needs no server",
+            )
+        )
+    return server
+
+
+def _asking(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A `process_request` of websockets: refuses with 403, else what `answer` says of the path without the token."""
+
+    def process_request(connection: Any, request: Any) -> Any:
+        headers = request.headers
+        address, port = connection.local_address[:2]
+        refusal = guard.refusal(request.path, headers.get_all("Host"), headers.get_all("Origin"), address, port)
+        if refusal is not None:
+            return connection.respond(http.HTTPStatus.FORBIDDEN, f"{refusal}\n")
+        response = answer(connection, replace(request, path=guard.within(request.path)))
+        if response is not None:
+            response.headers["Referrer-Policy"] = "no-referrer"  # the token stays here
+        return response
+
+    return process_request
+
+
+def _of_served(record: logging.LogRecord) -> bool:
+    """Whether a log record is about a connection that was served: what others send is no error of ours."""
+    return record.getMessage() != "opening handshake failed"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _is(host: str, kind: str) -> bool:
+    try:
+        return bool(getattr(ipaddress.ip_address(host), kind))
+    except ValueError:
+        return False  # a name
