@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -95,23 +96,32 @@ def _write(path: Path, header: list[str], rows: np.ndarray) -> None:
     np.savetxt(path, rows, delimiter=",", header=",".join(header), comments="")
 
 
-def run(words: Sequence[str], out: Path, *, kill_at: int | None = None, after: float = 0.0) -> tuple[int, int]:
-    """Run a command in a child that writes to `out`: its wait status, and how many events it counted."""
+def run(
+    words: Sequence[str], out: Path, *, kill_at: int | None = None, after: float = 0.0, said: Path | None = None
+) -> tuple[int, int]:
+    """Run a command in a child that writes to `out`: its wait status, and how many events it counted.
+
+    What it says as an error goes to the file `said`.
+    """
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _run_in_child([word.format(out=out, given=GIVEN) for word in words], out, writer, kill_at, after)
+        _run_in_child([word.format(out=out, given=GIVEN) for word in words], out, writer, kill_at, after, said)
     os.close(writer)
     with os.fdopen(reader, "rb") as stream:
         events = len(stream.read())
     return os.waitpid(child, 0)[1], events
 
 
-def _run_in_child(words: list[str], out: Path, writer: int, kill_at: int | None, after: float) -> None:
+def _run_in_child(
+    words: list[str], out: Path, writer: int, kill_at: int | None, after: float, said: Path | None
+) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
+    if said is not None:
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
     count = 0
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
@@ -133,6 +143,7 @@ def _run_in_child(words: list[str], out: Path, writer: int, kill_at: int | None,
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException:
+        traceback.print_exc()
         code = 70
     finally:
         os._exit(code)

@@ -1,0 +1,125 @@
+"""``unshare -rm python full_disks.py FULL LEFT NAME...``: run commands beside a full disk; prints a list of faults.
+
+FULL says which disk takes nothing more: that of the ``outputs``, of the ``cache``, of ``temporary`` files, or, as one
+that is read-only, the whole ``home``. LEFT is what is left on that of the outputs in one round each, such as 0,4 (KiB).
+The disks are mounted in a namespace of this process alone, and vanish with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+#: Everything is below this folder, which is there on every Linux; hidden from all but this process.
+PLACE = Path("/mnt")
+#: Room on a full disk, KiB, and the file that takes it.
+SIZE = 64
+FILLER = "filler"
+#: Folders that programs fall back to where TMPDIR takes nothing.
+TEMPORARY = ("/tmp", "/var/tmp", "/usr/tmp")
+
+
+def mount(folder: Path, *options: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", *options, "tmpfs", str(folder)], check=True)
+    return folder
+
+
+def unmount(folder: Path) -> None:
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def full(folder: Path, left: int = 0) -> Path:
+    """Fill a small disk until so many KiB are left."""
+    filler = folder / FILLER
+    with filler.open("wb", buffering=0) as stream:
+        with suppress(OSError):
+            while stream.write(bytes(1024)):
+                pass
+    os.truncate(filler, filler.stat().st_size - 1024 * left)
+    return folder
+
+
+def surround(which: str) -> None:
+    """Mount the disks and name them in the environment, before anything is imported that looks there."""
+    mount(PLACE)
+    for name in ("home", "cache", "tmp"):
+        (PLACE / name).mkdir()
+    os.environ |= {"HOME": str(PLACE / "home"), "XDG_CACHE_HOME": str(PLACE / "cache"), "TMPDIR": str(PLACE / "tmp")}
+    os.environ["XDG_CONFIG_HOME"] = str(PLACE / "home" / ".config")
+    if which == "home":
+        mount(PLACE / "home", "-o", "ro")
+        os.environ["XDG_CACHE_HOME"] = str(PLACE / "home" / ".cache")
+    if which == "cache":
+        full(mount(PLACE / "cache", "-o", f"size={SIZE}k"))
+
+
+def fill_temporary() -> None:
+    """Fill the disk of temporary files, and put it in the place of all that would be tried instead."""
+    full(mount(PLACE / "tmp", "-o", f"size={SIZE}k"))
+    for folder in TEMPORARY:
+        needed = any(Path(path).resolve().is_relative_to(folder) for path in (__file__, sys.prefix, sys.base_prefix))
+        if Path(folder).is_dir() and not Path(folder).is_symlink() and not needed:
+            subprocess.run(["mount", "--bind", str(PLACE / "tmp"), folder], check=True)
+    os.chdir(PLACE / "tmp")
+
+
+def faults(name: str, which: str, rounds: list[int]) -> list[str]:
+    """Run one command beside the full disk: one line for each thing that is not as it should be."""
+    words = kills.COMMANDS[name]
+    if which != "outputs":
+        out = PLACE / f"out-{name}"
+        out.mkdir()
+        return _judged(name, words, out, {}, refuses=False)
+    reference = PLACE / f"reference-{name}"
+    reference.mkdir()
+    kills.run(words, reference)
+    new = {path.name: path.stat().st_size for path in reference.iterdir()}
+    lines = [] if new else [f"{name}: wrote nothing with room to spare"]
+    for left in rounds:
+        out = mount(PLACE / "disk", "-o", f"size={SIZE}k")
+        for file in new:
+            (out / file).write_bytes(kills.OLD)
+        full(out, left)
+        lines += _judged(f"{name}, {left} KiB left", words, out, new, refuses=left == 0)
+        unmount(out)
+    return lines
+
+
+def _judged(name: str, words: tuple[str, ...], out: Path, new: dict[str, int], *, refuses: bool) -> list[str]:
+    """Exit code, words and files of one run; `new` are the files that were there before, with their new sizes."""
+    said = PLACE / "said"
+    code = os.waitstatus_to_exitcode(kills.run(words, out, said=said)[0])
+    text = said.read_text(errors="replace")
+    lines = []
+    if code not in ((2,) if refuses else (0, 1, 2)) or "Traceback" in text:
+        lines.append(f"{name}: ended with {code}: {text[-1000:]}")
+    if code == 2 and "No space left on device" not in text:
+        lines.append(f"{name}: does not say what is full: {text[-1000:]}")
+    if code != 2 and not any(out.iterdir()):
+        lines.append(f"{name}: ended with {code} and wrote nothing")
+    found = {path.name: path.read_bytes() for path in out.iterdir() if path.name != FILLER}
+    lines += [f"{name}: left {file} behind" for file in (found.keys() - new.keys() if new else ())]
+    for file, size in new.items():
+        if found.get(file) != kills.OLD and len(found.get(file, b"")) != size:
+            lines.append(f"{name}: {file} has {len(found.get(file, b''))} bytes, neither the old nor the new file")
+    return lines
+
+
+if __name__ == "__main__":
+    which, rounds, names = sys.argv[1], [int(left) for left in sys.argv[2].split(",")], sys.argv[3:]
+    surround(which)
+    import kills  # looks for its folders now
+
+    kills.GIVEN.mkdir()
+    kills.GIVEN = kills.GIVEN.rename(PLACE / "given")
+    if any("{given}" in word for name in names for word in kills.COMMANDS[name]):
+        kills.prepare(kills.GIVEN)
+    if which == "temporary":
+        fill_temporary()
+        kills.tempfile.tempdir = None  # to be looked for again
+    print(json.dumps([line for name in names for line in faults(name, which, rounds)], indent=1))
