@@ -388,16 +388,28 @@ def test_the_command_finds_consistent_parameters_and_writes_the_machine(tmp_path
     assert {p.name: value for p, value in zip(again.parameters, again.pi.tolist(), strict=True)} == parameters
 
 
-def test_the_command_names_faults_of_the_log(tmp_path):
+#: Plateaus of fewer than five samples, such as noise makes near a limit, count as peaks.
+SHORT_PLATEAUS = 0.05
+
+
+@pytest.mark.parametrize(("share", "is_fault"), [(0.7, False), (0.6, True)])
+def test_the_command_leaves_out_a_force_at_its_limit_or_names_it_where_too_little_is_left(tmp_path, share, is_fault):
     log = five_bar_log().copy()
     name = "force.motor_2"
     attributes = log[name].attrs
-    log[name] = log[name].clip(max=0.7 * float(log[name].max())).assign_attrs(attributes)
+    limit = share * float(log[name].max())
+    log[name] = log[name].clip(max=limit).assign_attrs(attributes)
     path = write_log(tmp_path / "log.csv", log)
     result = CliRunner().invoke(app, ["identify", "five_bar", str(path), *map(str, FILTER), "--json"])
-    findings = json.loads(result.stdout)["findings"]
-    assert findings[0]["where"] == name
-    assert "it is clipped" in findings[0]["what"]
+    found = json.loads(result.stdout)
+    at_limit = int((log[name] == limit).sum())
+    if is_fault:
+        assert at_limit > log.sizes["time"] / 2
+        assert any(item["where"] == name and "it is clipped" in item["what"] for item in found["findings"])
+    else:
+        assert found["findings"] == []
+        assert found["channels"]["prepared"][0]["left_out"]["motor_2"] == pytest.approx(at_limit, rel=SHORT_PLATEAUS)
+        assert any("force.motor_2 is at a limit" in note for note in found["channels"]["notes"])
 
 
 @pytest.mark.parametrize(
