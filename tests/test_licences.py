@@ -1,0 +1,45 @@
+"""The page on dependencies names all that pyproject.toml does, with the licences that are installed."""
+
+from __future__ import annotations
+
+import pytest
+from licences import COPYLEFT, PAGE, direct, families, licence, written
+
+#: Copyleft packages that somebody has looked at; another one is a decision, not an accident.
+ACCEPTED = {"casadi": {"LGPL"}, "hypothesis": {"MPL"}}
+
+
+def test_the_page_has_the_ranges_of_the_project():
+    wanted = {(need.name, need.extra or "always"): need.range or "any" for need in direct()}
+    rows = written(PAGE.read_text(encoding="utf-8"))
+    assert {row: rows[row][0] for row in rows if row[0] not in ("Package", "---")} == wanted
+
+
+def test_the_page_has_the_licences_that_are_installed():
+    """By family, for the same licence is written in many ways from version to version."""
+    rows = written(PAGE.read_text(encoding="utf-8"))
+    for need in direct():
+        stated = families(rows[need.name, need.extra or "always"][1])
+        found = licence(need.name)
+        assert found is None or (families(found) and families(found) <= stated), need.name
+
+
+def test_no_copyleft_licence_comes_in_unseen():
+    rows = written(PAGE.read_text(encoding="utf-8"))
+    assert {
+        name: families(row[1], COPYLEFT) for (name, _), row in rows.items() if families(row[1], COPYLEFT)
+    } == ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("GNU Lesser General Public License v3 or later (LGPLv3+)", {"LGPL"}),
+        ("GPL-3.0-only", {"GPL"}),
+        ("GNU General Public License v3", {"GPL"}),
+        ("MPL-2.0 AND MIT", {"MPL"}),
+        ("BSD-3-Clause", set()),
+    ],
+)
+def test_copyleft_is_recognised(text, found):
+    assert families(text, COPYLEFT) == found
