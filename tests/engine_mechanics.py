@@ -98,8 +98,10 @@ def motion_of(joint: Joint, q: np.ndarray) -> np.ndarray:
     elif joint.kind == "planar":
         T[:2, 3] = q[:2]
         T[:3, :3] = Rotation.from_euler("z", q[2]).as_matrix()
-    elif joint.kind in ("translational", "free"):
+    elif joint.kind in ("translational", "schoenflies", "free"):
         T[:3, 3] = q[:3]
+    if joint.kind == "schoenflies":
+        T[:3, :3] = Rotation.from_euler("z", q[3]).as_matrix()
     if joint.kind in ("spherical", "free"):
         T[:3, :3] = Rotation.from_quat(np.roll(q[-4:], -1)).as_matrix()
     return T

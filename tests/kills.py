@@ -7,8 +7,10 @@ Whatever stood there before must then still stand there, or the whole new file.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import shutil
 import signal
 import sys
@@ -23,6 +25,7 @@ import matplotlib.pyplot  # noqa: F401 (imported once for all children)
 import numpy as np
 import xarray  # noqa: F401
 
+import tauloop
 from tauloop import Model, load
 from tauloop.cli.app import main
 
@@ -192,6 +195,9 @@ def _undisturbed(words: Sequence[str], folder: Path) -> tuple[int, int, dict[str
 
 if __name__ == "__main__":
     kills, names = int(sys.argv[1]), sys.argv[2:] or list(COMMANDS)
+    for module in pkgutil.walk_packages(tauloop.__path__, "tauloop."):
+        if module.name != "tauloop.__main__":
+            importlib.import_module(module.name)  # once for all children
     GIVEN.mkdir()
     try:
         prepare(GIVEN)

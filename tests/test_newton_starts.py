@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -33,8 +35,8 @@ def test_the_prediction_saves_steps_and_leads_to_the_same_pose(name: str, monkey
     u = predicted.actuator_position(states.q)
     q, steps = iterations(predicted, u)
 
-    def plain(self: object, rows: list[int], unknown: tuple[int, ...], start: ca.SX) -> ca.SX:
-        return ca.vertcat(*(start[i] for i in unknown))
+    def plain(self: Any, rows: list[int], unknown: tuple[int, ...]) -> ca.SX:
+        return ca.vertcat(*(self._start[i] for i in unknown))
 
     monkeypatch.setattr(position._Solver, "_predicted", plain)
     q_plain, steps_plain = iterations(interpreted(name), u)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.cli.screen import visible
 from tauloop.errors import TauloopError
 from tauloop.mechanism import load, shipped_machines
 from tauloop.mechanism.formats.mjcf_writer import write_mjcf
@@ -22,7 +23,7 @@ from tauloop.mechanism.shipped import machine_path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUND = Path(__file__).parent / "found"
-#: What a message may hold beside printable characters.
+#: What a message never holds where it is shown: lines and tabs alone are no printable characters.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 
 
@@ -59,7 +60,7 @@ def outcome(target: Target, data: bytes) -> str:
         except TauloopError as refusal:
             if not refusal.problems or not all(problem.what for problem in refusal.problems):
                 raise FaultFound(f"{target.name}: a refusal that says nothing") from refusal
-            if _CONTROL.search(str(refusal)):
+            if _CONTROL.search(visible(str(refusal))):
                 raise FaultFound(f"{target.name}: control characters in {str(refusal)[:200]!r}") from refusal
             return "refused"
         except Exception as error:
