@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.equations.formulations import FORMULATIONS
+from tauloop.errors import AssemblyError
 from tauloop.functions.evaluator import Interpreted
 from tauloop.kinematics import random_states
 from tauloop.mechanism.library import loads
@@ -60,6 +61,33 @@ def test_forces_accelerations_and_regressors_of_both_entries(formulation, evalua
     assert model.hybrid.inverse_dynamics(q, v, a).forces.force == pytest.approx(expected, abs=ROUNDING)
     assert model.forward_kinematics(q).q == pytest.approx(q, abs=ROUNDING)
     assert np.ptp(random_states(model, 50, np.random.default_rng(0)).q) > 0.3
+
+
+@pytest.mark.parametrize("formulation", [formulation.name for formulation in FORMULATIONS])
+def test_fixed_joints_before_and_behind_the_one_that_moves(formulation):
+    welded = falling().replace(
+        "bodies: {b:", "bodies: {post: {mass: 3 kg}, tip: {mass: 0.5 kg, center: [0.05 m, 0, 0]}, b:"
+    )
+    welded = welded.replace("parent: base,", "parent: post,").replace(
+        "joints: {",
+        "joints: {foot: {type: fixed, parent: base, child: post}, "
+        "end: {type: fixed, parent: {on: b, at: [0.2 m, 0, 0]}, child: tip}, ",
+    )
+    model = Model(loads(welded), formulation=formulation)
+    q, v, a = np.random.default_rng(0).normal(size=(3, 7, 1))
+    expected = (M * C**2 + 0.5 * 0.25**2) * a - (M * C + 0.5 * 0.25) * G * np.cos(q)
+    for functions in (model.platform, model.actuators):
+        assert functions.inverse_dynamics(q, v, a).force == pytest.approx(expected, abs=ROUNDING)
+        assert functions.forward_dynamics(q, v, expected).a == pytest.approx(a, abs=1e-10)
+        Y = functions.regressor(q, v, a)
+        assert np.asarray(Y).reshape(7, -1) @ model.pi == pytest.approx(expected[:, 0], abs=ROUNDING)
+
+
+def test_a_machine_without_any_freedom_is_refused_by_name():
+    rigid = falling().replace("type: revolute, axis: y,", "type: fixed,").replace(", reference: 0 deg", "")
+    rigid = rigid.replace("actuators: {a: {on: j}}\n", "").replace("independent: [j]", "independent: []")
+    with pytest.raises(AssemblyError, match="nothing can move"):
+        Model(loads(rigid))
 
 
 def test_a_fall_is_that_of_a_pendulum(tmp_path):

@@ -114,7 +114,7 @@ class _Wrenches:
         for link in reversed(self._motion.links):
             inner, outer = link.edge.inner.body, link.edge.outer.body
             (f, n), (f_W, n_W) = self._in_body[outer], self._in_base[outer]
-            tau[link.edge.v.start : link.edge.v.stop] += (
+            tau[link.edge.v.start : link.edge.v.stop, 0] += (
                 link.in_body.w.T @ n + link.in_body.v.T @ f + link.in_base.w.T @ n_W + link.in_base.v.T @ f_W
             )
             if inner != BASE:

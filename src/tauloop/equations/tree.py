@@ -240,7 +240,8 @@ def tree_motion(topology: Topology, values: Values, configuration: Configuration
     links = []
     for edge in topology.tree:
         P = bodies[edge.inner.body]
-        v_joint, a_joint = v[edge.v.start : edge.v.stop], a[edge.v.start : edge.v.stop]
+        own = slice(edge.v.start, edge.v.stop)
+        v_joint, a_joint = v[own, 0], a[own, 0]  # with one index, nothing of a single entry is a row
         link = _link(edge, values, configuration, v_joint, P.R)
         links.append(link)
         E = link.R_PB.T

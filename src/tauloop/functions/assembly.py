@@ -156,8 +156,18 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
         locked: velocities that are held at the assembled reference pose.
 
     Raises:
-        AssemblyError: the loops cannot be closed at the given geometry; says which and by how much.
+        AssemblyError: nothing can move, or the loops cannot be closed at the given geometry; says which and by how
+            much.
     """
+    if not loops.topology.n_v:
+        raise AssemblyError(
+            Problem(
+                where="joints",
+                what="nothing can move: no joint and no rod has a freedom",
+                remedy="give a joint a type other than fixed",
+                file=loops.mechanism.file,
+            )
+        )
     wanted = tuple(i for i in named_independent(loops) if i not in locked)
     start = reference_pose(loops, wanted)
     if start.residual[0] > CLOSED:
