@@ -235,12 +235,19 @@ def _subject(model: Model, states: int, rng: np.random.Generator, condition: flo
 
 
 def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomStates, np.ndarray]:
-    """The states with the accelerations that passive freedoms take by themselves, and the actuator forces (N, n_u)."""
+    """The states with the accelerations that passive freedoms take by themselves, and the actuator forces (N, n_u).
+
+    All of a state is of one evaluation: near a dead centre of the actuators their positions give coordinates that
+    differ from the given ones by the condition times rounding, which accelerations that go with one set would show as
+    open loops of the other.
+    """
     entry = model.actuators.entry
     acceleration = entry.rates(states.a)[:, : len(model.assembly.leading)]
     found = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), acceleration, start=states.q)
-    a = np.asarray(found.forces.state.a)
-    return replace(states, a=a, acceleration=model.platform.entry.rates(a)), found.forces.force
+    state, rates = found.forces.state, model.platform.entry.rates
+    q, v, a = np.asarray(state.q), np.asarray(state.v), np.asarray(state.a)
+    motion = {"position": model.platform_position(q), "velocity": rates(v), "acceleration": rates(a)}
+    return replace(states, q=q, v=v, a=a, **motion), found.forces.force
 
 
 def _ready(
