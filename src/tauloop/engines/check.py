@@ -246,8 +246,9 @@ def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomState
     found = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), acceleration, start=states.q)
     state, rates = found.forces.state, model.platform.entry.rates
     q, v, a = np.asarray(state.q), np.asarray(state.v), np.asarray(state.a)
-    motion = {"position": model.platform_position(q), "velocity": rates(v), "acceleration": rates(a)}
-    return replace(states, q=q, v=v, a=a, **motion), found.forces.force
+    position = model.platform_position(q)
+    found_states = replace(states, q=q, v=v, a=a, position=position, velocity=rates(v), acceleration=rates(a))
+    return found_states, found.forces.force
 
 
 def _ready(

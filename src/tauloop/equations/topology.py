@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,7 +109,7 @@ def topology(mechanism: Mechanism) -> Topology:
         velocities += joint.velocity_names
         angular += kind.angular
         freedoms += joint.freedoms or (Freedom(),) * len(kind.velocities)
-        reference += joint.reference or _neutral(kind.coordinates)
+        reference += joint.reference or kind.neutral
         scalar = [name for name in kind.coordinates if not name.startswith("q")]
         is_angle += [name in scalar and kind.angular[i] for i, name in enumerate(kind.coordinates)]
         q_of_v += [q0 + i if i < len(scalar) else -1 for i in range(len(kind.velocities))]
@@ -191,10 +190,6 @@ def integrate(topology: Topology, q: np.ndarray, step: np.ndarray) -> np.ndarray
         product = np.hstack([d0 * p0 - np.sum(d * p, axis=1, keepdims=True), d0 * p + p0 * d + np.cross(d, p)])
         q[:, iq : iq + 4] = product / np.linalg.norm(product, axis=1, keepdims=True)
     return q
-
-
-def _neutral(coordinates: Iterable[str]) -> list[float]:
-    return [1.0 if name == "qw" else 0.0 for name in coordinates]
 
 
 def _loads(joint: Joint) -> list[str]:

@@ -142,7 +142,7 @@ def read_reference(cursor: Cursor | None, kind: str, values: Values) -> tuple[fl
     """Start values of the coordinates of a joint (m, rad, quaternion w x y z); neutral where nothing is given."""
     coordinates = JOINT_KINDS[kind].coordinates
     if cursor is None:
-        return tuple(float(name == "qw") for name in coordinates)
+        return JOINT_KINDS[kind].neutral
     if coordinates == ("",):
         if cursor.text is None and not cursor.has("value"):
             cursor.problem(f"a {kind} joint has one coordinate", "write a single start value")

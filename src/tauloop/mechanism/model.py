@@ -226,6 +226,11 @@ class JointKind:
     angular: tuple[bool, ...]
     reversible: bool = True
 
+    @property
+    def neutral(self) -> tuple[float, ...]:
+        """Coordinates at which the two frames coincide: zeros, and (1, 0, 0, 0) of a quaternion."""
+        return tuple(float(name == "qw") for name in self.coordinates)
+
 
 _QUATERNION = ("qw", "qx", "qy", "qz")
 _ROTATION = ("wx", "wy", "wz")

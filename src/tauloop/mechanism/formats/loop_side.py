@@ -12,7 +12,8 @@ A frame is a link, or a joint: Pinocchio puts the frame of a joint where its chi
 loops in Tauloop's own side file, where ``type`` may also be a kind of joint, about or along z of both frames.
 
 A joint of another kind stands in the frame of the URDF's joint, whose axis, limits and losses play no part; FIXED holds
-it at zero. The loader that reads these files replaces joints so before it closes the loops.
+it at zero. The loader that reads these files replaces joints so before it closes the loops (`completeRobotLoader` of
+Gepetto/example-parallel-robots at 0d63a70, which knows UJOINT_XY, YZ and ZX; files there have UJOINT_ZY too).
 """
 
 from __future__ import annotations

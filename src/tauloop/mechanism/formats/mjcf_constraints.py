@@ -97,7 +97,7 @@ class ConstraintReader:
             kind=kind,
             parent=self._tree.placement(one, pose_one, f"{name}.body1"),
             child=self._tree.placement(two, pose_two, f"{name}.body2"),
-            reference=tuple(1.0 if word == "qw" else 0.0 for word in JOINT_KINDS[kind].coordinates),
+            reference=JOINT_KINDS[kind].neutral,
             freedoms=(Freedom(),) * len(JOINT_KINDS[kind].velocities),
             is_cut=True,
         )

@@ -393,7 +393,7 @@ def _hinge_frame(first: np.ndarray, along: np.ndarray) -> np.ndarray:
 def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, ...]:
     """A joint as a chain of primitives from its parent frame to its child frame, or backwards."""
     kind = JOINT_KINDS[joint.kind]
-    q = joint.reference or tuple(float(name == "qw") for name in kind.coordinates)
+    q = joint.reference or kind.neutral
     freedoms = joint.freedoms or (Freedom(),) * len(kind.velocities)
     words: dict[str, list[tuple[Literal["hinge", "slide"], str]]] = {
         "cylindrical": [("hinge", "axis"), ("slide", "axis")],

@@ -187,7 +187,7 @@ def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
         parent=parent,
         child=child,
         axes=axes,
-        reference=tuple(1.0 if name == "qw" else 0.0 for name in kind.coordinates),
+        reference=kind.neutral,
         freedoms=(Freedom(),) * len(kind.velocities),
         is_cut=True,
     )
@@ -235,10 +235,8 @@ def _shifted(placement: Placement, axis: Triple, distance: Expression) -> Placem
 
 def _reference(joint: UrdfJoint, extra: JointExtra) -> tuple[float, ...]:
     """URDF's zero position."""
-    if joint.kind == "free":
-        return (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
-    count = len(JOINT_KINDS[joint.kind].coordinates)
-    return (0.0,) * count if count != 1 else (0.0 - extra.offset_value,)
+    neutral = JOINT_KINDS[joint.kind].neutral
+    return neutral if len(neutral) != 1 else (0.0 - extra.offset_value,)
 
 
 def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Freedom, ...]:

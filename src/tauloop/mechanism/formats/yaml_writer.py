@@ -439,7 +439,7 @@ class _Writer:
 def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | None:
     """Start value of a joint; None where it is the one that an absent `reference` means."""
     names, angular = JOINT_KINDS[kind].coordinates, JOINT_KINDS[kind].angular
-    if not values or tuple(values) == tuple(float(name == "qw") for name in names):
+    if not values or tuple(values) == JOINT_KINDS[kind].neutral:
         return None
     if names == ("",):
         return literal(values[0], units.ANGLE if angular[0] else units.LENGTH)
