@@ -34,6 +34,7 @@ from tauloop.functions import Model
 from tauloop.functions.hybrid_inertia import tree_inertias
 from tauloop.functions.rate_programs import independent_rate_program
 from tauloop.kinematics import RandomStates, random_states
+from tauloop.mechanism.cables import cables, struts
 from tauloop.mechanism.model import Mechanism
 
 #: Forces for forward dynamics: those of inverse dynamics times random factors, lest it only undoes the other.
@@ -161,7 +162,7 @@ def check(
     """Compare Tauloop's inverse and forward dynamics and Jacobians with those of every engine that is installed.
 
     The engines get positions, velocities and accelerations (or forces) of the machine, close all loops by themselves,
-    and know nothing of Tauloop's equations. Friction is left out on both sides.
+    and know nothing of Tauloop's equations. Friction is left out on both sides, and so are bounds of tensions.
 
     Args:
         mechanism: the machine.
@@ -176,10 +177,14 @@ def check(
         AssemblyError: the machine does not work as described.
         EngineError: nothing could be compared; all reasons.
     """
-    smooth = frictionless(mechanism)
+    smooth = struts(frictionless(mechanism))
     subject = _subject(Model(smooth), states, rng, condition)
     comparisons: list[EngineComparison] = []
     problems: list[Problem] = []
+    if cables(mechanism):
+        what = "engines know no bounds of tension"
+        remedy = "cables are compared as rods that push too, forces of redundant winches by the least norm"
+        problems.append(Problem(where="all engines, tensions of cables", what=what, remedy=remedy))
     wanted: dict[str, Callable[[], Comparer]] = {
         INVERSE_DYNAMICS: subject.inverse_dynamics,
         OWN_INVERSE: subject.own_inverse,

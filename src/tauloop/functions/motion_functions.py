@@ -10,7 +10,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.functions.hybrid_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.functions.kinematic_functions import KinematicFunctions
 from tauloop.functions.state import Forces, Health, State
-from tauloop.functions.tension_terms import NO_WRENCH, loaded_margin, tension_terms
+from tauloop.functions.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
 from tauloop.mechanism.cables import cables
 
 #: What the rows of a regressor may be.
@@ -33,9 +33,9 @@ class MotionFunctions(KinematicFunctions):
         """Actuator forces that the motion needs, by the model's formulation.
 
         S u + K^T lambda = M a + h: gravity, inertia, rotors, friction and springs included. Redundant actuators
-        share forces by the least sum of w u^2. Cables keep within their bounds: of all forces that do, those with the
-        least sum of w (u - p)^2 are chosen, where p is the force with which a winch holds its cable at its preload, and
-        zero for other actuators.
+        share forces by the least sum of w u^2. Cables keep within their bounds, and their winches within their largest
+        forces: of all forces that do, those with the least sum of w (u - p)^2 are chosen, where p is the force with
+        which a winch holds its cable at its preload, and zero for other actuators.
 
         Args:
             position, velocity, acceleration: the given motion (N, n) or (n,), SI.
@@ -71,8 +71,8 @@ class MotionFunctions(KinematicFunctions):
     ) -> np.ndarray:
         """How far cables can stay within all their bounds at once while they give a motion (N,) or a number, N.
 
-        max m with least + m <= T <= greatest - m over all tensions T that give the motion; negative where none keep
-        the bounds, infinite where nothing bounds them.
+        max m with least + m <= T <= greatest - m over all tensions T that give the motion, where winches stay as far
+        (as tension) from their largest forces; negative where none keep the bounds, infinite where nothing does.
 
         Args:
             position, velocity, acceleration: the given motion (N, n) or (n,), SI; at rest where not given.
@@ -97,6 +97,23 @@ class MotionFunctions(KinematicFunctions):
         wrenches: Sequence[Sequence[float]] = NO_WRENCH,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Margins as `tension_margin`, and which cable bounds each: its number among the cables, -1 where none does."""
+        terms, q, single = self.tension_terms(position, velocity, acceleration, start=start)
+        margins, cable = loaded_margin(self._model, terms, q, wrenches)
+        return (margins[0], cable[0]) if single else (margins, cable)
+
+    def tension_terms(
+        self,
+        position: object,
+        velocity: object | None = None,
+        acceleration: object | None = None,
+        *,
+        start: object | None = None,
+    ) -> tuple[TensionTerms, np.ndarray, bool]:
+        """What tensions depend on in a motion, whether cables can give it or not, and its coordinates (N, n_q).
+
+        Raises:
+            InputError, PoseError, AssemblyError: as `tension_margin`.
+        """
         model = self._model
         if not cables(model.mechanism):
             remedy = "give rods `tension` in the machine file"
@@ -110,9 +127,7 @@ class MotionFunctions(KinematicFunctions):
         inputs, single, count = self._inputs(given, start, None)
         outputs, evidence = self._run("inverse_dynamics", inputs, count)
         self._require(evidence, inputs, outputs["q"])
-        terms = tension_terms(model, self.entry, n, outputs["q"], outputs["tree_force"])
-        margins, cable = loaded_margin(model, terms, outputs["q"], wrenches)
-        return (margins[0], cable[0]) if single else (margins, cable)
+        return tension_terms(model, self.entry, n, outputs["q"], outputs["tree_force"]), outputs["q"], single
 
     def weights(self, sharing: ForceSharing) -> np.ndarray | None:
         """Weights (n_u,) of redundant actuators; None where the motion determines all forces."""

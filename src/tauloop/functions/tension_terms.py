@@ -19,7 +19,7 @@ from tauloop.functions.batch import BatchFunction
 from tauloop.functions.loops import nominal
 from tauloop.functions.nearest import margin, nearest
 from tauloop.functions.ports import LISTED
-from tauloop.functions.tensions import multiplier_rows
+from tauloop.functions.tensions import LimitedWinch, limited_winches, multiplier_rows
 from tauloop.functions.tool import WRENCH, tool_twist
 from tauloop.mechanism.cables import cables
 
@@ -45,6 +45,7 @@ class TensionTerms:
         motions, units: names of the motions on which forces are needed (m), and units of these forces.
         scale: what makes the needed forces comparable: the characteristic length for those in N, one for N m (m,).
         least, greatest: bounds (k,), N.
+        limited: actuators that wind cables and have a largest force, which bounds tensions too.
         G: velocities of all coordinates per unit of these motions (N, n_v, m).
         R: (N, n_u, m).
         t: (N, m).
@@ -58,6 +59,7 @@ class TensionTerms:
     scale: np.ndarray
     least: np.ndarray
     greatest: np.ndarray
+    limited: tuple[LimitedWinch, ...]
     G: np.ndarray
     R: np.ndarray
     t: np.ndarray
@@ -73,23 +75,35 @@ class TensionTerms:
         """
         return replace(self, t=self.t - np.einsum("nwv,nvm,w->nm", tool, self.G, wrench))
 
-    def margin(self) -> tuple[np.ndarray, np.ndarray]:
-        """How far tensions can stay within all their bounds at once (N,), N, and which cable bounds it most (N,).
+    def shared(self, share: float) -> TensionTerms:
+        """The same with this share of the greatest tensions and of the winches' forces."""
+        limited = tuple(replace(winch, tension=share * winch.tension) for winch in self.limited)
+        return replace(self, greatest=share * self.greatest, limited=limited)
 
-        max m with least + m <= T <= greatest - m; negative where the bounds cannot be kept, infinite (and -1) where
-        nothing bounds it.
+    def conditions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What the bounds ask of forces u + directions y that give the motion: G y >= h.
+
+        Returns:
+            u (N, n_u), directions (N, n_u, r), G (N, n, r) and h (N, n), N.
         """
         U, _, _ = np.linalg.svd(self.R, full_matrices=True)
         force = np.einsum("num,nm->nu", np.linalg.pinv(self.R.transpose(0, 2, 1)), self.t)
         directions = U[:, :, self.R.shape[2] :]
-        change = -self.pulls @ directions
-        rows, sides = self._bounds(change, self.unforced - np.einsum("nku,nu->nk", self.pulls, force))
-        found, weights = margin(rows, sides)
-        k = len(self.names)
-        above = np.flatnonzero(np.isfinite(self.greatest))
-        shares = weights[:, :k].copy()
-        shares[:, above] += weights[:, k:]
-        return found, np.where(np.isfinite(found), np.argmax(shares, axis=1), -1)
+        return force, directions, *self._bounds(directions, force)
+
+    def margin(self) -> tuple[np.ndarray, np.ndarray]:
+        """How far tensions can stay within all their bounds at once (N,), N, and which cable bounds it most (N,).
+
+        max m with least + m <= T <= greatest - m, and the tensions that winches could exert further as far from their
+        largest forces; negative where the bounds cannot be kept, infinite (and -1) where nothing bounds it.
+        """
+        found, weights = margin(*self.conditions()[2:])
+        return found, np.where(np.isfinite(found), self.blamed(weights), -1)
+
+    def blamed(self, weights: np.ndarray) -> np.ndarray:
+        """Numbers of the cables (N,) whose bounds have the largest weights (N, n) of conditions."""
+        shares = [weights[:, self._bounded == k].sum(axis=1) for k in range(len(self.names))]
+        return np.argmax(np.stack(shares, axis=1), axis=1)
 
     def missing(self) -> np.ndarray:
         """The least part of the needed forces (N, m) that cables within their bounds cannot exert.
@@ -106,20 +120,29 @@ class TensionTerms:
         for _ in range(ROUNDS):
             f = np.concatenate([self.scale * self.t, STAYING * size[:, None] * force], axis=1)
             free = np.einsum("nij,nj->ni", inverse, np.einsum("nij,ni->nj", Q, f))
-            tension = self.unforced - np.einsum("nku,nu->nk", self.pulls, free)
-            rows, sides = self._bounds(-self.pulls @ inverse, tension)
-            following = free + np.einsum("nij,nj->ni", inverse, nearest(rows, sides).point)
+            following = free + np.einsum("nij,nj->ni", inverse, nearest(*self._bounds(inverse, free)).point)
             change = np.abs(following - force).max(initial=0.0)
             force = following
             if change <= SETTLED * np.abs(force).max(initial=0.0):
                 break
         return np.asarray(self.t - np.einsum("num,nu->nm", self.R, force))
 
-    def _bounds(self, change: np.ndarray, tension: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The bounds of T = tension + change y as G y >= h, least ones first."""
+    def _bounds(self, directions: np.ndarray, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds of u = force + directions y as G y >= h: of tensions, and of winches, counted in tension."""
+        change, tension = -self.pulls @ directions, self.unforced - np.einsum("nku,nu->nk", self.pulls, force)
         above = np.flatnonzero(np.isfinite(self.greatest))
-        rows = np.concatenate([change, -change[:, above]], axis=1)
-        return rows, np.concatenate([self.least - tension, tension[:, above] - self.greatest[above]], axis=1)
+        winches, ratio = [winch.index for winch in self.limited], np.array([winch.ratio for winch in self.limited])
+        along, held = ratio[:, None] * directions[:, winches], ratio * force[:, winches]
+        most = np.array([winch.tension for winch in self.limited])
+        rows = [change, -change[:, above], along, -along]
+        sides = [self.least - tension, tension[:, above] - self.greatest[above], -most - held, held - most]
+        return np.concatenate(rows, axis=1), np.concatenate(sides, axis=1)
+
+    @property
+    def _bounded(self) -> np.ndarray:
+        """Which cable each of the bounds belongs to."""
+        wound = [winch.cable for winch in self.limited]
+        return np.concatenate([np.arange(len(self.names)), np.flatnonzero(np.isfinite(self.greatest)), wound, wound])
 
     def problems(self, samples: np.ndarray, count: int, what: str) -> list[Problem]:
         """What is missing at samples where the bounds cannot be kept.
@@ -131,7 +154,7 @@ class TensionTerms:
         """
         margins, blamed = self.margin()
         missing = self.missing()
-        problems = []
+        problems, forces = [], " and those of the winches' forces" if self.limited else ""
         for i, sample in enumerate(samples[:LISTED]):
             at = f"sample {sample} of {count}: " if count > 1 else ""
             parts = [
@@ -143,8 +166,8 @@ class TensionTerms:
             problems.append(
                 Problem(
                     where="tension",
-                    what=f"{at}no tensions within their bounds give this {what}: they miss them by {-margins[i]:.4g} N "
-                    f"at best{bound}; missing from what it needs: {', '.join(parts)}",
+                    what=f"{at}no tensions within their bounds{forces} give this {what}: they miss them by "
+                    f"{-margins[i]:.4g} N at best{bound}; missing from what it needs: {', '.join(parts)}",
                     remedy="stay where the cables can hold the load (`tauloop workspace`), move slower, or change the "
                     "bounds",
                 )
@@ -228,6 +251,7 @@ def tension_terms(model: Model, entry: Entry, count: int, q: np.ndarray, tree_fo
         scale=np.array([loops.length if unit == "N" else 1.0 for unit in units]),
         least=np.array([bound.least for bound in bounds.values()]),
         greatest=np.array([bound.greatest for bound in bounds.values()]),
+        limited=limited_winches(loops.mechanism),
         G=G,
         R=loops.transmission @ G,
         t=np.einsum("nvm,nv->nm", G, tree_force),

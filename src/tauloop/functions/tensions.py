@@ -1,9 +1,9 @@
 """Tensions of cables in programs: what actuators must do with them, within their bounds.
 
 The tension of a rod is minus its multiplier; it is affine in the actuators' forces: T = T_0 - C u. Where actuation is
-redundant, u = u_1 + N y with R^T u_1 = t and R^T N = 0; of all y that keep least <= T <= greatest, the one nearest to
-the wanted forces is taken (`nearest`). A winch is wanted to hold its cable at the preload, which takes the force
-p = (T_0 - preload)/c; other actuators are wanted to do nothing.
+redundant, u = u_1 + N y with R^T u_1 = t and R^T N = 0; of all y that keep least <= T <= greatest, and winches within
+their largest forces, the one nearest to the wanted forces is taken (`nearest`). A winch is wanted to hold its cable at
+the preload, which takes the force p = (T_0 - preload)/c; other actuators are wanted to do nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +24,34 @@ from tauloop.mechanism.tension import Tension
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitedWinch:
+    """An actuator that winds cables and has a largest force.
+
+    Attributes:
+        index: its number among the actuators.
+        cable: number of the cable that it winds, among the cables; the first of several.
+        ratio: tension of that cable per unit of its force, positive.
+        tension: that its largest force exerts, N.
+    """
+
+    index: int
+    cable: int
+    ratio: float
+    tension: float
+
+
+def limited_winches(mechanism: Mechanism) -> tuple[LimitedWinch, ...]:
+    """The actuators that wind cables and have a largest force."""
+    names, found = list(cables(mechanism)), []
+    for i, actuator in enumerate(mechanism.actuators):
+        wound = [(names.index(name), abs(mechanism.value(r))) for name, r in actuator.drives if name in names]
+        if wound and np.isfinite(actuator.force):
+            (cable, ratio), *_ = wound
+            found.append(LimitedWinch(index=i, cable=cable, ratio=ratio, tension=ratio * actuator.force))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tensions:
     """Tensions T = T_0 - C u of a machine's cables.
 
@@ -32,12 +60,14 @@ class Tensions:
         unforced: T_0 (k,), N.
         pulls: C (k, n_u).
         winches: for each cable the actuator that winds it, None where there is no single one.
+        limited: actuators that wind cables and have a largest force.
     """
 
     bounds: dict[str, Tension]
     unforced: ca.SX
     pulls: ca.SX
     winches: tuple[int | None, ...]
+    limited: tuple[LimitedWinch, ...]
 
     def at(self, force: ca.SX) -> ca.SX:
         """Tensions (k,) at actuator forces (n_u,)."""
@@ -52,7 +82,10 @@ class Tensions:
         return wanted
 
     def conditions(self, force: ca.SX, directions: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """The bounds as G y >= h for u = force + directions y: least tensions first, then greatest where there are."""
+        """The bounds as G y >= h for u = force + directions y.
+
+        Least tensions first, then greatest where there are, then the forces of winches, counted in tension.
+        """
         tension, change = self.at(force), -self.pulls @ directions
         bounds = list(self.bounds.values())
         least = ca.SX(ca.DM([bound.least for bound in bounds]))
@@ -61,6 +94,10 @@ class Tensions:
             if np.isfinite(bound.greatest):
                 rows.append(-change[k, :])
                 sides.append(tension[k] - bound.greatest)
+        for winch in self.limited:
+            along, held = winch.ratio * directions[winch.index, :], winch.ratio * force[winch.index]
+            rows += [along, -along]
+            sides += [-winch.tension - held, held - winch.tension]
         return ca.SX(ca.vertcat(*rows)), ca.SX(ca.vertcat(*sides))
 
 
@@ -132,4 +169,10 @@ def tensions(
             row = rows[fixed.index(name)]
             unforced[k] = -multipliers[row, 0] * scale[row]
             pulls[k, :] = -multipliers[row, 1:] * scale[row]
-    return Tensions(bounds=bounds, unforced=unforced, pulls=ca.sparsify(pulls), winches=winches(mechanism))
+    return Tensions(
+        bounds=bounds,
+        unforced=unforced,
+        pulls=ca.sparsify(pulls),
+        winches=winches(mechanism),
+        limited=limited_winches(mechanism),
+    )

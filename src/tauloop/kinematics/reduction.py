@@ -12,6 +12,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
+from tauloop.mechanism.cables import struts
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.reduction import (
     Motion,
@@ -311,6 +312,8 @@ def compare(
 ) -> Comparison:
     """Error of a reduced machine's inverse dynamics against the full one over random states.
 
+    Cables count as rods that push as well: which tensions are chosen within bounds is no matter of the reduction.
+
     Args:
         full, reduced: the two machines; platform coordinates and actuators have the same names.
         rng: source of randomness.
@@ -322,6 +325,7 @@ def compare(
         PoseError: the reduced machine does not reach a pose of the full one.
     """
     _require_same_ports(full, reduced)
+    full, reduced = _with_struts(full), _with_struts(reduced)
     sample = random_states(full, states, rng, speed=speed)
     own = [sample.position, sample.velocity, sample.acceleration]
     given = []
@@ -367,6 +371,11 @@ def compare(
         center_deviation=float(np.abs(centers - shift).max()),
         states=len(sample.q),
     )
+
+
+def _with_struts(model: Model) -> Model:
+    mechanism = struts(model.mechanism)
+    return model if mechanism is model.mechanism else Model(mechanism, evaluator=model.evaluator)
 
 
 def _require_same_ports(full: Model, reduced: Model) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from tauloop.errors import Problem
 from tauloop.mechanism.cursor import Cursor
@@ -22,9 +23,10 @@ def read_tension(cursor: Cursor | None, values: Values) -> Tension | None:
     least, greatest, restitution = (values.number(cursor.get(key)) for key in ("least", "greatest", "restitution"))
     stiffness, damping = (values.expression(cursor.get(key)) for key in ("stiffness", "damping"))
     if least is not None and greatest is not None and not greatest > least:
-        cursor.problem(
-            f"the greatest tension, {greatest:g} N, is not above the least, {least:g} N", "exchange them", "greatest"
+        remedy = (
+            "exchange them" if greatest < least else "leave a range: forces that are to be kept exactly are preloads"
         )
+        cursor.problem(f"the greatest tension, {greatest:g} N, is not above the least, {least:g} N", remedy, "greatest")
     if cursor.has("damping") and not cursor.has("stiffness"):
         cursor.problem("a cable without stiffness does not stretch, so nothing is damped", "add stiffness", "damping")
     if cursor.has("restitution") and cursor.has("stiffness"):
@@ -47,6 +49,13 @@ def read_tension(cursor: Cursor | None, values: Values) -> Tension | None:
 def cables(mechanism: Mechanism) -> dict[str, Tension]:
     """Tensions of the rods that are cables, by their names."""
     return {rod.name: rod.tension for rod in mechanism.rods if rod.tension is not None}
+
+
+def struts(mechanism: Mechanism) -> Mechanism:
+    """The same machine with its cables as rods that push as well; itself where it has none."""
+    if not cables(mechanism):
+        return mechanism
+    return replace(mechanism, rods=tuple(replace(rod, tension=None) for rod in mechanism.rods))
 
 
 def cable_problems(mechanism: Mechanism) -> list[Problem]:

@@ -8,10 +8,13 @@ import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions import Model
+from tauloop.functions.tensions import limited_winches
+from tauloop.mechanism.cables import cables
 from tauloop.motion.laws import Law, Progress
 from tauloop.motion.peaks import refined
-from tauloop.motion.scaling import Quadratics, largest_rate
+from tauloop.motion.scaling import Quadratics, joined, largest_rate
 from tauloop.motion.stroke import Stroke
+from tauloop.motion.tension_rates import Margins, conditions, loose, margins
 
 #: Normalised times at which limits are first put; peaks between them are added until none exceeds.
 SAMPLES = 257
@@ -19,6 +22,10 @@ SAMPLES = 257
 EXCESS = 1e-9
 #: Rounds of adding peaks; each finds the new ones, and two or three suffice.
 ROUNDS = 12
+#: Times that conditions of cables are added before it is given up; some ten are usual.
+MOST_CONDITIONS = 100
+#: Rate (1/s) at which a stroke stands still.
+SLOW = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,29 +37,56 @@ class Limits:
         units: their units.
         kept: which of all forces and speeds they are (n,).
         size: the limits (n,).
+        cables: rods whose tensions have bounds beside them; the forces of their winches are among these, not above.
+        force: share of their greatest tensions and winches' forces that may be used.
     """
 
     names: tuple[str, ...]
     units: tuple[str, ...]
     kept: np.ndarray
     size: np.ndarray
+    cables: tuple[str, ...]
+    force: float
 
     def demand(self, stroke: Stroke, progress: Progress, rate: float) -> np.ndarray:
         """Signed shares of the limits (M, n) that a stroke takes at a rate (1/s); a negative one runs it backwards."""
         motion = stroke.motion(progress, rate, progress.s)
-        found = stroke.functions.inverse_dynamics(
-            motion.position, motion.velocity, motion.acceleration, start=stroke.start(progress.s)
-        )
-        v = np.asarray(found.state.v)
-        everything = np.concatenate([found.force, v @ stroke.model.assembly.loops.transmission.T, v], axis=1)
+        given, start = (motion.position, motion.velocity, motion.acceleration), stroke.start(progress.s)
+        if self.cables:
+            terms, _, _ = stroke.functions.tension_terms(*given, start=start)
+            force, v = terms.conditions()[0], np.asarray(stroke.functions.kinematics(*given, start=start).v)
+        else:
+            found = stroke.functions.inverse_dynamics(*given, start=start)
+            force, v = found.force, np.asarray(found.state.v)
+        everything = np.concatenate([force, v @ stroke.model.assembly.loops.transmission.T, v], axis=1)
         return np.asarray(everything[:, self.kept] / self.size)
+
+    def taken(self, stroke: Stroke, progress: Progress, rate: float) -> tuple[np.ndarray, list[tuple[str, ...]]]:
+        """Shares (M, n) of the limits that a stroke takes at a rate (1/s), of tensions last, and their names."""
+        shares, names = np.abs(self.demand(stroke, progress, rate)), [self.names] * len(progress.s)
+        if not self.cables:
+            return shares, names
+        found = margins(stroke, progress, rate, self.force)
+        pulled = [(*self.names, f"tension of {self.cables[k]}") for k in found.cable]
+        return np.concatenate([shares, np.maximum(found.share, 0.0)[:, None]], axis=1), pulled
 
 
 def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> Limits:
-    """The limits that the machine file gives, each times a share."""
+    """The limits that the machine file gives, each times a share.
+
+    Raises:
+        InputError: actuators that are not winches have largest forces, and share with cables, or shares of forces of
+            winches are asked for.
+    """
     shape, actuators = model.topology, model.mechanism.actuators
     names, force_units = model.output_ports("actuators")
-    sizes = [force * actuator.force for actuator in actuators]
+    held = cables(model.mechanism)
+    wound = [winch.index for winch in limited_winches(model.mechanism)]
+    sizes = [np.inf if i in wound else force * actuator.force for i, actuator in enumerate(actuators)]
+    if held and model.assembly.is_redundant and np.isfinite(sizes).any():
+        shared = ", ".join(a.name for a, size in zip(actuators, sizes, strict=True) if np.isfinite(size))
+        what = "share their forces with winches, so that no rate can be told at which they reach their limits"
+        raise InputError(Problem(where=shared, what=what, remedy="choose a duration"))
     sizes += [speed * actuator.speed for actuator in actuators]
     sizes += [speed * freedom.speed for freedom in shape.freedoms]
     motor_units = tuple("rad/s" if shape.motor_turns(actuator) else "m/s" for actuator in actuators)
@@ -64,6 +98,8 @@ def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> Limits:
         units=tuple(all_units[i] for i in kept),
         kept=kept,
         size=np.array(sizes)[kept],
+        cables=tuple(held),
+        force=force,
     )
 
 
@@ -71,12 +107,13 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
     """Largest rate (1 over the duration, 1/s) at which the stroke keeps the machine's limits.
 
     tau(x, r) = tau_0(x) + r tau_1(x) + r^2 tau_2(x): inverse dynamics at three rates gives the parts exactly, and the
-    largest r is the largest that all these quadratics allow. Peaks between samples are found and added.
+    largest r is the largest that all these quadratics allow. Peaks between samples are found and added. What tensions
+    of cables allow is put into such quadratics too (`tension_rates`).
 
     Args:
         stroke: the path in the machine.
         law: the motion law.
-        force: share of the force limits that may be used.
+        force: share of the force limits, and of greatest tensions, that may be used.
         speed: share of the speed limits that may be used.
         returns: whether the stroke is run back too (friction then has the other sign).
 
@@ -90,17 +127,17 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
     if wrong:
         raise InputError(wrong)
     limits = limits_of(stroke.model, force, speed)
-    if not limits.names:
+    if not limits.names and not limits.cables:
         remedy = "give 'force' to actuators or 'speed' to joints, or choose a duration"
         raise InputError(Problem(where="limits", what="nothing in the machine file limits the rate", remedy=remedy))
     x, rate = sample_times(stroke, law), 1.0
     directions = (1.0, -1.0) if returns else (1.0,)
-    highest = np.inf
+    highest, allowed = np.inf, _Allowed(limits, stroke, law, directions)
     for _ in range(ROUNDS):
         shares = [_shares(limits, stroke, law.at(x), direction * rate) for direction in directions]
-        found = largest_rate(_excess(shares))
+        found = allowed.largest(_excess(shares), x, rate)
         if found == 0.0:
-            raise PoseError(_unmet(limits, stroke, law.at(x), shares))
+            raise PoseError(_unmet(limits, stroke, law.at(x), shares) or loose(stroke, law.at(x), SLOW, limits.force))
         if not np.isfinite(found):
             what = "the stroke moves nothing that has a force or a speed limit"
             raise InputError(Problem(where="limits", what=what, remedy="choose a duration"))
@@ -116,6 +153,33 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
     )
 
 
+class _Allowed:
+    """The largest rate that quadratics, and cables, allow; conditions of cables are kept."""
+
+    def __init__(self, limits: Limits, stroke: Stroke, law: Law, directions: tuple[float, ...]) -> None:
+        self._limits, self._stroke, self._law, self._directions = limits, stroke, law, directions
+        self._kept: list[Quadratics] = []
+
+    def largest(self, excess: Quadratics, x: np.ndarray, rate: float) -> float:
+        """The largest rate at these normalised times (M,): zero where there is none, infinite without bound."""
+        if not self._limits.cables:
+            return largest_rate(excess)
+        for _ in range(MOST_CONDITIONS):
+            found = largest_rate(joined([excess, *self._kept]))
+            if found == 0.0:
+                return 0.0
+            rate = found if np.isfinite(found) else 2.0 * rate
+            tried = [(direction * rate, self._margins(x, direction * rate)) for direction in self._directions]
+            if np.isfinite(found) and max(margins.share.max() for _, margins in tried) <= 1.0:
+                return found
+            progress, force = self._law.at(x), self._limits.force
+            self._kept += [conditions(self._stroke, progress, r, margins, force) for r, margins in tried]
+        return np.inf
+
+    def _margins(self, x: np.ndarray, rate: float) -> Margins:
+        return margins(self._stroke, self._law.at(x), rate, self._limits.force)
+
+
 def tightest_limit(stroke: Stroke, law: Law, rate: float, *, returns: bool = False) -> tuple[str, float] | None:
     """The limit of which a stroke takes the largest share, and that share; None where the machine file gives no limits.
 
@@ -129,14 +193,14 @@ def tightest_limit(stroke: Stroke, law: Law, rate: float, *, returns: bool = Fal
         PoseError: a singular pose.
     """
     limits, x = limits_of(stroke.model), sample_times(stroke, law)
-    if not limits.names:
+    if not limits.names and not limits.cables:
         return None
     found = []
     for direction in (1.0, -1.0) if returns else (1.0,):
         places, _ = _peaks(limits, stroke, law, x, rate, (direction,))
-        shares = np.abs(limits.demand(stroke, law.at(places), direction * rate))
+        shares, names = limits.taken(stroke, law.at(places), direction * rate)
         k, i = np.unravel_index(int(shares.argmax()), shares.shape)
-        found.append((limits.names[i], float(shares[k, i])))
+        found.append((names[k][i], float(shares[k, i])))
     return max(found, key=lambda item: item[1])
 
 
@@ -175,7 +239,7 @@ def _peaks(
     for direction in directions:
 
         def share(x: np.ndarray, direction: float = direction) -> np.ndarray:
-            return np.asarray(np.abs(limits.demand(stroke, law.at(x), direction * rate)).max(axis=1))
+            return np.asarray(limits.taken(stroke, law.at(x), direction * rate)[0].max(axis=1))
 
         found, heights = refined(share, x, share(x))
         places.append(found)

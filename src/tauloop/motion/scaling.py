@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,15 @@ class Quadratics:
     def at(self, rate: float) -> np.ndarray:
         """Values at a rate."""
         return np.asarray(self.c + rate * (self.b + rate * self.a))
+
+
+def joined(parts: Sequence[Quadratics]) -> Quadratics:
+    """All of them, flattened."""
+    return Quadratics(
+        a=np.concatenate([part.a.ravel() for part in parts]),
+        b=np.concatenate([part.b.ravel() for part in parts]),
+        c=np.concatenate([part.c.ravel() for part in parts]),
+    )
 
 
 def largest_rate(limits: Quadratics) -> float:

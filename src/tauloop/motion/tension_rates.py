@@ -1,0 +1,90 @@
+"""How fast cables can give a stroke: what their bounds allow, as quadratics in the rate of time.
+
+Forces of redundant winches are chosen, so they are no quadratics in the rate r; but whether any are within the bounds
+is a matter of such ones. Tensions exist where no weights c >= 0 with c G = 0 make c h positive (Farkas; `nearest`), and
+h is quadratic in r while G depends on the pose alone. The weights that bound the margin at one rate thus give a
+condition for all rates, and those found at the largest rate that the known ones allow are added until none is broken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tauloop.errors import Problem
+from tauloop.functions.nearest import margin
+from tauloop.functions.tension_terms import TensionTerms
+from tauloop.motion.laws import Progress
+from tauloop.motion.scaling import Quadratics
+from tauloop.motion.stroke import Stroke
+
+#: Share of the narrowest bounds that is left free: what rounding may take.
+SPARE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margins:
+    """Tensions along a stroke.
+
+    Attributes:
+        share: of what the bounds allow (M,): one where they are just kept, zero in the middle of the narrowest.
+        cable: numbers of the cables that bound it (M,); -1 where nothing does.
+        weights: of the conditions that do (M, n).
+    """
+
+    share: np.ndarray
+    cable: np.ndarray
+    weights: np.ndarray
+
+
+def margins(stroke: Stroke, progress: Progress, rate: float, force: float) -> Margins:
+    """Margins at places (M,) of a stroke at a rate (1/s); a negative one runs it backwards.
+
+    Args:
+        stroke: the path in the machine.
+        progress: the places.
+        rate: 1/s.
+        force: share of greatest tensions and of winches' forces that may be used.
+
+    Raises:
+        PoseError: a singular pose.
+    """
+    terms = _terms(stroke, progress, rate, force)
+    found, weights = margin(*terms.conditions()[2:])
+    bounded = np.isfinite(found)
+    share = np.where(bounded, 1.0 - np.where(bounded, found, 0.0) / _size(terms), -np.inf)
+    return Margins(share=share, cable=np.where(bounded, terms.blamed(weights), -1), weights=weights)
+
+
+def conditions(stroke: Stroke, progress: Progress, rate: float, found: Margins, force: float) -> Quadratics:
+    """What the weights at these places ask of any rate (M,): not positive, as a share of the narrowest bounds."""
+    rates = (0.5 * abs(rate), abs(rate), 1.5 * abs(rate))
+    values = []
+    for r in rates:
+        terms = _terms(stroke, progress, float(np.copysign(r, rate)), force)
+        values.append((found.weights * terms.conditions()[3]).sum(axis=1) / _size(terms) + SPARE)
+    return Quadratics.through(rates, np.stack(values))
+
+
+def loose(stroke: Stroke, progress: Progress, rate: float, force: float) -> list[Problem]:
+    """What to say of a stroke that cables cannot give at a rate (1/s): where they miss it most."""
+    worst = int(np.argmax(margins(stroke, progress, rate, force).share))
+    one = Progress(s=progress.s[[worst]], first=progress.first[[worst]], second=progress.second[[worst]])
+    found = _terms(stroke, one, rate, force).problems(np.zeros(1, dtype=int), 1, "motion")
+    place = stroke.place(float(progress.s[worst]))
+    remedy = "another path (`tauloop workspace` shows where loads are held), a lighter load, or other bounds"
+    return [replace(problem, what=f"however slow, at {place}: {problem.what}", remedy=remedy) for problem in found]
+
+
+def _terms(stroke: Stroke, progress: Progress, rate: float, force: float) -> TensionTerms:
+    motion = stroke.motion(progress, rate, progress.s)
+    given = (motion.position, motion.velocity, motion.acceleration)
+    return stroke.functions.tension_terms(*given, start=stroke.start(progress.s))[0].shared(force)
+
+
+def _size(terms: TensionTerms) -> float:
+    """Half of the narrowest range of a tension, N; where none has two ends, the largest least one, or one newton."""
+    ranges = np.concatenate([terms.greatest - terms.least, [2.0 * winch.tension for winch in terms.limited]])
+    narrowest = float(ranges.min())
+    return 0.5 * narrowest if 0 < narrowest < np.inf else max(float(terms.least.max()), 1.0)
