@@ -12,8 +12,14 @@ import pytest
 from compiled_machines import compiled, compilers, motion
 
 from tauloop import Model, load
+from tauloop.calibrate import Position, Series
+from tauloop.drives import Axis, load_drive, simulate_axis
 from tauloop.errors import InputError, PoseError
 from tauloop.functions.evaluator import Compiled, Interpreted, compiled_health
+from tauloop.kinematics import conditioning
+from tauloop.kinematics.workspace import workspace
+from tauloop.motion import Line, SampledPath, polyline, random_multisine
+from tauloop.simulate import simulate
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 #: What no input may be; 1e200 is finite, and its square is not.
@@ -115,7 +121,10 @@ def test_checked_calls_refuse_an_overflow(evaluator):
         ([np.ma.masked_array(0.1, mask=True)], "masked"),
         ({"crank": 1j}, "complex"),
         ({"crank": np.ma.masked_array([0.1, 0.2], mask=[False, True])}, "masked"),
-        (["x"], "could not convert"),
+        (["x"], "holds no numbers but <U1"),
+        (["1.5"], "holds no numbers but <U3"),
+        (np.array(["2020-01-01"], dtype="M8[s]"), "holds no numbers but datetime64"),
+        (np.array([1j], dtype=object), "not 'complex'"),
         ([10**400], "too large"),
     ],
     ids=str,
@@ -127,6 +136,44 @@ def test_what_is_no_array_of_real_numbers_is_refused(bad, what):
     with pytest.raises(InputError, match=what) as error:
         functions.kinematics(functions.entry.at(Model(load("four_bar")).assembly.q), given)
     assert error.value.problems[0].where == "velocity"
+
+
+SPOILS = {
+    "complex": lambda values: np.asarray(values) + 0j,
+    "masked": lambda values: np.ma.masked_array(values, mask=np.ones(np.shape(values), dtype=bool)),
+    "texts": lambda values: np.asarray(values).astype(str),
+}
+#: Arrays of two numbers, or of the machine's coordinates, where they come in from outside.
+BORDERS = {
+    "model.at": lambda model, q, spoil: model.at(spoil(q)),
+    "platform_position": lambda model, q, spoil: model.platform_position(spoil(q)),
+    "actuator_position": lambda model, q, spoil: model.actuator_position(spoil(q)),
+    "start": lambda model, q, spoil: model.platform.track(model.platform.entry.at(q)[None], spoil(q)),
+    "conditioning": lambda model, q, spoil: conditioning(model, spoil(model.platform_position(q))),
+    "workspace": lambda model, q, spoil: workspace(model, {"platform.x": spoil([0.0, 0.01])}),
+    "simulate": lambda model, q, spoil: simulate(model, 0.01, q=spoil(q)),
+    "forces": lambda model, q, spoil: simulate(model, 0.01, wrench=spoil(np.zeros(6))),
+    "line": lambda model, q, spoil: Line(spoil([0.0, 0.0]), [1.0, 0.0]),
+    "spline": lambda model, q, spoil: SampledPath(spoil([[0.0, 0.0], [1.0, 0.0]])),
+    "polyline": lambda model, q, spoil: polyline(spoil([[0.0, 0.0], [1.0, 0.0]]), blend=0.1),
+    "multisine": lambda model, q, spoil: random_multisine(spoil([0.0]), [1.0], np.random.default_rng(0)),
+    "encoders": lambda model, q, spoil: Series(
+        instrument=Position(name="tracker"), encoders=spoil([[0.0, 0.0]]), readings=np.zeros((1, 3)), noise=1.0
+    ),
+    "parameters of drives": lambda model, q, spoil: simulate_axis(
+        Axis(load_drive("single_motor_axis")), step=spoil(np.array([0.1])), duration=0.1
+    ),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
+@pytest.mark.parametrize("border", BORDERS.values(), ids=BORDERS)
+def test_every_border_refuses_what_numpy_would_turn_into_numbers(border, spoil):
+    """NumPy drops imaginary parts and masks, and reads texts, without an error."""
+    model = Model(load("five_bar"), evaluator=Interpreted())
+    border(model, model.assembly.q, np.asarray)  # what is spoiled is otherwise right
+    with pytest.raises(InputError, match="is not an array of real numbers"):
+        border(model, model.assembly.q, spoil)
 
 
 @needs_compiler

@@ -42,6 +42,9 @@ for n in (1, 3, 21):
     model.forward_kinematics(model.actuator_position(states.q[:n]), start=states.q[:n])
 """
 
+#: A machine with drive lines.
+RACKS = Path(__file__).parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
+
 pytestmark = pytest.mark.skipif(GCC is None, reason="needs gcc, and it is not here")
 
 
@@ -95,12 +98,12 @@ def test_kernels_run_clean_inside_python(name, tmp_path):
         ("simulate", "spidermill", "--duration", "0.05"),
         ("control", "delta", "--to", "x=0.05,z=-0.45"),
         ("drive", "dual_motor_axis", "--duration", "0.1"),
-        ("ballbar", "gantry_tau_3dof"),
+        ("ballbar", str(RACKS), "--radius", "0.05", "--speed", "0.6", "--only", "rigid"),
     ],
     ids=lambda arguments: arguments[0],
 )
 def test_steppers_run_clean_inside_python(arguments, tmp_path):
-    run_clean([sys.executable, "-m", "tauloop", *arguments], tmp_path, codes=(0, 1))
+    run_clean([sys.executable, "-c", "from tauloop.cli import main; main()", *arguments], tmp_path, codes=(0, 1))
 
 
 def run_clean(command: list[str], folder: Path, codes: tuple[int, ...] = (0,)) -> None:

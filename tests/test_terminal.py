@@ -158,12 +158,15 @@ print('the best so far', flush=True)
 SOON = 2.0
 
 
-def interrupted(code: str) -> tuple[int, bytes, float]:
-    """Exit code, what was printed, and the time from the interrupt to the end."""
+def interrupted(code: str, times: int = 1) -> tuple[int, bytes, float]:
+    """Exit code, what was printed, and the time from the last interrupt to the end."""
     whole = "from tauloop.cli.interrupts import ends_soon\nwith ends_soon():\n" + textwrap.indent(code, "    ")
     with subprocess.Popen([sys.executable, "-c", whole], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.readline()
         time.sleep(0.5)  # the next line has begun
+        for _ in range(times - 1):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
@@ -182,3 +185,36 @@ def test_a_search_that_keeps_its_best_result_is_left_alone():
     assert code == 0
     assert said == b"the best so far\n"
     assert took > SOON
+
+
+def test_a_second_interrupt_ends_such_a_search_too():
+    code, said, took = interrupted(KEEPS.replace("3.0", "30.0"), times=2)
+    assert (code, said) == (130, b"")
+    assert took < SOON
+
+
+STARTS = """
+import subprocess, sys
+group = subprocess.Popen(
+    [sys.executable, "-c", "import subprocess; subprocess.Popen(['sleep', '98.7654']).wait()"], start_new_session=True
+)
+alone = subprocess.Popen(["sleep", "98.7654"])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's list of processes")
+@pytest.mark.parametrize("what", [*BUSY, "Python"])
+def test_what_a_command_has_started_ends_with_it(what):
+    """Compilers lead a group each, workers do not; whatever they have started is in their group."""
+    busy = BUSY.get(what, "import time; print('busy', flush=True); time.sleep(60)")
+    interrupted(STARTS + busy)
+    left = [place for place in Path("/proc").glob("[1-9]*/cmdline") if read(place) == b"sleep\x0098.7654\x00"]
+    assert left == []
+
+
+def read(place: Path) -> bytes:
+    """A file of a process that may end at this moment."""
+    try:
+        return place.read_bytes()
+    except OSError:
+        return b""

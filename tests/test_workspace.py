@@ -127,6 +127,21 @@ def test_bad_axes_are_named_together() -> None:
         assert part in text
 
 
+def test_a_grid_that_would_fill_the_memory_is_refused_before_it_is_made() -> None:
+    """Ten million poses are the most; 1e-6 m would be 4e10 of them, 1e-300 m more than any number tells."""
+    model = Model(load("five_bar"))
+    for step in (1e-6, 1e-300, 5e-324):
+        with pytest.raises(InputError, match="poses; there is room for 1e\\+07"):
+            section_axes(
+                model, ("platform.x", "platform.y"), step, dict.fromkeys(("platform.x", "platform.y"), (-0.1, 0.1))
+            )
+    many = np.linspace(-0.1, 0.1, 10_000)
+    with pytest.raises(InputError, match=r"10000 x 10000 = 1e\+08 poses"):
+        workspace(model, {"platform.x": many, "platform.y": many})
+    with pytest.raises(InputError, match="give a positive step"):
+        section_axes(model, ("platform.x",), np.inf)
+
+
 def test_command(tmp_path: Path) -> None:
     picture, data = tmp_path / "map.png", tmp_path / "map.nc"
     arguments = ["workspace", "delta", "--plane", "x,z", "--resolution", "0.05"]

@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.calibrate.instruments import Instrument
 from tauloop.errors import InputError, Problem
+from tauloop.functions.ports import numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,8 +34,8 @@ class Series:
     def __post_init__(self) -> None:
         """Check shapes, finiteness and noise."""
         name = self.instrument.name
-        encoders = np.atleast_2d(np.asarray(self.encoders, dtype=float))
-        readings = np.asarray(self.readings, dtype=float)
+        encoders = np.atleast_2d(numbers(self.encoders, f"{name}.encoders"))
+        readings = numbers(self.readings, f"{name}.readings")
         if readings.ndim == 1 and len(self.instrument.columns) == 1:
             readings = readings[:, None]
         object.__setattr__(self, "encoders", encoders)
@@ -52,7 +53,7 @@ class Series:
             bad = np.argwhere(~np.isfinite(values))
             if len(bad):
                 refuse(where, f"{len(bad)} are not finite, first at pose {bad[0, 0] + 1}", "leave these poses out")
-        noise = np.atleast_1d(np.asarray(self.noise, dtype=float))
+        noise = np.atleast_1d(numbers(self.noise, f"{name}.noise"))
         if noise.shape not in ((1,), (len(self.instrument.errors),)) or not (np.isfinite(noise) & (noise > 0)).all():
             remedy = f"give one standard deviation above zero, or {len(self.instrument.errors)} of them, SI"
             refuse("noise", f"is {self.noise}", remedy)

@@ -17,6 +17,7 @@ from tauloop.drives.system import System, build_system
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.functions.compiled import is_forked, loaded
 from tauloop.functions.compiler import find_compiler
+from tauloop.functions.ports import numbers
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 
@@ -118,7 +119,7 @@ class Axis:
                 remedy = suggestion(name, self.names) or f"known: {', '.join(self.names)}"
                 problems.append(Problem(where=name, what="no such parameter", remedy=remedy))
                 continue
-            columns[name] = array = np.asarray(value, dtype=float)
+            columns[name] = array = numbers(value, name)
             if array.ndim > 1:
                 what = f"has the shape {array.shape}"
                 problems.append(Problem(where=name, what=what, remedy="give a number, or an array (N,)"))
@@ -234,7 +235,7 @@ def prepared_runs(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Parameter sets (N, n_p), figures of each run (N, 8), and whether its control means anything (N,)."""
     given = {"step": step, "start": start, "load": load, "duration": duration, "load_time": load_time}
-    arrays = {name: np.asarray(value, dtype=float) for name, value in given.items()}
+    arrays = {name: numbers(value, name) for name, value in given.items()}
     problems = [
         Problem(where=name, what="is not a finite number, or an array (N,) of such", remedy="correct it")
         for name, array in arrays.items()

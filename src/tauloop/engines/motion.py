@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.engines.poses import Array
 from tauloop.engines.rigid_tree import RigidTree
 from tauloop.errors import InputError, Problem
+from tauloop.functions.ports import numbers
 from tauloop.mechanism.model import Joint
 
 #: Largest error of a quaternion's norm that is taken for rounding.
@@ -49,7 +50,7 @@ def checked(tree: RigidTree, motion: Motion) -> Motion:
     q_names = {name for joint in joints for name in joint.coordinate_names} | lengths
     v_names = {name for joint in joints for name in joint.velocity_names} | lengths
     parts = (("q", motion.q, q_names), ("v", motion.v, v_names), ("a", motion.a, v_names))
-    arrays = {part: {name: np.asarray(x, dtype=float) for name, x in given.items()} for part, given, _ in parts}
+    arrays = {part: {name: numbers(x, f"{part}.{name}") for name, x in given.items()} for part, given, _ in parts}
     for part, given, known in parts:
         problems += [_unknown(part, name, known) for name in given if name not in known]
     problems += [problem for joint in joints for problem in _in_part(motion, joint)]

@@ -9,6 +9,7 @@ import numpy as np
 from tauloop.errors import AssemblyError, Problem
 from tauloop.functions.assembly import Assembly
 from tauloop.functions.closing import CLOSED, close_loops, open_loops
+from tauloop.functions.ports import numbers
 from tauloop.functions.rank import common_rank, probed
 
 
@@ -18,7 +19,7 @@ def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
     Raises:
         AssemblyError: the loops do not close there: which, by how much; or their rank is another one there.
     """
-    loops, start = assembly.loops, q[None, :]
+    loops, start = assembly.loops, numbers(q, "start")[None, :]
     closed, residual = close_loops(loops, start, held=(*assembly.independent, *assembly.locked))
     if residual[0] > CLOSED:
         closed, residual = close_loops(loops, start, held=assembly.locked)

@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.errors import AssemblyError, InputError, PoseError, Problem
 from tauloop.functions.entry import Entry
 from tauloop.functions.evaluator import c_function, compiled_health
-from tauloop.functions.ports import Port, checked
+from tauloop.functions.ports import Port, checked, numbers
 from tauloop.functions.program import NEWTON_STEP, Newton, Program
 from tauloop.functions.program_runs import ProgramRuns
 from tauloop.functions.state import Health, State
@@ -157,7 +157,7 @@ class KinematicFunctions(ProgramRuns):
         program = self.program("kinematics_0")
         target = np.atleast_2d(checked({"position": self.entry.position}, {"position": position})[0]["position"])
         if start is not None:
-            q = np.asarray(start, dtype=float)
+            q = numbers(start, "start")
             functions = self.on_branch_of(q) if q.shape == (self._model.topology.n_q,) else self
             if functions is not self:
                 return functions.track(target, q)
@@ -188,7 +188,7 @@ class KinematicFunctions(ProgramRuns):
         turning = self._positions.turning
         q = continued(state.q, turning)
         if start is not None and len(q):
-            first = nearest_turns(q[:1], np.asarray(start, dtype=float), turning)
+            first = nearest_turns(q[:1], numbers(start, "start"), turning)
             q = q + (first - q[:1])
         return self._followed(state, q)
 

@@ -23,6 +23,7 @@ from tauloop.functions.locks import NO_LOCKS, Locks
 from tauloop.functions.loops import loops
 from tauloop.functions.motion_functions import MotionFunctions
 from tauloop.functions.motion_programs import Machine
+from tauloop.functions.ports import numbers
 from tauloop.functions.state import State
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
@@ -195,13 +196,15 @@ class Model:
 
     def platform_position(self, q: np.ndarray) -> np.ndarray:
         """The platform entry's positions (N, n) at full coordinates (N, n_q)."""
-        return np.asarray(q[..., list(self.platform.entry.q)])
+        return np.asarray(numbers(q, "q")[..., list(self.platform.entry.q)])
 
     def actuator_position(self, q: np.ndarray) -> np.ndarray:
         """Actuator positions p (N, n_u) at full coordinates (N, n_q)."""
         shape = self.topology
         driven = list(self.assembly.driven)
-        return np.asarray(q[..., [shape.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T)
+        return np.asarray(
+            numbers(q, "q")[..., [shape.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T
+        )
 
     def forward_kinematics(self, position: object, start: object | None = None) -> State:
         """Full coordinates from actuator positions, followed from an assembled start pose.

@@ -11,6 +11,8 @@ from tauloop.errors import InputError, Problem
 
 #: How many faulty places of one kind a message lists.
 LISTED = 5
+#: Kinds of arrays that NumPy would turn into numbers without a word: texts, dates, bytes.
+_NO_NUMBERS = "SUmMV"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,22 @@ def real(argument: object) -> np.ndarray:
     array = np.asarray(argument)
     if np.iscomplexobj(array):
         raise TypeError(f"its numbers are complex ({array.dtype})")
+    if array.dtype.kind in _NO_NUMBERS:
+        raise TypeError(f"it holds no numbers but {array.dtype}")
     return np.asarray(array, dtype=float)
+
+
+def numbers(argument: object, where: str) -> np.ndarray:
+    """An array of real numbers, which may be the argument itself; whether they are finite is not looked at.
+
+    Raises:
+        InputError: it is complex or masked, its parts are no numbers, too large, or differ in length.
+    """
+    try:
+        return real(argument)
+    except (TypeError, ValueError, OverflowError) as error:
+        what = f"is not an array of real numbers: {error}"
+        raise InputError(Problem(where=where, what=what, remedy="give real numbers")) from error
 
 
 def _as_array(port: Port, argument: object, problems: list[Problem]) -> np.ndarray | None:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from tauloop.errors import IdentificationError, Problem
+from tauloop.functions.ports import numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +202,7 @@ def base_parameters(
         IdentificationError: the regressor is zero, not finite, of the wrong shape, or has no clear rank.
     """
     options = options or RankOptions()
-    matrix = np.asarray(regressor, dtype=float)
+    matrix = numbers(regressor, "regressor")
     matrix = matrix.reshape(-1, matrix.shape[-1]) if matrix.ndim > 2 else matrix
     problems = _check(matrix, names, units)
     if problems:

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
+from tauloop.functions.ports import numbers
 from tauloop.identify.condense import condense
 
 
@@ -34,8 +35,8 @@ class Ties:
 
     def __post_init__(self) -> None:
         """Check shapes, names and numbers."""
-        rows, columns = (matrix := np.asarray(self.matrix, dtype=float)).shape if np.ndim(self.matrix) == 2 else (0, 0)
-        offset = np.zeros(rows) if self.offset is None else np.asarray(self.offset, dtype=float)
+        rows, columns = (matrix := numbers(self.matrix, "ties.matrix")).shape if np.ndim(self.matrix) == 2 else (0, 0)
+        offset = np.zeros(rows) if self.offset is None else numbers(self.offset, "ties.offset")
         problems = []
         if columns == 0:
             problems.append(
@@ -163,7 +164,7 @@ class RegressionData:
         Raises:
             IdentificationError: with all problems.
         """
-        regressor, forces = np.asarray(self.regressor, dtype=float), np.asarray(self.forces, dtype=float)
+        regressor, forces = numbers(self.regressor, "regressor"), numbers(self.forces, "forces")
         if regressor.ndim != 3 or 0 in regressor.shape:
             raise IdentificationError(
                 Problem(
@@ -174,7 +175,7 @@ class RegressionData:
             )
         samples, n_outputs, n_parameters = regressor.shape
         measured = np.ones(n_outputs, dtype=bool) if self.measured is None else np.asarray(self.measured)
-        time = None if self.time is None else np.asarray(self.time, dtype=float)
+        time = None if self.time is None else numbers(self.time, "time")
         problems = [
             *_names("parameters", self.parameters, n_parameters),
             *_count("parameter_units", self.parameter_units, n_parameters),

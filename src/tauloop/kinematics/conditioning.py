@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.functions import Model
+from tauloop.functions.ports import numbers
 from tauloop.functions.rank import conditions
 
 
@@ -39,7 +40,7 @@ def conditioning(model: Model, position: object, *, length: float | None = None)
     """
     loops = model.assembly.loops
     own = loops.length if length is None else length
-    J = np.atleast_3d(model.platform.actuator_jacobian(np.atleast_2d(np.asarray(position, dtype=float))))
+    J = np.atleast_3d(model.platform.actuator_jacobian(np.atleast_2d(numbers(position, "position"))))
     shape = model.topology
     unit = np.where(shape.angular, 1.0, own)
     rows = np.abs(loops.transmission * unit).max(axis=1)  # what an actuator moves while its joint moves by its unit

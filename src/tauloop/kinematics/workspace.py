@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ import xarray as xr
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.functions.closing import coordinate_limits
+from tauloop.functions.ports import numbers
 from tauloop.functions.state import State
 from tauloop.functions.tension_terms import NO_WRENCH
 from tauloop.kinematics.clearance import rod_clearance
@@ -23,6 +25,8 @@ from tauloop.result import Evidence, Result, provenance
 
 #: Poses handled at once.
 CHUNK = 8192
+#: Poses of a grid at most: some 300 bytes of memory each.
+LARGEST_GRID = 10_000_000
 #: Tensions are not judged at poses whose measure of singularity is below this.
 SOUND = 1e-6
 #: Loops solved by Newton's method are followed from the reference pose in this many steps.
@@ -142,6 +146,7 @@ def workspace(
     columns, reference = pose.columns, pose.reference
     _require_axes(columns, axes, fixed)
     shape = tuple(len(values) for values in axes.values())
+    _require_size(shape)
     positions = np.tile(reference, (int(np.prod(shape)), 1))
     for name, value in fixed.items():
         positions[:, columns.index(name)] = value
@@ -188,6 +193,15 @@ def workspace(
     )
 
 
+def _require_size(shape: Sequence[float]) -> None:
+    """Refuse a grid that would fill the memory, before any of it is made."""
+    poses = math.prod(map(float, shape))
+    if poses > LARGEST_GRID:
+        sizes = " x ".join(f"{size:g}" for size in shape)
+        what = f"a grid of {sizes} = {poses:.3g} poses; there is room for {LARGEST_GRID:.3g}"
+        raise InputError(Problem(where="resolution", what=what, remedy="coarser steps, smaller ranges or fewer axes"))
+
+
 _UNITS = {"reason": "", "blame": "", "serial": "", "parallel": "", "constraint": "", "clearance": "m", "tension": "N"}
 
 
@@ -201,7 +215,7 @@ def _require_axes(columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixe
     for name in set(axes) & set(fixed):
         problems.append(Problem(where=name, what="both varies and is fixed", remedy="choose one"))
     for name, values in axes.items():
-        array = np.asarray(values, dtype=float)
+        array = numbers(values, name)
         if array.ndim != 1 or not len(array) or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
             problems.append(
                 Problem(where=name, what="values are empty or do not increase", remedy="give a rising axis")
@@ -366,9 +380,9 @@ def section_axes(
         PoseError: the machine does not close around the reference pose.
     """
     ranges = dict(ranges or {})
-    if not resolution > 0:
+    if not 0 < resolution < np.inf:
         raise InputError(Problem(where="resolution", what=f"is {resolution}", remedy="give a positive step, m or rad"))
-    axes, pose = {}, pose_axes(model)
+    ends, pose = {}, pose_axes(model)
     turns = max(sum(name in pose.angles for name in names), 1)
     for name in names:
         low, high = ranges[name] if name in ranges else _reach(model, pose, name)
@@ -376,8 +390,9 @@ def section_axes(
             low, high = max(low, -np.pi / np.sqrt(turns)), min(high, np.pi / np.sqrt(turns))
         if not high > low:
             raise InputError(Problem(where=name, what=f"range {low} to {high} is empty", remedy="give LOW:HIGH"))
-        axes[name] = np.arange(np.floor(low / resolution), np.ceil(high / resolution) + 1) * resolution
-    return axes
+        ends[name] = np.floor(float(low) / resolution), np.ceil(float(high) / resolution) + 1
+    _require_size([last - first for first, last in ends.values()])
+    return {name: np.arange(first, last) * resolution for name, (first, last) in ends.items()}
 
 
 def _reach(model: Model, pose: PoseAxes, name: str) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import InputError, Problem
+from tauloop.functions.ports import numbers
 from tauloop.motion.paths import Curve, Line, Path, point
 
 #: Directions that differ by less than this angle, rad, are one: the corner is none.
@@ -145,7 +146,7 @@ def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float) -> Ch
     Raises:
         InputError: too few points, points that coincide, corners that turn back, or blends that overlap. All at once.
     """
-    corners = np.asarray(points, dtype=float)
+    corners = numbers(points, "points")
     if corners.ndim != 2 or len(corners) < 2 or not np.isfinite(corners).all():
         what = f"need at least two rows of finite numbers, got shape {corners.shape}"
         raise InputError(Problem(where="points", what=what, remedy="one row per point, one column per coordinate"))

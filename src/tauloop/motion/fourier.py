@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.errors import InputError, Problem
+from tauloop.functions.ports import numbers
 from tauloop.motion.sampled import SampledMotion
 
 
@@ -35,7 +36,7 @@ class FourierSeries:
         Raises:
             InputError: with all problems.
         """
-        center, mu, nu = (np.asarray(values, dtype=float) for values in (self.center, self.mu, self.nu))
+        center, mu, nu = (numbers(values, "series") for values in (self.center, self.mu, self.nu))
         problems = []
         if (
             center.ndim != 1
@@ -70,7 +71,7 @@ class FourierSeries:
     @staticmethod
     def of(coefficients: np.ndarray, period: float) -> FourierSeries:
         """The series with the given `coefficients` (n, 2 K + 1)."""
-        coefficients = np.asarray(coefficients, dtype=float)
+        coefficients = numbers(coefficients, "coefficients")
         count = coefficients.shape[1] // 2
         scale = np.arange(1, count + 1) * 2 * np.pi / period
         return FourierSeries(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import InputError, Problem
+from tauloop.functions.ports import numbers
 from tauloop.motion.sampled import SampledMotion
 
 
@@ -61,7 +62,7 @@ def random_multisine(
     Raises:
         InputError: shapes that differ, a negative stroke, no terms, or a frequency range that is empty.
     """
-    center, stroke = np.asarray(center, dtype=float), np.asarray(stroke, dtype=float)
+    center, stroke = numbers(center, "center"), numbers(stroke, "stroke")
     problems = []
     if center.ndim != 1 or not np.isfinite(center).all():
         problems.append(Problem(where="center", what="is not a row of finite numbers", remedy="one per channel"))

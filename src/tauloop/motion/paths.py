@@ -14,6 +14,7 @@ from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 from tauloop.errors import InputError, Problem
+from tauloop.functions.ports import numbers
 
 #: Points of a path nearer to each other than this share of its extent are the same point.
 SAME_POINT = 1e-12
@@ -56,7 +57,7 @@ class Path(ABC):
 
 def point(value: object, where: str, problems: list[Problem], size: int | None = None) -> np.ndarray:
     """A row of finite numbers (n,); what is wrong with it is added to the problems."""
-    array = np.asarray(value, dtype=float)
+    array = numbers(value, where)
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
         problems.append(Problem(where=where, what="is not a row of finite numbers", remedy="one per coordinate"))
     elif size is not None and len(array) != size:
@@ -163,7 +164,7 @@ def sheared_ellipse(
     Raises:
         InputError: as of `Ellipse`.
     """
-    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    first, second = numbers(first, "first"), numbers(second, "second")
     return Ellipse(center, first, second + shear * first, start, end)
 
 
@@ -184,7 +185,7 @@ class SampledPath(Path):
         Raises:
             InputError: too few points, numbers that are not finite, or neighbours that are the same point.
         """
-        points = np.asarray(self.points, dtype=float)
+        points = numbers(self.points, "points")
         if points.ndim != 2 or len(points) < 2 or not points.shape[1] or not np.isfinite(points).all():
             what = f"need at least two rows of finite numbers, got shape {points.shape}"
             raise InputError(Problem(where="points", what=what, remedy="one row per point, one column per coordinate"))

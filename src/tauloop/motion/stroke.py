@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions import Model, MotionFunctions
+from tauloop.functions.ports import numbers
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.motion.laws import Progress
 from tauloop.motion.paths import Path
@@ -112,7 +113,7 @@ def stroke(
     functions = model.platform if entry == "platform" else model.actuators
     names = tuple(columns)
     _check_columns(functions, path, names)
-    fixed = functions.entry.at(model.assembly.q) if base is None else np.array(base, dtype=float)
+    fixed = functions.entry.at(model.assembly.q) if base is None else numbers(base, "base")
     if fixed.shape != (functions.entry.position.size,) or not np.isfinite(fixed).all():
         remedy = f"give {', '.join(functions.entry.position.columns)}"
         raise InputError(Problem(where="base", what="is not a row of finite numbers of the entry", remedy=remedy))

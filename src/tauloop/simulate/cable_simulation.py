@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.errors import InputError, Problem
 from tauloop.functions import ForceSharing, Model
 from tauloop.functions.hybrid_sharing import EQUAL_SHARES
+from tauloop.functions.ports import numbers
 from tauloop.mechanism.cables import cables
 from tauloop.result import Evidence, Result
 from tauloop.simulate.cable_machines import CableMachine, cable_machine
@@ -198,8 +199,8 @@ class _Run:
         self._route, self._integrator, self._sharing = route, integrator, sharing
         self._bounds = cables(model.mechanism)
         shape = model.topology
-        self._q = np.array(model.assembly.q if q is None else q, dtype=float)
-        self._v = np.zeros(shape.n_v) if v is None else np.array(v, dtype=float)
+        self._q = numbers(model.assembly.q if q is None else q, "q").copy()
+        self._v = np.zeros(shape.n_v) if v is None else numbers(v, "v").copy()
         self._phases: dict[frozenset[str], tuple[CablePhase, Simulator]] = {}
         names = [rod.name for rod, _, _ in shape.telescopes if rod.name in self._bounds]
         self._wound = {name: float(self._q[shape.coordinate_names.index(name)]) for name in names}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.errors import InputError, Problem
+from tauloop.functions.ports import numbers
 from tauloop.result import Evidence, Result
 from tauloop.simulate.forces import ConstantForce
 from tauloop.simulate.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulator, decoded
@@ -65,8 +66,8 @@ def simulate_many(
         InputError: arrays that do not fit; a duration or samples that are not positive; a simulator with a wrench.
         AssemblyError: a start is not assembled.
     """
-    q = np.atleast_2d(np.asarray(q, dtype=float))
-    v = np.zeros((len(q), simulator.model.topology.n_v)) if v is None else np.atleast_2d(np.asarray(v, dtype=float))
+    q = np.atleast_2d(numbers(q, "q"))
+    v = np.zeros((len(q), simulator.model.topology.n_v)) if v is None else np.atleast_2d(numbers(v, "v"))
     forces = _checked(simulator, duration, q, force, samples)
     y = simulator.system.encode_many(q, v)
     time = np.linspace(0.0, duration, samples)
@@ -116,7 +117,7 @@ def _joined(parts: list[ManySimulations], order: np.ndarray) -> ManySimulations:
 def _checked(simulator: Simulator, duration: float, q: np.ndarray, force: object | None, samples: int) -> np.ndarray:
     """Forces of all starts (N, n_u)."""
     n_u, problems = len(simulator.model.mechanism.actuators), []
-    forces = np.zeros(n_u) if force is None else np.asarray(force, dtype=float)
+    forces = np.zeros(n_u) if force is None else numbers(force, "force")
     if forces.shape not in ((n_u,), (len(q), n_u)) or not np.isfinite(forces).all():
         what = f"is not {n_u} finite numbers, or such a row for each of {len(q)} starts"
         problems.append(Problem(where="force", what=what, remedy="one number for each actuator"))

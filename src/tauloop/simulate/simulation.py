@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.errors import DescriptionError, InputError, Problem
 from tauloop.functions import Model
 from tauloop.functions.limits import Beyond
+from tauloop.functions.ports import numbers
 from tauloop.functions.program import Program
 from tauloop.functions.rate_programs import energy_program
 from tauloop.functions.tool import WRENCH
@@ -191,8 +192,8 @@ class Simulator:
             raise InputError(Problem(where="duration", what=what, remedy="give seconds"))
         if wrench is not None and not self.system.with_wrench:
             raise InputError(Problem(where="wrench", what="has no place", remedy="make the simulator with_wrench"))
-        start_q = self.model.assembly.q if q is None else np.array(q, dtype=float)
-        start_v = np.zeros(self.model.topology.n_v) if v is None else np.array(v, dtype=float)
+        start_q = self.model.assembly.q if q is None else numbers(q, "q")
+        start_v = np.zeros(self.model.topology.n_v) if v is None else numbers(v, "v")
         y = self.system.encode(start_q, start_v)
         ((chosen, _),) = self.by_branch(start_q[None, :])
         if chosen is not self:
@@ -432,7 +433,7 @@ class _Acting:
 
 
 def _numbers(where: str, values: object, size: int) -> np.ndarray:
-    array = np.asarray(values, dtype=float)
+    array = numbers(values, where)
     if array.shape != (size,) or not np.isfinite(array).all():
         what = f"is no row of {size} finite numbers, but of shape {array.shape}"
         raise InputError(Problem(where=where, what=what, remedy="one number for each actuator; six for a wrench"))

@@ -7,6 +7,7 @@ from scipy.interpolate import make_interp_spline
 
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
+from tauloop.functions.ports import numbers
 from tauloop.motion import SampledMotion
 from tauloop.motion.rates import entry_rates
 
@@ -41,7 +42,7 @@ class SplineMotion:
             for q0, _ in model.topology.quaternions
             if all(q0 + k in entry.q for k in range(4))
         ]
-        position = np.array(position, dtype=float)
+        position = numbers(position, "position").copy()
         problems = _problems(time, position, entry.position.columns, self._quaternions)
         if problems:
             raise InputError(problems)
