@@ -20,6 +20,9 @@ from tauloop.functions.c_helpers import MATHEMATICS
 from tauloop.identify import OrdinaryLeastSquares, RegressionData, fit, leaf_ties
 from tauloop.identify.from_log import dynamic_leaves
 from tauloop.identify.write_back import identified_mechanism
+from tauloop.mechanism.formats.mjcf_writer import to_mjcf
+from tauloop.mechanism.formats.urdf import load_urdf
+from tauloop.mechanism.formats.urdf_writer import write_urdf
 from tauloop.mechanism.formats.yaml_writer import to_yaml
 from tauloop.mechanism.library import loads
 from tauloop.mechanism.model import Mechanism
@@ -100,6 +103,61 @@ def motion() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_inverse_dynamics_has_all_terms(model, motion):
     found = model.platform.inverse_dynamics(*motion).force
     np.testing.assert_allclose(found, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(found).max())
+
+
+def test_a_urdf_carries_all_of_it_in_its_side_file_and_mjcf_says_what_it_leaves_out(machine, motion, tmp_path):
+    side, notes = write_urdf(machine, tmp_path / "belt.urdf")
+    assert notes == ("parameters are written as numbers",)
+    found = Model(load_urdf(tmp_path / "belt.urdf", side)).platform.inverse_dynamics(*motion).force
+    np.testing.assert_allclose(found, forces_by_hand(*motion), rtol=SAME, atol=SAME * np.abs(found).max())
+    left_out = [note for note in to_mjcf(machine).notes if "has no place in MJCF" in note]
+    assert left_out == [
+        "loss belt: friction of a combination has no place in MJCF",
+        "x: viscous asymmetry of its friction has no place in MJCF",
+        "x: coulomb asymmetry of its friction has no place in MJCF",
+        "y: static of its friction has no place in MJCF",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "says"),
+    [
+        (", stribeck: 0.05 rad/s", "", "joints.x.friction.static", "static stands without stribeck"),
+        ("static: 2.5 N", "static: 0.5 N", "joints.x.friction.coulomb", "coulomb is 1, and static 0.5 (SI)"),
+        ("viscous_asymmetry: 1", "viscous_asymmetry: 9", "joints.x.friction.viscous_asymmetry", "is 9, and viscous 4"),
+        ("{x: 1, y: 1}", "{}", "losses.belt", "names no joint"),
+        ("{x: 1, y: 1}", "{x: 1, z: 1}", "losses.belt.of.z", "unknown key"),
+        (", friction: {viscous: 5 N m s/rad}", "", "losses.belt.friction", "missing"),
+        ("{viscous: 5 N m s/rad}", "{viscous: 5 N s/m}", "losses.belt.friction.viscous", "is a viscous coefficient"),
+    ],
+)
+def test_side_files_refuse_friction_that_cannot_be(old, new, where, says, tmp_path):
+    side = """
+format: tauloop-urdf-side/1
+joints:
+  x:
+    friction:
+      {viscous: 4 N m s/rad, viscous_asymmetry: 1 N m s/rad, coulomb: 1 N m, static: 2.5 N m, stribeck: 0.05 rad/s}
+losses:
+  belt: {of: {x: 1, y: 1}, friction: {viscous: 5 N m s/rad}}
+"""
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    hinges = "".join(
+        f'<joint name="{name}" type="continuous"><parent link="{parent}"/><child link="{name}_link"/></joint>'
+        f'<link name="{name}_link">{inertial}</link>'
+        for name, parent in (("x", "ground"), ("y", "x_link"))
+    )
+    (tmp_path / "arm.urdf").write_text(f'<robot name="arm"><link name="ground"/>{hinges}</robot>')
+    path = tmp_path / "side.yaml"
+    path.write_text(side)
+    assert load_urdf(tmp_path / "arm.urdf", path).losses[0].terms[1][0] == "y"
+    assert old in side
+    path.write_text(side.replace(old, new))
+    with pytest.raises(DescriptionError) as caught:
+        load_urdf(tmp_path / "arm.urdf", path)
+    ((found, what),) = [(problem.where, problem.what) for problem in caught.value.problems]
+    assert found == where
+    assert says in what
 
 
 def test_so_has_compiled_code(machine, model, motion):

@@ -606,7 +606,7 @@ couplings:
         (9, "floating.fly.freedoms.wx.friction.viscous", "'1 N m' is a torque (N m)"),
         (9, "floating.fly.freedoms.x.limits", "must be a list of 2"),
         (10, "floating.turn", "unknown key"),
-        (12, "couplings.alone", "couples no joint"),
+        (12, "couplings.alone", "names no joint"),
         (13, "couplings.mixed", "adds angles to lengths"),
     ]
 

@@ -202,9 +202,7 @@ def _loads(joint: Joint) -> list[str]:
 
 def _needs_coordinate(mechanism: Mechanism, joint: Joint) -> bool:
     driven = {name for actuator in mechanism.actuators for name, _ in actuator.drives}
-    coupled = {name for coupling in mechanism.couplings for name, _ in coupling.terms}
-    coupled |= {name for loss in mechanism.losses for name, _ in loss.terms}
-    wanted = driven | coupled | set(mechanism.platform.independent)
+    wanted = driven | mechanism.combined | set(mechanism.platform.independent)
     return bool(_loads(joint)) or any(name in wanted for name in joint.velocity_names)
 
 

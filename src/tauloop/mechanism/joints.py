@@ -6,6 +6,7 @@ import math
 from dataclasses import fields, replace
 
 from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.friction_terms import friction_faults
 from tauloop.mechanism.grammar import FREEDOM
 from tauloop.mechanism.model import (
     JOINT_KINDS,
@@ -289,22 +290,6 @@ def with_limits(
     return replace(freedom, lower=ends[0], upper=ends[1], limit=kind)
 
 
-#: Terms of friction that stand together, ...
-_TOGETHER = (
-    ("static", "coulomb"),
-    ("static", "stribeck"),
-    ("stribeck", "static"),
-    ("viscous_asymmetry", "viscous"),
-    ("coulomb_asymmetry", "coulomb"),
-)
-#: ... and those that are not larger than another.
-_NOT_ABOVE = (
-    ("coulomb", "static", "static friction is never below Coulomb's"),
-    ("viscous_asymmetry", "viscous", "one way friction would push the motion on"),
-    ("coulomb_asymmetry", "coulomb", "one way friction would push the motion on"),
-)
-
-
 def read_friction(cursor: Cursor | None, values: Values, is_angular: bool) -> Friction | None:
     """Friction; None if there is none."""
     if cursor is None:
@@ -312,14 +297,9 @@ def read_friction(cursor: Cursor | None, values: Values, is_angular: bool) -> Fr
     found = Friction(
         **{field.name: values.expression(cursor.get(field.name), is_angular) for field in fields(Friction)}
     )
-    for key, other in _TOGETHER:
-        if cursor.has(key) and not cursor.has(other):
-            cursor.problem(f"{key} stands without {other}", f"add {other}", key)
-    for key, other, why in _NOT_ABOVE:
-        small, large = getattr(found, key), getattr(found, other)
-        if small is not None and large is not None and abs(values.nominal(small)) > values.nominal(large):
-            sizes = f"{key} is {abs(values.nominal(small)):g}, and {other} {values.nominal(large):g} (SI)"
-            cursor.problem(f"{sizes}: {why}", "correct one of the two", key)
+    terms = {field.name: getattr(found, field.name) for field in fields(Friction) if cursor.has(field.name)}
+    for key, what, remedy in friction_faults(terms, values.nominal):
+        cursor.problem(what, remedy, key)
     return found
 
 

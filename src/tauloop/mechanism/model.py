@@ -480,6 +480,11 @@ class Mechanism:
         """The rod of that name."""
         return next(rod for rod in self.rods if rod.name == name)
 
+    @property
+    def combined(self) -> frozenset[str]:
+        """Names of the coordinates in couplings and losses."""
+        return frozenset(name for one in (*self.couplings, *self.losses) for name, _ in one.terms)
+
     def value(self, expression: Expression) -> float:
         """Nominal value of an expression, SI."""
         return float(evaluate(expression, self.parameters.values))

@@ -57,8 +57,7 @@ class Linkage:
         self.mechanism = mechanism
         self._welds = [joint for joint in mechanism.joints if joint.kind == "fixed"]
         driven = {name for actuator in mechanism.actuators for name, _ in actuator.drives}
-        coupled = {name for coupling in mechanism.couplings for name, _ in coupling.terms}
-        self._wanted = driven | coupled | set(mechanism.platform.independent)
+        self._wanted = driven | mechanism.combined | set(mechanism.platform.independent)
 
     @cached_property
     def length(self) -> float:

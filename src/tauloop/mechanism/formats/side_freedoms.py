@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, fields, replace
 
 from tauloop.mechanism import units, yaml_nodes
-from tauloop.mechanism.expression import ZERO, Expression
+from tauloop.mechanism.expression import ZERO, Expression, evaluate
 from tauloop.mechanism.formats.side_values import Origin, Quantity, SideValues, unlimited
+from tauloop.mechanism.friction_terms import friction_faults
 from tauloop.mechanism.model import LIMIT_KINDS, Freedom, Friction, LimitKind, Spring
 
 
@@ -93,6 +94,10 @@ class FreedomReader:
             if term in ("viscous", "coulomb", "static", "stribeck"):
                 self._not_negative(item, f"{where}.friction.{term}", quantity)
             terms[term] = self._values.leaf(f"{name}.friction.{term}", quantity, "friction")
+        known = {parameter.name: parameter.value for parameter in self._values.parameters}
+        given = {term: terms.get(term) for term in found}
+        for term, what, remedy in friction_faults(given, lambda x: float(evaluate(x, known))):
+            self._values.problem(found[term], f"{where}.friction.{term}", what, remedy)
         return Friction(**terms)
 
     def spring(

@@ -58,7 +58,6 @@ class Leg:
 
 def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
     """Pairs of links on a slide with a ball or universal joint at either end; why others are none is noted."""
-    coupled = {name for coupling in linkage.mechanism.couplings for name, _ in coupling.terms}
     found: list[Leg] = []
     for slide in linkage.mechanism.joints:
         if slide.kind != "prismatic" or slide.is_cut:
@@ -69,8 +68,8 @@ def legs(linkage: Linkage, notes: list[str]) -> list[Leg]:
             continue
         if ends[0].kind == ends[1].kind == "universal":
             notes.append(f"{slide.name} stays a slide: universal joints at both ends force the spins of its links")
-        elif slide.name in coupled:
-            notes.append(f"{slide.name} stays a slide: a coupling acts on it")
+        elif slide.name in linkage.mechanism.combined:
+            notes.append(f"{slide.name} stays a slide: a coupling or loss acts on it")
         elif (leg := _leg(linkage, slide, pair, ends)) is None:
             notes.append(f"{slide.name} stays a slide: it does not lie on the line between the joint centres")
         else:

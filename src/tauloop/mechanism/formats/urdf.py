@@ -96,6 +96,7 @@ def load_urdf(
         bodies=bodies,
         joints=joints,
         couplings=couplings,
+        losses=side.losses,
         actuators=_direct_drives(tree, side.motors, held) if side.actuators is None else side.actuators,
         platform=platform,
         file=str(urdf_path),

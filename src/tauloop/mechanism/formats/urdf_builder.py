@@ -249,7 +249,7 @@ def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Free
         viscous = leaves.leaf(f"{joint.name}.friction.viscous", joint.damping, speed, "friction")
     if coulomb is None and joint.friction != 0.0:
         coulomb = leaves.leaf(f"{joint.name}.friction.coulomb", joint.friction, force, "friction")
-    friction = Friction(viscous=viscous, coulomb=coulomb, offset=extra.friction.offset)
+    friction = replace(extra.friction, viscous=viscous, coulomb=coulomb)
     freedom = Freedom(
         friction=friction if friction != Friction() else None,
         spring=extra.spring,

@@ -19,6 +19,8 @@
     couplings:
       belt: {of: {joint_1: 1, joint_2: 2, joint_3: -1}, offset: 5 deg}    # sum of ratio_j q_j = offset
       clamp: {of: {joint_4: 1}, offset: 30 deg}                           # a joint that is held
+    losses:
+      cable: {of: {joint_1: 1, joint_2: -1}, friction: {viscous: 0 N m s/rad}}    # friction of a combination of joints
     actuators:
       motor_1: {on: joint_1, ratio: 32, inertia: 0 kg m^2, friction: {coulomb: 0 N m}, force: 4 N m, speed: 3000 rpm}
       motor_2: {drives: {joint_1: 1, joint_2: -1}}      # p = sum of ratio_j q_j
@@ -62,6 +64,7 @@ from tauloop.mechanism.model import (
     Actuator,
     AxisName,
     Coupling,
+    Loss,
     Parameter,
     Placement,
     Turn,
@@ -71,7 +74,18 @@ from tauloop.mechanism.rotation import rotation_matrix
 from tauloop.mechanism.suggestions import listing, suggestion
 
 FORMAT = "tauloop-urdf-side/1"
-_TOP = ("format", "gravity", "platform", "offsets", "joints", "floating", "couplings", "actuators", *CLOSURE_KEYS)
+_TOP = (
+    "format",
+    "gravity",
+    "platform",
+    "offsets",
+    "joints",
+    "floating",
+    "couplings",
+    "losses",
+    "actuators",
+    *CLOSURE_KEYS,
+)
 _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 
 
@@ -90,6 +104,7 @@ class Side:
     independent: tuple[str, ...] | None = None
     joints: Mapping[str, JointExtra] = field(default_factory=dict)
     couplings: tuple[Coupling, ...] = ()
+    losses: tuple[Loss, ...] = ()
     actuators: tuple[Actuator, ...] | None = None
     parameters: tuple[Parameter, ...] = ()
     loops: tuple[UrdfLoop, ...] = ()
@@ -160,6 +175,7 @@ class _SideReader:
             independent=independent,
             joints=self._joints(top.get("joints"), offsets, origin) | self._floating(top.get("floating"), origin),
             couplings=self._couplings(top.get("couplings"), origin),
+            losses=self._losses(top.get("losses"), origin),
             actuators=self._actuators(top["actuators"], origin) if "actuators" in top else None,
             parameters=tuple(self._values.parameters),
             loops=read_closures(top, self._tree, self._values),
@@ -313,29 +329,54 @@ class _SideReader:
         for name, item in found.items():
             where = f"couplings.{name}"
             parts, own = self._values.fields(item, where, ("of", "offset"), origin)
-            terms, sums = [], set()
-            ratios, of_origin = self._values.fields(parts.get("of"), f"{where}.of", self._motions, own)
-            for joint, ratio_node in ratios.items():
-                coordinate = self._motions[joint].coordinate
-                ratio, dimension = self._ratio(
-                    ratio_node, f"{name}.of.{joint}", f"{where}.of.{joint}", coordinate, of_origin
-                )
-                terms.append((joint, ratio))
-                sums.add(dimension)
-            if len(sums) != 1 or identifier(name) != name:
-                what = "adds angles to lengths" if len(sums) > 1 else "couples no joint"
-                what = what if identifier(name) == name else f"{name!r} is not a name"
-                remedy = "write `belt: {of: {joint_1: 1, joint_2: -2}}`, one kind of sum; with one joint it is held"
-                self._values.problem(item, where, what, remedy)
+            remedy = "write `belt: {of: {joint_1: 1, joint_2: -2}}`, one kind of sum; with one joint it is held"
+            found_terms = self._combination(item, parts.get("of"), name, where, remedy, own)
+            if found_terms is None:
                 continue
-            (total,) = sums
+            terms, total = found_terms
             offset: Expression = ZERO
             if "offset" in parts:
                 quantity = self._values.quantity(parts["offset"], f"{where}.offset", [total], own)
                 if quantity is not None:
                     offset = self._values.structural(f"{name}.offset", quantity, "geometry")
-            couplings.append(Coupling(name=name, terms=tuple(terms), offset=offset, turns=total == units.ANGLE))
+            couplings.append(Coupling(name=name, terms=terms, offset=offset, turns=total == units.ANGLE))
         return tuple(couplings)
+
+    def _losses(self, node: yaml_nodes.Node | None, origin: Origin) -> tuple[Loss, ...]:
+        names = [entry.key for entry in node.entries] if isinstance(node, yaml_nodes.Mapping) else []
+        found, origin = self._values.fields(node, "losses", names, origin)
+        losses = []
+        for name, item in found.items():
+            where = f"losses.{name}"
+            parts, own = self._values.fields(item, where, ("of", "friction"), origin)
+            remedy = "write `cable: {of: {joint_1: 1, joint_2: -1}, friction: {coulomb: 2 N m}}`, one kind of sum"
+            combination = self._combination(item, parts.get("of"), name, where, remedy, own)
+            if "friction" not in parts:
+                self._values.problem(item, f"{where}.friction", "missing", remedy)
+            elif combination is not None:
+                terms, total = combination
+                motion = TURNING if total == units.ANGLE else SLIDING
+                friction = self._acting.friction(parts["friction"], where, name, motion, own)
+                losses.append(Loss(name=name, terms=terms, friction=friction, turns=total == units.ANGLE))
+        return tuple(losses)
+
+    def _combination(
+        self, node: yaml_nodes.Node, of: yaml_nodes.Node | None, name: str, where: str, remedy: str, origin: Origin
+    ) -> tuple[tuple[tuple[str, Expression], ...], units.Dimension] | None:
+        """Joints with their ratios, and the dimension of the sum; None where it is none, which is noted."""
+        terms, sums = [], set()
+        ratios, origin = self._values.fields(of, f"{where}.of", self._motions, origin)
+        for joint, item in ratios.items():
+            coordinate = self._motions[joint].coordinate
+            ratio, dimension = self._ratio(item, f"{name}.of.{joint}", f"{where}.of.{joint}", coordinate, origin)
+            terms.append((joint, ratio))
+            sums.add(dimension)
+        if len(sums) != 1 or identifier(name) != name:
+            what = "adds angles to lengths" if len(sums) > 1 else "names no joint"
+            what = what if identifier(name) == name else f"{name!r} is not a name"
+            self._values.problem(node, where, what, remedy)
+            return None
+        return tuple(terms), sums.pop()
 
     def _actuators(self, node: yaml_nodes.Node, origin: Origin) -> tuple[Actuator, ...]:
         names = [entry.key for entry in node.entries] if isinstance(node, yaml_nodes.Mapping) else []

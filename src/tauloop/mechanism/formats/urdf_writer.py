@@ -35,7 +35,7 @@ from tauloop.mechanism.formats.tree_writer import (
 )
 from tauloop.mechanism.formats.urdf_parts import identifier
 from tauloop.mechanism.formats.urdf_side import FORMAT
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Loss, Mechanism
 
 _CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
 _TYPES = {"spherical": "3d", "fixed": "6d"}
@@ -107,7 +107,6 @@ class _Writer:
         self.notes = ["parameters are written as numbers", *self.tree.notes]
         driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
         self.notes += [f"actuator {name}: its drive line has no place in URDF" for name in driven]
-        self.notes += [f"loss {loss.name}: friction of a combination has no place in URDF" for loss in m.losses]
         self.robot.set("name", identifier(m.name.replace(".", "_")))
         ElementTree.SubElement(self.robot, "link", name=BASE)
         coupled = {name for coupling in m.couplings for name, _ in coupling.terms}
@@ -127,6 +126,8 @@ class _Writer:
         for key, found in ({"offsets": self.offsets} | sections).items():
             if found:
                 side[key] = found
+        if m.losses:
+            side["losses"] = {self._named(loss.name): self._loss(loss) for loss in m.losses}
         self.motors = {actuator.name: self._motor(actuator) for actuator in m.actuators}
         side["actuators"] = {self.motors[actuator.name]: self._actuator(actuator) for actuator in m.actuators}
         self._note_renamed()
@@ -365,6 +366,9 @@ class _Writer:
     def _coupling(self, coupling: Coupling) -> dict[str, Any]:
         offset = self._value(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
         return {"of": self._ratios(coupling.terms, coupling.turns), "offset": offset}
+
+    def _loss(self, loss: Loss) -> dict[str, Any]:
+        return {"of": self._ratios(loss.terms, loss.turns), "friction": self._friction(loss.friction, loss.turns)}
 
     def _ratios(self, terms: Sequence[tuple[str, Expression]], turns: bool) -> dict[str, str]:
         """Ratios of coordinates to an angle (`turns`) or a length, by the names of their joints."""
