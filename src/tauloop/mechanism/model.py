@@ -483,7 +483,8 @@ class Mechanism:
     @property
     def combined(self) -> frozenset[str]:
         """Names of the coordinates in couplings and losses."""
-        return frozenset(name for one in (*self.couplings, *self.losses) for name, _ in one.terms)
+        found: tuple[Coupling | Loss, ...] = (*self.couplings, *self.losses)
+        return frozenset(name for one in found for name, _ in one.terms)
 
     def value(self, expression: Expression) -> float:
         """Nominal value of an expression, SI."""
