@@ -131,11 +131,12 @@ def simulate(
     integrator = _integrator(rtol, atol, step, stiff)
     model = announced(Model(mechanism))
     if cables(mechanism):
-        left_out = {"--swing": swing, "--motion": motion, "--until": until, "--watch": watch, "--figure": figure}
-        refuse_beside_cables(left_out)
+        refuse_beside_cables({"--swing": swing, "--motion": motion})
         start = CableStart(position=position, velocity=velocity, force=force, wrench=wrench, preload=preload)
         chosen = Projected() if route == "independent" else ROUTES[route]
-        finish_cables(cables_simulated(model, duration or 1.0, start, chosen, integrator), out, within_limits, as_json)
+        looked_for = events(model, until, watch)
+        simulated = cables_simulated(model, duration or 1.0, start, chosen, integrator, looked_for)
+        finish_cables(simulated, out, figure, within_limits, as_json)
         return
     if swing:
         ready = hang(mechanism, frequency=frequency, amplitude=amplitude)

@@ -18,8 +18,10 @@ from tauloop.functions.limits import require_within_limits
 from tauloop.functions.ports import Port
 from tauloop.logs import write_log
 from tauloop.logs.channels import Channel, build_log
+from tauloop.report import save_figure
+from tauloop.report.simulation_figure import cable_figure
 from tauloop.result import Status
-from tauloop.simulate import CableSimulation, ConstantForce, Integrator, Route, simulate_cables, start_state
+from tauloop.simulate import CableSimulation, ConstantForce, Event, Integrator, Route, simulate_cables, start_state
 
 #: Changes of cables that are shown; all of them are in JSON.
 SHOWN = 20
@@ -42,14 +44,22 @@ def refuse_beside_cables(options: Mapping[str, object]) -> None:
     Raises:
         InputError: which.
     """
-    what = "is not for machines with cables"
-    problems = [Problem(where=name, what=what, remedy="leave it out") for name, value in options.items() if value]
+    why = {
+        "--swing": "is not for machines with cables: they push nothing back",
+        "--motion": "is not for machines with cables: those that stretch do not come back to the motion",
+    }
+    problems = [Problem(where=n, what=why[n], remedy="leave it out") for n, value in options.items() if value]
     if problems:
         raise InputError(problems)
 
 
 def cables_simulated(
-    model: Model, duration: float, start: CableStart, route: Route, integrator: Integrator
+    model: Model,
+    duration: float,
+    start: CableStart,
+    route: Route,
+    integrator: Integrator,
+    looked_for: tuple[Event, ...],
 ) -> CableSimulation:
     """The simulation that the command line asks for.
 
@@ -71,25 +81,38 @@ def cables_simulated(
     pull = None if start.wrench is None else assigned(TOOL, "--wrench", start.wrench, np.zeros(6))
     sharing = sharing_of(model, start.preload)
     return simulate_cables(
-        model, duration, q=q, v=v, force=force, wrench=pull, route=route, integrator=integrator, sharing=sharing
+        model,
+        duration,
+        q=q,
+        v=v,
+        force=force,
+        wrench=pull,
+        route=route,
+        integrator=integrator,
+        sharing=sharing,
+        events=looked_for,
     )
 
 
-def finish_cables(found: CableSimulation, out: Path | None, within_limits: bool, as_json: bool) -> None:
+def finish_cables(
+    found: CableSimulation, out: Path | None, figure: Path | None, within_limits: bool, as_json: bool
+) -> None:
     """Write, print, and end with exit code 1 where the result is doubtful."""
     if within_limits:
         require_within_limits(found.evidence)
     if out is not None:
         _write(out, found)
+    if figure is not None:
+        save_figure(cable_figure(found, title=f"Simulation of {found.machine}"), figure)
     if as_json:
         print_json(found.as_dict())
     else:
-        _print(found, out)
+        _print(found, out, figure)
     if found.status is not Status.OK:
         raise typer.Exit(FAILED)
 
 
-def _print(found: CableSimulation, out: Path | None) -> None:
+def _print(found: CableSimulation, out: Path | None, figure: Path | None) -> None:
     screen = console()
     screen.print(f"{found.machine}: {found.time[-1]:.6g} of {found.duration:g} s, {found.ending.value}")
     rows = table("Tensions of cables", "cable", "start", "least", "largest", "end", "unit", numeric=(1, 2, 3, 4))
@@ -101,20 +124,22 @@ def _print(found: CableSimulation, out: Path | None) -> None:
         screen.print(f"{event.time:.9g} s: {event.cable} becomes {'slack' if event.is_slack else 'taut'}{impact}")
     if len(found.events) > SHOWN:
         screen.print(f"and {len(found.events) - SHOWN} more")
+    for one in found.occurrences:
+        screen.print(f"{one.time:.9g} s: {one.name}{', the end' if one.is_terminal else ''}")
     for item in found.evidence[:4]:
         screen.print(str(item))
     print_doubts(found.evidence[4:])
     if found.problem is not None:
         screen.print(str(found.problem))
-    if out is not None:
-        screen.print(f"written: {out}")
+    for path in (out, figure):
+        if path is not None:
+            screen.print(f"written: {path}")
 
 
 def _write(path: Path, found: CableSimulation) -> None:
     """Positions of the platform and tensions over time; what has no such coordinate all the time is left out."""
-    entry = found.parts[0].simulation.system.model.platform.entry
     signals = []
-    for name, unit in zip(entry.position.columns, entry.position.units, strict=True):
+    for name, unit in zip(found.platform.columns, found.platform.units, strict=True):
         values = found.coordinate(name)
         if np.isfinite(values).all():
             signals.append(Channel(quantity="position", channel=name, values=values, unit=unit))

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean, thin
-from tauloop.simulate import Simulation
+from tauloop.simulate import CableSimulation, Simulation
 from tauloop.simulate.round_trip import RoundTrip
 
 #: Lines of one panel, told apart by lightness too.
@@ -50,6 +50,33 @@ def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figur
         label = f"{name} [{units[k]}]"
         panels[2].plot(*thin(result.time, result.force[:, k]), color=COLOURS[k], linewidth=1.2, label=label)
     panels[2].set_ylabel("actuator force", fontsize=SMALL)
+    return _finished(figure, panels)
+
+
+def cable_figure(result: CableSimulation, *, title: str = "Simulation") -> Figure:
+    """Coordinates that the platform entry names, and tensions of cables, against time; marks where cables go slack.
+
+    Args:
+        result: the simulation.
+        title: heading.
+    """
+    entry = result.platform
+    count = sum(event.is_slack for event in result.events)
+    what = (
+        f"{result.machine}: {result.time[-1]:.4g} of {result.duration:g} s ({result.ending.value}), slack {count} times"
+    )
+    figure, panels = _panels(2, title, what)
+    for k, (name, unit) in enumerate(zip(entry.columns[:SHOWN], entry.units, strict=False)):
+        label = name + ("" if unit == "1" else f" [{unit}]")
+        panels[0].plot(*thin(result.time, result.coordinate(name)), color=COLOURS[k], linewidth=1.2, label=label)
+    panels[0].set_ylabel("position", fontsize=SMALL)
+    for k, name in enumerate(result.cable_names):
+        style = ("-", "--", ":")[k // len(COLOURS) % 3]
+        colour = COLOURS[k % len(COLOURS)]
+        panels[1].plot(*thin(result.time, result.tension[:, k]), style, color=colour, linewidth=1.2, label=name)
+    slack = sorted({event.time for event in result.events if event.is_slack})
+    panels[1].plot(slack, np.zeros(len(slack)), "v", color=FAINT, markersize=4, clip_on=False)
+    panels[1].set_ylabel("tension [N]", fontsize=SMALL)
     return _finished(figure, panels)
 
 

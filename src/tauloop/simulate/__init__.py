@@ -1,6 +1,7 @@
 """Simulation: forward dynamics by three routes, carried forward in time by explicit and implicit integrators."""
 
-from tauloop.simulate.cable_simulation import CableEvent, CableSimulation, simulate_cables
+from tauloop.simulate.cable_result import CableEvent, CableSimulation
+from tauloop.simulate.cable_simulation import simulate_cables
 from tauloop.simulate.events import Event, Occurrence
 from tauloop.simulate.forces import ConstantForce, Feedback, ForceLaw, InverseDynamicsForce, Wrench
 from tauloop.simulate.many import ManySimulations, simulate_many

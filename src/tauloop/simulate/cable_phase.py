@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import casadi as ca
@@ -13,6 +14,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
 from tauloop.functions.batch import BatchFunction
 from tauloop.functions.extended_programs import impact_program, multiplier_program
+from tauloop.functions.locks import Locks
 from tauloop.functions.loops import nominal
 from tauloop.functions.program import Program
 from tauloop.functions.tensions import multiplier_rows
@@ -21,6 +23,8 @@ from tauloop.simulate.cable_machines import WOUND, CableMachine
 from tauloop.simulate.events import Event
 from tauloop.simulate.forces import ForceLaw, Wrench
 
+#: Locked coordinates that differ by more than this (m, rad) stand elsewhere.
+ELSEWHERE = 1e-9
 #: Lengths that winches have let out and their rates (k,), (k,) at a time, for the cables that stretch.
 Lengths = Callable[[float], tuple[np.ndarray, np.ndarray]]
 
@@ -48,10 +52,12 @@ class CablePhase:
             wrench: at the tool; None for none.
 
         Raises:
-            InputError: the law asks for coordinates that this machine has not.
+            InputError: a locked coordinate stood elsewhere.
             AssemblyError: it does not assemble, or the tension of a cable is not determined.
         """
-        self.machine, self.model = machine, Model(machine.mechanism, evaluator=original.evaluator)
+        locks = Locks(names=tuple(original.topology.velocity_names[i] for i in original.assembly.locked))
+        self.machine, self.model = machine, Model(machine.mechanism, evaluator=original.evaluator, locks=locks)
+        _require_alike(original, self.model, locks)
         self._original, self._law, self._lengths, self._held, self._wrench = original, law, lengths, held, wrench
         bounds, mechanism = cables(original.mechanism), original.mechanism
         coefficients = [(bounds[name].stiffness, bounds[name].damping) for name in machine.stretched]
@@ -68,12 +74,6 @@ class CablePhase:
         ratios = {a.name: mechanism.value(a.drives[0][1]) for a in mechanism.actuators}
         self._bare = {kept.index(name): ratios[name] for name in machine.bare}
         self._rows = multiplier_rows(self.model.assembly, machine.taut)
-        lost = [name for name in original.topology.coordinate_names if name not in names]
-        if law is not None and law.needs_state and lost:
-            what = f"asks for {', '.join(lost)}, which the machine with its cables elastic or slack has not"
-            raise InputError(Problem(where="force", what=what, remedy="give forces as a function of time"))
-        self._seen = [names.index(name) for name in original.topology.coordinate_names if name not in lost]
-        self._seen_v = [velocities.index(name) for name in original.topology.velocity_names if name in velocities]
         self._spans = _spans(original, self.model)
 
     def start(self, q: Mapping[str, float], v: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
@@ -97,6 +97,22 @@ class CablePhase:
         distance, rate = self._spans([q, v], len(q))
         return dict(zip(cables(self._original.mechanism), zip(distance.T, rate.T, strict=True), strict=True))
 
+    def described(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates (N, n_q) and velocities (N, n_v) of the cable machine itself.
+
+        Lengths of cables that this machine has no coordinate for are the distances between their ends.
+        """
+        original, own, spans = self._original.topology, self.model.topology, self.spans(q, v)
+        found_q = dict(zip(own.coordinate_names, q.T, strict=True))
+        found_v = dict(zip(own.velocity_names, v.T, strict=True))
+        for name, (distance, rate) in spans.items():
+            found_q.setdefault(name, distance)
+            found_v.setdefault(name, rate)
+        return (
+            np.stack([found_q[name] for name in original.coordinate_names], axis=1),
+            np.stack([found_v[name] for name in original.velocity_names], axis=1),
+        )
+
     def pull(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Stiffness x + damping x' of the cables that stretch (N, k), N: their tension where it is positive."""
         length, rate = (np.array(part) for part in zip(*(self._lengths(t) for t in time), strict=True))
@@ -109,7 +125,7 @@ class CablePhase:
         """Forces of this machine's actuators (N, n_u), and pulls of bare winches before they are cut off at zero."""
         own = np.zeros((len(time), len(self._original.mechanism.actuators)))
         if self._law is not None:
-            samples = zip(time, q[:, self._seen], v[:, self._seen_v], strict=True)
+            samples = zip(time, *self.described(q, v), strict=True)
             own = np.array([self._law.force(*sample) for sample in samples]).reshape(own.shape)
         own = own[:, self._kept]
         bare = np.array([-ratio * own[:, i] for i, ratio in self._bare.items()]).T.reshape(len(time), len(self._bare))
@@ -131,10 +147,11 @@ class CablePhase:
             found |= {n: -outputs["multipliers"][:, i] for n, i in zip(self.machine.taut, self._rows, strict=True)}
         return found
 
-    def unpulled(self, q: Mapping[str, float], v: Mapping[str, float]) -> list[str]:
-        """Cables that stretch, and those of bare winches, that pull nothing at the start, where nothing has changed."""
+    def unpulled(self, q: Mapping[str, float], v: Mapping[str, float], time: float = 0.0) -> list[str]:
+        """Cables that stretch, and those of bare winches, that pull nothing in a state at a time, s."""
         at_q, at_v = (row[None] for row in self.start(q, v))
-        pull, (_, bare) = self.pull(np.zeros(1), at_q, at_v), self.forces(np.zeros(1), at_q, at_v)
+        at = np.array([time])
+        pull, (_, bare) = self.pull(at, at_q, at_v), self.forces(at, at_q, at_v)
         names = (*self.machine.stretched, *self.machine.bare.values())
         return [name for name, value in zip(names, np.concatenate([pull[0], bare[0]]), strict=True) if value < 0.0]
 
@@ -163,6 +180,14 @@ class CablePhase:
         if name in shape.coordinate_names:
             return span - q[:, shape.coordinate_names.index(name)], rate - v[:, shape.velocity_names.index(name)]
         return span - (self._held[name] if length is None else self._original.mechanism.value(length)), rate
+
+    def watched(self, events: Sequence[Event], offset: float) -> tuple[Event, ...]:
+        """Events of the cable machine as those of this one, named after their numbers."""
+
+        def seen(event: Event) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+            return lambda time, q, v: event.function(time + offset, *self.described(q, v))
+
+        return tuple(replace(event, name=str(k), function=seen(event)) for k, event in enumerate(events))
 
     def events(self, offset: float) -> tuple[Event, ...]:
         """Cables that become slack or taut; those that do not stretch end this phase."""
@@ -201,6 +226,22 @@ class PhaseForce(ForceLaw):
         """Forces (n_u,) at a time of the phase."""
         found, _ = self._phase.forces(np.array([time + self._offset]), q[None], v[None])
         return np.asarray(found[0])
+
+
+def _require_alike(original: Model, model: Model, locks: Locks) -> None:
+    """Refuse locked coordinates that stand elsewhere without the cables that held the reference pose.
+
+    Raises:
+        InputError: which, and where they stood.
+    """
+    problems = []
+    for name in locks.names:
+        stood, stands = (one.assembly.q[one.topology.coordinate_names.index(name)] for one in (original, model))
+        if abs(stood - stands) > ELSEWHERE:
+            what = f"is locked at {stood:.9g}, to which cables pulled it from the file's reference, {stands:.9g}"
+            problems.append(Problem(where=name, what=what, remedy=f"write reference: {stood:.9g} in the machine file"))
+    if problems:
+        raise InputError(problems)
 
 
 def _wrench_at(wrench: Wrench, time: float) -> np.ndarray:

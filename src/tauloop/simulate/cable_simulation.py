@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -13,12 +13,13 @@ from tauloop.functions import ForceSharing, Model
 from tauloop.functions.hybrid_sharing import EQUAL_SHARES
 from tauloop.functions.ports import numbers
 from tauloop.mechanism.cables import cables
-from tauloop.result import Evidence, Result
-from tauloop.simulate.cable_machines import CableMachine, cable_machine
+from tauloop.simulate.cable_machines import cable_machine
 from tauloop.simulate.cable_phase import CablePhase, Lengths, PhaseForce
-from tauloop.simulate.forces import ForceLaw, Wrench
+from tauloop.simulate.cable_result import OVER, CableEvent, CableSimulation, CableStretch, evidence
+from tauloop.simulate.events import Event, Occurrence
+from tauloop.simulate.forces import ForceLaw, SampledForce, Wrench
 from tauloop.simulate.options import Integrator, Projected, Route
-from tauloop.simulate.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulation, Simulator
+from tauloop.simulate.simulation import Simulation, Simulator
 from tauloop.simulate.steps import Ending
 from tauloop.simulate.system import START_GAP
 
@@ -26,113 +27,10 @@ from tauloop.simulate.system import START_GAP
 REBOUND = 1e-4
 #: Ends that move together slower than this (m/s) at the start rest.
 REST = 1e-9
-#: A machine whose kinetic energy stays below this share of what its tensions would do over its length rests.
-STILL = 1e-9
 #: A tension that is negative by less than this share of the largest is rounding.
 PUSHED = 1e-9
 #: Times that cables may become slack or taut before a simulation is given up.
 MOST_PHASES = 1000
-#: What is left of a duration below this share of it is nothing.
-OVER = 1e-12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CableEvent:
-    """A cable that becomes slack or taut.
-
-    Attributes:
-        cable: its name.
-        is_slack: whether it becomes slack, else taut.
-        time: s.
-        speed: with which its ends would have moved apart, m/s, where a cable that does not stretch is tautened; else 0.
-        impulse: N s, likewise.
-    """
-
-    cable: str
-    is_slack: bool
-    time: float
-    speed: float = 0.0
-    impulse: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CableStretch:
-    """What happened between two changes of cables that do not stretch.
-
-    Attributes:
-        start: s.
-        machine: what the machine was.
-        simulation: of that, its time from zero.
-        tension: of all cables at its times (N, k), N.
-    """
-
-    start: float
-    machine: CableMachine
-    simulation: Simulation = field(repr=False)
-    tension: np.ndarray = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CableSimulation(Result):
-    """A cable machine's motion.
-
-    Attributes:
-        machine: its name.
-        cable_names: of the columns of tensions (k).
-        time: s (N,).
-        tension: N (N, k).
-        parts: the simulation from change to change of cables that do not stretch; one where all do.
-        events: cables that became slack or taut, in the order of time.
-        duration: that was asked for, s.
-        ending: why it ended.
-        problem: what went wrong, with the remedy; None where it reached the end.
-    """
-
-    machine: str
-    cable_names: tuple[str, ...]
-    time: np.ndarray
-    tension: np.ndarray
-    parts: tuple[CableStretch, ...] = field(repr=False)
-    events: tuple[CableEvent, ...]
-    duration: float
-    ending: Ending
-    problem: Problem | None
-
-    def coordinate(self, name: str) -> np.ndarray:
-        """One coordinate by name (N,); not a number while the machine has no such one."""
-        parts = []
-        for part in self.parts:
-            names = part.simulation.coordinate_names
-            here = part.simulation.coordinate(name) if name in names else np.full(len(part.simulation.time), np.nan)
-            parts.append(here)
-        return np.concatenate(parts)
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for ``--json``: figures, not the samples."""
-        last = self.parts[-1].simulation
-        return {
-            "machine": self.machine,
-            "status": self.status.value,
-            "ending": self.ending.value,
-            "problem": None if self.problem is None else self.problem.as_dict(),
-            "duration_s": self.duration,
-            "reached_s": float(self.time[-1]),
-            "steps": sum(len(part.simulation.steps) for part in self.parts),
-            "final": dict(zip(last.coordinate_names, map(float, last.q[-1]), strict=True)),
-            "largest_tension_N": dict(zip(self.cable_names, map(float, self.tension.max(axis=0)), strict=True)),
-            "events": [
-                {
-                    "cable": event.cable,
-                    "becomes": "slack" if event.is_slack else "taut",
-                    "time_s": event.time,
-                    "speed_m_per_s": event.speed,
-                    "impulse_N_s": event.impulse,
-                }
-                for event in self.events
-            ],
-            "evidence": list(self.evidence),
-            "provenance": self.provenance,
-        }
 
 
 def simulate_cables(
@@ -147,6 +45,7 @@ def simulate_cables(
     route: Route | None = None,
     integrator: Integrator | None = None,
     sharing: ForceSharing = EQUAL_SHARES,
+    events: Sequence[Event] = (),
 ) -> CableSimulation:
     """Simulate a machine with cables.
 
@@ -160,7 +59,8 @@ def simulate_cables(
         duration: s.
         q, v: start in the model's own coordinates (n_q,), (n_v,); cables of fixed length may be slack there, or
             stretched if they have a stiffness. The reference pose at rest without them.
-        force: what the actuators do; without it all winches are held.
+        force: what the actuators do, continuously or sampled; without it all winches are held. The lengths of cables
+            among the coordinates that it is given are what driven winches have let out, else distances of ends.
         lengths: unstretched lengths of telescopic cables with stiffness, by name, at the start; or, of held winches, a
             function of time to all of these lengths and their rates (k,), (k,). Without it those that hold the start
             pose at rest with the least tensions.
@@ -168,6 +68,7 @@ def simulate_cables(
         route: the way to forward dynamics; projection without it.
         integrator: Dormand and Prince's without it.
         sharing: preloads and weights of the tensions that hold the start pose.
+        events: what to look for, in the coordinates of the cable machine; also what a jerk jumps over is found.
 
     Raises:
         InputError: the machine has no cables, one cannot be simulated, or the input is wrong.
@@ -175,7 +76,7 @@ def simulate_cables(
         PoseError: no tensions hold the start, and no lengths are given.
     """
     chosen = Projected() if route is None else route
-    return _Run(model, duration, q, v, force, lengths, wrench, chosen, integrator, sharing).go()
+    return _Run(model, duration, q, v, force, lengths, wrench, chosen, integrator, sharing, events).go()
 
 
 class _Run:
@@ -193,9 +94,12 @@ class _Run:
         route: Route,
         integrator: Integrator | None,
         sharing: ForceSharing,
+        events: Sequence[Event],
     ) -> None:
-        _require(model, duration, force)
-        self._model, self._duration, self._force, self._wrench = model, duration, force, wrench
+        _require(model, duration)
+        self._sampled = SampledForce(force, len(model.mechanism.actuators)) if force and force.period else None
+        self._model, self._duration, self._wrench, self._watched = model, duration, wrench, tuple(events)
+        self._force = force if self._sampled is None else self._sampled
         self._route, self._integrator, self._sharing = route, integrator, sharing
         self._bounds = cables(model.mechanism)
         shape = model.topology
@@ -208,6 +112,7 @@ class _Run:
         self._lengths = self._given_lengths(lengths)
         self._parts: list[CableStretch] = []
         self._events: list[CableEvent] = []
+        self._occurrences: list[Occurrence] = []
 
     def _given_lengths(self, lengths: Mapping[str, float] | Lengths | None) -> Lengths:
         """Lengths of all cables that stretch at a time; those of fixed length have it."""
@@ -263,21 +168,62 @@ class _Run:
         shape = self._model.topology
         q = dict(zip(shape.coordinate_names, self._q, strict=True))
         v = dict(zip(shape.velocity_names, self._v, strict=True))
-        slack, time, problem = self._settled(self._loose(q, v), q, v, 0.0), 0.0, None
+        slack, time, problem, changes = self._loose(q, v), 0.0, None, 0
+        until = self._sample(slack, q, v, time)
+        slack = self._settled(slack, q, v, time)
         self._events += [CableEvent(cable=n, is_slack=True, time=0.0) for n in self._phase(slack)[0].unpulled(q, v)]
         ending = Ending.END
-        while problem is None and self._duration - time > OVER * self._duration:
-            if len(self._parts) >= MOST_PHASES:
+        while problem is None and not self._is_over(time):
+            if changes >= MOST_PHASES:
                 problem, ending = _too_many(time), Ending.STEPS
                 break
-            phase, simulation = self._advanced(slack, q, v, time)
+            if time >= until - OVER * self._duration:
+                until = self._sample(slack, q, v, time)
+                slack = self._settled(slack, q, v, time)
+            phase, simulation = self._advanced(slack, q, v, time, until)
             time += float(simulation.time[-1])
             q = dict(zip(simulation.coordinate_names, simulation.q[-1], strict=True))
             v = dict(zip(simulation.velocity_names, simulation.v[-1], strict=True))
             ending, problem = simulation.ending, simulation.problem
-            if ending is Ending.EVENT:
+            if ending is Ending.EVENT and not self._is_ended:
+                before, changes = v, changes + 1
                 slack, v, problem = self._changed(phase, slack, q, v, time)
-        return self._result(ending, problem)
+                self._jumped(phase, q, before, v, time)
+        return self._result(Ending.EVENT if self._is_ended else ending, problem)
+
+    @property
+    def _is_ended(self) -> bool:
+        """Whether an event that was looked for has ended it."""
+        return bool(self._occurrences) and self._occurrences[-1].is_terminal
+
+    def _is_over(self, time: float) -> bool:
+        return self._is_ended or self._duration - time <= OVER * self._duration
+
+    def _sample(self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float) -> float:
+        """Sample a law that is computed and held; until when it holds, or the end, s."""
+        if self._sampled is None:
+            return self._duration
+        phase, _ = self._phase(slack)
+        at_q, at_v = phase.described(*(row[None] for row in phase.start(q, v)))
+        before = phase.unpulled(q, v, time)
+        until = self._sampled.sample(time, at_q[0], at_v[0])
+        after = phase.unpulled(q, v, time)
+        if time > 0.0:
+            changed = [name for name in self._bounds if (name in before) != (name in after)]
+            self._events += [CableEvent(cable=name, is_slack=name in after, time=time) for name in changed]
+        return min(until, self._duration)
+
+    def _jumped(
+        self, phase: CablePhase, q: Mapping[str, float], v: Mapping[str, float], after: Mapping[str, float], time: float
+    ) -> None:
+        """Note the events whose functions went through zero in a jerk."""
+        states = [phase.described(*(row[None] for row in phase.start(q, rates))) for rates in (v, after)]
+        for event in self._watched:
+            was, now = (float(event.function(np.array([time]), *state)[0]) for state in states)
+            if was * now < 0 and event.direction * now >= 0 and not self._is_ended:
+                at_q, at_v = states[1]
+                found = Occurrence(name=event.name, time=time, q=at_q[0], v=at_v[0], is_terminal=event.is_terminal)
+                self._occurrences.append(found)
 
     def _loose(self, q: Mapping[str, float], v: Mapping[str, float]) -> frozenset[str]:
         """Cables of a length that does not change and that are slack at the start, or becoming so."""
@@ -294,25 +240,30 @@ class _Run:
         return frozenset(loose)
 
     def _advanced(
-        self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float
+        self, slack: frozenset[str], q: Mapping[str, float], v: Mapping[str, float], time: float, until: float
     ) -> tuple[CablePhase, Simulation]:
-        """The simulation until the next change."""
+        """The simulation until the next change, or until a time."""
         phase, simulator = self._phase(slack)
         start_q, start_v = phase.start(q, v)
         wrench = self._wrench
         shifted: Wrench | None = (lambda t: np.asarray(wrench(t + time))) if callable(wrench) else wrench
         simulation = simulator.run(
-            self._duration - time,
+            until - time,
             q=start_q,
             v=start_v,
             force=PhaseForce(phase, time),
             wrench=shifted,
-            events=phase.events(time),
+            events=(*phase.events(time), *phase.watched(self._watched, time)),
         )
         found = phase.tensions(simulation.time + time, simulation.q, simulation.v)
         tension = np.stack([np.maximum(found[name], 0.0) for name in self._bounds], axis=1)
         self._parts.append(CableStretch(start=time, machine=phase.machine, simulation=simulation, tension=tension))
         for item in simulation.occurrences:
+            if item.name.isdecimal():
+                at_q, at_v = phase.described(item.q[None], item.v[None])
+                name, at = self._watched[int(item.name)].name, time + item.time
+                self._occurrences.append(replace(item, name=name, time=at, q=at_q[0], v=at_v[0]))
+                continue
             cable, _, what = item.name.rpartition(" ")
             self._events.append(CableEvent(cable=cable, is_slack=what == "slack", time=time + item.time))
         return phase, simulation
@@ -359,7 +310,6 @@ class _Run:
 
     def _result(self, ending: Ending, problem: Problem | None) -> CableSimulation:
         parts = self._parts
-        reached = parts[-1].start + float(parts[-1].simulation.time[-1])
         found = CableSimulation(
             evidence=(),
             provenance=parts[-1].simulation.provenance,
@@ -369,75 +319,30 @@ class _Run:
             tension=np.concatenate([part.tension for part in parts]),
             parts=tuple(parts),
             events=tuple(self._events),
+            occurrences=tuple(self._occurrences),
             duration=self._duration,
             ending=ending,
             problem=problem,
         )
-        return replace(found, evidence=self._evidence(found, reached))
-
-    def _evidence(self, found: CableSimulation, reached: float) -> tuple[Evidence, ...]:
-        simulations = [part.simulation for part in found.parts]
-        largest = max(float(one.kinetic.max()) for one in simulations)
-        at_stake = float(found.tension.max(initial=0.0)) * self._model.assembly.loops.length
-        missing = sum(float(np.abs(one.energy_error).max()) for one in simulations)
-        peaks = dict(zip(self._bounds, found.tension.max(axis=0), strict=True))
-        greatest = max(float(peak) / self._bounds[name].greatest for name, peak in peaks.items())
-        return (
-            Evidence(
-                name="share of the duration reached",
-                value=reached / self._duration,
-                lower=1.0 - OVER,
-                advice=found.ending.value if found.problem is None else found.problem.what,
-            ),
-            Evidence(
-                name="energy missing from the balance between impacts, of the largest kinetic energy",
-                value=missing / largest if largest > STILL * at_stake and np.isfinite(missing) else None,
-                upper=ENERGY_BALANCED,
-                advice="tighten the tolerances or shorten the step",
-            ),
-            Evidence(
-                name="largest residual of the loops",
-                value=max(float(one.residual.max()) for one in simulations),
-                unit="m",
-                upper=LOOPS_CLOSED,
-                advice="use projection, or smaller tolerances",
-            ),
-            Evidence(
-                name="largest tension, of what a cable may bear",
-                value=greatest,
-                upper=1.0,
-                advice="a cable is pulled beyond its greatest tension: look at `tension`",
-            ),
-            *_limits(found.parts),
-        )
+        return replace(found, evidence=evidence(self._model, found, self._is_ended))
 
 
-def _limits(parts: tuple[CableStretch, ...]) -> tuple[Evidence, ...]:
-    """What lies beyond limits, each coordinate once: where it is worst."""
-    found: dict[str, Evidence] = {}
-    for part in parts:
-        limits = part.simulation.system.model.limits
-        for item in limits.evidence(part.simulation.q, part.simulation.time + part.start):
-            if item.name not in found or (found[item.name].value or 0.0) < (item.value or 0.0):
-                found[item.name] = item
-    return tuple(found.values())
-
-
-def _require(model: Model, duration: float, force: ForceLaw | None) -> None:
+def _require(model: Model, duration: float) -> None:
     """Refuse what cannot be simulated.
 
     Raises:
-        InputError: no cables, no duration, free parameters, or a sampled law.
+        InputError: no cables, no duration, or a lock on the length of a cable.
     """
-    problems = []
+    problems, locked = [], [model.topology.velocity_names[i] for i in model.assembly.locked]
+    for name in cables(model.mechanism):
+        if name in locked:
+            what = "is a cable, and its length is locked, so that it could neither stretch nor become slack"
+            problems.append(Problem(where=name, what=what, remedy="give the cable a `length`, or lock other freedoms"))
     if not cables(model.mechanism):
         problems.append(Problem(where="rods", what="none is a cable", remedy="use `simulate`"))
     if not 0 < duration < np.inf:
         what = f"must be positive, got {duration:g} s"
         problems.append(Problem(where="duration", what=what, remedy="give seconds"))
-    if force is not None and force.period is not None:
-        what = "is computed and held: its samples would not lie on those of the cables' changes"
-        problems.append(Problem(where="force", what=what, remedy="give a law that acts continuously"))
     if problems:
         raise InputError(problems)
 

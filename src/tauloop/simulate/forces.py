@@ -134,5 +134,29 @@ class Feedback(ForceLaw):
         return np.asarray(self.function(time, q, v), dtype=float)
 
 
+@final
+class SampledForce(ForceLaw):
+    """A law that is computed and held, for whoever samples it: the forces of its last sample."""
+
+    def __init__(self, law: ForceLaw, actuators: int) -> None:
+        """Keep the law; no forces before the first sample."""
+        self._law, self._values, self._count = law, np.zeros(actuators), 0
+
+    @property
+    def needs_state(self) -> bool:
+        """No: between samples nothing changes."""
+        return False
+
+    def sample(self, time: float, q: np.ndarray, v: np.ndarray) -> float:
+        """Sample at a time; returns that of the next sample, s."""
+        self._values = np.asarray(self._law.force(time, q, v), dtype=float)
+        self._count += 1
+        return self._count * (self._law.period or np.inf)
+
+    def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The forces of the last sample."""
+        return self._values
+
+
 #: Force and moment (6,) at the tool centre point in the base frame, N and N m: constant, or a function of time.
 Wrench = np.ndarray | Callable[[float], np.ndarray]
