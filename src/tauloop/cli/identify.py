@@ -30,6 +30,7 @@ from tauloop.cli.identify_findings import (
     limits_of_logs,
     naming,
     remarks,
+    speeds_of_logs,
     trends_of_logs,
 )
 from tauloop.cli.identify_friction import (
@@ -83,7 +84,7 @@ from tauloop.identify import (
     scan_filters,
     split_each,
 )
-from tauloop.identify.from_log import dynamic_leaves, leaf_ties
+from tauloop.identify.from_log import dynamic_leaves, leaf_ties, require_channels
 from tauloop.identify.periods import PeriodAverage
 from tauloop.identify.prior import compare_with_prior, runaway_masses
 from tauloop.identify.unexcited import unexcited
@@ -351,6 +352,7 @@ def identify(
         logs = [replace(one, preparation=replace(one.preparation, **found)) for one in logs]  # type: ignore[arg-type]
     averages: list[PeriodAverage] = []
     decided: Channels | None = None
+    speeds: tuple[np.ndarray, ...] = ()
     if repeats is None:
         decided = chosen_channels(
             model,
@@ -363,10 +365,19 @@ def identify(
             ties=ties,
         )
         logs = decided.logs
-        parts = [prepared(one, model, output, ties) for one in logs]
     else:
         decided = fourier_channels(logs)
         averages = [averaged(one, repeats) for one in logs]
+    for one in logs:
+        require_channels(model, one.log, output)
+    faults = faults_of_logs(
+        model, logs, averages, repeats, output=output, ties=ties, scaled=not gains, presliding=bool(ways)
+    )
+    if repeats is None:
+        parts = [prepared(one, model, output, ties) for one in logs]
+        speeds = speeds_of_logs(model, logs, parts)
+        logs = [replace(one) for one in logs]  # without what they have prepared, which fills the memory
+    else:
         parts = [
             periodic(one, average, model, repeats, output, ties) for one, average in zip(logs, averages, strict=True)
         ]
@@ -374,9 +385,6 @@ def identify(
         require_same_forces(logs, parts)
     elif validation is not None:
         require_forces_of_all(logs, parts)
-    faults = faults_of_logs(
-        model, logs, averages, repeats, output=output, ties=ties, scaled=not gains, presliding=bool(ways)
-    )
     bare = parts
     parts = with_friction(parts, logs, model, asymmetric or (), stribeck_speeds, output)
     share = 1.0 - hold_out if validation is None else 1.0
@@ -406,7 +414,7 @@ def identify(
     with naming(faults):
         result = fit(training, held_out, way, errors=error_model)
     faults = faults or faults_of_data(model, training)
-    faults = faults or (trends_of_logs(model, logs, parts) if not averages else ())
+    faults = faults or (trends_of_logs(model, logs, parts, speeds) if repeats is None else ())
     comparison = None
     if compare:
         base = result.base if everything is None else everything.base

@@ -24,7 +24,7 @@ from tauloop.identify.residual_trends import residual_trends, trend_problems
 from tauloop.identify.signal_faults import clipped, spikes
 from tauloop.identify.time_stamps import jitter
 from tauloop.identify.time_unit import wrong_time_unit
-from tauloop.logs import butterworth, channels, prepared_signals, sample_period, samples
+from tauloop.logs import butterworth, channels, sample_period, samples
 from tauloop.result import Evidence
 
 #: Last parts of the names of friction coefficients, which cannot be negative.
@@ -69,13 +69,22 @@ def faults_of_logs(
     return tuple(found)
 
 
-def trends_of_logs(model: Model, logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]) -> tuple[Problem, ...]:
+def speeds_of_logs(
+    model: Model, logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]
+) -> tuple[np.ndarray, ...]:
+    """Velocities of every log at the times of its regression data."""
+    names = model.actuators.ports["position"].columns
+    kept = (one.prepared.part(slice(None, None, one.preparation.decimation)) for one in logs)
+    return tuple(samples(one, "velocity", names)[: len(part)] for one, part in zip(kept, parts, strict=True))
+
+
+def trends_of_logs(
+    model: Model, logs: Sequence[MeasuredLog], parts: Sequence[RegressionData], speeds: Sequence[np.ndarray]
+) -> tuple[Problem, ...]:
     """What the residuals of every log follow: delays, drifts, clocks, bending transmissions."""
     found: list[Problem] = []
-    for log, part in zip(logs, parts, strict=True):
-        factor, names = log.preparation.decimation, model.actuators.ports["position"].columns
-        speeds = samples(prepared_signals(log.log, log.preparation), "velocity", names)[::factor][: len(part)]
-        told = residual_trends(part, friction(model, part)[0], passed=_passed(log, part), speeds=speeds)
+    for log, part, own in zip(logs, parts, speeds, strict=True):
+        told = residual_trends(part, friction(model, part)[0], passed=_passed(log, part), speeds=own)
         found += (of_log(log, len(logs), problem) for problem in trend_problems(told))
     return tuple(found)
 
@@ -195,4 +204,4 @@ def _motion(
         motion = periodic_motion(model, average.log, highest=repeats.highest, standstill=standstill)
         return measured(model, average.log, motion=motion), 1
     factor = log.preparation.decimation
-    return measured(model, prepared_signals(log.log, log.preparation), decimation=factor), factor
+    return measured(model, log.prepared, decimation=factor), factor

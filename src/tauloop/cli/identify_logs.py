@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,16 @@ from tauloop.identify import RegressionData, Ties, average_periods, regression_d
 from tauloop.identify.from_log import force_mixing, motion_regressor, require_positions
 from tauloop.identify.periodic_data import periodic_motion_regressor, periodic_regression
 from tauloop.identify.periods import FORCE_NOISE, PeriodAverage
-from tauloop.logs import Preparation, Signals, channels, load_recording, read_signals, sample_period, samples
+from tauloop.logs import (
+    Preparation,
+    Signals,
+    channels,
+    load_recording,
+    prepared_signals,
+    read_signals,
+    sample_period,
+    samples,
+)
 from tauloop.logs.channels import TIME
 from tauloop.logs.known_forces import KnownForce
 
@@ -28,7 +38,7 @@ ANOTHER_MOTION = 0.5
 NOT_REPEATED = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MeasuredLog:
     """One log of the command line.
 
@@ -45,6 +55,11 @@ class MeasuredLog:
     preparation: Preparation
     known_forces: tuple[KnownForce, ...] = ()
     repairs: Repairs = field(default_factory=Repairs)
+
+    @cached_property
+    def prepared(self) -> Signals:
+        """As its preparation says."""
+        return prepared_signals(self.log, self.preparation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +109,7 @@ def recording(
 
 def prepared(log: MeasuredLog, model: Model, output: str, ties: Ties | None) -> RegressionData:
     """Regression data of a log that is filtered and decimated."""
-    return regression_data(model, log.log, log.preparation, output=output, ties=ties)
+    return regression_data(model, log.log, log.preparation, output=output, ties=ties, prepared=log.prepared)
 
 
 def averaged(log: MeasuredLog, how: Periodicity) -> PeriodAverage:

@@ -164,12 +164,15 @@ def require_continuity(q: np.ndarray, names: tuple[str, ...], scale: np.ndarray,
     """
     if len(q) < 3:
         return
-    steps = np.diff(q, axis=0)
-    steps[:, is_angle] = (steps[:, is_angle] + np.pi) % (2 * np.pi) - np.pi
-    steps = np.abs(steps) / scale
-    usual = np.quantile(steps.max(axis=1), 0.99)
-    sample, coordinate = np.unravel_index(np.argmax(steps), steps.shape)
-    largest = steps[sample, coordinate]
+    steps = np.zeros(len(q) - 1)
+    sample, coordinate, largest = 0, 0, -1.0
+    for k, values in enumerate(q.T):  # one at a time: long motions fill the memory
+        own = _steps(values, bool(is_angle[k])) / scale[k]
+        if own.max() > largest:
+            coordinate, largest = k, float(own.max())
+            sample = int(own.argmax())
+        np.maximum(steps, own, out=steps)
+    usual = np.quantile(steps, 0.99)
     if largest > JUMP * usual and largest > 0.1:
         raise AssemblyError(
             Problem(
@@ -179,3 +182,11 @@ def require_continuity(q: np.ndarray, names: tuple[str, ...], scale: np.ndarray,
                 remedy="the motion passes a singularity or has a gap there; split it, or sample it more densely",
             )
         )
+
+
+def _steps(values: np.ndarray, is_angle: bool) -> np.ndarray:
+    """Sizes (N - 1,) of the steps of a coordinate, of an angle without full turns."""
+    steps = np.abs(np.diff(values))
+    turned = np.flatnonzero(steps > np.pi) if is_angle else ()
+    steps[turned] = np.abs((steps[turned] + np.pi) % (2 * np.pi) - np.pi)
+    return steps

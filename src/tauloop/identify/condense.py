@@ -46,16 +46,11 @@ def _rows(data: RegressionData, samples: slice) -> np.ndarray:
     if data.ties is None:
         rows[:, :-1] = regressor[:, kept].transpose(1, 2, 0)
         return rows
-    # most ties name a few columns each, so that products with their matrix would be products with zeros
-    for unknown, column in enumerate(data.ties.matrix.T):
-        rows[:, unknown] = _combination(regressor, column)[:, kept].T
-    rows[:, -1] -= _combination(regressor, data.ties.expand(np.zeros(len(data.unknowns))))[:, kept].T
+    # one product for all outputs; that most of the matrix is zero costs less than to pick columns out of rows
+    both = np.column_stack([data.ties.matrix, data.ties.expand(np.zeros(len(data.unknowns)))])
+    chosen = regressor if len(kept) == regressor.shape[1] else regressor[:, kept]
+    tied = chosen.reshape(-1, len(both)) @ both
+    tied = tied.reshape(len(forces), len(kept), -1)
+    rows[:, :-1] = tied[:, :, :-1].transpose(1, 2, 0)
+    rows[:, -1] -= tied[:, :, -1].T
     return rows
-
-
-def _combination(regressor: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-    """Sum of columns of a regressor (N, n_out, n_p), (N, n_out)."""
-    used = np.flatnonzero(coefficients)
-    if len(used) == 1:
-        return np.asarray(regressor[..., used[0]] * coefficients[used[0]])
-    return np.asarray(regressor[..., used] @ coefficients[used])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import InputError, LogError, PoseError, Problem
+from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.identify.data import RegressionData, Ties
 from tauloop.identify.threads import one_thread
@@ -22,6 +22,10 @@ from tauloop.mechanism.suggestions import suggestion
 DYNAMIC_GROUPS = ("inertia", "friction", "drive", "spring")
 #: What the rows of the regressor may be: actuator forces, or forces on the driven coordinates.
 OUTPUTS = ("actuators", "joints")
+#: Quantities of a prepared motion.
+MOTION = ("position", "velocity", "acceleration")
+#: Samples that are followed through their loops at a time.
+FOLLOWED_AT_ONCE = 100_000
 
 
 def dynamic_leaves(model: Model, known: Iterable[str] = ()) -> tuple[str, ...]:
@@ -72,6 +76,7 @@ def regression_data(
     *,
     output: str = "actuators",
     ties: Ties | None = None,
+    prepared: Signals | None = None,
 ) -> RegressionData:
     """Regressor and forces of a log whose channels are named after the machine's actuators.
 
@@ -87,6 +92,7 @@ def regression_data(
             which all forces must be measured, as they must of redundant actuators: these have one equation per
             leading actuator, or per coordinate that it drives, for the resultant of all forces (`Model.determined`).
         ties: relations between the parameters, such as `leaf_ties(model)`.
+        prepared: the log as `prepared_signals` prepares it, where that is done already.
 
     Raises:
         InputError: no such output.
@@ -94,7 +100,7 @@ def regression_data(
         PoseError: the log leaves the workspace of the described machine.
     """
     require_channels(model, log, output)
-    prepared = prepared_signals(log, preparation)
+    prepared = prepared_signals(log, preparation) if prepared is None else prepared
     forces, measured = measured_forces(model, prepared, output)
     present = present_rows(model, prepared, output)
     regressor = _regressor(model, prepared, output, preparation.decimation, present)
@@ -217,41 +223,62 @@ def _regressor(
     model: Model, prepared: Signals, output: str, factor: int, present: np.ndarray | None = None
 ) -> np.ndarray:
     """Regressor (N', n_out, n_pi) of a prepared log; messages count samples in it."""
-    names = model.actuators.ports["position"].columns
-    position, velocity, acceleration = (
-        samples(prepared, kind, names) for kind in ("position", "velocity", "acceleration")
-    )
     try:
-        start = model.actuators.track(position).q if model.assembly.rows else None
-        return _decimated_regressor(model, (position, velocity, acceleration), start, output, factor, present)
+        return _decimated_regressor(model, prepared, output, factor, present)
     except PoseError as error:
         counted = f" (counted from 0, which is {prepared.time[0]:g} s in the log)"
         raise PoseError(replace(problem, what=problem.what + counted) for problem in error.problems) from error
 
 
 def _decimated_regressor(
-    model: Model,
-    motion: tuple[np.ndarray, np.ndarray, np.ndarray],
-    start: np.ndarray | None,
-    output: str,
-    factor: int,
-    present: np.ndarray | None,
+    model: Model, prepared: Signals, output: str, factor: int, present: np.ndarray | None
 ) -> np.ndarray:
     """Regressor (N', n_out, n_pi) at the decimated rate; at the full rate it is never in memory as a whole."""
+    names = model.actuators.ports["position"].columns
+    everything = slice(0, len(prepared.time))
+    along = _Along(model, prepared) if model.assembly.rows else None
 
     def regressor(part: slice) -> np.ndarray:
-        position, velocity, acceleration = (signal[part] for signal in motion)
-        closed = None if start is None else start[part]
-        rows = regressor_rows(model, (position, velocity, acceleration), output, closed)
+        log = prepared.part(part)
+        position, velocity, acceleration = (samples(log, kind, names) for kind in MOTION)
+        rows = regressor_rows(model, (position, velocity, acceleration), output, None if along is None else along(part))
         return rows if present is None else rows * present[part][:, :, None]
 
-    everything = slice(0, len(motion[0]))
     if factor == 1:
         return regressor(everything)
     try:
-        return decimate_in_parts(regressor, len(motion[0]), factor)
-    except PoseError:
+        return decimate_in_parts(regressor, len(prepared.time), factor)
+    except (PoseError, AssemblyError):
+        if along is not None:
+            along = _Along(model, prepared)
         return regressor(everything)  # raises again, with samples counted from the beginning of the log
+
+
+class _Along:
+    """Coordinates along the positions of a log, followed a part at a time as later and later samples are asked for.
+
+    Of a long log the coordinates and the evidence of all samples together take more memory than the log itself.
+    """
+
+    def __init__(self, model: Model, log: Signals) -> None:
+        self._track, self._log = model.actuators.track, log
+        self._names = model.actuators.ports["position"].columns
+        self._first, self._q = 0, np.empty((0, model.topology.n_q))
+
+    def __call__(self, part: slice) -> np.ndarray:
+        """Coordinates (size, n_q) of a slice that begins no earlier than the one before it.
+
+        Raises:
+            PoseError, AssemblyError: as `track`.
+        """
+        self._q, self._first = self._q[part.start - self._first :], part.start
+        while (done := self._first + len(self._q)) < part.stop:
+            # the last sample is followed again: the seam is a step like others
+            ahead = slice(max(done - 1, 0), max(part.stop, done + FOLLOWED_AT_ONCE))
+            position = samples(self._log.part(ahead), "position", self._names)
+            q = self._track(position, self._q[-1] if done else None).q
+            self._q = np.concatenate([self._q, q[1:] if done else q])
+        return self._q[: part.stop - part.start]
 
 
 def _dry_friction(model: Model) -> tuple[tuple[int, int], ...]:

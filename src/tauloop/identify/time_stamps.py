@@ -40,9 +40,10 @@ def jitter(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
     names = [name for name in names if name in channels(given, "position")]
     if count < 4 * BLOCKS or not names:
         return ()
-    along = np.arange(count)
-    period, first = np.polyfit(along, time, 1)
-    late = time - first - period * along
+    along = np.arange(count) - 0.5 * (count - 1)
+    late = time - time.mean()
+    period = float(along @ late / (along @ along))  # of the line by least squares
+    late -= period * along
     size = float(np.sqrt(np.mean(late**2)))
     if size < LEAST * period:
         return ()

@@ -11,7 +11,7 @@ nobody need wait for xarray, whose import (with pandas) takes longer than a fit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -58,6 +58,11 @@ class Signals:
     time: np.ndarray
     channels: tuple[Channel, ...]
     interpolated: Mapping[str, int] = field(default_factory=dict)
+
+    def part(self, samples: slice) -> Signals:
+        """Some of the samples, as views."""
+        channels = tuple(replace(one, values=one.values[samples]) for one in self.channels)
+        return replace(self, time=self.time[samples], channels=channels)
 
     def dataset(self) -> xr.Dataset:
         """The same as labelled arrays."""

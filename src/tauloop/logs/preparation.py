@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.logs.channels import Channel, Log, Signals, as_signals, channels, samples, units
+from tauloop.logs.channels import Log, Signals, as_signals, channels, samples
 from tauloop.logs.signals import LEAST_FOR_DIFFERENCES, butterworth, central_differences, sample_period, taps
 from tauloop.logs.velocities import SOURCES, velocities_of_source
 from tauloop.mechanism.suggestions import listing, suggestion
@@ -123,61 +123,54 @@ def prepared_signals(log: Log, preparation: Preparation) -> Signals:
         LogError: no positions in the log.
     """
     given = as_signals(log)
-    position, time = samples(given, "position"), given.time
-    names = channels(given, "position")
+    measured = [one for one in given.channels if one.quantity == "position"] or samples(given, "position")
+    names, count = channels(given, "position"), len(given.time)
     _require_channels(names, preparation)
-    _require_length(len(time), preparation)
+    _require_length(count, preparation)
     period = sample_period(given)
-    position, velocity = _filtered(given, position, names, preparation, period)
+    sources = {name: preparation.source_of(name) for name in names}
+    own = velocities_of_source(given, sources)
+    keep = slice(preparation.trim, count - preparation.trim)
+    motions = [
+        _motion(
+            one.values, None if sources[one.channel] == "positions" else own[:, k], preparation, one.channel, period
+        )
+        for k, one in enumerate(measured)
+    ]
+    derived = ("position", "velocity", "acceleration")
+    signals = [
+        replace(one, quantity=quantity, values=motion[k], unit=one.unit + per_time)
+        for k, (quantity, per_time) in enumerate(zip(derived, ("", "/s", "/s^2"), strict=True))
+        for one, motion in zip(measured, motions, strict=True)
+    ]
+    signals += [one for one in given.channels if one.quantity not in derived]
+    return replace(given, channels=tuple(signals)).part(keep)
+
+
+def _motion(
+    position: np.ndarray, own: np.ndarray | None, preparation: Preparation, name: str, period: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Position, velocity and acceleration (N,) of a channel; positions are low-passed before they are differentiated.
+
+    Args:
+        position: as measured (N,).
+        own: its velocity (N,) where that is not the positions' derivative.
+        preparation, name: what to do, and the channel.
+        period: s.
+    """
+    cutoff = preparation.cutoff_of(name)
+    if cutoff is not None:
+        position = butterworth(position, rate=1.0 / period, cutoff=cutoff, order=preparation.order)
+        if own is not None:
+            own = butterworth(own, rate=1.0 / period, cutoff=cutoff, order=preparation.order)
+    velocity = central_differences(position, period) if own is None else own
     acceleration = central_differences(velocity, period)
     speed = np.abs(velocity)
-    velocity[speed < preparation.standstill * speed.max(axis=0)] = 0.0
-    rests = speed.max(axis=0) <= _ROUNDING * np.abs(position).max(axis=0) / period
-    velocity[:, rests] = acceleration[:, rests] = 0.0
-    keep = slice(preparation.trim, len(time) - preparation.trim)
-    position_units = units(given, "position")
-    sources = {one.channel: one.source for one in given.channels if one.quantity == "position"}
-    derived = ["position", "velocity", "acceleration"]
-    signals = [
-        Channel(
-            quantity=quantity,
-            channel=name,
-            values=values[keep, k].copy(),
-            unit=position_units[name] + per_time,
-            source=sources[name],
-        )
-        for quantity, values, per_time in zip(
-            derived, (position, velocity, acceleration), ("", "/s", "/s^2"), strict=True
-        )
-        for k, name in enumerate(position_units)
-    ]
-    signals += [replace(one, values=one.values[keep]) for one in given.channels if one.quantity not in derived]
-    return Signals(time=time[keep], channels=tuple(signals))
-
-
-def _filtered(
-    log: Signals, position: np.ndarray, names: Sequence[str], preparation: Preparation, period: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and velocities (N, n), low-passed; positions are filtered before they are differentiated."""
-    sources = {name: preparation.source_of(name) for name in names}
-    own = velocities_of_source(log, sources)
-    measured = [k for k, name in enumerate(names) if sources[name] != "positions"]
-    for cutoff, columns in _alike(names, preparation):
-        both = np.concatenate([position[:, columns], own[:, [k for k in columns if k in measured]]], axis=1)
-        both = butterworth(both, rate=1.0 / period, cutoff=cutoff, order=preparation.order)
-        position[:, columns] = both[:, : len(columns)]
-        own[:, [k for k in columns if k in measured]] = both[:, len(columns) :]
-    velocity = central_differences(position, period)
-    velocity[:, measured] = own[:, measured]
-    return position, velocity
-
-
-def _alike(names: Sequence[str], preparation: Preparation) -> Iterator[tuple[float, list[int]]]:
-    """Cut-offs, and the channels of each."""
-    cutoffs = [preparation.cutoff_of(name) for name in names]
-    for cutoff in dict.fromkeys(cutoffs):
-        if cutoff is not None:
-            yield cutoff, [k for k, one in enumerate(cutoffs) if one == cutoff]
+    fastest = speed.max()
+    velocity[speed < preparation.standstill * fastest] = 0.0
+    if fastest <= _ROUNDING * np.abs(position).max() / period:
+        velocity[:] = acceleration[:] = 0.0
+    return position, velocity, acceleration
 
 
 def _require_channels(names: Sequence[str], preparation: Preparation) -> None:

@@ -142,14 +142,14 @@ def _read_part(source: LogFile, gaps: FillGaps | None, findings: Findings) -> _P
     for choice, column in zip(choices, np.ascontiguousarray(values.T), strict=True):
         label = table.names[choice.column]
         if choice.quantity == TIME:
-            time, time_column = column * choice.scale.factor, label
+            time, time_column = choice.scale.of(column), label
             check_time(table, label, time, findings)
         else:
             signals.append(
                 Channel(
                     quantity=choice.quantity,
                     channel=choice.channel,
-                    values=column * choice.scale.factor,
+                    values=choice.scale.of(column),
                     unit=choice.scale.unit,
                     source=f"{Path(table.file).name}: {label}",
                 )

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from tauloop.logs.findings import Findings
 from tauloop.logs.tables import Table
 from tauloop.mechanism.units import (
@@ -42,6 +44,10 @@ class Scale:
 
     factor: float
     unit: str
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """Values (N,) of the file in the SI unit; nothing is copied where it is the file's own."""
+        return values if self.factor == 1.0 else values * self.factor
 
 
 def find_scale(quantity: str, text: str, table: Table, column: int, findings: Findings) -> Scale | None:

@@ -88,16 +88,28 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
             )
         )
     last = scipy.fft.next_fast_len(len(x) - 1)
-    more = last + 1 - len(x)
-    longer = np.concatenate([x, 2.0 * x[-1:] - x[len(x) - 1 - more : -1][::-1]])
-    along = np.linspace(0.0, 1.0, last + 1).reshape(-1, *[1] * (x.ndim - 1))
-    line = longer[:1] * (1.0 - along) + longer[-1:] * along
+    along = np.linspace(0.0, 1.0, last + 1)
     with np.errstate(over="ignore"):  # far above the cutoff the gain is zero
-        ratio = np.tan(0.5 * np.pi * along[1:-1]) / np.tan(np.pi * cutoff / rate)
-        gain = 1.0 / (1.0 + ratio ** (2 * order))
-    sines = scipy.fft.dst((longer - line)[1:-1], type=1, axis=0)
-    line[1:-1] += scipy.fft.idst(sines * gain, type=1, axis=0)
-    return np.asarray(line[: len(x)])
+        gain = np.tan(0.5 * np.pi * along[1:-1])
+        gain /= np.tan(np.pi * cutoff / rate)
+        gain **= 2 * order
+        gain += 1.0
+        np.reciprocal(gain, out=gain)
+    found = np.empty(x.shape)
+    for own, filtered in zip(x.reshape(len(x), -1).T, found.reshape(len(x), -1).T, strict=True):  # columns: memory
+        filtered[:] = _passed(own, along, gain)
+    return found
+
+
+def _passed(x: np.ndarray, along: np.ndarray, gain: np.ndarray) -> np.ndarray:
+    """One column (N,) through the gain of every sine (see `butterworth`)."""
+    more = len(along) - len(x)
+    longer = np.concatenate([x, 2.0 * x[-1] - x[len(x) - 1 - more : -1][::-1]])
+    line = longer[0] * (1.0 - along) + longer[-1] * along
+    sines = scipy.fft.dst((longer - line)[1:-1], type=1, overwrite_x=True)
+    sines *= gain
+    line[1:-1] += scipy.fft.idst(sines, type=1, overwrite_x=True)
+    return line[: len(x)]
 
 
 def central_differences(x: np.ndarray, period: float) -> np.ndarray:
@@ -157,7 +169,7 @@ def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: i
     band = _band(factor)
     step, half = _OUTPUTS_PER_PRODUCT * factor, _HALF_LENGTH * factor
     count = -(-n // factor)
-    parts = []
+    found = np.empty(0)
     for first in range(0, count, _OUTPUTS_AT_ONCE):
         outputs = min(_OUTPUTS_AT_ONCE, count - first)
         start = first * factor - half
@@ -168,8 +180,9 @@ def decimate_in_parts(evaluate: Callable[[slice], np.ndarray], n: int, factor: i
             columns = np.pad(columns, ((max(0, -start), max(0, stop - n)), (0, 0)))
         windows = sliding_window_view(columns, band.shape[1], axis=0)[::step]  # (products, columns, inputs)
         filtered = band @ windows.transpose(0, 2, 1)
-        parts.append(filtered.reshape(-1, *x.shape[1:])[:outputs])
-    return np.concatenate(parts)
+        found = found if first else np.empty((count, *x.shape[1:]))
+        found[first : first + outputs] = filtered.reshape(-1, *x.shape[1:])[:outputs]
+    return found
 
 
 def _band(factor: int) -> np.ndarray:

@@ -24,6 +24,8 @@ from tauloop.logs.unpacking import require_ratio, unpacked
 
 _HDF5_SIGNATURE = b"\x89HDF"
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
+#: Rows of a Parquet file that are unpacked at a time.
+ROWS_AT_ONCE = 65_536
 #: Kinds of findings of cells without a number in them, which `Table.numbers` gives as not finite.
 MISSING = (_KIND_NOT_FINITE, _KIND_EMPTY)
 _NOT_FINITE = "the sensor or the recorder gave no value there; repair the log or leave these rows out"
@@ -56,6 +58,8 @@ class Table(ABC):
         return None
 
     def _report_not_finite(self, values: np.ndarray, columns: Sequence[int], findings: Findings) -> None:
+        if all(np.isfinite(column).all() for column in values.T):
+            return
         bad = np.argwhere(~np.isfinite(values))
         for row, column in bad[:LISTED_PER_KIND]:
             findings.add(
@@ -254,24 +258,30 @@ class ParquetTable(Table):
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
         """The chosen columns; nulls are found as NaN."""
         require_ratio(Path(self.file), 8 * self._file.metadata.num_rows * max(len(columns), 1))
-        try:
-            table = self._file.read(columns=[self._headers[column] for column in columns])
-        except Exception as error:  # damaged pages
-            raise _unreadable(self.file, error) from None
-        values = np.full((table.num_rows, len(columns)), np.nan)
+        values = np.full((len(columns), self._file.metadata.num_rows), np.nan)
         numeric = []
         for place, column in enumerate(columns):
-            chunk = table.column(self._headers[column])
-            if _is_numeric(chunk.type):
-                try:
-                    values[:, place] = chunk.to_numpy().astype(float)
-                except Exception as error:  # numbers that Arrow cannot make of damaged pages
-                    raise _unreadable(self.file, error) from None
+            kind = self._file.schema_arrow.field(column).type
+            if _is_numeric(kind):
+                self._fill(values[place], self._headers[column])
                 numeric.append(place)
             else:
-                _not_numeric(self, column, str(chunk.type), findings)
-        self._report_not_finite(values[:, numeric], [columns[place] for place in numeric], findings)
-        return values
+                _not_numeric(self, column, str(kind), findings)
+        kept = values if len(numeric) == len(columns) else values[numeric]
+        self._report_not_finite(kept.T, [columns[place] for place in numeric], findings)
+        return values.T
+
+    def _fill(self, values: np.ndarray, header: str) -> None:
+        """Numbers of one column into an array (N,), a part at a time: of a whole one Arrow keeps copies."""
+        first = 0
+        try:
+            for part in self._file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[header]):
+                values[first : first + part.num_rows] = part.column(header).to_numpy(zero_copy_only=False).astype(float)
+                first += part.num_rows
+        except Exception as error:  # damaged pages, and numbers that Arrow cannot make of them
+            raise _unreadable(self.file, error) from None
+        if first != len(values):
+            raise _unreadable(self.file, ValueError(f"{first} rows of {header!r} where it says {len(values)}"))
 
 
 def _unreadable(file: str, error: Exception) -> LogError:
@@ -293,6 +303,8 @@ def import_parquet(file: str) -> Any:
 
 
 def _is_numeric(kind: Any) -> bool:
+    if "<" in str(kind) and not str(kind).startswith("dictionary"):
+        return False  # lists and structures of numbers
     return any(word in str(kind) for word in ("int", "float", "double", "decimal"))
 
 
