@@ -119,6 +119,27 @@ def test_the_users_own_folder_is_closed_to_others(tmp_path, monkeypatch):
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs owners of files")
+@pytest.mark.parametrize("spoil", ["world-writable", "foreign"])
+def test_a_folder_that_others_could_exchange_is_refused(spoil, tmp_path):
+    """Whoever may rename the cache itself could put another library there between the look and the loading."""
+    above = tmp_path / "above"
+    above.mkdir()
+    built = build(SOURCE, compiler(), folder=above / "cache")
+    assert cache.is_intact(built)
+    if spoil == "world-writable":
+        above.chmod(0o1777)
+        assert cache.is_intact(built)  # sticky: nobody renames what is not theirs
+        above.chmod(0o777)
+    elif os.geteuid():
+        pytest.skip("needs root, who may give files away")
+    else:
+        os.chown(above, 12345, -1)
+    assert not cache.is_intact(built)
+    with pytest.raises(EngineError, match=f"others could put another folder in its place.*{above}"):
+        build(SOURCE, compiler(), folder=above / "cache")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the system's user may give files away")
 def test_what_belongs_to_another_user_is_not_loaded(tmp_path):
     library = build(SOURCE, compiler(), folder=tmp_path)

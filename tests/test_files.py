@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import typing
@@ -129,6 +130,16 @@ def test_standard_output_keeps_its_place_and_its_order(path, to_file, tmp_path):
     else:
         said = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
     assert said == "before\nwritten\nafter\n"
+
+
+def test_what_is_no_file_asks_for_room_elsewhere(tmp_path, monkeypatch):
+    """The disk of temporary files is full or gone, not the one that a pipe or standard output leads to."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(InputError) as error:
+        write_text("/dev/null", "new")
+    problem = error.value.problems[0]
+    assert (problem.where, "TMPDIR" in problem.remedy) == ("/dev/null", True)
+    assert "temporary file: No such file" in problem.what
 
 
 def test_a_temporary_name_cannot_be_foreseen_nor_taken(tmp_path):

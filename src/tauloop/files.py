@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -173,10 +173,16 @@ def _stream(path: Path) -> int | None:
 
 def _write_through(path: Path, write: Callable[[Path], object]) -> None:
     """Fill a file elsewhere and copy its bytes into what cannot be replaced."""
-    with tempfile.TemporaryDirectory(prefix="tauloop-") as folder:
-        temporary = Path(folder) / f"result{path.suffix[:SHARED]}"
-        temporary.touch()
-        write(temporary)
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tauloop-"))
+            temporary = Path(folder) / f"result{path.suffix[:SHARED]}"
+            temporary.touch()
+            write(temporary)
+        except OSError as error:
+            what = f"cannot be written by way of a temporary file: {error.strerror or error}"
+            remedy = "make room for temporary files, or name another folder for them: TMPDIR=FOLDER"
+            raise InputError(Problem(where=str(path), what=what, remedy=remedy)) from error
         with temporary.open("rb") as source, _opened(path) as target:
             shutil.copyfileobj(source, target)
 

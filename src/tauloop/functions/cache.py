@@ -64,7 +64,7 @@ def private(folder: Path) -> Path:
     """The folder, made for this user alone where it is missing.
 
     Raises:
-        PermissionError: it belongs to another user, or others may write to it.
+        PermissionError: it belongs to another user, or others may write to it or exchange it.
         OSError: it cannot be made or looked at.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -75,7 +75,23 @@ def private(folder: Path) -> Path:
         if folder != cache_folder():
             raise PermissionError(f"others may write to {folder} (mode {stat.S_IMODE(state.st_mode):o})")
         folder.chmod(stat.S_IMODE(state.st_mode) & ~OTHERS_WRITE)
+    if (place := _exposed(folder)) is not None:
+        raise PermissionError(f"others could put another folder in its place, for they may write to {place}")
     return folder
+
+
+def _exposed(folder: Path) -> Path | None:
+    """A folder on the way to this one in which others may rename what is not theirs; None without one.
+
+    Between the look at a library and its loading they could exchange it. Sticky folders (/tmp) do not let them.
+    """
+    if not hasattr(os, "geteuid"):
+        return None
+    for place in folder.resolve().parents:
+        state = place.stat()
+        if not _is_ours(state) or (state.st_mode & stat.S_IWOTH and not state.st_mode & stat.S_ISVTX):
+            return place
+    return None
 
 
 def is_own(path: Path) -> bool:
@@ -100,7 +116,7 @@ def is_intact(path: Path) -> bool:
     """
     try:
         wanted = _beside(path).read_text(encoding="ascii").strip()
-        if not all(map(is_own, (path.parent, path, _beside(path)))):
+        if not all(map(is_own, (path.parent, path, _beside(path)))) or _exposed(path.parent) is not None:
             return False
         return hashlib.sha256(path.read_bytes()).hexdigest() == wanted
     except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
