@@ -14,6 +14,7 @@ from tauloop.calibrate.poses_contact import Gap
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.functions.closing import coordinate_limits
+from tauloop.functions.limits import AT_THE_STOP
 from tauloop.functions.ports import Port
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities
@@ -215,11 +216,11 @@ def _kept(
     if len(good) < len(position):
         excluded["out of reach"] = excluded.get("out of reach", 0) + len(position) - len(good)
     if limits.joint_ranges:
-        lower, upper = coordinate_limits(model.assembly.loops)
-        held = set(model.platform.entry.q)
-        own = np.array([i not in held for i in range(len(lower))])
-        q = state.q[good]
-        good = count("joint range", good[((q >= lower) & (q <= upper) | ~own).all(axis=1)])
+        limits, held = model.limits, set(model.platform.entry.q)
+        # `--range` takes the place of the ranges in which a given coordinate is drawn
+        given = np.array([i in held for i in limits.columns] + [False] * len(limits.cuts.names), dtype=bool)
+        room = limits.room(state.q[good]) + AT_THE_STOP
+        good = count("joint range", good[((room >= 0.0) | given & ~limits.is_stop).all(axis=1)])
     if len(good):
         found = singularities(model, state.q[good])
         near = np.stack([found.distance(kind) < limits.singularity for kind in KINDS])

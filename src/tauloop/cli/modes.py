@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, figure_ending, print_json, reports_errors, table, writes
 from tauloop.errors import PoseError, Problem
 from tauloop.functions import Model
@@ -44,11 +44,13 @@ def modes(
         bool, typer.Option("--thorough", help="Test for completeness blocks of many angles too: minutes.")
     ] = False,
     figure: Annotated[Path | None, typer.Option(help="Draw the modes side by side (PNG, SVG or PDF).")] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """List all assembly modes: every pose in which the loops close at given actuator positions.
 
-    Exit code 1 when the evidence leaves a doubt whether these are all.
+    What is beyond a stop in a mode is named; --within-limits leaves such modes out, and refuses where no other is. Exit
+    code 1 when the evidence leaves a doubt whether these are all.
     """
     model = announced(Model(load_machine(machine, side)))
     entry = (platform_entry if working else actuator_entry)(model.assembly)
@@ -59,6 +61,8 @@ def modes(
         found = search(
             model, given, rng=np.random.default_rng(seed), options=ModeOptions(monodromy=monodromy), report=report
         )
+    if within_limits:
+        found = found.within_limits()
     if figure is not None:
         if not found.modes:
             raise PoseError(
@@ -122,6 +126,9 @@ def _print(found: Modes, figure: Path | None) -> None:
     marks = {mark for mode in found.modes for mark in _marks(mode)}
     if marks:
         screen.print("; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in marks))
+    for i, mode in enumerate(found.modes):
+        if mode.beyond:
+            screen.print(f"mode {i + 1}: {'; '.join(map(str, mode.beyond))}")
     if not found.modes:
         screen.print("The loops do not close at this position.")
     elif "*" not in marks:
@@ -174,5 +181,5 @@ MOST_COLUMNS = 7
 MARKS = {
     "*": "reached from the reference pose without passing a singularity",
     "~": "singular, or nearly so: modes meet here",
-    "!": "off its limits",
+    "!": "beyond a stop",
 }

@@ -195,6 +195,11 @@ def check(
     if wrench is not None:
         wanted[UNDER_WRENCH] = lambda: subject.under_wrench(wrench)
         wanted[OWN_UNDER_WRENCH] = lambda: subject.own_under_wrench(wrench)
+    if not smooth.actuators:
+        what, remedy = "the machine has no actuator whose force could be compared", "see its accelerations"
+        for quantity in (INVERSE_DYNAMICS, OWN_INVERSE):
+            problems.append(Problem(where=f"all engines, {quantity}", what=what, remedy=remedy))
+            del wanted[quantity]
     ready = dict(_ready(engines, smooth, problems))
     for quantity, prepare in wanted.items():
         try:

@@ -222,8 +222,8 @@ def velocity_comparisons(
     embedding: Array,
     actuator_jacobian: Array,
     scale: Array,
-) -> tuple[EngineComparison, EngineComparison]:
-    """Jacobians: all velocities that both sides have, and those of the actuators, per unit of the independent ones.
+) -> tuple[EngineComparison, ...]:
+    """Jacobians: all velocities that both sides have, and those of actuators, if any, per unit of the independent ones.
 
     Args:
         engine: the engine.
@@ -256,7 +256,7 @@ def velocity_comparisons(
             found.residuals,
         )
 
-    return comparison(EMBEDDING), comparison(ACTUATOR_JACOBIAN)
+    return tuple(comparison(quantity) for quantity, (*_, rows) in sides.items() if rows)
 
 
 def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[list[int], list[int]]:

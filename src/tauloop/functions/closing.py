@@ -14,6 +14,7 @@ import numpy as np
 from tauloop.equations.topology import integrate
 from tauloop.errors import Problem
 from tauloop.functions.far_start import close_from_afar
+from tauloop.functions.limits import AT_THE_STOP, limits_of
 from tauloop.functions.loops import Loops, aligned
 from tauloop.mechanism.model import LIMIT_KINDS, LimitKind
 
@@ -183,7 +184,7 @@ def random_walk(
     step: float = STEP,
     locked: tuple[int, ...] = (),
 ) -> np.ndarray:
-    """Assembled states along random walks on the loops' manifold, within the limits of the file.
+    """Assembled states along random walks on the loops' manifold, within those limits of the file that the start keeps.
 
     Args:
         loops: the loop equations.
@@ -197,7 +198,8 @@ def random_walk(
     Returns:
         States (walks * steps + 1, n_q), the start first.
     """
-    lower, upper = coordinate_limits(loops)
+    limits = limits_of(loops.mechanism, loops.topology)
+    left = limits.room(q)[0] < -AT_THE_STOP
     current = np.repeat(q, walks, axis=0)
     states = [q]
     for _ in range(steps):
@@ -213,7 +215,7 @@ def random_walk(
         size = np.abs(direction).max(axis=1, keepdims=True)
         direction *= step / np.maximum(size, 1e-12) * loops.velocity_scale
         trial, residual = close_loops(loops, integrate(loops.topology, current, direction), 25, locked)
-        inside = ((trial >= lower) & (trial <= upper)).all(axis=1)
+        inside = ((limits.room(trial) >= 0.0) | left).all(axis=1)
         moved = np.abs(trial - current).max(axis=1) < 10 * step * max(loops.length, 1.0)
         good = (residual < CLOSED) & inside & moved
         current = np.where(good[:, None], trial, current)

@@ -1,21 +1,24 @@
 """How limits judge a pose or motion that is given: what lies beyond a stop, by how much, and what looks like degrees.
 
-Searches keep within limits of both kinds (`closing.coordinate_limits`); a given motion is judged by stops alone.
+Searches keep within limits of both kinds (`Limits.room`); a given motion is judged by stops alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.equations.topology import Topology
 from tauloop.errors import PoseError, Problem
 from tauloop.functions.cut_freedoms import CutFreedoms, seen_cuts
-from tauloop.functions.entry import Entry
-from tauloop.mechanism.model import Freedom, LimitKind, Mechanism
+from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
 from tauloop.result import Evidence
+
+if TYPE_CHECKING:  # whose assembly walks within the limits
+    from tauloop.functions.entry import Entry
 
 #: A coordinate is beyond a stop from this far on, rad or m: rounding of what was put exactly onto it.
 AT_THE_STOP = 1e-9
@@ -114,6 +117,21 @@ class Limits:
         """What is limited (N, n), at coordinates (N, n_q)."""
         return np.concatenate([q[:, list(self.columns)], self.cuts.positions(q)], axis=1)
 
+    def of(self, kinds: tuple[LimitKind, ...]) -> np.ndarray:
+        """Which of them have limits of these kinds (n,)."""
+        return np.array([("stop" if stops else "drawing") in kinds for stops in self.is_stop], dtype=bool)
+
+    def room(self, q: np.ndarray, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> np.ndarray:
+        """Distance of what is limited from the nearer end of its range (N, n), rad or m; negative beyond it.
+
+        Args:
+            q: coordinates (N, n_q).
+            kinds: the kinds of limits that count: all for a search; the others are infinitely far.
+        """
+        values = self.values(q)
+        room = np.minimum(values - self.lower, self.upper - values)
+        return np.asarray(np.where(self.of(kinds), room, np.inf))
+
     def beyond(self, q: np.ndarray, time: np.ndarray | None = None, kind: LimitKind = "stop") -> tuple[Beyond, ...]:
         """What leaves its limits of one kind; the farthest sample of each coordinate.
 
@@ -123,12 +141,10 @@ class Limits:
             kind: of limits.
         """
         q = np.atleast_2d(np.asarray(q, dtype=float))
-        judged = self.is_stop if kind == "stop" else ~self.is_stop
-        if not judged.any() or not len(q):
+        if not self.of((kind,)).any() or not len(q):
             return ()
         values = self.values(q)
-        over = np.nan_to_num(np.maximum(self.lower - values, values - self.upper), nan=-np.inf)
-        over[:, ~judged] = -np.inf
+        over = np.nan_to_num(-self.room(q, (kind,)), nan=-np.inf)
         found = []
         for k in np.flatnonzero((over > AT_THE_STOP).any(axis=0)):
             outside = np.flatnonzero(over[:, k] > AT_THE_STOP)

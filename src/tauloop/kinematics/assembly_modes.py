@@ -6,14 +6,14 @@ kinematics); a working mode is a posture of the legs at a given pose of the plat
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from tauloop.errors import InputError, PoseError, Problem, TauloopError
+from tauloop.errors import AssemblyError, InputError, PoseError, Problem, TauloopError
 from tauloop.functions import Model
-from tauloop.functions.closing import coordinate_limits
 from tauloop.functions.entry import Entry, actuator_entry, coordinate_units, platform_entry
+from tauloop.functions.limits import Beyond, Limits
 from tauloop.functions.loops import aligned
 from tauloop.functions.ports import checked
 from tauloop.functions.rank import conditions
@@ -57,14 +57,19 @@ class Mode:
             meet.
         is_reference: whether the machine gets here from its reference pose without passing a singularity, and this
             pose is none.
-        within_limits: whether no coordinate is beyond a stop; an angle may be inside by full turns.
+        beyond: what is beyond a stop; an angle that is not given may be inside by full turns.
     """
 
     q: np.ndarray
     residual: float
     condition: float
     is_reference: bool
-    within_limits: bool
+    beyond: tuple[Beyond, ...]
+
+    @property
+    def within_limits(self) -> bool:
+        """Whether nothing is beyond a stop."""
+        return not self.beyond
 
     @property
     def is_singular(self) -> bool:
@@ -110,6 +115,21 @@ class Modes(Result):
         """Index of the mode that the machine reaches from its reference pose; None where it reaches none."""
         return next((i for i, mode in enumerate(self.modes) if mode.is_reference), None)
 
+    def within_limits(self) -> Modes:
+        """The modes of which nothing is beyond a stop; the others count among those that are left out.
+
+        Raises:
+            PoseError: there are none: what is beyond its stop in the mode nearest to the reference pose.
+        """
+        kept = tuple(mode for mode in self.modes if mode.within_limits)
+        if not kept and self.modes:
+            what = "; ".join(map(str, self.modes[0].beyond)) + f"; {len(self.modes)} modes, and none is within the stops"
+            remedy = "give another position, or mend the machine file: {drawing: [lower, upper]} is a range that stops nothing"
+            raise PoseError(Problem(where=self.machine, what=what, remedy=remedy))
+        gone = len(self.modes) - len(kept)
+        left_out = self.left_out | ({"something is beyond a stop": gone} if gone else {})
+        return replace(self, modes=kept, left_out=left_out)
+
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         return {
@@ -127,6 +147,7 @@ class Modes(Result):
                     "is_reference": mode.is_reference,
                     "is_singular": mode.is_singular,
                     "within_limits": mode.within_limits,
+                    "beyond_stops": [item.as_dict() for item in mode.beyond],
                 }
                 for mode in self.modes
             ],
@@ -160,7 +181,7 @@ def assembly_modes(
         report: is told how far the search is.
 
     Raises:
-        AssemblyError: the actuators do not determine the pose.
+        AssemblyError: the actuators do not determine the pose, or the machine does not work as described.
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
     """
@@ -186,7 +207,8 @@ def working_modes(
         report: is told how far the search is.
 
     Raises:
-        AssemblyError: the platform's position does not determine the posture.
+        AssemblyError: the platform's position does not determine the posture, or the machine does not work as
+            described.
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
     """
@@ -197,6 +219,8 @@ def _modes(
     model: Model, entry: Entry, position: object | None, rng: np.random.Generator, options: ModeOptions, report: Report
 ) -> Modes:
     assembly = model.assembly
+    if assembly.findings:
+        raise AssemblyError(assembly.findings)
     given = _position(model, entry, position)
     start = np.array(assembly.q)
     start[list(entry.q)] = entry.to_q @ given
@@ -354,7 +378,7 @@ def _described(
     phi, K = loops.residuals(q)
     moving = [i for i in range(shape.n_v) if i not in entry.v]
     condition = conditions(loops.scaled(K)[:, list(problem.rows)][:, :, moving])
-    within = _within(q, *coordinate_limits(loops, ("stop",)), is_angle)
+    counted = _turned_inside(model.limits, q, is_angle & ~np.isin(np.arange(shape.n_q), entry.q))
     reached = _reached(model, entry, given)
     is_reference = np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
     is_reference &= condition < SINGULAR
@@ -364,20 +388,20 @@ def _described(
             residual=float(np.abs(phi[i]).max(initial=0.0)),
             condition=float(condition[i]),
             is_reference=bool(is_reference[i]),
-            within_limits=bool(within[i]),
+            beyond=model.limits.beyond(counted[i]),
         )
         for i in range(len(q))
     )
 
 
-def _within(q: np.ndarray, lower: np.ndarray, upper: np.ndarray, is_angle: np.ndarray) -> np.ndarray:
-    """Whether all coordinates are in their ranges (M,); an angle may be so by full turns."""
-    inside = (q >= lower - SAME_POSE) & (q <= upper + SAME_POSE)
-    finite = is_angle & np.isfinite(lower)
-    base = np.where(finite, lower, 0.0) - SAME_POSE
-    turned = base + np.mod(q - base, 2 * np.pi)
-    inside |= finite & (turned <= upper + SAME_POSE)
-    return np.asarray(inside.all(axis=1))
+def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """Poses (M, n_q) with those angles that are free to (n_q,) on the turn nearest to the middle of their range."""
+    q = np.array(q)
+    for i, lower, upper in zip(limits.columns, limits.lower, limits.upper, strict=False):  # cut joints come last
+        if free[i]:
+            middle = 0.5 * (max(lower, upper - 2 * np.pi) + min(upper, lower + 2 * np.pi))
+            q[:, i] -= 2 * np.pi * np.round((q[:, i] - middle) / (2 * np.pi))
+    return q
 
 
 def _reached(model: Model, entry: Entry, given: np.ndarray) -> np.ndarray | None:

@@ -13,7 +13,7 @@ import xarray as xr
 
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions import Model
-from tauloop.functions.closing import coordinate_limits
+from tauloop.functions.limits import AT_THE_STOP
 from tauloop.functions.ports import numbers
 from tauloop.functions.state import State
 from tauloop.functions.tension_terms import NO_WRENCH
@@ -237,11 +237,7 @@ class _Judge:
         self._clearance = rod_clearance(model)
         self._cables = tuple(cables(model.mechanism)) if limits.tension > -np.inf else ()
         _require_cables(model, self._cables, limits)
-        shape, entry = model.topology, model.platform.entry
-        lower, upper = coordinate_limits(model.assembly.loops, ("stop",))
-        given = set(entry.q)
-        bounded = [i for i in range(shape.n_q) if i not in given and (lower[i] > -np.inf or upper[i] < np.inf)]
-        self._bounded, self._lower, self._upper = bounded, lower[bounded], upper[bounded]
+        self._bounded = np.flatnonzero(model.limits.is_stop)
         self._pose = pose_axes(model)
         self._reference = self._pose.reference[None]
         self._loops = tuple(form.element for form in self._state(self._reference).health.closed_forms)
@@ -249,7 +245,7 @@ class _Judge:
         self.elements = (
             *self._loops,
             *self._others,
-            *(shape.coordinate_names[i] for i in bounded),
+            *(model.limits.names[i] for i in self._bounded),
             "type 1 (serial) singularity",
             "type 2 (parallel) singularity",
             "constraint singularity",
@@ -312,8 +308,8 @@ class _Judge:
         good = np.flatnonzero(reason == Reason.USABLE)
         q = state.q[good]
         if len(good) and self._limits.ranges:
-            x = q[:, self._bounded]
-            exclude(np.minimum(x - self._lower, self._upper - x), first, Reason.JOINT_LIMIT, good)
+            room = self._model.limits.room(q)[:, self._bounded] + AT_THE_STOP
+            exclude(room, first, Reason.JOINT_LIMIT, good)
         first += len(self._bounded)
         if len(good):
             found = singularities(self._model, q)

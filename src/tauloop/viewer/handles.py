@@ -123,8 +123,8 @@ class Handles:
         found = self._functions.evaluate(flat, start=np.tile(q, (len(flat), 1)))
         reached = found.health.is_reached & found.health.is_regular
         low, high = coordinate_limits(self._model.assembly.loops)
-        if ((q >= low) & (q <= high)).all():
-            reached &= ((found.q >= low) & (found.q <= high)).all(axis=1)
+        limits = self._model.limits
+        reached &= ((limits.room(found.q) >= 0.0) | (limits.room(q[None]) < 0.0)).all(axis=1)
         reached = reached.reshape(len(units), TRIES)
         middle = TRIES // 2
         last = np.cumprod(reached[:, middle + 1 :], axis=1).sum(axis=1)
