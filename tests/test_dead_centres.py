@@ -16,7 +16,10 @@ from tauloop.cli.app import app
 from tauloop.engines.check import check
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.kinematics.singularities import singularities
+from tauloop.motion import Line
+from tauloop.motion.stroke import stroke
 from tauloop.simulate import DormandPrince, simulate
+from tauloop.simulate.controllers_loop import _reason
 
 CASES = Path(__file__).parent / "cases"
 
@@ -106,6 +109,20 @@ def test_a_singular_pose_names_its_kind(name: str, entry: str, q: dict[str, floa
     one = np.ones(functions.entry.velocity.size)
     with pytest.raises(PoseError, match=kind):
         functions.inverse_dynamics(functions.entry.at(pose), one, one, start=pose)
+
+
+def test_a_path_and_a_control_loop_name_the_kind_too() -> None:
+    """The five-bar's links lie in line where its cranks are at 104.48 and 75.52 deg: cos = (0.2 - 0.15) / 0.2."""
+    machine = model("five_bar_singular.yaml")
+    q = machine.topology.reference
+    s1, e1 = (machine.topology.coordinate_names.index(name) for name in ("s1", "e1"))
+    line = Line([q[s1] - 0.1, q[e1]], [q[s1] + 0.1, q[e1]])
+    with pytest.raises(PoseError, match=r"passes through a singularity \(parallel: the machine moves although all"):
+        stroke(machine, line, ["s1", "e1"])
+    end = _reason(machine, np.array(q), 1.0, 0.0, 0.0, 0.5)
+    assert end.startswith(
+        "singular pose (parallel: the machine moves although all actuators rest) shortly before 0.5 s"
+    )
 
 
 def test_a_start_beyond_all_bounds_is_an_open_loop() -> None:

@@ -200,7 +200,9 @@ def _inverse(F_v: np.ndarray, station: Station) -> np.ndarray:
     except np.linalg.LinAlgError as error:
         bad = np.flatnonzero(np.linalg.matrix_rank(F_v) < F_v.shape[1])
         listed = ", ".join(str(i) for i in bad[:LISTED])
-        what = f"singular pose: its coordinates do not follow from what is measured, in pose {listed} of {len(F_v)}"
+        what = (
+            f"singular pose (of the measurement: its coordinates do not follow from it) in pose {listed} of {len(F_v)}"
+        )
         where = station.series.instrument.name
         raise PoseError(Problem(where=where, what=what, remedy="leave these poses out")) from error
 

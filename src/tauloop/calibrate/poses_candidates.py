@@ -216,11 +216,11 @@ def _kept(
     if len(good) < len(position):
         excluded["out of reach"] = excluded.get("out of reach", 0) + len(position) - len(good)
     if limits.joint_ranges:
-        limits, held = model.limits, set(model.platform.entry.q)
+        ranges, held = model.limits, set(model.platform.entry.q)
         # `--range` takes the place of the ranges in which a given coordinate is drawn
-        given = np.array([i in held for i in limits.columns] + [False] * len(limits.cuts.names), dtype=bool)
-        room = limits.room(state.q[good]) + AT_THE_STOP
-        good = count("joint range", good[((room >= 0.0) | given & ~limits.is_stop).all(axis=1)])
+        given = np.array([i in held for i in ranges.columns] + [False] * len(ranges.cuts.names), dtype=bool)
+        room = ranges.room(state.q[good]) + AT_THE_STOP
+        good = count("joint range", good[((room >= 0.0) | given & ~ranges.is_stop).all(axis=1)])
     if len(good):
         found = singularities(model, state.q[good])
         near = np.stack([found.distance(kind) < limits.singularity for kind in KINDS])

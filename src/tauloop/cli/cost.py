@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
+from tauloop.functions import Model
 from tauloop.functions.costs import ADDED_UP, ALL, ON_PLATFORM, SAMPLED, VELOCITY_MATRIX, Cost, costs
 from tauloop.functions.operations import KINDS
 from tauloop.mechanism.published import Published, published_operations
@@ -62,6 +64,7 @@ def cost(
     block is counted apart, per iteration. What a paper prints of its own machine stands below ours.
     """
     mechanism = load_machine(machine, side)
+    announced(Model(mechanism))
     rows, left_out = costs(mechanism, entry)
     paper = published_operations(mechanism.name)
     ratios = list(_ratios(rows, paper))

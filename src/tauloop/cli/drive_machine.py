@@ -53,6 +53,8 @@ COLUMNS = {
 }
 #: Points along each axis of a section and of the work volume.
 SECTION, VOLUME = 61, 13
+#: What leaves poses out of the map is named up to so many.
+NAMED = 6
 
 
 @reports_errors
@@ -204,13 +206,14 @@ def play(
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the section into this file (PNG, PDF, SVG).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the map of the volume as NetCDF.")] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """How play at the actuators shows at the tool, over the work volume and in a section of it.
 
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
     """
-    model = announced(Model(load_machine(machine)))
+    model = announced(Model(load_machine(machine)), within_limits)
     port = model.platform.entry.position
     given = play_at_the_load(model.mechanism) if amount == "lines" else _amounts(amount)
     if within is None:
@@ -232,7 +235,15 @@ def play(
     if as_json:
         document = {"machine": model.mechanism.name, "status": whole.status, "play": whole.play, "unit": "m"}
         axes = {name: [float(values[0]), float(values[-1])] for name, values in volume.items()}
-        print_json(document | {"volume": axes, "tool": whole.figures(), "evidence": whole.evidence})
+        print_json(
+            document
+            | {
+                "volume": axes,
+                "tool": whole.figures(),
+                "excluded_by": whole.space.excluded_by(),
+                "evidence": whole.evidence,
+            }
+        )
     else:
         _print_play(model, whole, (figure, out))
     if whole.status is not Status.OK:
@@ -280,6 +291,8 @@ def _print_play(model: Model, found: PlayMap, files: tuple[Path | None, ...]) ->
         for name, values in ((str(d), found.data[d].to_numpy()) for d in found.data["worst"].dims)
     )
     screen.print(f"work volume: {axes}")
+    for name, count in list(found.space.excluded_by().items())[:NAMED]:
+        screen.print(f"left out, by {name}: {count} poses")
     screen.print(str(found.evidence[-1]))
     for line in found.advice:
         screen.print(line)

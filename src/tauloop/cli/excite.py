@@ -12,7 +12,7 @@ from rich.progress import Progress
 
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,
     JsonOption,
@@ -110,6 +110,7 @@ def excite(
         Path | None, typer.Option(help="Write one period of the motion to this CSV or Parquet file.")
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw it into this file (PNG, PDF, SVG).")] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Optimise an excitation: finite Fourier series under limits, from several starts.
@@ -124,7 +125,7 @@ def excite(
         raise InputError(Problem(where="--space", what=f"{space!r} is unknown", remedy="actuators or platform"))
     mechanism = load_machine(machine, side)
     mechanism = driven_at(mechanism, drive) if drive else mechanism
-    model = announced(Model(mechanism))
+    model = announced(Model(mechanism), within_limits)
     functions = model.platform if space == "platform" else model.actuators
     port = functions.entry.position
     task = ExcitationTask(

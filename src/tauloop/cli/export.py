@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from tauloop.cli.announced import announced
-from tauloop.cli.machine import SideOption, load_machine
+from tauloop.cli.machine import SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import JsonOption, console, folder, print_json, reports_errors, table, writes
 from tauloop.errors import InputError, Problem
 from tauloop.functions import Model
@@ -31,6 +31,7 @@ def export(
     name: Annotated[str | None, typer.Option(help="First part of all names in C; the machine's without it.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random states in the test program.")] = 0,
     side: SideOption = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write functions of a machine as C99: source, header, a program that checks them, and a manifest.
@@ -40,7 +41,7 @@ def export(
     if form not in FORMATS:
         raise InputError(Problem(where="FORMAT", what=f"{form!r} is unknown", remedy=f"there is {', '.join(FORMATS)}"))
     wanted = [text.strip() for text in functions.split(",") if text.strip()]
-    model = announced(Model(load_machine(machine, side)))
+    model = announced(Model(load_machine(machine, side)), within_limits)
     made = export_c(model, wanted, np.random.default_rng(seed), entry=entry, name=name)
     paths = write_export(made, out)
     if as_json:

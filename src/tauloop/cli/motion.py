@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import JsonOption, console, log_ending, print_json, reports_errors, table, writes
 from tauloop.cli.strokes import (
     AccelerationOption,
@@ -58,6 +58,7 @@ def motion(
         Path | None,
         typer.Option(help="Write time, positions, velocities and accelerations to this CSV or Parquet file."),
     ] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
@@ -81,7 +82,7 @@ def motion(
         share=share,
         returns=returns,
     )
-    model = announced(Model(load_machine(machine, side)))
+    model = announced(Model(load_machine(machine, side)), within_limits)
     trajectory = choice.planned(model)
     placed, moved = trajectory.stroke, trajectory.stroke.columns
     functions = placed.functions

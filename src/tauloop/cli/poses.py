@@ -28,7 +28,7 @@ from tauloop.calibrate.quantities import quantity
 from tauloop.calibrate.reading import KINDS, read_instrument
 from tauloop.calibrate.unknowns import Tolerances
 from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,
     JsonOption,
@@ -104,6 +104,7 @@ def poses(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the candidates.")] = 0,
     figure: Annotated[Path | None, typer.Option(help="Draw poses and curve to this file (PNG, SVG, PDF).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the selected poses as CSV.")] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Choose the poses that show the parameters of a calibration best, within reach, limits and clearance.
@@ -111,7 +112,7 @@ def poses(
     Exit code 1 when the poses leave more open than the instrument's noise.
     """
     chosen = _checked(measure, criterion, parameters)
-    model = announced(Model(load_machine(machine, side)))
+    model = announced(Model(load_machine(machine, side)), within_limits)
     if instrument is not None:
         read = read_instrument(instrument, model.mechanism)
     else:

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, any_ending, console, print_json, reports_errors, table, writes
 from tauloop.files import write_file
 from tauloop.functions import Model
@@ -42,6 +42,7 @@ def reduce(
     states: Annotated[int, typer.Option(min=1, help="How many random states the error is taken over.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random states.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the reduced machine to this machine file (YAML).")] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Reduce a machine by equivalent lumped masses and parts that move alike.
@@ -53,7 +54,7 @@ def reduce(
         massless_rods=tuple(massless or ()), lumped_rods=tuple(lumped or ()), shares_parameters=share, states=states
     )
     mechanism = load_machine(machine, side)
-    announced(Model(mechanism))
+    announced(Model(mechanism), within_limits)
     found = reduced(mechanism, np.random.default_rng(seed), options)
     if out is not None:
         text = to_yaml(as_laminas(found.mechanism))

@@ -9,7 +9,7 @@ import typer
 
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.engines import EngineComparison, Verification, check
 from tauloop.engines.check import CONDITION
@@ -48,6 +48,7 @@ def verify(
     condition: Annotated[
         float, typer.Option(min=1.0, help="Leave out states whose linear blocks have a larger condition number.")
     ] = CONDITION,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare inverse and forward dynamics and Jacobians with Pinocchio and MuJoCo on random consistent states.
@@ -60,7 +61,7 @@ def verify(
     acting = None if wrench is None else assigned(TOOL, "--wrench", wrench, np.zeros(6))
     rng = np.random.default_rng(seed)
     mechanism = load_machine(machine, side)
-    announced(Model(mechanism))
+    announced(Model(mechanism), within_limits)
     verification = check(mechanism, states, rng, wrench=acting, condition=condition)
     agrees = all(_agrees(row) for row in verification.comparisons)
     if as_json:

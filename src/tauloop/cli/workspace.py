@@ -11,7 +11,7 @@ from rich.progress import Progress
 
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import TOOL, assigned
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,
     JsonOption,
@@ -74,6 +74,7 @@ def workspace(
     ] = "parallel",
     figure: Annotated[Path | None, typer.Option(help="Draw a section to this file (PNG, SVG, PDF).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the map as NetCDF.")] = None,
+    within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Where a machine can work: reach, ranges, singularities, interference of rods, and what cables can hold.
@@ -81,7 +82,7 @@ def workspace(
     Over a section or a volume of poses at rest. A platform's orientation is given by angles rx, ry, rz: turned from the
     reference pose about that vector in the base frame.
     """
-    model = announced(Model(load_machine(machine, side)))
+    model = announced(Model(load_machine(machine, side)), within_limits)
     pose = pose_axes(model)
     port = Port(name="position", columns=pose.columns, units=pose.units)
     names = _names(port, plane)

@@ -28,7 +28,9 @@ from tauloop.drives.machine_system import MachineSystem, machine_system
 from tauloop.drives.simulation import Stepping
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.functions import Model
+from tauloop.functions.assembly import Assembly
 from tauloop.functions.rate_programs import energy_program
+from tauloop.functions.singular_kinds import singular_kind
 from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
@@ -338,7 +340,7 @@ class PathRun:
         turned_over = float(max(np.abs(work).max(), np.abs(lost).max(), np.ptp(change)))
         balance = float(np.abs(work - lost - change).max()) / max(turned_over, 1e-12)
         sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
-        end = "" if trace.outcome == OK else _reason(trace)
+        end = "" if trace.outcome == OK else _reason(trace, plant.assembly, state.q[-1])
         return DrivenMotion(
             evidence=(
                 Evidence(
@@ -417,7 +419,7 @@ class PathRun:
         return found, energy, work, lost
 
 
-def _reason(trace: MachineTrace) -> str:
+def _reason(trace: MachineTrace, assembly: Assembly, last: np.ndarray) -> str:
     at = f"at {trace.end:.6g} s from the start"
     if trace.outcome == TOO_LONG:
         return f"too many steps {at}"
@@ -425,7 +427,7 @@ def _reason(trace: MachineTrace) -> str:
         return f"events pile up {at}"
     if trace.outcome == TOO_SMALL:
         return f"no step is short enough {at}: the control is unstable, or an element too stiff"
-    return f"a pose is out of reach or singular {at}"
+    return f"a pose is out of reach or singular {at}: nearest kind, {singular_kind(assembly, last)}"
 
 
 def has_two_motors(mechanism: Mechanism) -> bool:

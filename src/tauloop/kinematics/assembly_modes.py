@@ -123,8 +123,10 @@ class Modes(Result):
         """
         kept = tuple(mode for mode in self.modes if mode.within_limits)
         if not kept and self.modes:
-            what = "; ".join(map(str, self.modes[0].beyond)) + f"; {len(self.modes)} modes, and none is within the stops"
-            remedy = "give another position, or mend the machine file: {drawing: [lower, upper]} is a range that stops nothing"
+            what = (
+                "; ".join(map(str, self.modes[0].beyond)) + f"; {len(self.modes)} modes, and none is within the stops"
+            )
+            remedy = "give another position, or mend the machine file: {drawing: [lower, upper]} stops nothing"
             raise PoseError(Problem(where=self.machine, what=what, remedy=remedy))
         gone = len(self.modes) - len(kept)
         left_out = self.left_out | ({"something is beyond a stop": gone} if gone else {})

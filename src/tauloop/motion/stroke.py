@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.functions import Model, MotionFunctions
 from tauloop.functions.ports import numbers
+from tauloop.functions.singular_kinds import singular_kind
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.motion.laws import Progress
 from tauloop.motion.paths import Path
@@ -234,10 +235,11 @@ def _worst_condition(
     places, heights = refined(logarithm, grid, values)
     condition = float(np.exp(heights[0]))
     if condition > SINGULAR:
-        what = (
-            f"passes through a singularity at {_place(functions, path, columns, places[0])}: condition number "
-            f"{condition:.3g}"
-        )
+        near = np.array([np.interp(places[0], grid, column) for column in q.T])
+        there = functions.evaluate(_placed(functions, path, columns, base, places[:1]), start=near[None]).q[0]
+        kind = singular_kind(functions.model.assembly, np.where(np.isfinite(there), there, near))
+        place = _place(functions, path, columns, places[0])
+        what = f"passes through a singularity ({kind}) at {place}: condition number {condition:.3g}"
         remedy = (
             "stay away from poses where the actuators lose control of the platform, or it no longer determines the legs"
         )

@@ -138,7 +138,8 @@ class CompiledLoop:
         least, pivot, residual = worst[:WORST]
         end = ""
         if reached < n:
-            end = _reason(float(least), float(pivot), float(residual), float(reached * loop.period))
+            q = loop.plant.platform.evaluate(position[reached - 1], start=loop.q).q if reached else loop.q
+            end = _reason(loop.plant, q, float(least), float(pivot), float(residual), float(reached * loop.period))
         return Trace(
             position=position[:reached],
             velocity=velocity[:reached],
@@ -149,11 +150,12 @@ class CompiledLoop:
         )
 
 
-def _reason(least: float, pivot: float, residual: float, time: float) -> str:
+def _reason(plant: Model, q: np.ndarray, least: float, pivot: float, residual: float, time: float) -> str:
     if not (least >= 0 and residual < CONVERGED):
         return f"a loop does not close shortly before {time:.6g} s: out of reach (residual {residual:.3g})"
     if not pivot > SMALLEST_PIVOT:
-        return f"singular pose shortly before {time:.6g} s: pivot at {pivot:.3g} of its typical size"
+        kind = singular_kind(plant.assembly, q)
+        return f"singular pose ({kind}) shortly before {time:.6g} s: pivot at {pivot:.3g} of its typical size"
     return f"the motion is no longer finite shortly before {time:.6g} s"
 
 

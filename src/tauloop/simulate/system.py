@@ -18,6 +18,7 @@ from tauloop.functions.extended_programs import (
 )
 from tauloop.functions.program import Program
 from tauloop.functions.rate_programs import RateProgram, independent_rate_program
+from tauloop.functions.singular_kinds import singular_kind
 from tauloop.functions.state import SMALLEST_PIVOT, Health, health
 from tauloop.functions.tool import WRENCH
 from tauloop.mechanism.cables import cable_problems
@@ -205,7 +206,8 @@ class System:
             raise AssemblyError(
                 Problem(
                     where="q",
-                    what="the loops do not close to rounding around the start, which is singular",
+                    what="the loops do not close to rounding around the start, which is singular "
+                    f"({singular_kind(self.model.assembly, q[0])})",
                     remedy="start away from singularities",
                 )
             )

@@ -1,0 +1,188 @@
+"""Limits mean the same everywhere: in every command, and of joints that close a loop and so have no coordinate.
+
+Angles of the slider-crank and of the five-bar are written out here, from the dimensions in their files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kills import prepare
+from typer.testing import CliRunner
+
+from tauloop import Model, PoseError, loads
+from tauloop.calibrate.poses_candidates import PoseLimits, candidate_poses
+from tauloop.cli.app import COMMANDS, app
+from tauloop.kinematics import random_states
+from tauloop.kinematics.assembly_modes import assembly_modes
+from tauloop.kinematics.workspace import Reason, WorkspaceLimits, workspace
+from tauloop.mechanism import machine_path
+
+CRANK, ROD = 0.1, 0.3
+#: The crank turns by c; the rod, from its pin at (0.1 cos c, 0.1 sin c) to the axis, leans by k, which closes the loop.
+SLIDER = """
+format: tauloop-machine/1
+name: slider
+provenance: {status: chosen, source: test}
+gravity: [0, -9.81 m/s^2, 0]
+bodies:
+  crank: {mass: 1 kg, center: [0.05 m, 0, 0]}
+  rod: {mass: 1 kg, center: [0.15 m, 0, 0]}
+  piston: {mass: 1 kg}
+joints:
+  c: {type: revolute, axis: z, parent: base, child: crank, reference: 60 deg, OWN}
+  r: {type: revolute, axis: z, parent: {on: crank, at: [0.1 m, 0, 0]}, child: rod, reference: -76.7787 deg}
+  p: {type: prismatic, axis: x, parent: base, child: piston, reference: 0.3372 m}
+  k: {type: revolute, axis: z, parent: {on: rod, at: [0.3 m, 0, 0]}, child: piston, cut: yes, reference: 16.7787 deg,
+    limits: [10 deg, 18 deg]}
+actuators: {motor: {on: c}}
+platform: {body: piston, independent: [c], tool: {at: [0, 0, 0]}}
+"""
+#: Poses with rods leaning by 10 to 18 deg have the crank at 31.4 to 67.98 deg, or at the same angles from 180 deg.
+ROUNDING = 1e-9
+
+
+def lean(c: np.ndarray) -> np.ndarray:
+    """Law of sines, deg: the rod's angle against the axis, which the joint to the piston has."""
+    return np.asarray(np.degrees(np.arcsin(CRANK * np.sin(c) / ROD)))
+
+
+def slider(own: str = "limits: {drawing: [0 deg, 180 deg]}") -> Model:
+    model = Model(loads(SLIDER.replace("OWN", own)))
+    assert [joint.name for joint in model.topology.cuts] == ["k"]
+    return model
+
+
+def crank(model: Model, q: np.ndarray) -> np.ndarray:
+    return np.asarray(q[..., model.topology.coordinate_names.index("c")])
+
+
+def test_random_states_keep_the_stops_of_a_joint_that_closes_the_loop() -> None:
+    model = slider()
+    found = lean(crank(model, random_states(model, 200, np.random.default_rng(1)).q))
+    assert np.ptp(found) > 3
+    assert found.min() >= 10 - ROUNDING
+    assert found.max() <= 18 + ROUNDING
+
+
+def test_a_workspace_ends_where_a_joint_that_closes_the_loop_stops() -> None:
+    c = np.radians(np.linspace(20, 160, 57))
+    found = workspace(slider(), {"c": c}, limits=WorkspaceLimits(singularity=0.0))
+    inside = (lean(c) >= 10) & (lean(c) <= 18)
+    assert 10 < inside.sum() < 50
+    assert (found.usable == inside).all()
+    assert (found.reason[~inside] == Reason.JOINT_LIMIT).all()
+    assert found.excluded_by() == {"k": (~inside).sum()}
+
+
+def test_a_workspace_ends_at_the_stops_of_its_own_axes_too() -> None:
+    c = np.radians(np.linspace(40, 66, 27))
+    model = slider("limits: [45 deg, 62.5 deg]")
+    found = workspace(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0))
+    assert (found.usable == ((c >= np.radians(45)) & (c <= np.radians(62.5)))).all()
+    assert workspace(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0, ranges=False)).usable.all()
+
+
+def test_chosen_poses_of_a_calibration_keep_all_stops() -> None:
+    ranges = {"c": (np.radians(20), np.radians(160))}
+    model = slider("limits: [0 deg, 60 deg]")
+    limits = PoseLimits(singularity=0.0, clearance=None, turn=0.1, ranges=ranges)
+    c = crank(model, candidate_poses(model, 40, np.random.default_rng(0), limits=limits).q)
+    assert (c <= np.radians(60) + ROUNDING).all()
+    assert (lean(c) >= 10 - ROUNDING).all()
+
+
+def test_modes_say_by_how_much_a_joint_is_beyond_its_stop() -> None:
+    """Of the two ends of the rod on the axis the one behind the crank has it lean by 180 deg less the lean."""
+    model = slider()
+    found = assembly_modes(model, rng=np.random.default_rng(0))
+    own, other = found.modes
+    assert own.within_limits
+    (item,) = other.beyond
+    expected = 180 - float(lean(np.radians(60)))
+    assert item.coordinate == "k"
+    assert np.degrees(item.value) == pytest.approx(expected, abs=1e-3)
+    assert np.degrees(item.by) == pytest.approx(expected - 18, abs=1e-3)
+    kept = found.within_limits()
+    assert (len(kept.modes), kept.left_out["something is beyond a stop"]) == (1, 1)
+    beyond = assembly_modes(model, [np.radians(80)], rng=np.random.default_rng(0))
+    with pytest.raises(PoseError, match=r"beyond its stop at 18 deg; 2 modes, and none is within the stops"):
+        beyond.within_limits()
+
+
+# Every command
+
+#: The joint at the five-bar's tip, which is cut, is at 97.55 deg in the reference pose: 2.45 deg beyond this stop.
+TIP = "    reference: 97.55008118966038 deg\n"
+BEYOND = "    reference: 105 deg\n    limits: [100 deg, 110 deg]\n"
+SAID = "deg beyond its stop at 100 deg"
+#: Words of every command that uses poses of a machine; {machine} is a five-bar with that stop.
+WORDS = {
+    "verify": ("{machine}", "--states", "3"),
+    "view": ("{machine}", "--png", "{out}/view.png"),
+    "modes": ("{machine}",),
+    "workspace": ("{machine}", "--range", "x=-0.01:0.01,y=0.41:0.43", "--resolution", "0.01"),
+    "dynamics": ("{machine}",),
+    "motion": ("{machine}", "--to", "x=0.002", "--time", "1"),
+    "simulate": ("{machine}", "--duration", "0.002"),
+    "control": ("{machine}", "--to", "x=0.002", "--time", "0.1", "--controller", "pd"),
+    "reduce": ("{machine}", "--states", "3"),
+    "export": ("c", "{machine}", "--out", "{out}"),
+    "excite": ("{machine}", "--random", "4", "--starts", "0", "--harmonics", "2"),
+    "identify": ("{machine}", "{given}/log.csv"),
+    "calibrate": ("{machine}", "{given}/poses.csv", "--parameters", "*length*", "--noise", "0.01 mm"),
+    "poses": ("{machine}", "--count", "4", "--candidates", "20", "--parameters", "link_length"),
+    "play": ("{machine}", "--range", "x=-0.01:0.01,y=0.41:0.43"),
+}
+#: The other commands, and why they have no such option.
+WITHOUT = {
+    "ballbar": "has it; its machine needs drive lines (see test_drives_machine.py)",
+    "machines": "uses no pose",
+    "show": "describes the machine",
+    "check": "says it of the reference pose, which is a problem: exit code 1",
+    "cost": "counts operations; says it of the reference pose",
+    "convert": "writes what it has read",
+    "subtract": "knows two logs and no machine",
+    "drive": "knows a drive line and no machine",
+    "reproduce": "takes no pose and no machine: each experiment has its own",
+    "cache": "uses no machine",
+    "schema": "uses no machine",
+}
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A machine whose reference pose is beyond a stop, a log of its stroke, and measured poses."""
+    folder = tmp_path_factory.mktemp("given")
+    prepare(folder)
+    text = machine_path("five_bar").read_text(encoding="utf-8")
+    assert TIP in text
+    (folder / "machine.yaml").write_text(text.replace(TIP, BEYOND), encoding="utf-8")
+    return folder
+
+
+def call(command: str, given: Path, out: Path, *options: str) -> tuple[int, str]:
+    words = [word.format(machine=given / "machine.yaml", given=given, out=out) for word in WORDS[command]]
+    result = CliRunner().invoke(app, [command, *words, *options])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result.exit_code, " ".join((result.output + (result.stderr or "")).split())
+
+
+@pytest.mark.parametrize("command", WORDS)
+def test_a_command_names_what_is_beyond_a_stop_and_refuses_it_when_asked(
+    command: str, given: Path, tmp_path: Path
+) -> None:
+    _, text = call(command, given, tmp_path)
+    assert SAID in text
+    code, text = call(command, given, tmp_path, "--within-limits")
+    assert code == 2
+    assert SAID in text
+
+
+def test_no_command_is_forgotten() -> None:
+    assert set(WORDS) | set(WITHOUT) == set(COMMANDS)
+    for command in COMMANDS:
+        text = CliRunner().invoke(app, [command, "--help"]).output
+        assert ("--within-limits" in text) is (command in WORDS or command == "ballbar")
