@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 #: Most characters of the parts of a problem, and what stands in the place of the rest.
@@ -87,3 +88,38 @@ class IdentificationError(TauloopError):
 
 class EngineError(TauloopError):
     """An independent engine is missing or cannot represent the mechanism."""
+
+
+@contextmanager
+def solving(
+    error: type[TauloopError], remedy: str = "check units, exponents and columns of what is given"
+) -> Iterator[None]:
+    """Name what NumPy and SciPy cannot solve; a decorator of functions that solve linear equations, or a context.
+
+    Raises:
+        error: a matrix is singular, or numbers in it are not finite: what, and where in the code.
+    """
+    try:
+        yield
+    except ValueError as found:
+        is_singular = any(kind.__name__ == "LinAlgError" for kind in type(found).__mro__)  # NumPy is slow to import
+        if not is_singular and not any(text in str(found) for text in _NOT_FINITE):
+            raise
+        what = f"the equations cannot be solved: {str(found).lower()} (in {_own_place(found)})"
+        remedy = "check units, exponents and columns of what is given"
+        raise error(Problem(where="numbers", what=what, remedy=remedy)) from found
+
+
+#: What NumPy and SciPy say of numbers that are not finite.
+_NOT_FINITE = ("infs or NaNs", "not finite")
+
+
+def _own_place(error: BaseException) -> str:
+    """The innermost function of Tauloop that an error came through."""
+    place, step = "", error.__traceback__
+    while step is not None:
+        module = str(step.tb_frame.f_globals.get("__name__", ""))
+        if module.startswith("tauloop.") and module != __name__:
+            place = f"{module}.{step.tb_frame.f_code.co_name}"
+        step = step.tb_next
+    return place

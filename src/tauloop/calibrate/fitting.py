@@ -17,7 +17,7 @@ from tauloop.calibrate.result import Calibration, Estimate
 from tauloop.calibrate.solving import SQUARES, Solution, bounds_met, solve
 from tauloop.calibrate.statistics import correlations, covariance, error_figures, outliers, variance_factor
 from tauloop.calibrate.unknowns import Bounds
-from tauloop.errors import IdentificationError
+from tauloop.errors import IdentificationError, solving
 from tauloop.functions.limits import limits_of
 from tauloop.result import Evidence, plain, provenance
 
@@ -50,6 +50,7 @@ class FitOptions:
     exchanges: ExchangeSearch = EXCHANGE_SEARCH
 
 
+@solving(IdentificationError)
 def fit(
     problem: CalibrationProblem,
     rng: np.random.Generator,

@@ -14,7 +14,7 @@ from tauloop.calibrate.poses_readings import simulated_series
 from tauloop.calibrate.poses_selection import D_OPTIMAL, SHOWN, Criterion, Progress, Selection, select_poses
 from tauloop.calibrate.problem import CalibrationProblem, calibration_problem
 from tauloop.calibrate.unknowns import Tolerances
-from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.errors import IdentificationError, InputError, Problem, solving
 from tauloop.functions import Model
 from tauloop.result import Evidence, Result, provenance
 
@@ -80,6 +80,7 @@ class PosePlan(Result):
         return np.asarray(self.candidates.position[list(self.selection.chosen)])
 
 
+@solving(IdentificationError)
 def plan_poses(
     model: Model,
     instrument: Instrument,

@@ -23,6 +23,7 @@ import scipy.stats
 
 from tauloop.calibrate.problem import CalibrationProblem
 from tauloop.calibrate.solving import Solution
+from tauloop.errors import IdentificationError, solving
 
 #: Chance that any of all tests says something about residuals that are noise.
 FALSE_ALARM = 0.01
@@ -107,6 +108,7 @@ class ResidualAnalysis:
         return f"no trend, no correlation, no other distribution than noise's beyond chance (p < {self.level:.1g})"
 
 
+@solving(IdentificationError)
 def analyse_residuals(
     problem: CalibrationProblem, solution: Solution, errors: tuple[np.ndarray, ...]
 ) -> ResidualAnalysis:

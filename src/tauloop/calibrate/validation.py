@@ -10,7 +10,7 @@ from scipy.optimize import lsq_linear
 
 from tauloop.calibrate.problem import CalibrationProblem
 from tauloop.calibrate.solving import Solution, limits, solve
-from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.errors import IdentificationError, InputError, Problem, solving
 
 #: Called after each piece of work with how many are done and how many there are.
 Progress = Callable[[int, int], None]
@@ -50,6 +50,7 @@ class HeldOut:
         return float(np.sqrt(np.nanmean(self.residuals**2)))
 
 
+@solving(IdentificationError)
 def held_out(
     problem: CalibrationProblem, solution: Solution, parts: list[np.ndarray], progress: Progress = _silent
 ) -> HeldOut:
@@ -167,6 +168,7 @@ class Comparison:
     reason: str
 
 
+@solving(IdentificationError)
 def compare(
     problems: Mapping[str, CalibrationProblem],
     rng: np.random.Generator,
@@ -276,6 +278,7 @@ class Bootstrap:
     intervals: np.ndarray
 
 
+@solving(IdentificationError)
 def bootstrap(
     problem: CalibrationProblem,
     solution: Solution,

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from tauloop.cli.machine import Beside, SideOption
 from tauloop.cli.screen import Screen, json_text
-from tauloop.errors import InputError, Problem, TauloopError
+from tauloop.errors import InputError, Problem, TauloopError, solving
 from tauloop.files import require_writable, unwritable_folder
 from tauloop.result import Evidence, plain
 
@@ -119,7 +119,8 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
         if beside is not None:
             kwargs[beside] = Beside(**{field.name: kwargs.pop(field.name, None) for field in fields(Beside)})
         try:
-            command(*args, **kwargs)
+            with solving(InputError):
+                command(*args, **kwargs)
         except TauloopError as error:
             if kwargs.get("as_json"):
                 problems = [problem.as_dict() for problem in error.problems]

@@ -13,7 +13,7 @@ from tauloop.drives.simulation import Record
 from tauloop.drives.switches import Direct
 from tauloop.drives.system import build_system
 from tauloop.equations.values import Values
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, solving
 from tauloop.functions.batch import BatchFunction
 from tauloop.mechanism.drive_line import DriveLine, ElasticBacklash, Friction, LuGre, Shaft, SingleDrive
 from tauloop.mechanism.expression import Leaf
@@ -74,6 +74,7 @@ def _element() -> BatchFunction:
     return BatchFunction(ca.Function("element", symbols, [force]))
 
 
+@solving(InputError)
 def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tuple[LimitCycle, ...]:
     """Stable limit cycles of an axis with one motor and one elastic backlash, by harmonic balance.
 

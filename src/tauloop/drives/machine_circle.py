@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.drives.machine_path import PATH_STEPPING, DrivenMachine, DrivenMotion, Variation, has_two_motors
 from tauloop.drives.simulation import Stepping
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, solving
 from tauloop.functions import Model
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
@@ -131,6 +131,7 @@ def circle_trajectory(model: Model, circle: Circle) -> Trajectory:
     return plan(stroke(model, path, order), Trapezoidal(RAMP), PeakSpeed(circle.speed))
 
 
+@solving(InputError)
 def circle_test(
     mechanism: Mechanism,
     circle: Circle,

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.functions import Model
 from tauloop.functions.batch import BatchFunction
 from tauloop.functions.closing import coordinate_limits
@@ -122,6 +122,7 @@ def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
     return found
 
 
+@solving(PoseError)
 def play_map(
     model: Model,
     axes: Mapping[str, np.ndarray],

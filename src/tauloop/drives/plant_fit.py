@@ -10,7 +10,7 @@ from scipy.optimize import differential_evolution, least_squares
 
 from tauloop.drives.criteria import NAMES
 from tauloop.drives.simulation import Axis, Stepping, simulate_axis
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, solving
 
 #: A direction along which all rows together change less than this share of their tolerances, over the whole range of
 #: the unknowns, is not determined by them.
@@ -158,6 +158,7 @@ def predicted(
     return np.stack(columns, axis=1)
 
 
+@solving(InputError)
 def fit_plant(
     axis: Axis,
     unknowns: Sequence[Unknown],

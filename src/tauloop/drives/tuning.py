@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.drives.tuning_evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning_methods import Method, PatternSearch
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, solving
 from tauloop.result import Evidence, Result, provenance
 
 #: Neighbours that test a best point lie this far along each axis, as a share of the range.
@@ -52,6 +52,7 @@ class Tuning(Result):
         return least
 
 
+@solving(InputError)
 def tune(
     cost: BatchCost,
     bounds: Mapping[str, tuple[float, float]],

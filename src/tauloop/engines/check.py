@@ -29,7 +29,7 @@ from tauloop.engines.verify import (
     frictionless,
     velocity_comparisons,
 )
-from tauloop.errors import EngineError, Problem, TauloopError
+from tauloop.errors import EngineError, Problem, TauloopError, solving
 from tauloop.functions import Model
 from tauloop.functions.hybrid_inertia import tree_inertias
 from tauloop.functions.rate_programs import independent_rate_program
@@ -150,6 +150,7 @@ def _unit_accelerations(model: Model) -> np.ndarray:
     return np.asarray(unit / np.sqrt(np.maximum(inertia / inertia.max(), LIGHTEST)))
 
 
+@solving(EngineError)
 def check(
     mechanism: Mechanism,
     states: int,

@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.equations.dynamic_parameters import DynamicParameter, dynamic_parameters
 from tauloop.equations.formulations import NEWTON_EULER, formulation_named
 from tauloop.equations.topology import Topology
-from tauloop.errors import AssemblyError, InputError, Problem
+from tauloop.errors import AssemblyError, InputError, Problem, solving
 from tauloop.functions.assembly import Assembly
 from tauloop.functions.elsewhere import assembled_at
 from tauloop.functions.entry import actuator_entry, platform_entry
@@ -37,6 +37,7 @@ class Model:
     machines with passive freedoms.
     """
 
+    @solving(AssemblyError)
     def __init__(
         self,
         mechanism: Mechanism,

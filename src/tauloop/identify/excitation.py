@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problem, solving
 from tauloop.identify.base_parameters import BaseParameters
 from tauloop.identify.excitation_criteria import ConditionNumber, Criterion
 from tauloop.identify.excitation_problem import ExcitationProblem, ExcitationTask, Judgement
@@ -71,6 +71,7 @@ class ExcitationOptions:
         return problems
 
 
+@solving(IdentificationError)
 def excite(
     mechanism: Mechanism,
     task: ExcitationTask,

@@ -18,6 +18,8 @@ from tauloop.identify.threads import one_thread
 from tauloop.identify.whiteness import whiteness
 from tauloop.result import Evidence, plain, provenance
 
+#: The largest force lies between this and one over it, N or N m, where forces are to be squared.
+LEAST_FORCE = 1e-100
 #: Held-out samples that are exact copies of training samples, at most this share: more is the same record twice.
 LARGEST_COPIED_SHARE = 0.05
 #: A column whose values differ by less than this share of the largest is the same in all samples.
@@ -53,7 +55,11 @@ def fit(
     Raises:
         IdentificationError: the data cannot support the identification; with all problems found.
     """
-    problems = _constant(training) + (_held_out_problems(training, held_out) if held_out is not None else [])
+    problems = (
+        _out_of_scale(training)
+        + _constant(training)
+        + (_held_out_problems(training, held_out) if held_out is not None else [])
+    )
     if base is not None and base.parameters != training.unknowns:
         problems.append(
             Problem(
@@ -136,6 +142,15 @@ def estimator_options(estimator: Estimator) -> dict[str, object]:
         value = getattr(estimator, field.name)
         options[field.name] = plain(value) if isinstance(value, bool | int | float | str) else type(value).__name__
     return options
+
+
+def _out_of_scale(data: RegressionData) -> list[Problem]:
+    """A problem where all forces are zero, or so large or small that their squares are no numbers."""
+    most = float(np.abs(data.forces).max(initial=0.0))
+    if LEAST_FORCE < most < 1.0 / LEAST_FORCE:
+        return []
+    what = f"reach {most:.3g} N or N m in {len(data)} samples" if most else f"are zero in all {len(data)} samples"
+    return [Problem(where="forces", what=what, remedy="check the columns of forces, their units and exponents")]
 
 
 def _constant(data: RegressionData) -> list[Problem]:

@@ -12,7 +12,7 @@ import scipy.fft
 import scipy.signal
 from scipy.interpolate import make_interp_spline
 
-from tauloop.errors import InputError, LogError, Problem
+from tauloop.errors import IdentificationError, InputError, LogError, Problem, solving
 from tauloop.identify.periods import average_periods
 from tauloop.logs import channels, sample_period, samples, units
 from tauloop.logs.channels import TIME, Channel, build_log
@@ -63,6 +63,7 @@ class TwoRuns(Result):
     periods: tuple[int, int]
 
 
+@solving(IdentificationError)
 def subtract_disconnected(
     connected: xr.Dataset,
     disconnected: xr.Dataset,

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from tauloop.errors import AssemblyError, InputError, PoseError, Problem, TauloopError
+from tauloop.errors import AssemblyError, InputError, PoseError, Problem, TauloopError, solving
 from tauloop.functions import Model
 from tauloop.functions.entry import Entry, actuator_entry, coordinate_units, platform_entry
 from tauloop.functions.limits import Beyond, Limits
@@ -217,6 +217,7 @@ def working_modes(
     return _modes(model, platform_entry(model.assembly), position, rng, options or ModeOptions(), report)
 
 
+@solving(PoseError)
 def _modes(
     model: Model, entry: Entry, position: object | None, rng: np.random.Generator, options: ModeOptions, report: Report
 ) -> Modes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.errors import PoseError, Problem
+from tauloop.errors import PoseError, Problem, solving
 from tauloop.functions import Model
 from tauloop.functions.closing import random_walk
 
@@ -35,6 +35,7 @@ class RandomStates:
     different: int
 
 
+@solving(PoseError)
 def random_states(
     model: Model,
     n: int,

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.ndimage
 import xarray as xr
 
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.functions import Model
 from tauloop.functions.limits import AT_THE_STOP
 from tauloop.functions.ports import numbers
@@ -118,6 +118,7 @@ class Workspace(Result):
         return {self.elements[i]: int(counts[i]) for i in order if counts[i]}
 
 
+@solving(PoseError)
 def workspace(
     model: Model,
     axes: Mapping[str, np.ndarray],

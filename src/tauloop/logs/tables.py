@@ -26,8 +26,12 @@ _HDF5_SIGNATURE = b"\x89HDF"
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 #: Rows of a Parquet file that are unpacked at a time.
 ROWS_AT_ONCE = 65_536
+_KIND_BEYOND = "numbers beyond all measure"
+#: No measured number is larger; squares and products of larger ones overflow.
+MOST = 1e100
 #: Kinds of findings of cells without a number in them, which `Table.numbers` gives as not finite.
 MISSING = (_KIND_NOT_FINITE, _KIND_EMPTY)
+_BEYOND = (f"is beyond {MOST:.0e}, which nothing measures", "check the column, its unit and exponents")
 _NOT_FINITE = "the sensor or the recorder gave no value there; repair the log or leave these rows out"
 
 
@@ -70,6 +74,22 @@ class Table(ABC):
                 file=self.file,
             )
         findings.count(_KIND_NOT_FINITE, self.file, more=len(bad[LISTED_PER_KIND:]))
+        is_finite = np.isfinite(values)
+        for kind, what, remedy, wrong in (
+            (_KIND_NOT_FINITE, "is not a finite number", _NOT_FINITE, ~is_finite),
+            (_KIND_BEYOND, *_BEYOND, is_finite & ~_are_sound(values)),
+        ):
+            bad = np.argwhere(wrong)
+            for row, column in bad[:LISTED_PER_KIND]:
+                where = f"column {self.names[columns[column]]!r}"
+                text = f"{values[row, column]} in row {row + 1} {what}"
+                findings.add(kind, where=where, what=text, remedy=remedy, file=self.file)
+            findings.count(kind, self.file, more=len(bad[LISTED_PER_KIND:]))
+
+
+def _are_sound(values: np.ndarray) -> np.ndarray:
+    """Whether numbers are finite and can be reckoned with, each."""
+    return np.asarray(np.abs(values) <= MOST)
 
 
 def _name_and_unit(header: str) -> tuple[str, str]:
@@ -174,7 +194,7 @@ class CsvTable(Table):
         except ValueError:
             return self._cell_by_cell(columns, findings)
         chosen = table[:, columns] if table.shape[1] == len(self.names) else None
-        if chosen is None or not np.isfinite(chosen).all():
+        if chosen is None or not _are_sound(chosen).all():
             return self._cell_by_cell(columns, findings)
         return chosen
 
@@ -198,11 +218,13 @@ class CsvTable(Table):
         return np.array(values).reshape(-1, len(columns))
 
     def _number(self, cell: str, column: int, line: int, findings: Findings) -> float:
-        if is_number(cell) and math.isfinite(value := float(cell)):
+        if is_number(cell) and abs(value := float(cell)) <= MOST:
             return value
         text, remedy = cell.strip(), _NOT_FINITE
         if not text:
             kind, what = _KIND_EMPTY, "the cell is empty"
+        elif is_number(text) and math.isfinite(float(text)):
+            kind, what, remedy = _KIND_BEYOND, f"{text} {_BEYOND[0]}", _BEYOND[1]
         elif is_number(text):
             kind, what = _KIND_NOT_FINITE, f"{text} is not a finite number"
         else:

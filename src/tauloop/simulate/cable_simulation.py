@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.functions import ForceSharing, Model
 from tauloop.functions.hybrid_sharing import EQUAL_SHARES
 from tauloop.functions.ports import numbers
@@ -33,6 +33,7 @@ PUSHED = 1e-9
 MOST_PHASES = 1000
 
 
+@solving(PoseError)
 def simulate_cables(
     model: Model,
     duration: float,

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tauloop.errors import EngineError, InputError, Problem
+from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
 from tauloop.functions import Model, State
 from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.mechanism.cables import cable_problems
@@ -64,6 +64,7 @@ class ControlledMotion(Result):
         return float(np.sqrt(np.mean(self.tool_error**2)))
 
 
+@solving(PoseError)
 def control(
     trajectory: Trajectory,
     controller: Controller,

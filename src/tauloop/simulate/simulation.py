@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
-from tauloop.errors import DescriptionError, InputError, Problem
+from tauloop.errors import DescriptionError, InputError, PoseError, Problem, solving
 from tauloop.functions import Model
 from tauloop.functions.limits import Beyond
 from tauloop.functions.ports import numbers
@@ -339,6 +339,7 @@ class Simulator:
 BRANCH = 1e-4
 
 
+@solving(PoseError)
 def simulate(
     model: Model,
     duration: float,

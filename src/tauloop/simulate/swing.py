@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.functions import Model
 from tauloop.functions.evaluator import Evaluator
 from tauloop.mechanism.expression import Constant
@@ -55,6 +55,7 @@ class Swing:
     v: np.ndarray
 
 
+@solving(PoseError)
 def swing(
     mechanism: Mechanism,
     *,

@@ -1,0 +1,83 @@
+"""What NumPy and SciPy cannot solve is an error with a name, from every public function and command that solves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.linalg
+from kills import prepare
+from typer.testing import CliRunner
+
+from tauloop.cli.app import app
+from tauloop.errors import IdentificationError, PoseError, solving
+
+ZERO, INFINITE = np.zeros((2, 2)), np.full((2, 2), np.inf)
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda: np.linalg.solve(ZERO, np.ones(2)),
+        lambda: np.linalg.inv(ZERO),
+        lambda: np.linalg.cholesky(-np.eye(2)),
+        lambda: np.linalg.svd(np.full((2, 2), np.nan)),
+        lambda: np.linalg.lstsq(INFINITE, np.ones(2)),
+        lambda: scipy.linalg.solve_triangular(ZERO, np.ones(2)),
+        lambda: scipy.linalg.qr(INFINITE),
+    ],
+)
+def test_an_equation_without_a_solution_is_named(solve: Callable[[], object]) -> None:
+    with pytest.raises(PoseError, match="the equations cannot be solved"), solving(PoseError):
+        solve()
+
+
+def test_other_errors_pass() -> None:
+    @solving(IdentificationError)
+    def wrong(n: int) -> int:
+        return int("n" * n)
+
+    with pytest.raises(ValueError, match="invalid literal"):
+        wrong(2)
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of a five-bar's stroke, and measured poses."""
+    folder = tmp_path_factory.mktemp("given")
+    prepare(folder)
+    return folder
+
+
+def scaled(given: Path, out: Path, name: str, columns: slice, factor: float) -> str:
+    """A table with some of its columns multiplied."""
+    header, *_ = (given / name).read_text(encoding="utf-8").splitlines()
+    rows = np.loadtxt(given / name, delimiter=",", skiprows=1)
+    rows[:, columns] *= factor
+    np.savetxt(out / name, rows, delimiter=",", header=header, comments="")
+    return str(out / name)
+
+
+def problems(*words: str) -> list[dict[str, str]]:
+    answer = CliRunner().invoke(app, [*words, "--json"])
+    assert answer.exit_code == 2, answer.output
+    found: list[dict[str, str]] = json.loads(answer.stdout)["problems"]
+    return found
+
+
+def test_forces_that_say_nothing_are_named(given: Path, tmp_path: Path) -> None:
+    found = problems("identify", "five_bar", scaled(given, tmp_path, "log.csv", slice(3, 5), 0.0))
+    assert "forces" in [problem["where"] for problem in found]
+
+
+def test_numbers_that_overflow_are_named_with_their_column(given: Path, tmp_path: Path) -> None:
+    log = scaled(given, tmp_path, "log.csv", slice(3, 5), 1e200)
+    found = problems("identify", "five_bar", log)
+    assert all("is beyond 1e+100, which nothing measures" in problem["what"] for problem in found[:3])
+    assert found[0]["where"] == "column 'force.motor_1'"
+    poses = scaled(given, tmp_path, "poses.csv", slice(2, 4), 1e200)
+    words = ("calibrate", "five_bar", poses, "--parameters", "*length*", "--noise", "0.01 mm")
+    assert "is beyond 1e+100" in problems(*words)[0]["what"]
