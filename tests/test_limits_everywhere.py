@@ -15,9 +15,11 @@ from typer.testing import CliRunner
 from tauloop import Model, PoseError, loads
 from tauloop.calibrate.poses_candidates import PoseLimits, candidate_poses
 from tauloop.cli.app import COMMANDS, app
+from tauloop.identify.motion_limits import motion_limits
 from tauloop.kinematics import random_states
 from tauloop.kinematics.assembly_modes import assembly_modes
 from tauloop.kinematics.workspace import Reason, WorkspaceLimits, workspace
+from tauloop.logs.channels import Channel, build_log
 from tauloop.mechanism import machine_path
 
 CRANK, ROD = 0.1, 0.3
@@ -110,6 +112,41 @@ def test_modes_say_by_how_much_a_joint_is_beyond_its_stop() -> None:
     beyond = assembly_modes(model, [np.radians(80)], rng=np.random.default_rng(0))
     with pytest.raises(PoseError, match=r"beyond its stop at 18 deg; 2 modes, and none is within the stops"):
         beyond.within_limits()
+
+
+#: A double crank: base 0.1 m, cranks 0.3 and 0.28 m, coupler 0.25 m. Both cranks go round.
+DOUBLE = """
+format: tauloop-machine/1
+name: double
+provenance: {status: chosen, source: test}
+gravity: [0, -9.81 m/s^2, 0]
+bodies:
+  driver: {mass: 1 kg, center: [0.15 m, 0, 0]}
+  coupler: {mass: 1 kg, center: [0.125 m, 0, 0]}
+  follower: {mass: 1 kg, center: [0.14 m, 0, 0]}
+joints:
+  a: {type: revolute, axis: z, parent: base, child: driver, reference: 30 deg}
+  b: {type: revolute, axis: z, parent: {on: driver, at: [0.3 m, 0, 0]}, child: coupler, reference: -94 deg}
+  d: {type: revolute, axis: z, parent: {on: base, at: [0.1 m, 0, 0]}, child: follower, reference: -15 deg,
+    limits: [-200 deg, 300 deg]}
+  c: {type: revolute, axis: z, parent: {on: coupler, at: [0.25 m, 0, 0]}, child: {on: follower, at: [0.28 m, 0, 0]},
+    cut: yes}
+actuators: {motor: {on: a}}
+platform: {body: follower, independent: [a]}
+"""
+
+
+def test_a_log_is_judged_by_all_the_turns_that_a_dependent_joint_makes() -> None:
+    """After two turns of one crank the other has made two as well: 704.58 deg, for it starts at -15.42 deg."""
+    model = Model(loads(DOUBLE))
+    names = model.topology.coordinate_names
+    start = dict(zip(names, model.assembly.q, strict=True))
+    time = np.linspace(0, 2, 2001)
+    motor = Channel(quantity="position", channel="motor", values=start["a"] + 2 * np.pi * time, unit="rad")
+    (item,) = motion_limits(model, build_log(time, [motor]))
+    end = np.degrees(start["d"]) + 720
+    assert item.value == 1.0
+    assert f"d at {end:.6g} deg, {end - 300:.4g} deg beyond its stop at 300 deg" in item.advice
 
 
 # Every command

@@ -38,5 +38,7 @@ def motion_limits(model: Model, log: Log) -> tuple[Evidence, ...]:
     q = given_coordinates(entry, position[kept], model.topology.n_q)
     if not model.limits.like_degrees(q):
         with suppress(TauloopError):
-            q = model.actuators.follow(position[kept]).q
+            # angles that turn are counted through all samples, the others need the judged ones alone
+            counts = not set(model.actuators.turning).isdisjoint(model.limits.names)
+            q = model.actuators.track(position).q[kept] if counts else model.actuators.follow(position[kept]).q
     return model.limits.evidence(q, as_signals(log).time[kept])
