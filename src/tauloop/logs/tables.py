@@ -62,22 +62,12 @@ class Table(ABC):
         return None
 
     def _report_not_finite(self, values: np.ndarray, columns: Sequence[int], findings: Findings) -> None:
-        if all(np.isfinite(column).all() for column in values.T):
+        if _are_sound(values):
             return
-        bad = np.argwhere(~np.isfinite(values))
-        for row, column in bad[:LISTED_PER_KIND]:
-            findings.add(
-                _KIND_NOT_FINITE,
-                where=f"column {self.names[columns[column]]!r}",
-                what=f"{values[row, column]} in row {row + 1} is not a finite number",
-                remedy=_NOT_FINITE,
-                file=self.file,
-            )
-        findings.count(_KIND_NOT_FINITE, self.file, more=len(bad[LISTED_PER_KIND:]))
         is_finite = np.isfinite(values)
         for kind, what, remedy, wrong in (
             (_KIND_NOT_FINITE, "is not a finite number", _NOT_FINITE, ~is_finite),
-            (_KIND_BEYOND, *_BEYOND, is_finite & ~_are_sound(values)),
+            (_KIND_BEYOND, *_BEYOND, is_finite & ~(np.abs(values) <= MOST)),
         ):
             bad = np.argwhere(wrong)
             for row, column in bad[:LISTED_PER_KIND]:
@@ -87,9 +77,9 @@ class Table(ABC):
             findings.count(kind, self.file, more=len(bad[LISTED_PER_KIND:]))
 
 
-def _are_sound(values: np.ndarray) -> np.ndarray:
-    """Whether numbers are finite and can be reckoned with, each."""
-    return np.asarray(np.abs(values) <= MOST)
+def _are_sound(values: np.ndarray) -> bool:
+    """Whether all numbers are finite and can be reckoned with; column by column, for tables are long."""
+    return all(bool((np.abs(column) <= MOST).all()) for column in values.T)
 
 
 def _name_and_unit(header: str) -> tuple[str, str]:
@@ -194,7 +184,7 @@ class CsvTable(Table):
         except ValueError:
             return self._cell_by_cell(columns, findings)
         chosen = table[:, columns] if table.shape[1] == len(self.names) else None
-        if chosen is None or not _are_sound(chosen).all():
+        if chosen is None or not _are_sound(chosen):
             return self._cell_by_cell(columns, findings)
         return chosen
 
