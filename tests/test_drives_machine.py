@@ -25,9 +25,10 @@ from tauloop.functions import Model
 from tauloop.mechanism import json_schema, load, loads, machine_path
 from tauloop.mechanism.drive_file import DRIVE, FORMAT
 from tauloop.mechanism.drive_line import LuGre
+from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.formats.mjcf_writer import to_mjcf
 from tauloop.mechanism.formats.yaml_writer import to_yaml
-from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.model import Friction, Mechanism
 from tauloop.mechanism.yaml_nodes import parse_nodes
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, plan, stroke
 from tauloop.result import Status
@@ -355,6 +356,18 @@ def test_bristles_at_the_motor_by_hand() -> None:
         with_bristles(mechanism, with_bristles(mechanism, line, dry[0], 1e-4), dry[0], 1e-4)
     with pytest.raises(InputError, match="presliding"):
         with_bristles(mechanism, line, dry[0], 0.0)
+
+
+def test_bristles_in_place_of_friction_that_is_more_than_coulombs_are_refused() -> None:
+    mechanism = load("pendulum_arm")
+    first = mechanism.actuators[0]
+    law = Friction(coulomb=Constant(1.0), static=Constant(1.5), stribeck=Constant(0.1), coulomb_asymmetry=Constant(0.2))
+    changed = replace(mechanism, actuators=(replace(first, friction=law), *mechanism.actuators[1:]))
+    with pytest.raises(InputError) as caught:
+        DrivenMachine(changed, period=1e-3, presliding=1e-4)
+    found = {problem.where: problem.remedy for problem in caught.value.problems}
+    assert set(found) == {f"{first.name}.friction.{key}" for key in ("static", "coulomb_asymmetry")}
+    assert all("Coulomb's alone" in remedy for remedy in found.values())
 
 
 @pytest.mark.parametrize(

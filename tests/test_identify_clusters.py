@@ -181,3 +181,27 @@ def test_by_command_logs_are_compared(tmp_path: Path) -> None:
     code, text = ran(paths[0], "--cutoff", "30", "--compare-logs")
     assert code == 2
     assert "has no other to be compared with" in text
+
+
+def test_a_log_given_twice_is_refused_and_problems_of_one_of_several_name_it(tmp_path: Path) -> None:
+    machine = tmp_path / "arm.yaml"
+    machine.write_text(MACHINE, encoding="utf-8")
+    paths = []
+    for k in range(2):
+        motion = arm_motion(600, phase=float(k))
+        log = arm_log(motion, arm_forces(motion), rng=np.random.default_rng(k))
+        paths.append(str(write_log(tmp_path / f"log_{k}.csv", log.dataset())))
+    (tmp_path / "copy.csv").write_bytes(Path(paths[0]).read_bytes())
+    rows = Path(paths[1]).read_text(encoding="utf-8").splitlines()
+    (tmp_path / "short.csv").write_text("\n".join(rows[:2]) + "\n", encoding="utf-8")
+
+    def refused(*arguments: str) -> str:
+        found = CliRunner().invoke(app, ["identify", str(machine), *arguments, "--cutoff", "30", "--trim", "60"])
+        assert found.exit_code == 2, found.output
+        return " ".join(found.output.split())
+
+    assert "copy.csv (log 2): is log_0.csv (log 1) over again, in all 600 samples" in refused(
+        paths[0], str(tmp_path / "copy.csv")
+    )
+    assert "over again" in refused(*paths, "--validation", paths[0])
+    assert "short.csv: log: 1 samples are too few" in refused(paths[0], str(tmp_path / "short.csv"))

@@ -46,6 +46,7 @@ from tauloop.cli.identify_logs import (
     commanded_regressor,
     force_noise,
     measured_logs,
+    naming_log,
     period_table,
     periodic,
     periodicity,
@@ -369,12 +370,16 @@ def identify(
         decided = fourier_channels(logs)
         averages = [averaged(one, repeats) for one in logs]
     for one in logs:
-        require_channels(model, one.log, output)
+        with naming_log(one, len(logs)):
+            require_channels(model, one.log, output)
     faults = faults_of_logs(
         model, logs, averages, repeats, output=output, ties=ties, scaled=not gains, presliding=bool(ways)
     )
     if repeats is None:
-        parts = [prepared(one, model, output, ties) for one in logs]
+        parts = []
+        for one in logs:
+            with naming_log(one, len(logs)):
+                parts.append(prepared(one, model, output, ties))
         speeds = speeds_of_logs(model, logs, parts)
         logs = [replace(one) for one in logs]  # without what they have prepared, which fills the memory
     else:

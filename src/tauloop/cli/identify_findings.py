@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.cli.identify_logs import MeasuredLog, Periodicity, not_repeated, of_log
+from tauloop.cli.identify_logs import MeasuredLog, Periodicity, naming_log, not_repeated, of_log
 from tauloop.errors import IdentificationError, Problem
 from tauloop.functions import Model
 from tauloop.functions.limits import require_within_limits
@@ -61,7 +61,8 @@ def faults_of_logs(
         own += not_repeated(log, averages[number]) if averages else ()
         if scaled and not own and not model.assembly.is_redundant:
             average = averages[number] if averages else None
-            motion, step = _motion(model, log, average, repeats)
+            with naming_log(log, len(logs)):
+                motion, step = _motion(model, log, average, repeats)
             own = wrong_time_unit(model, motion, output=output)
             own = own or wrong_channels(model, motion, output=output, ties=ties, step=step, presliding=presliding)
         own += jitter(log.log, names)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from rich.table import Table
 
 from tauloop.cli.identify_repairs import Repairs
 from tauloop.cli.output import table
-from tauloop.errors import InputError, Problem
+from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem
 from tauloop.functions import Model
 from tauloop.identify import RegressionData, Ties, average_periods, regression_data
 from tauloop.identify.from_log import force_mixing, motion_regressor, require_positions
@@ -93,7 +95,44 @@ def measured_logs(
             own = logs[0].preparation if logs else Preparation(cutoff=None)
         made = replace(own, **chosen)
         logs.append(MeasuredLog(name=path.name, log=log, preparation=made, known_forces=known, repairs=repairs))
+    _require_different(logs)
     return logs
+
+
+def _require_different(logs: Sequence[MeasuredLog]) -> None:
+    """Refuse a log that is another over again: samples would count twice, or a fit be judged by its own data.
+
+    Raises:
+        InputError: each of them, with the other.
+    """
+    problems = [
+        Problem(
+            where=f"{two.name} (log {k + 1})",
+            what=f"is {one.name} (log {i + 1}) over again, in all {len(one.log.time)} samples",
+            remedy="give each log once, and judge by another",
+        )
+        for (i, one), (k, two) in combinations(enumerate(logs), 2)
+        if _same(one.log, two.log)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _same(one: Signals, two: Signals) -> bool:
+    """Whether two logs have the same channels with the same samples."""
+    names = [channel.name for channel in one.channels]
+    if len(one.time) != len(two.time) or names != [channel.name for channel in two.channels]:
+        return False
+    return all(np.array_equal(a.values, b.values) for a, b in zip(one.channels, two.channels, strict=True))
+
+
+@contextmanager
+def naming_log(log: MeasuredLog, count: int) -> Iterator[None]:
+    """Put the name of one log of several before the problems that it raises."""
+    try:
+        yield
+    except (InputError, LogError, PoseError, AssemblyError) as error:
+        raise type(error)(of_log(log, count, problem) for problem in error.problems) from error
 
 
 def recording(
@@ -108,7 +147,11 @@ def recording(
 
 
 def prepared(log: MeasuredLog, model: Model, output: str, ties: Ties | None) -> RegressionData:
-    """Regression data of a log that is filtered and decimated."""
+    """Regression data of a log that is filtered and decimated.
+
+    Raises:
+        LogError: channels are missing, misspelt or in another unit than the machine's.
+    """
     return regression_data(model, log.log, log.preparation, output=output, ties=ties, prepared=log.prepared)
 
 

@@ -93,6 +93,11 @@ class MachineSystem:
         return self.machine_size + sum(len(line.start) + BALANCE for line in self.lines)
 
 
+#: What may be done of dry friction of the machine itself.
+BRISTLES = "ask for LuGre friction (presliding), which is for what an actuator moves, or leave it out"
+ONE_WAY = "leave it out: LuGre friction in its place (presliding) is Coulomb's alone, alike both ways"
+
+
 def machine_system(mechanism: Mechanism, plant: Model, lines: tuple[DriveLine, ...]) -> MachineSystem:
     """The equations of a machine with a drive line on every actuator.
 
@@ -154,7 +159,7 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
             term = getattr(friction, key)
             if term is not None and mechanism.value(term) != 0.0:
                 what = "its Coulomb friction jumps where it turns, and sticking is not found there"
-                remedy = "ask for LuGre friction (presliding), which is for what an actuator moves, or leave it out"
+                remedy = ONE_WAY if key != "coulomb" else BRISTLES
                 problems.append(Problem(where=f"{name}.friction.{key}", what=what, remedy=remedy))
     return problems
 
