@@ -33,7 +33,7 @@ from tauloop.identify.excitation_solver import STOPPED, ExcitationProgram, Solve
 from tauloop.kinematics.clearance import segment_distances
 from tauloop.kinematics.singularities import singularities
 from tauloop.logs import read_log, samples
-from tauloop.motion import random_multisine
+from tauloop.motion import SampledMotion, random_multisine
 from tauloop.motion.fading import Faded
 from tauloop.motion.fourier import FourierSeries, resting_series
 from tauloop.result import Status
@@ -177,7 +177,7 @@ def test_open_loops_close_at_the_coordinates_that_the_search_uses() -> None:
     task = problem("gantry_tau_5dof")
     assert task.sample.open
     motion = task.series(random_search(task, 1, np.random.default_rng(0)).coefficients[0]).sample(task.grid[:5])
-    z, _ = task.coordinates(motion.position)
+    z, _ = task.opened(motion)
     residual = task.sample.function.map(5)(motion.position.T, motion.velocity.T, motion.acceleration.T, z.T)[1]
     assert np.abs(np.asarray(residual)).max() < 1e-9
 
@@ -220,7 +220,8 @@ def test_singularity_limit_is_the_distance_of_kinematics(kind: str) -> None:
     """The least pivot changes sign where the distance, measured by singular values, crosses the limit."""
     task = problem("five_bar")
     model, position = task.model, task.center + np.array([0.2, -0.1])
-    z, _ = task.coordinates(position[None])
+    still = np.zeros((1, 2))
+    z, _ = task.opened(SampledMotion(time=np.zeros(1), position=position[None], velocity=still, acceleration=still))
     distance = float(singularities(model, model.actuators.follow(position).q[None]).distance(kind)[0])
     for share in (0.99, 1.01):
         bound = Bound(kind="singularity", of=kind, unit="", lower=share * distance)

@@ -32,6 +32,7 @@ from tauloop.functions.program import NEWTON_STEP, Program
 from tauloop.functions.singular_kinds import singular_kind
 from tauloop.functions.source import CFunction
 from tauloop.functions.state import Health, State, Turns, health, joined
+from tauloop.functions.tension_programs import tensions_program
 from tauloop.functions.tension_terms import tension_terms
 from tauloop.mechanism.cables import cables
 
@@ -50,6 +51,7 @@ PROGRAMS = {
     "inverse_dynamics": inverse_dynamics_program,
     "momentum": momentum_program,
     "momentum_forces": momentum_forces_program,
+    "tensions": tensions_program,
 }
 
 

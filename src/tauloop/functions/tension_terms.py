@@ -35,6 +35,9 @@ STAYING = 1e-3
 #: Rounds after which the missing wrench is taken as it is, and the change (of the largest force) that ends them.
 ROUNDS, SETTLED = 100, 1e-12
 
+#: Tensions in the middle of their bounds come as near to the middle as this share of the largest figure.
+CENTRED = 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensionTerms:
@@ -104,6 +107,17 @@ class TensionTerms:
         """Numbers of the cables (N,) whose bounds have the largest weights (N, n) of conditions."""
         shares = [weights[:, self._bounded == k].sum(axis=1) for k in range(len(self.names))]
         return np.argmax(np.stack(shares, axis=1), axis=1)
+
+    def centred(self) -> tuple[np.ndarray, np.ndarray]:
+        """Forces (N, n_u) that give the motion, and tensions (N, k), N, as far from all their bounds as can be.
+
+        Where the bounds cannot be kept, they are missed by as little as possible.
+        """
+        force, directions, rows, sides = self.conditions()
+        found, _ = margin(rows, sides)
+        found = np.where(np.isfinite(found), found - CENTRED * np.abs(sides).max(axis=1, initial=0.0), 0.0)
+        force = force + np.einsum("nur,nr->nu", directions, nearest(rows, sides + found[:, None]).point)
+        return force, self.unforced - np.einsum("nku,nu->nk", self.pulls, force)
 
     def missing(self) -> np.ndarray:
         """The least part of the needed forces (N, m) that cables within their bounds cannot exert.

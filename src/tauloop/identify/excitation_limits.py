@@ -13,6 +13,7 @@ from tauloop.functions.cut_freedoms import CutFreedoms
 from tauloop.functions.entry import coordinate_units, velocity_units
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.kinematics.singularities import singularities
+from tauloop.mechanism.cables import cables
 
 #: Limits by channel: one number for all, or one for each by name; channels not named have none.
 PerChannel = float | Mapping[str, float]
@@ -27,7 +28,7 @@ class ExcitationLimits:
     Attributes:
         stroke: largest distance of a channel from its centre, m or rad.
         speed, acceleration: largest of a channel, SI.
-        force: share of the file's force limits that may be used.
+        force: share of the file's force limits, and of greatest tensions, that may be used.
         singularity: least distance to singularities of both types, between 0 and 1 (see `kinematics.singularities`).
         clearance: least distance of rods' centre lines, m; 0 for none.
     """
@@ -78,8 +79,8 @@ class Bound:
     """One bounded quantity.
 
     Attributes:
-        kind: "position", "speed", "motor speed", "force", "singularity" or "clearance".
-        of: name of the coordinate, velocity or actuator; kind of singularity; "rods".
+        kind: "position", "speed", "motor speed", "force", "tension", "singularity" or "clearance".
+        of: name of the coordinate, velocity, actuator or cable; kind of singularity; "rods".
         unit: its unit.
         lower, upper: the limits.
     """
@@ -149,6 +150,9 @@ def bounds(
         if np.isfinite(actuator.force):
             limit = limits.force * actuator.force
             found.append(Bound(kind="force", of=name, unit=unit, lower=-limit, upper=limit))
+    for name, tension in cables(model.mechanism).items():
+        most = limits.force * tension.greatest
+        found.append(Bound(kind="tension", of=name, unit="N", lower=tension.least, upper=most))
     if limits.singularity > 0 and model.assembly.rows:
         found += [Bound(kind="singularity", of=kind, unit="", lower=limits.singularity) for kind in SINGULARITIES]
     if clearance is not None and len(clearance.pairs):
@@ -162,6 +166,7 @@ def measured(
     q: np.ndarray,
     v: np.ndarray,
     force: np.ndarray,
+    tension: np.ndarray,
     clearance: RodClearance | None,
     cuts: CutFreedoms,
 ) -> np.ndarray:
@@ -172,11 +177,12 @@ def measured(
         bounded: the limits.
         q, v: coordinates and velocities (N, ...).
         force: actuator forces (N, n_u).
+        tension: of the cables (N, k).
         clearance: distances of rods.
         cuts: joints that close loops.
     """
     shape = model.topology
-    actuators = [actuator.name for actuator in model.mechanism.actuators]
+    actuators, held = [actuator.name for actuator in model.mechanism.actuators], list(cables(model.mechanism))
     motors = v @ model.assembly.loops.transmission.T
     far = singularities(model, q) if any(bound.kind == "singularity" for bound in bounded) else None
     cut_positions, cut_speeds = cuts.positions_and_speeds(q, v)
@@ -193,6 +199,8 @@ def measured(
             columns.append(motors[:, actuators.index(bound.of)])
         elif bound.kind == "force":
             columns.append(force[:, actuators.index(bound.of)])
+        elif bound.kind == "tension":
+            columns.append(tension[:, held.index(bound.of)])
         elif bound.kind == "clearance" and clearance is not None:
             columns.append(clearance.distances(q).min(axis=1))
         elif far is not None:

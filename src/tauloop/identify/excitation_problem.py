@@ -20,6 +20,7 @@ from tauloop.identify.excitation_limits import Bound, ExcitationLimits, bounds, 
 from tauloop.identify.excitation_sample import SampleFunction, sample_function
 from tauloop.identify.from_log import leaf_ties
 from tauloop.kinematics.clearance import RodClearance, rod_clearance
+from tauloop.mechanism.cables import cables
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
@@ -244,7 +245,11 @@ class ExcitationProblem:
         """
         q = self.functions.track(motion.position, self._start).q if self.model.assembly.rows else None
         state, regressor, force = self._forces(motion, q)
-        values = measured(self.model, self.bounds, state.q, np.asarray(state.v), force, self.clearance, self.cuts)
+        tension = np.zeros((len(force), 0))
+        if self._is_held:
+            force, tension = self._tensions(motion, q)
+        v = np.asarray(state.v)
+        values = measured(self.model, self.bounds, state.q, v, force, tension, self.clearance, self.cuts)
         channels = np.stack([motion.position, motion.velocity, motion.acceleration])
         moved = np.stack([motion.position - self.center, motion.velocity, motion.acceleration])
         peaks = (np.abs(moved).max(axis=1) / self.limits).ravel()
@@ -266,6 +271,24 @@ class ExcitationProblem:
         )
         return state, self.rows(regressor), at_actuators @ self.model.pi
 
+    @property
+    def _is_held(self) -> bool:
+        """Whether tensions of cables bound it."""
+        return bool(cables(self.mechanism))
+
+    def _tensions(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Forces (N, n_u) and tensions (N, k) as far within their bounds as can be: they show whether any are."""
+        given = (motion.position, motion.velocity, motion.acceleration)
+        terms, _, _ = self.functions.tension_terms(*given, start=start)
+        return terms.shared(self.task.limits.force).centred()
+
+    @cached_property
+    def force_unit(self) -> float:
+        """What open forces are counted in: the largest at rest in the centre, N or N m."""
+        still = np.zeros((1, self.functions.entry.velocity.size))
+        motion = SampledMotion(time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still)
+        return float(np.abs(self._tensions(motion, None)[0]).max()) or 1.0
+
     def rows(self, regressor: np.ndarray) -> np.ndarray:
         """Weighted rows (N n_out, n_unknowns) of the unknowns, on the scale of one period."""
         scaled = regressor * (self.weights / np.sqrt(len(regressor)))[:, None]
@@ -274,24 +297,38 @@ class ExcitationProblem:
     @cached_property
     def sample(self) -> SampleFunction:
         """One sample of a motion as a differentiable function."""
-        return sample_function(self.model, self.functions, self.output, self.bounds, self.clearance)
+        unit = self.force_unit if self._is_held else 1.0
+        return sample_function(self.model, self.functions, self.output, self.bounds, self.clearance, unit)
 
-    def coordinates(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates (N, n_open) that stay open in `sample`, at independent positions, and which are in reach (N,)."""
-        if not self.sample.open:
+    def opened(self, motion: SampledMotion) -> tuple[np.ndarray, np.ndarray]:
+        """What stays open in `sample` (N, n_open), at independent samples, and which are in reach (N,)."""
+        position = motion.position
+        if not self.sample.open and not self._is_held:
             state = self.functions.evaluate(position)
             return np.zeros((len(position), 0)), np.asarray(state.health.is_reached)
         start = np.broadcast_to(self._start, (len(position), self._start.shape[-1]))
         state = self.functions.evaluate(position, start=start)
-        columns = [self.model.topology.coordinate_names.index(name) for name in self.sample.open]
-        return state.q[:, columns], state.health.is_reached & np.isfinite(state.q).all(axis=1)
+        reached = state.health.is_reached & np.isfinite(state.q).all(axis=1)
+        columns = [self.model.topology.coordinate_names.index(name) for name in self.sample.coordinates]
+        forces = np.zeros((len(position), len(self.sample.open) - len(columns)))
+        if self._is_held:
+            reached &= np.asarray(state.health.is_regular)
+            if reached.any():
+                part = SampledMotion(
+                    time=motion.time[reached],
+                    position=position[reached],
+                    velocity=motion.velocity[reached],
+                    acceleration=motion.acceleration[reached],
+                )
+                forces[reached] = self._tensions(part, state.q[reached])[0] / self.force_unit
+        return np.concatenate([state.q[:, columns], forces], axis=1), reached
 
     def screen(self, motion: SampledMotion) -> tuple[np.ndarray, np.ndarray]:
         """Regressors (N, n_out, n_unknowns), not weighted, and how far bounds are broken (N,), of independent samples.
 
         At most zero where all bounds are kept; `OUT_OF_REACH` where the loops do not close.
         """
-        opened, reached = self.coordinates(motion.position)
+        opened, reached = self.opened(motion)
         given = [x[reached] for x in (motion.position, motion.velocity, motion.acceleration, opened)]
         regressor = np.zeros((len(opened), len(self.weights), len(self.ties.parameters)))
         broken = np.full(len(opened), OUT_OF_REACH)

@@ -2,7 +2,8 @@
 
 The steps of the machine's programs are called one after the other. Where Newton's method stands, its unknowns become
 arguments and its residual an output, so that an optimiser closes these loops while it improves the motion (the loop
-equations are constraints, and gradients through them are exact).
+equations are constraints, and gradients through them are exact). Where cables hold the machine, the forces that its
+redundant winches share are such arguments too, and their balance is such an output: the optimiser shares them itself.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tauloop.functions.cut_freedoms import cut_motions
 from tauloop.functions.program import Evaluate, Newton, Program
 from tauloop.identify.excitation_limits import Bound
 from tauloop.kinematics.clearance import RodClearance
+from tauloop.mechanism.cables import cables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +28,25 @@ class SampleFunction:
 
     Attributes:
         function: (position, velocity, acceleration, open) -> (regressor by rows, residual, bounded).
-        open: names of the coordinates that Newton's method would find; (0,) where all loops close in closed form.
+        coordinates: names of those that Newton's method would find; none where all loops close in closed form.
+        open: these, and the actuators whose forces keep cables within bounds.
         lower, upper: limits of `bounded` (n,), free of units.
     """
 
     function: ca.Function
+    coordinates: tuple[str, ...]
     open: tuple[str, ...]
     lower: np.ndarray
     upper: np.ndarray
 
 
 def sample_function(
-    model: Model, functions: MotionFunctions, output: str, bounded: tuple[Bound, ...], clearance: RodClearance | None
+    model: Model,
+    functions: MotionFunctions,
+    output: str,
+    bounded: tuple[Bound, ...],
+    clearance: RodClearance | None,
+    unit: float = 1.0,
 ) -> SampleFunction:
     """The differentiable sample of one machine and entry.
 
@@ -47,6 +56,7 @@ def sample_function(
         output: rows of the regressor: "actuators" or "joints".
         bounded: limits that are to be kept (see `excitation_limits.bounds`).
         clearance: distances of rods; None where no limit asks for them.
+        unit: what forces of winches are counted in where they are open.
     """
     entry = functions.entry
     position, velocity, acceleration = (
@@ -71,12 +81,17 @@ def sample_function(
         found |= {f"{name}.{key}": value for key, value in closing.outputs(functions.program(name), given).items()}
     regressor = found[f"regressor_{output}.regressor"]
     Y = ca.reshape(found["regressor_actuators.regressor"], len(model.parameters), -1).T
+    force, shared = ca.SX(Y @ ca.DM(model.pi)), _Shared(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1))
+    if cables(model.mechanism):
+        shared = _shared(closing.outputs(functions.program("tensions"), given), len(model.mechanism.actuators), unit)
+        force = unit * shared.unknowns
     quantities = Quantities(
         model=model,
         functions=functions,
         q=found["kinematics_2.q"],
         v=found["kinematics_2.v"],
-        force=ca.SX(Y @ ca.DM(model.pi)),
+        force=force,
+        tension=dict(zip(cables(model.mechanism), ca.vertsplit(shared.tension), strict=True)),
         G=ca.SX(ca.reshape(found["embedding.G"], model.topology.n_v, -1)),
         clearance=clearance,
         cuts=cut_motions(model.mechanism, model.topology, found["kinematics_2.q"], found["kinematics_2.v"]),
@@ -85,12 +100,34 @@ def sample_function(
     limits = [
         range_ for bound, value in zip(bounded, values, strict=True) for range_ in [_range(bound)] * value.numel()
     ]
-    outputs = [ca.densify(x) for x in (regressor, closing.residual, ca.vertcat(ca.SX(0, 1), *values))]
-    function = ca.Function(
-        "sample", [position, velocity, acceleration, closing.unknowns], ca.cse([ca.SX(x) for x in outputs])
-    )
+    residual, opened = ca.vertcat(closing.residual, shared.residual), ca.vertcat(closing.unknowns, shared.unknowns)
+    outputs = [ca.densify(x) for x in (regressor, residual, ca.vertcat(ca.SX(0, 1), *values))]
+    function = ca.Function("sample", [position, velocity, acceleration, opened], ca.cse([ca.SX(x) for x in outputs]))
     lower, upper = np.array(limits, dtype=float).reshape(-1, 2).T
-    return SampleFunction(function=function, open=closing.names, lower=lower, upper=upper)
+    winches = tuple(actuator.name for actuator in model.mechanism.actuators)[: shared.unknowns.numel()]
+    return SampleFunction(
+        function=function,
+        coordinates=closing.names,
+        open=(*closing.names, *winches),
+        lower=lower,
+        upper=upper,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """Forces of actuators that an optimiser chooses, their balance, and tensions of cables (k,), N."""
+
+    unknowns: ca.SX
+    residual: ca.SX
+    tension: ca.SX
+
+
+def _shared(terms: Mapping[str, ca.SX], actuators: int, unit: float) -> _Shared:
+    """Open forces u, counted in a unit, with R^T u = t and tensions T_0 - C u."""
+    u = ca.SX.sym("u", actuators)
+    R, C = ca.reshape(terms["map"], actuators, -1), ca.reshape(terms["pulls"], -1, actuators)
+    return _Shared(u, R.T @ u - terms["needed"] / unit, terms["unforced"] - unit * (C @ u))
 
 
 def _range(bound: Bound) -> tuple[float, float]:
@@ -152,6 +189,7 @@ class Quantities:
     q: ca.SX
     v: ca.SX
     force: ca.SX
+    tension: Mapping[str, ca.SX]
     G: ca.SX
     clearance: RodClearance | None
     cuts: Mapping[str, tuple[ca.SX, ca.SX]]
@@ -170,6 +208,8 @@ class Quantities:
             value = ca.DM(self.model.assembly.loops.transmission[row : row + 1]) @ self.v
         elif bound.kind == "force":
             value = self.force[[actuator.name for actuator in self.model.mechanism.actuators].index(bound.of)]
+        elif bound.kind == "tension":
+            value = self.tension[bound.of]
         elif bound.kind == "clearance":
             return self._clearance(bound)
         else:

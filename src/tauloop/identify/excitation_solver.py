@@ -142,7 +142,7 @@ class ExcitationProgram:
         moved = coefficients.copy()
         moved[:, 0] -= problem.center[problem.free]
         x = (moved @ problem.admitted) / problem.reach[problem.free][:, None]
-        opened, _ = problem.coordinates(problem.series(coefficients).sample(self.grid).position)
+        opened, _ = problem.opened(problem.series(coefficients).sample(self.grid))
         return np.concatenate([x.ravel(), opened.ravel()])
 
     def coefficients(self, variables: np.ndarray) -> np.ndarray:
