@@ -1,8 +1,10 @@
 """``python kills.py KILLS NAME...``: kill commands while they write; prints a JSON list of the files that were harmed.
 
-A command runs in a forked child of a process that has imported what is slow. The child kills itself with SIGKILL at
-one of the moments at which it opens, renames or removes something in the folder of its outputs, or a little after.
-Whatever stood there before must then still stand there, or the whole new file.
+A command runs once, in a forked child of a process that has imported what is slow. Whenever it opens, renames or
+removes something in the folder of its outputs, it forks: the new process goes on, and when that has come to its end,
+however it did, the folder is laid back and the old one kills itself with SIGKILL, there or a little after. So one run
+gives as many kills as there are such moments. Whatever stood in the folder before must then still stand there, or the
+whole new file.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pickle
 import pkgutil
 import shutil
 import signal
@@ -18,7 +21,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import matplotlib.pyplot  # noqa: F401 (imported once for all children)
@@ -31,6 +34,8 @@ from tauloop.cli.app import main
 
 #: Folder of the commands' inputs, filled by `prepare`.
 GIVEN = Path(tempfile.gettempdir()) / f"kills-given-{os.getpid()}"
+#: A machine with drive lines.
+RACKS = Path(__file__).parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 #: Commands by name: their words, with {out} for the folder that they write to and {given} for that of their inputs.
 COMMANDS = {
     "yaml": ("convert", "five_bar", "--to", "yaml", "--out", "{out}/five.yaml"),
@@ -41,11 +46,11 @@ COMMANDS = {
     "parquet": ("motion", "five_bar", "--to", "x=0.02", "--out", "{out}/motion.parquet"),
     "dynamics": ("dynamics", "five_bar", "--out", "{out}/forces.csv"),
     "simulate": ("simulate", "five_bar", "--duration", "0.05", "--out", "{out}/sim.csv", "--figure", "{out}/sim.png"),
-    "control": ("control", "delta", "--to", "x=0.05,z=-0.45", "--out", "{out}/run.csv", "--figure", "{out}/run.png"),
+    "control": ("control", "five_bar", "--to", "x=0.02", "--out", "{out}/run.csv", "--figure", "{out}/run.png"),
     "workspace": ("workspace", "five_bar", "--out", "{out}/map.nc", "--figure", "{out}/map.png"),
     "modes": ("modes", "five_bar", "--figure", "{out}/modes.png"),
     "view": ("view", "five_bar", "--png", "{out}/view.png"),
-    "reduce": ("reduce", "spidermill", "--out", "{out}/reduced.yaml"),
+    "reduce": ("reduce", "delta", "--out", "{out}/reduced.yaml"),
     "drive": ("drive", "single_motor_axis", "--duration", "0.2", "--figure", "{out}/drive.png"),
     "play": ("play", "gantry_tau_3dof", "--figure", "{out}/play.png", "--out", "{out}/play.nc"),
     "poses": (
@@ -58,12 +63,17 @@ COMMANDS = {
     ),
     "identify": (
         *("identify", "five_bar", "{given}/log.csv"),
-        *("--json-file", "{out}/fit.json", "--figure", "{out}/fit.png"),
+        *("--json-file", "{out}/fit.json", "--figure", "{out}/fit.png", "--consistent", "--write", "{out}/fit.yaml"),
     ),
     "calibrate": (
         *("calibrate", "five_bar", "{given}/poses.csv", "--parameters", "*length*", "--noise", "0.01 mm"),
         *("--json-file", "{out}/fit.json", "--figure", "{out}/fit.png", "--out", "{out}/fit.yaml"),
     ),
+    "ballbar": (
+        *("ballbar", str(RACKS), "--radius", "0.05", "--speed", "0.6", "--only", "rigid"),
+        *("--figure", "{out}/circle.png"),
+    ),
+    "reproduce": ("reproduce", "gantry-tau-calibration", "--out", "{out}"),
     "subtract": ("subtract", "{given}/log.csv", "{given}/log.csv", "--out", "{out}/structure.csv"),
 }
 #: Events of the interpreter that touch files.
@@ -71,6 +81,14 @@ WATCHED = ("open", "os.rename", "os.remove", "os.link", "os.symlink", "os.trunca
 OLD = b"what stood here before\n"
 #: A kill comes up to so long after the chosen event, s: the time of writing a figure.
 AFTER = 0.01
+#: Processes that wait for one another at most, and kills that one run is good for at least.
+MOST, LEAST = 40, 5
+
+
+def import_all() -> None:
+    """All of Tauloop, once for all children."""
+    for module in pkgutil.walk_packages(tauloop.__path__, "tauloop."):
+        importlib.import_module(module.name)
 
 
 def prepare(given: Path) -> None:
@@ -99,9 +117,7 @@ def _write(path: Path, header: list[str], rows: np.ndarray) -> None:
     np.savetxt(path, rows, delimiter=",", header=",".join(header), comments="")
 
 
-def run(
-    words: Sequence[str], out: Path, *, kill_at: int | None = None, after: float = 0.0, said: Path | None = None
-) -> tuple[int, int]:
+def run(words: Sequence[str], out: Path, *, said: Path | None = None) -> tuple[int, int]:
     """Run a command in a child that writes to `out`: its wait status, and how many events it counted.
 
     What it says as an error goes to the file `said`.
@@ -110,33 +126,29 @@ def run(
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _run_in_child([word.format(out=out, given=GIVEN) for word in words], out, writer, kill_at, after, said)
+        _run_in_child([word.format(out=out, given=GIVEN) for word in words], out, lambda: os.write(writer, b"."), said)
     os.close(writer)
     with os.fdopen(reader, "rb") as stream:
         events = len(stream.read())
     return os.waitpid(child, 0)[1], events
 
 
-def _run_in_child(
-    words: list[str], out: Path, writer: int, kill_at: int | None, after: float, said: Path | None
-) -> None:
+def _run_in_child(words: list[str], out: Path, happened: Callable[[], object], said: Path | None) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     if said is not None:
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-    count = 0
+    busy = False
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal count
-        if event not in WATCHED or not any(str(out) in os.fsdecode(a) for a in arguments if isinstance(a, str | bytes)):
+        nonlocal busy
+        if event not in WATCHED or busy:
             return
-        count += 1
-        os.write(writer, b".")
-        if count == kill_at and after == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif count == kill_at:
-            threading.Thread(target=lambda: (time.sleep(after), os.kill(os.getpid(), signal.SIGKILL))).start()
+        if any(str(out) in os.fsdecode(part) for part in arguments if isinstance(part, str | bytes)):
+            busy = True  # what this very function opens is no event
+            happened()
+            busy = False
 
     sys.addaudithook(watch)
     sys.argv = ["tauloop", *words]
@@ -149,55 +161,103 @@ def _run_in_child(
         traceback.print_exc()
         code = 70
     finally:
+        busy = True
         os._exit(code)
 
 
-def harmed(name: str, kills: int, seed: int) -> list[str]:
-    """Kill a command so many times; one line for each file that was neither the old nor the new one."""
-    rng = np.random.default_rng(seed)
-    words = COMMANDS[name]
-    with tempfile.TemporaryDirectory(prefix="kills-") as folder:
-        status, events, new = _undisturbed(words, Path(folder))
-        if os.waitstatus_to_exitcode(status) not in (0, 1) or not new or not events:
-            return [f"{name}: ended with {os.waitstatus_to_exitcode(status)}, {len(new)} files, {events} events"]
-    lines, dead = [], 0
-    for kill in range(kills):
-        with tempfile.TemporaryDirectory(prefix="kills-") as folder:
-            out = Path(folder)
-            for file in new:
-                (out / file).write_bytes(OLD)
-            after = 0.0 if kill % 2 else float(rng.uniform(0, AFTER))
-            status, _ = run(words, out, kill_at=int(rng.integers(1, events + 1)), after=after)
-            dead += os.WIFSIGNALED(status)
-            for file, content in new.items():
-                found = (out / file).read_bytes() if (out / file).exists() else b""
-                if found not in (OLD, content) and not _is_as_whole(words, file, found):
-                    lines.append(f"{name}: {file} has {len(found)} bytes, neither the old nor the new file")
-    return lines if dead else [*lines, f"{name}: no run was killed"]
+class _Killer:
+    """What happens in the processes of one run at each event."""
+
+    def __init__(self, out: Path, notes: Path, most: int, rng: np.random.Generator) -> None:
+        self._out, self._notes, self._left, self._rng = out, notes, most, rng
+
+    def __call__(self) -> None:
+        """Fork, and let the new process go on; then kill this one, at once or a little after."""
+        if not self._left:
+            return
+        self._left -= 1
+        after = 0.0 if self._left % 2 else float(self._rng.uniform(0, AFTER))
+        before = _content(self._out)
+        child = os.fork()
+        if child == 0:
+            return
+        self.judge(os.waitpid(child, 0)[1])
+        _lay(self._out, before)
+        self._left = 0
+        if after == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        threading.Thread(target=lambda: (time.sleep(after), os.kill(os.getpid(), signal.SIGKILL))).start()
+
+    def judge(self, status: int) -> None:
+        """Write down what a process that has ended left in the folder; the first one to end was not killed."""
+        with self._notes.open("ab") as stream:
+            pickle.dump((status, _content(self._out)), stream)
 
 
-def _is_as_whole(words: Sequence[str], file: str, found: bytes) -> bool:
-    """Whether a file that differs from one run is as long as another's: some hold what changes from run to run."""
-    with tempfile.TemporaryDirectory(prefix="kills-") as folder:
-        return len(_undisturbed(words, Path(folder))[2][file]) == len(found)
+def _content(out: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
 
-def _undisturbed(words: Sequence[str], folder: Path) -> tuple[int, int, dict[str, bytes]]:
-    out = folder / "out"
-    out.mkdir()
-    status, events = run(words, out)
-    written = {path.name: path.read_bytes() for path in out.iterdir()}
-    for path in out.iterdir():
+def _lay(out: Path, content: dict[str, bytes]) -> None:
+    """Make a folder hold this and nothing else."""
+    for path in [path for path in out.rglob("*") if path.is_file() and str(path.relative_to(out)) not in content]:
         path.unlink()
-    out.rmdir()
-    return status, events, written
+    for name, data in content.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_bytes(data)
+
+
+def harmed(name: str, kills: int, seed: int) -> list[str]:
+    """Kill a command so many times or a little more; one line for each file that was neither old nor new."""
+    rng, words, lines, dead = np.random.default_rng(seed), COMMANDS[name], [], 0
+    old = _names(words)
+    while dead < kills and not lines:
+        with tempfile.TemporaryDirectory(prefix="kills-") as folder:
+            out, notes, said = (Path(folder) / part for part in ("out", "notes", "said"))
+            out.mkdir()
+            _lay(out, dict.fromkeys(old, OLD))
+            killer = _Killer(out, notes, min(MOST, max(kills - dead, LEAST)), rng)
+            child = os.fork()
+            if child == 0:
+                _run_in_child([word.format(out=out, given=GIVEN) for word in words], out, killer, said)
+            killer.judge(os.waitpid(child, 0)[1])
+            told = said.read_text(errors="replace")[-1000:]
+            (status, new), *ends = list(_notes(notes))
+            found = {file: content for file, content in new.items() if content != OLD}
+        if os.waitstatus_to_exitcode(status) not in (0, 1) or found.keys() < set(old) or not found:
+            code = os.waitstatus_to_exitcode(status)
+            return [f"{name}: ended with {code} and wrote {sorted(found)}: {told}"]
+        killed = [content for end, content in ends if os.WIFSIGNALED(end)]
+        if not killed:
+            return [f"{name}: no run was killed"]
+        dead += len(killed)
+        lines = [
+            f"{name}: {file} has {len(left.get(file, b''))} bytes, neither the old nor the new file"
+            for left in killed
+            for file in old
+            if left.get(file) not in (OLD, found[file]) and len(left.get(file, b"")) != len(found[file])
+        ]
+    return lines
+
+
+def _names(words: Sequence[str]) -> list[str]:
+    """The files that a command writes: those it is told to, or else those that it is seen to."""
+    if "{out}" not in words:
+        return [word.removeprefix("{out}/") for word in words if word.startswith("{out}/")]
+    with tempfile.TemporaryDirectory(prefix="kills-") as folder:
+        run(words, Path(folder))
+        return list(_content(Path(folder)))
+
+
+def _notes(path: Path) -> Iterator[tuple[int, dict[str, bytes]]]:
+    with path.open("rb") as stream:
+        while stream.peek(1):
+            yield pickle.load(stream)
 
 
 if __name__ == "__main__":
     kills, names = int(sys.argv[1]), sys.argv[2:] or list(COMMANDS)
-    for module in pkgutil.walk_packages(tauloop.__path__, "tauloop."):
-        if module.name != "tauloop.__main__":
-            importlib.import_module(module.name)  # once for all children
+    import_all()
     GIVEN.mkdir()
     try:
         prepare(GIVEN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -10,11 +11,14 @@ from pathlib import Path
 
 import pytest
 from kills import COMMANDS
+from test_files import written_by
+
+from tauloop.cli import app
 
 #: Kills of each command in `make test` and in `make nightly` (issue 13).
 DAILY, NIGHTLY = 5, 200
-#: Commands that take longer than two seconds each time.
-SLOW = ("workspace", "reduce", "excite", "poses", "play", "control", "identify", "calibrate")
+#: A whole experiment of a paper takes minutes.
+LONG = ("reproduce",)
 
 
 def harmed(kills: int, *names: str) -> list[str]:
@@ -25,7 +29,15 @@ def harmed(kills: int, *names: str) -> list[str]:
 
 
 def test_files_are_whole_after_five_kills_of_each_command():
-    assert harmed(DAILY, *(name for name in COMMANDS if name not in SLOW)) == []
+    assert harmed(DAILY, *(name for name in COMMANDS if name not in LONG)) == []
+
+
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_every_file_that_a_command_writes_is_among_those(name):
+    """By what the command declares to write, which tests/test_files.py compares with its options."""
+    command = getattr(importlib.import_module(f"tauloop.cli.{app.COMMANDS[name][0]}"), name)
+    options = {f"--{argument}".replace("_", "-") for argument in written_by(command)}
+    assert options <= {word for words in COMMANDS.values() for word in words if words[0] == name}
 
 
 @pytest.mark.nightly

@@ -1,0 +1,131 @@
+"""``python interrupted.py DELAYS NAME...``: press Ctrl-C while commands are at work; prints what happened, as JSON.
+
+A command runs in a forked child of a process that has imported what is slow, with an empty cache, so that compilers run
+too. An entry holds the name, the delay in seconds, the exit code, the seconds from the interrupt to the end, and the
+command lines of processes that are still there then; the code is null where it had to be killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import kills
+import numpy as np
+
+from tauloop.cli import main
+
+#: Commands that take longer than the longest delay, by name; {given} is a folder of inputs, {out} one of outputs.
+COMMANDS = {
+    "workspace": "workspace spidermill --resolution 0.01 --out {out}/map.nc",
+    "swing": "simulate spidermill --swing --duration 30",
+    "simulate": "simulate hexapod --duration 500 --route projected",
+    "reproduce": "reproduce gantry-tau",
+    "modes": "modes hexapod --figure {out}/modes.png",
+    "tune": "reproduce dual-motor",
+    "excite": "excite hexapod --random 3000 --starts 2",
+    "workers": "excite delta --random 300 --starts 4 --processes 2",
+    "poses": "poses hexapod --parameters *length* --count 60 --candidates 4000 --curve",
+    "identify": "identify five_bar {given}/long.csv --figure {out}/fit.png",
+    "consistent": "identify five_bar {given}/long.csv --consistent",
+    "calibrate": "calibrate five_bar {given}/poses.csv --parameters *length* --noise '0.01 mm' --bootstrap 100000",
+    "control": "control delta --to x=0.05,z=-0.45 --time 200",
+    "verify": "verify hexapod --states 3000",
+    "play": "play gantry_tau_3dof --figure {out}/play.png",
+    "check": "check spidermill",
+    "reduce": "reduce spidermill",
+    "drive": "drive single_motor_axis --duration 2000",
+    "ballbar": f"ballbar {kills.RACKS}",
+    "export": "export c hexapod --out {out}",
+    "cost": "cost spidermill",
+    "dynamics": "dynamics spidermill",
+}
+#: Searches with a result to keep: the second Ctrl-C counts.
+KEEPING = ("excite", "workers", "tune")
+#: A command that goes on so long after the last interrupt is killed, s.
+PATIENCE = 30.0
+#: In the environment of all that a command starts.
+MARK = "TAULOOP_INTERRUPTED"
+#: How often the log of `kills` is repeated: half a million samples.
+REPEATED = 2500
+
+
+def interrupt(name: str, delay: float, given: Path) -> tuple[str, float, int | None, float, list[str]] | None:
+    """What came of one command; None where it had ended by itself before."""
+    mark = secrets.token_hex(8)
+    with tempfile.TemporaryDirectory(prefix="interrupted-") as folder:
+        child = os.fork()
+        if child == 0:
+            os.environ |= {"XDG_CACHE_HOME": folder, MARK: mark}
+            _run([word.format(out=folder, given=given) for word in shlex.split(COMMANDS[name])])
+        time.sleep(delay)
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return None
+        for _ in range(name in KEEPING):
+            os.kill(child, signal.SIGINT)
+            time.sleep(0.2)
+        start, status = time.monotonic(), 0
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGINT)
+        while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < start + PATIENCE:
+            time.sleep(0.01)
+        took = time.monotonic() - start
+        if not ended[0]:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return name, delay, None, took, _left(mark)
+        status = os.waitstatus_to_exitcode(ended[1])
+        time.sleep(0.1)  # what is killed is gone a little later
+        return name, delay, status, round(took, 2), _left(mark)
+
+
+def _run(words: list[str]) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    sys.argv = ["tauloop", *words]
+    code = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        code = 70
+    finally:
+        os._exit(code)
+
+
+def _left(mark: str) -> list[str]:
+    """Command lines of processes with a mark in the surroundings that they were started in."""
+    found = []
+    for place in Path("/proc").glob("[1-9]*"):
+        try:
+            if f"{MARK}={mark}".encode() in (place / "environ").read_bytes():
+                found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:  # it has ended, or is another user's
+            continue
+    return [line for line in found if line]  # one that has ended and was not waited for has none
+
+
+if __name__ == "__main__":
+    delays, names = [float(delay) for delay in sys.argv[1].split(",")], sys.argv[2:] or list(COMMANDS)
+    kills.import_all()
+    given = Path(tempfile.mkdtemp(prefix="interrupted-given-"))
+    try:
+        kills.prepare(given)
+        header, *_ = (given / "log.csv").read_text().splitlines()
+        rows = np.tile(np.loadtxt(given / "log.csv", delimiter=",", skiprows=1)[:-1], (REPEATED, 1))
+        rows[:, 0] = np.arange(len(rows)) * 0.005
+        np.savetxt(given / "long.csv", rows, delimiter=",", header=header, comments="", fmt="%.8g")
+        sys.stdout.write(json.dumps([interrupt(name, delay, given) for name in names for delay in delays]))
+    finally:
+        shutil.rmtree(given)
