@@ -273,7 +273,8 @@ def test_the_table_of_periods_and_two_periodic_logs(periodic_log):
     assert code in (0, 1)
     assert "Averages over periods, and the noise that they show" in text
     document = json.loads(run(periodic_log, periodic_log, *options, "--validation", periodic_log, "--json")[1])
-    assert document["problems"][0]["where"] == "held-out"  # the same record twice
+    found = [problem["what"].partition(" over")[0] for problem in document["problems"]]
+    assert found == ["is log.csv (log 1)", "is log.csv (log 1)", "is log.csv (log 2)"]
 
 
 @pytest.mark.parametrize(
