@@ -265,6 +265,9 @@ def test_the_case_with_bounds_pulls_or_says_what_is_missing(tmp_path: Path) -> N
     file = tmp_path / "cables8.yaml"
     bounds = "model: massless, tension: {least: 5 N, greatest: 500 N}}"
     file.write_text(text.replace("model: massless}", bounds), encoding="utf-8")
+    checked = CliRunner().invoke(app, ["check", str(file)])
+    assert "N at the reference pose, at rest" in " ".join(checked.output.split())
+    assert "cannot hold it" not in checked.output
     moved = CliRunner().invoke(app, ["dynamics", str(file), "--preload", "100"])
     assert moved.exit_code == 0
     assert "cable8.line  111.256  N" in moved.output

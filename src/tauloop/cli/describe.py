@@ -19,6 +19,7 @@ from tauloop.functions.entry import coordinate_units
 from tauloop.functions.program import LinearBlock
 from tauloop.kinematics.inspection import Inspection, inspect
 from tauloop.mechanism import json_schema, load, shipped_machines
+from tauloop.mechanism.cables import cables
 from tauloop.mechanism.drive_file import DRIVE
 from tauloop.mechanism.drive_file import FORMAT as DRIVE_FORMAT
 from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
@@ -134,6 +135,17 @@ def _as_dict(mechanism: Mechanism, model: Model) -> dict[str, object]:
     }
 
 
+def _tension_margin(model: Model) -> str:
+    """How far cables can stay within their bounds at the reference pose; empty without any, or where none holds it."""
+    if not cables(model.mechanism) or model.assembly.passive or model.assembly.findings:
+        return ""
+    try:
+        margin = float(model.platform.tension_margin(model.platform_position(model.assembly.q)))
+    except TauloopError as error:
+        return f"not determined: {error.problems[0].where} {error.problems[0].what}"
+    return f"{margin:.4g} N at the reference pose, at rest" + (": cables cannot hold it" if margin < 0.0 else "")
+
+
 def _summary(model: Model, found: Inspection) -> object:
     assembly, names = model.assembly, model.topology.velocity_names
     rows = table("", "", "")
@@ -158,6 +170,8 @@ def _summary(model: Model, found: Inspection) -> object:
     if loop_names:
         rows.add_row("loop condition", _conditions(assembly.platform_condition, count))
     rows.add_row("actuator condition", _conditions(assembly.actuator_condition, count))
+    if margin := _tension_margin(model):
+        rows.add_row("tension margin", margin)
     for problem in found.problems:
         rows.add_row("problem", str(problem))
     for note in found.notes:
