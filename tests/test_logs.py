@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +32,7 @@ from tauloop.logs import (
 )
 from tauloop.logs.channels import Channel, build_log
 from tauloop.logs.findings import LISTED_PER_KIND
-from tauloop.logs.tables import MOST
+from tauloop.logs.tables import MOST, MatTable
 
 #: Two orders of the same few hundred products and sums: some hundred roundings.
 ROUNDING = 1e-13
@@ -506,3 +508,15 @@ def test_the_measured_arm_is_read_as_it_was_recorded(shared):
         with gzip.open(folder / f"{name}.csv.gz", "rt") as stream:
             direct = np.array([[float(cell) for cell in line.split(",")] for line in list(stream)[1:]])
         assert (samples(log, quantity) == direct).all()
+
+
+def test_a_mat_file_that_ends_its_reader_is_refused_and_the_next_is_read(tmp_path):
+    """Oracle: the file, found by `make nightly`, ends a process that gives it to SciPy (checked here as well)."""
+    damaged = next((Path(__file__).parent / "fuzz" / "found" / "mat").glob("*.mat"))
+    alone = [sys.executable, "-c", "import sys, scipy.io; scipy.io.loadmat(sys.argv[1])", str(damaged)]
+    assert subprocess.run(alone, capture_output=True, check=False).returncode != 0
+    with pytest.raises(LogError, match="not a readable MAT file"):
+        MatTable(damaged)
+    path = tmp_path / "sound.mat"
+    scipy.io.savemat(path, {"q": np.arange(4.0)})
+    assert MatTable(path).names == ("q",)

@@ -10,6 +10,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,6 +29,8 @@ SLOWEST, MOST_MEMORY = 5.0, 2_000_000_000
 FILES_AT_ONCE, MACHINES_AT_ONCE = 200, 10
 
 
+#: Seed, first and last number of the trials in it.
+Piece = tuple[int, int, int]
 #: What went wrong, whose it is, and the file.
 Fault = tuple[str, str, bytes]
 
@@ -48,7 +52,7 @@ def damaged(seed: int, index: int) -> tuple[str, bytes]:
     return name, mutated(lambda n: int(rng.integers(n)), corpus[rng.integers(len(corpus))], corpus)
 
 
-def read_piece(work: tuple[int, int, int]) -> dict[str, object]:
+def read_piece(work: Piece) -> dict[str, object]:
     """Outcomes, faults and the slowest of a stretch of damaged files."""
     seed, first, last = work
     counts: Counter[str] = Counter()
@@ -71,7 +75,7 @@ def read_piece(work: tuple[int, int, int]) -> dict[str, object]:
     return {"counts": counts, "faults": faults, "slowest": slowest, "memory": _peak()}
 
 
-def build_piece(work: tuple[int, int, int]) -> dict[str, object]:
+def build_piece(work: Piece) -> dict[str, object]:
     """Outcomes, faults and the slowest of a stretch of random machines."""
     seed, first, last = work
     counts: Counter[str] = Counter()
@@ -110,28 +114,59 @@ def _limit() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _pieces(seed: int, count: int, size: int) -> Iterator[tuple[int, int, int]]:
+def _pieces(seed: int, count: int, size: int) -> Iterator[Piece]:
     return ((seed, first, min(first + size, count)) for first in range(0, count, size))
 
 
+def _shared_out(
+    work: Callable[[Piece], dict[str, Any]], pieces: list[Piece], processes: int, take: Callable[..., None]
+) -> list[Piece]:
+    """Pieces that are left where a process died, in their order."""
+    left = dict.fromkeys(pieces)
+    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_limit) as pool:
+        futures = {pool.submit(work, piece): piece for piece in pieces}
+        try:
+            for future in as_completed(futures):
+                with suppress(BrokenProcessPool):
+                    take(future.result(), futures[future][2] - futures[future][1])
+                    del left[futures[future]]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return list(left)
+
+
 def search(
-    title: str, work: Callable[[tuple[int, int, int]], dict[str, Any]], count: int, seed: int, processes: int, size: int
+    title: str, work: Callable[[Piece], dict[str, Any]], count: int, seed: int, processes: int, size: int
 ) -> dict[str, Any]:
     """Share `count` trials out in pieces over processes, with progress on standard error; Ctrl-C keeps it all."""
     counts: Counter[str] = Counter()
     faults: dict[str, list[Fault]] = {}
     slowest, memory, done = (0.0, ""), 0, 0
     started = time.monotonic()
-    context = get_context("spawn")
-    with suppress(KeyboardInterrupt), context.Pool(processes, initializer=_limit) as pool:
-        for part in pool.imap_unordered(work, _pieces(seed, count, size)):
-            counts.update(part["counts"])
-            for fault in part["faults"]:
-                faults.setdefault(fault[0], []).append(fault)
-            slowest, memory = max(slowest, tuple(part["slowest"])), max(memory, part["memory"])
-            done = min(done + size, count)
-            left = (time.monotonic() - started) * (count - done) / done
-            print(f"{title}: {done} of {count}, {len(faults)} kinds of fault, {left:.0f} s left", file=sys.stderr)
+
+    def take(part: dict[str, Any], trials: int) -> None:
+        nonlocal slowest, memory, done
+        counts.update(part["counts"])
+        for fault in part["faults"]:
+            faults.setdefault(fault[0], []).append(fault)
+        slowest, memory = max(slowest, tuple(part["slowest"])), max(memory, part["memory"])
+        done += trials
+        left = (time.monotonic() - started) * (count - done) / done
+        print(f"{title}: {done} of {count}, {len(faults)} kinds of fault, {left:.0f} s left", file=sys.stderr)
+
+    pieces = list(_pieces(seed, count, size))
+    with suppress(KeyboardInterrupt):
+        while pieces:
+            pieces = _shared_out(work, pieces, processes, take)
+            # a process has died: one of the next pieces has killed it, and is found out alone
+            for piece in pieces[: 2 * processes]:
+                if _shared_out(work, [piece], 1, take):
+                    what = f"{title}: a process died"
+                    take(
+                        {"counts": {}, "faults": [(what, str(piece), b"")], "slowest": slowest, "memory": memory}, size
+                    )
+            pieces = pieces[2 * processes :]
     return {
         "tried": done,
         "outcomes": dict(sorted(counts.items())),

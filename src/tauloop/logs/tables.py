@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import warnings
 import zlib
 from abc import ABC, abstractmethod
 from array import array
@@ -20,6 +19,7 @@ from tauloop.files import unreadable
 from tauloop.logs.csv_text import delimiter_of, has_decimal_comma, is_number, with_decimal_points
 from tauloop.logs.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.hdf5 import hdf5_columns
+from tauloop.logs.mat_reading import mat_columns
 from tauloop.logs.unpacking import require_ratio, unpacked
 
 _HDF5_SIGNATURE = b"\x89HDF"
@@ -378,28 +378,4 @@ class MatTable(ArrayTable):
         if b"MATLAB 7.3" in start or start.startswith(_HDF5_SIGNATURE):
             super().__init__(str(path), *hdf5_columns(path))
             return
-        import scipy.io
-
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", scipy.io.matlab.MatReadWarning)
-                require_ratio(path, sum(8 * math.prod(shape) for _, shape, _ in scipy.io.whosmat(path)))
-                content = scipy.io.loadmat(path, simplify_cells=True)
-        except LogError:
-            raise
-        except Exception as error:  # a damaged binary file can fail in any way inside SciPy
-            what = f"not a readable MAT file: {error}"
-            raise _refused(str(path), what, "save the log again in MATLAB with `save(name, '-v7')`") from None
-        super().__init__(str(path), dict(_numeric_columns("", content)), {})
-
-
-def _numeric_columns(prefix: str, content: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
-    for key, value in content.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, dict):
-            yield from _numeric_columns(f"{name}.", value)
-        elif isinstance(value, np.ndarray) and value.size and value.dtype.kind in "iuf":
-            if value.ndim == 1:
-                yield name, value
-            elif value.ndim == 2:
-                yield from ((f"{name}[{k}]", value[:, k]) for k in range(value.shape[1]))
+        super().__init__(str(path), mat_columns(path), {})

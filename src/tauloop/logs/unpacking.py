@@ -13,7 +13,7 @@ UNCHECKED, RATIO = 100_000_000, 200
 
 def unpacked(path: Path) -> bytes:
     """What a gzip file holds, as long as that is no more than logs ever shrink."""
-    most = max(UNCHECKED, RATIO * path.stat().st_size)
+    most = int(most_unpacked(path))
     with gzip.open(path) as stream:
         data = stream.read(most + 1)
     if len(data) > most:
@@ -23,8 +23,13 @@ def unpacked(path: Path) -> bytes:
 
 def require_ratio(path: Path, size: int) -> None:
     """Refuse a file that would fill the memory with what it says it holds."""
-    if size > max(UNCHECKED, RATIO * path.stat().st_size):
+    if size > most_unpacked(path):
         raise _expands(path, size)
+
+
+def most_unpacked(path: Path) -> float:
+    """Bytes that a file's content may take."""
+    return max(UNCHECKED, RATIO * path.stat().st_size)
 
 
 def _expands(path: Path, size: int, more: str = "") -> LogError:
