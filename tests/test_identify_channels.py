@@ -33,6 +33,7 @@ from tauloop.logs import (
 )
 from tauloop.logs.channels import Channel
 from tauloop.logs.saturation import LEFT_OUT, without_saturated
+from tauloop.logs.velocities import wrong_velocities
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine
 
@@ -185,8 +186,10 @@ def test_good_encoders_keep_their_derivative_beside_a_bad_tachometer(model, moti
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (lambda v: np.rad2deg(v), "57.31 times the derivative of position.motor_1"),
-        (lambda v: -v, "is -1 times the derivative of position.motor_1"),
+        (lambda v: np.rad2deg(v), "57.31 times the derivative of position.motor_1: degrees per second for what is in"),
+        (lambda v: -v, "is -1 times the derivative of position.motor_1: the wrong sign"),
+        (lambda v: -30.0 / np.pi * v, "the wrong sign, and revolutions per minute for what is in rad/s"),
+        (lambda v: np.roll(v, 10), " ms behind the derivative of position.motor_1"),
         (lambda v: np.roll(v, 137), "is not the derivative of position.motor_1"),
     ],
 )
@@ -200,6 +203,17 @@ def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(coarse,
     code, said = run(path, *OPTIONS, "--velocity", "measured")
     assert code != 0
     assert says in " ".join(said.split())
+
+
+def test_exchanged_velocities_are_named_as_such(coarse, tmp_path):
+    first, second = (next(c.values for c in coarse.channels if c.name == f"velocity.motor_{k}") for k in (1, 2))
+    log = changed(changed(coarse, "velocity.motor_1", second), "velocity.motor_2", first)
+    found = wrong_velocities(log)
+    assert {name: problem.what for name, problem in found.items()} == {
+        "motor_1": "is the derivative of position.motor_2, not of position.motor_1: columns are exchanged",
+        "motor_2": "is the derivative of position.motor_1, not of position.motor_2: columns are exchanged",
+    }
+    assert wrong_velocities(coarse) == {}
 
 
 def test_velocities_that_cannot_be_used_are_said(coarse, tmp_path):

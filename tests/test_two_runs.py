@@ -123,6 +123,25 @@ def test_positions_of_all_actuators_stay_and_forces_of_one_run_go() -> None:
     assert "force.b" not in found.log
 
 
+def test_velocities_of_the_connected_run_stay_and_what_goes_is_said(tmp_path: Path) -> None:
+    bench = Bench()
+    connected = bench.log(0.0, 2, True)
+    speed = np.gradient(connected["position.a"].to_numpy(), 1.0 / RATE)
+    for quantity in ("velocity", "temperature"):
+        attributes = {"quantity": quantity, "channel": "a", "unit": "m/s", "source": "a test"}
+        connected = connected.assign({f"{quantity}.a": (("time",), speed, attributes)})
+    found = subtract_disconnected(connected, bench.log(0.0, 2, False))
+    assert np.array_equal(found.log["velocity.a"].to_numpy(), speed)
+    assert found.dropped == ("temperature.a",)
+    files = [write_log(tmp_path / f"{k}.csv", one) for k, one in enumerate((connected, bench.log(0.0, 2, False)))]
+    out = tmp_path / "structure.csv"
+    text = CliRunner().invoke(app, ["subtract", *map(str, files), "--out", str(out)])
+    said = " ".join(text.output.split())
+    assert "velocities of the connected run are kept: a;" in said
+    assert "neither motion nor force: temperature.a" in said
+    assert samples(read_log(out), "velocity")[:, 0] == pytest.approx(speed)
+
+
 def test_other_motions_are_refused() -> None:
     bench = Bench()
     other = bench.log(0.0, 1, False)

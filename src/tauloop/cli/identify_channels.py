@@ -15,9 +15,10 @@ from tauloop.errors import IdentificationError, InputError, Problem
 from tauloop.functions import Model
 from tauloop.identify import Estimator, Ties
 from tauloop.identify.channel_choice import ChannelChoice, choose_channels, usable_velocities
-from tauloop.logs import MeasuredVelocity, channels, measured_velocities, samples
+from tauloop.logs import MeasuredVelocity, channels, samples
 from tauloop.logs.known_forces import without_known_forces
 from tauloop.logs.saturation import LEFT_OUT, left_out, without_saturated
+from tauloop.logs.velocities import wrong_velocities
 from tauloop.mechanism.suggestions import suggestion
 
 
@@ -154,12 +155,12 @@ def _not_used(
     problems: dict[str, Problem] = {}
     notes: dict[str, str] = {}
     for log in logs:
-        worth = measured_velocities(log.log)
+        wrong = wrong_velocities(log.log)
         for name in channels(log.log, "velocity"):
             if name in usable:
                 continue
-            if name in worth and (problem := worth[name].problem()) is not None:
-                problems.setdefault(name, problem)
+            if name in wrong:
+                problems.setdefault(name, wrong[name])
             elif name not in names:
                 meant = suggestion(name, names)
                 notes[name] = f"velocity.{name} is not used: it is no given actuator" + (f"; {meant}" if meant else "")

@@ -11,7 +11,7 @@ import typer
 from tauloop.cli.output import FAILED, JsonOption, console, log_ending, print_json, reports_errors, table, writes
 from tauloop.identify.periods import FORCE_NOISE
 from tauloop.identify.two_runs import TwoRuns, subtract_disconnected
-from tauloop.logs import read_log, units, write_log
+from tauloop.logs import channels, read_log, units, write_log
 from tauloop.logs.channels import TIME
 from tauloop.result import Status
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 @writes(out=log_ending)
 def subtract(
     connected: Annotated[
-        Path, typer.Argument(help="Log of the run with the structure: columns time, position.NAME, force.NAME.")
+        Path,
+        typer.Argument(
+            help="Log of the run with the structure: columns time, position.NAME, force.NAME; velocity.NAME is kept."
+        ),
     ],
     disconnected: Annotated[Path, typer.Argument(help="Log of the same motion with the structure taken off.")],
     out: Annotated[Path, typer.Option("--out", help="Write positions and structure's forces to this CSV or Parquet.")],
@@ -56,6 +59,7 @@ def subtract(
                 "apart": found.apart,
                 "removed": found.removed,
                 "noise": found.noise,
+                "dropped": found.dropped,
                 "unmatched": found.unmatched,
                 "file": str(written),
                 "provenance": found.provenance,
@@ -91,6 +95,12 @@ def _print(found: TwoRuns, written: Path) -> None:
         if found.noise
         else f"the disconnected run is {1e3 * found.delay:.4g} ms late"
     )
+    if velocities := channels(found.log, "velocity"):
+        screen.print(
+            f"velocities of the connected run are kept: {', '.join(velocities)}; runs are aligned by positions"
+        )
+    if found.dropped:
+        screen.print(f"left out, neither motion nor force: {', '.join(found.dropped)}")
     if found.unmatched:
         screen.print(f"left out, measured in one run only: {', '.join(found.unmatched)}")
     for line in found.advice:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Quantities of the result's log beside position and force: what was measured, and the actuators' own part of it.
 CONNECTED, OWN = "connected_force", "own_force"
+#: Quantities of the connected run that the result keeps.
+MOTION = ("position", "velocity")
 #: Sampling periods of the two runs may differ by this share.
 SAME_RATE = 1e-6
 #: Gauss-Newton steps for the part of the delay below one sample; the error falls quadratically.
@@ -43,13 +45,14 @@ class TwoRuns(Result):
     """Forces of the structure alone.
 
     Attributes:
-        log: positions of the connected run (all channels), and on each channel that has a force in both runs: the
+        log: motion of the connected run (all channels), and on each channel that has a force in both runs: the
             structure's force, the connected one and the actuator's own (N or N m).
         delay: by how much the disconnected run is late, s after its first sample; found from the positions.
         apart: RMS difference of both runs' positions after alignment, by channel, m or rad; constant offsets left out.
         noise: standard deviation of one sample of the structure's force, by channel: root of the sum of the variances
             of both averages. Empty where no period was given, since nothing tells noise from force then.
         removed: RMS of the actuator's own force over that of the connected force, means left out, by channel.
+        dropped: columns of the connected run that the result has not, beside forces.
         unmatched: channels whose force only one of the runs has; the result has none of them.
         periods: averaged in the connected and in the disconnected run.
     """
@@ -59,6 +62,7 @@ class TwoRuns(Result):
     apart: Mapping[str, float]
     noise: Mapping[str, float]
     removed: Mapping[str, float]
+    dropped: tuple[str, ...]
     unmatched: tuple[str, ...]
     periods: tuple[int, int]
 
@@ -136,6 +140,9 @@ def subtract_disconnected(
         apart=dict(zip(names, (shares * stroke).tolist(), strict=True)),
         noise=noise,
         removed=dict(zip(names, (own.std(axis=0) / spread).tolist(), strict=True)),
+        dropped=tuple(
+            str(name) for name, one in connected.data_vars.items() if one.attrs["quantity"] not in (*MOTION, "force")
+        ),
         unmatched=unmatched,
         periods=periods,
         evidence=(
@@ -300,7 +307,7 @@ def _require_alike(names: tuple[str, ...], shares: np.ndarray, delay: float) -> 
 def _log(
     connected: xr.Dataset, names: tuple[str, ...], covered: np.ndarray, force: np.ndarray, own: np.ndarray
 ) -> xr.Dataset:
-    """The log of the result; quantities other than position and force are left out."""
+    """The log of the result; quantities other than motion and force are left out."""
     unit = units(connected, "force")
     signals = [
         Channel(
@@ -311,7 +318,7 @@ def _log(
             source=variable.attrs["source"],
         )
         for variable in connected.data_vars.values()
-        if variable.attrs["quantity"] == "position"
+        if variable.attrs["quantity"] in MOTION
     ]
     signals += [
         Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, k]), unit=unit[name])

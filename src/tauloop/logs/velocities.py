@@ -20,6 +20,20 @@ SOURCES = ("positions", "measured", "fused")
 BELONGS = 0.9
 #: A scale that differs from one by more than this is an error of unit or gear.
 SCALE = 0.1
+#: Factors of units and signs, by what is said of them.
+UNITS = {
+    "degrees per second for what is in rad/s": 180.0 / np.pi,
+    "rad/s for what is in degrees per second": np.pi / 180.0,
+    "revolutions per minute for what is in rad/s": 30.0 / np.pi,
+    "revolutions per second for what is in rad/s": 0.5 / np.pi,
+    "milli for what is in the unit itself": 1e3,
+    "k for what is in the unit itself": 1e-3,
+    "per minute for what is per second": 60.0,
+}
+#: A scale is that of a unit when it is as near to it.
+NEAR = 0.02
+#: A velocity is late or early from so many seconds and samples on, if a shift takes so much of the difference's power.
+LATE, SHIFTED = 2e-3, 0.5
 #: A velocity is held by a limit where the positions move faster by this factor.
 BEYOND = 1.02
 #: Frequencies over which noise is averaged, evenly spread on a scale of logarithms.
@@ -42,6 +56,7 @@ class MeasuredVelocity:
     Attributes:
         channel: its name.
         correlation: of its integral with the positions, both without their straight line.
+        delay: of the velocity behind the positions, s; zero where a shift explains less than half of the difference.
         scale, offset: by these; offset in m/s or rad/s.
         noise, position_noise: standard deviations of a sample, m/s or rad/s, m or rad.
         crossover: Hz; below it differentiated positions are the less noisy of the two.
@@ -50,6 +65,7 @@ class MeasuredVelocity:
 
     channel: str
     correlation: float
+    delay: float
     scale: float
     offset: float
     noise: float
@@ -66,8 +82,34 @@ class MeasuredVelocity:
             return Problem(where=where, what=what, remedy=otherwise)
         if not abs(self.scale - 1.0) <= SCALE:
             what = f"is {self.scale:.4g} times the derivative of position.{self.channel}"
-            return Problem(where=where, what=what, remedy=otherwise)
+            said = [text for text, factor in UNITS.items() if abs(abs(self.scale) / factor - 1.0) <= NEAR]
+            if self.scale < 0.0:
+                said.insert(0, "the wrong sign")
+            return Problem(where=where, what=": ".join([what, *filter(None, [", and ".join(said)])]), remedy=otherwise)
+        if self.delay:
+            what = (
+                f"comes {1e3 * abs(self.delay):.3g} ms {'behind' if self.delay > 0.0 else 'before'} the derivative of "
+            )
+            what += f"position.{self.channel}"
+            return Problem(where=where, what=what, remedy="align the columns in time; it is not used")
         return None
+
+
+def wrong_velocities(log: Log) -> dict[str, Problem]:
+    """Channels of velocity that are not the derivative of the position of their channel, and of whose they are."""
+    found = {name: problem for name, one in measured_velocities(log).items() if (problem := one.problem()) is not None}
+    period = sample_period(log) if found else 0.0
+    for name, problem in found.items():
+        velocity = samples(log, "velocity", (name,))[:, 0]
+        for other in channels(log, "position"):
+            position = samples(log, "position", (other,))[:, 0]
+            correlation, scale = _agreement(position, velocity, period)
+            if other != name and correlation >= BELONGS and abs(scale - 1.0) <= SCALE:
+                what = f"is the derivative of position.{other}, not of position.{name}: columns are exchanged"
+                found[name] = Problem(
+                    where=problem.where, what=what, remedy="correct the columns' names; it is not used"
+                )
+    return found
 
 
 def measured_velocities(log: Log) -> dict[str, MeasuredVelocity]:
@@ -98,13 +140,7 @@ def _compared(
 ) -> MeasuredVelocity:
     """Over the whole log: the integrated velocity is compared, in which a coarse encoder's steps do not grow."""
     rate, count = 1.0 / period, len(position)
-    columns = np.stack([integrated(velocity, period), np.linspace(-1.0, 1.0, count), np.ones(count)], axis=1)
-    moved, turned = (
-        x - columns[:, 1:] @ np.linalg.lstsq(columns[:, 1:], x, rcond=None)[0] for x in (position, columns[:, 0])
-    )
-    own, common, other = moved @ moved, moved @ turned, turned @ turned
-    correlation = float(common / np.sqrt(own * other)) if own > 0.0 and other > 0.0 else 0.0
-    scale = float(other / common) if common != 0.0 else 0.0
+    correlation, scale = _agreement(position, velocity, period)
     offset = float(np.mean(velocity) - scale * (position[-1] - position[0]) / (period * (count - 1)))
     noise = position_noise = 0.0
     if scale:
@@ -114,6 +150,7 @@ def _compared(
     return MeasuredVelocity(
         channel=name,
         correlation=correlation,
+        delay=_delay(position, velocity, period) if abs(correlation) >= BELONGS else 0.0,
         scale=scale,
         offset=offset,
         noise=abs(scale) * noise,
@@ -121,6 +158,32 @@ def _compared(
         crossover=float(np.clip(crossover, PERIODS * rate / count, 0.4 * rate)),
         saturated=int(saturated.sum()),
     )
+
+
+def _agreement(position: np.ndarray, velocity: np.ndarray, period: float) -> tuple[float, float]:
+    """Correlation of the integral with the positions, both without their straight line, and the scale of it."""
+    moved, turned = (_without_line(x) for x in (position, integrated(velocity, period)))
+    own, common, other = moved @ moved, moved @ turned, turned @ turned
+    correlation = float(common / np.sqrt(own * other)) if own > 0.0 and other > 0.0 else 0.0
+    return correlation, float(other / common) if common != 0.0 else 0.0
+
+
+def _delay(position: np.ndarray, velocity: np.ndarray, period: float) -> float:
+    """By how much a velocity comes behind the positions, p = c (V + d v) with its integral V; zero where not told."""
+    moved, turned, rate = (_without_line(x) for x in (position, integrated(velocity, period), velocity))
+    columns = np.stack([turned, rate], axis=1)
+    both = np.linalg.lstsq(columns, moved, rcond=None)[0]
+    alone = moved - turned * (moved @ turned) / (turned @ turned)
+    left = moved - columns @ both
+    delay = float(both[1] / both[0]) if both[0] else 0.0
+    told = abs(delay) >= max(LATE, period) and left @ left <= SHIFTED * (alone @ alone)
+    return delay if told else 0.0
+
+
+def _without_line(x: np.ndarray) -> np.ndarray:
+    """Samples (N,) less the straight line that fits them best."""
+    columns = np.stack([np.linspace(-1.0, 1.0, len(x)), np.ones(len(x))], axis=1)
+    return np.asarray(x - columns @ np.linalg.lstsq(columns, x, rcond=None)[0])
 
 
 def integrated(velocity: np.ndarray, period: float) -> np.ndarray:
