@@ -108,8 +108,17 @@ def tx40(shared: Path) -> dict[str, Any]:
         *("--output", "joints", "--json"),
     ]
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output  # its friction is of another shape than the model's
     return dict(json.loads(result.stdout))
+
+
+def test_the_arms_friction_at_low_speed_is_named_and_nothing_else_is_wrong(tx40):
+    found = {finding["where"]: finding for finding in tx40["findings"]}
+    assert {"joint_1", "joint_3", "joint_4"} <= set(found) <= {"motor_6", *(f"joint_{k}" for k in range(1, 7))}
+    for name in ("joint_1", "joint_3", "joint_4"):
+        assert "has friction that is smaller below some" in found[name]["what"]
+        assert f'--stribeck "{name}=' in found[name]["remedy"]
+    assert all("has friction" in finding["what"] for finding in found.values())
 
 
 def percent(document: dict[str, Any], part: str) -> np.ndarray:

@@ -20,7 +20,7 @@ from tauloop.identify import WeightedLeastSquares, choose_presliding, dahl_state
 from tauloop.identify.channel_faults import measured, wrong_channels
 from tauloop.identify.columns import with_columns
 from tauloop.identify.from_log import regression_data
-from tauloop.identify.presliding import presliding_columns
+from tauloop.identify.presliding import presliding_columns, presliding_state
 from tauloop.logs import Preparation, Signals, prepared_signals, write_log
 from tauloop.logs.channels import Channel
 from tauloop.motion import Multisine, random_multisine
@@ -192,3 +192,60 @@ def test_several_logs_share_the_way(model, moved, hysteresis):
     two = choose_presliding(parts, motions, ["motor_1"])
     assert one.lengths == pytest.approx(two.lengths)
     assert len(merge(parts)) == 2 * len(parts[0])
+
+
+def lugre(velocity: np.ndarray, level: float, way: float) -> np.ndarray:
+    """Friction (N,) of the LuGre model by small steps of its bristle, exact where speed is constant (200 a sample).
+
+    z' = v - s |v| z / g(v), F = s z + d z', g = level (1 + 0.3 exp(-(v / v_s)^2)), s = level / way: Canudas de Wit et
+    al. 1995, A new model for control of systems with friction.
+    """
+    fine = np.interp(np.arange(50 * len(velocity)) / 50.0, np.arange(len(velocity)), velocity)
+    stiffness, step, slow = level / way, 1.0 / (50.0 * RATE), 0.1 * np.abs(velocity).max()
+    g = level * (1.0 + 0.3 * np.exp(-((fine / slow) ** 2)))
+    fading, goal = np.exp(-stiffness * np.abs(fine) / g * step), np.sign(fine) * g / stiffness
+    z, found = 0.0, np.zeros(len(fine))
+    for k, v in enumerate(fine):
+        found[k] = stiffness * z + 0.02 * np.sqrt(stiffness) * (v - stiffness * abs(v) * z / g[k])
+        z = goal[k] + (z - goal[k]) * fading[k]
+    return found[::50]
+
+
+@pytest.mark.parametrize("way", [0.005, 0.03])
+def test_friction_as_in_the_lugre_model_is_halved_as_well(model, moved, way):
+    """The bristle's damping and Stribeck's curve are not in Dahl's columns, the way is."""
+    log = log_of(model, moved, lugre(moved.sample(TIME).velocity[:, 0], LEVEL, way))
+    data, motion = regression_data(model, log, PREPARATION), element_motion(model, log, PREPARATION)
+    choice = choose_presliding([data], [motion], ["motor_1", "motor_2"])
+    assert choice.without == ("motor_2",)
+    plain = fit(*split(data), WeightedLeastSquares())
+    turning = fit(*split(with_columns(data, *presliding_columns(motion, choice.lengths))), WeightedLeastSquares())
+    assert turning.held_out[0].rmse < 0.5 * plain.held_out[0].rmse
+    assert turning.held_out[1].rmse < 1.05 * plain.held_out[1].rmse
+
+
+def test_friction_at_rest_is_zero_unless_it_stays():
+    velocity = np.concatenate([np.ones(50), np.full(30, 1e-4), -np.ones(60)])[:, None]
+    stays, goes = (presliding_state(velocity, 0.01, np.array([0.05]), stays=stays)[:, 0] for stays in (True, False))
+    assert np.array_equal(stays, dahl_state(velocity, 0.01, np.array([0.05]))[:, 0])
+    assert np.all(goes[50:80] == 0.0)
+    assert np.array_equal(np.delete(goes, np.s_[50:80]), np.delete(stays, np.s_[50:80]))
+
+
+@pytest.mark.nightly
+def test_no_joint_of_a_measured_arm_is_worse_held_out(shared):
+    """All six joints asked for: two take a length; without the rest left out joint 2 went from 5.3 to 6.4 %."""
+    data, arm = shared / "data" / "tx40", Path(__file__).parents[1] / "examples" / "tx40"
+    if not data.is_dir():
+        pytest.skip("needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here")
+    options = [data / "tx40_nomesh.urdf", arm / "recording.yaml", "--side", arm / "side.yaml", "--data", data]
+    options += ["--output", "joints", "--order", 2, "--cutoff", 70, "--standstill", 1e-3, "--json"]
+    asked = [text for k in range(1, 7) for text in ("--presliding", f"joint_{k}")]
+    plain, turning = (
+        json.loads(CliRunner().invoke(app, ["identify", *map(str, options), *more], catch_exceptions=False).output)
+        for more in ([], asked)
+    )
+    ratios = np.array(held_out(turning)) / np.array(held_out(plain))
+    assert set(turning["presliding"]["lengths"]) == {"joint_1", "joint_2"}
+    assert (ratios[:2] < 0.98).all()
+    assert (ratios < 1.01).all()

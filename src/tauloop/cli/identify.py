@@ -28,10 +28,9 @@ from tauloop.cli.identify_findings import (
     faults_of_logs,
     judged_faults,
     limits_of_logs,
+    moves_of_logs,
     naming,
     remarks,
-    speeds_of_logs,
-    trends_of_logs,
 )
 from tauloop.cli.identify_friction import (
     presliding_notes,
@@ -353,7 +352,7 @@ def identify(
         logs = [replace(one, preparation=replace(one.preparation, **found)) for one in logs]  # type: ignore[arg-type]
     averages: list[PeriodAverage] = []
     decided: Channels | None = None
-    speeds: tuple[np.ndarray, ...] = ()
+    moves: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
     if repeats is None:
         decided = chosen_channels(
             model,
@@ -380,7 +379,7 @@ def identify(
         for one in logs:
             with naming_log(one, len(logs)):
                 parts.append(prepared(one, model, output, ties))
-        speeds = speeds_of_logs(model, logs, parts)
+        moves = moves_of_logs(model, logs, parts)
         logs = [replace(one) for one in logs]  # without what they have prepared, which fills the memory
     else:
         parts = [
@@ -418,8 +417,7 @@ def identify(
     way = chosen_estimator(estimator, column_error, instruments, noise)
     with naming(faults):
         result = fit(training, held_out, way, errors=error_model)
-    faults = faults or faults_of_data(model, training)
-    faults = faults or (trends_of_logs(model, logs, parts, speeds) if repeats is None else ())
+    faults = faults or faults_of_data(model, logs, parts, result, training, moves, output=output)
     comparison = None
     if compare:
         base = result.base if everything is None else everything.base

@@ -13,9 +13,12 @@ from tauloop.errors import IdentificationError, Problem
 from tauloop.functions import Model
 from tauloop.functions.limits import require_within_limits
 from tauloop.identify import Identification, InstrumentalVariables, RegressionData, Ties
+from tauloop.identify.block_fits import LONGEST
 from tauloop.identify.channel_faults import Measured, measured, wrong_channels
 from tauloop.identify.dead_channels import copied, dead
+from tauloop.identify.element_motion import elements, motion_of_elements
 from tauloop.identify.faults import unexplained, wrong_signs
+from tauloop.identify.missing_laws import missing_law_problems, missing_laws
 from tauloop.identify.motion_limits import motion_limits
 from tauloop.identify.periodic_data import periodic_motion
 from tauloop.identify.periods import PeriodAverage
@@ -70,24 +73,69 @@ def faults_of_logs(
     return tuple(found)
 
 
-def speeds_of_logs(
+def moves_of_logs(
     model: Model, logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]
-) -> tuple[np.ndarray, ...]:
-    """Velocities of every log at the times of its regression data."""
+) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Velocities of every log at the times of its regression data, and positions of the first `LONGEST` of them."""
     names = model.actuators.ports["position"].columns
-    kept = (one.prepared.part(slice(None, None, one.preparation.decimation)) for one in logs)
-    return tuple(samples(one, "velocity", names)[: len(part)] for one, part in zip(kept, parts, strict=True))
-
-
-def trends_of_logs(
-    model: Model, logs: Sequence[MeasuredLog], parts: Sequence[RegressionData], speeds: Sequence[np.ndarray]
-) -> tuple[Problem, ...]:
-    """What the residuals of every log follow: delays, drifts, clocks, bending transmissions."""
-    found: list[Problem] = []
-    for log, part, own in zip(logs, parts, speeds, strict=True):
-        told = residual_trends(part, friction(model, part)[0], passed=_passed(log, part), speeds=own)
-        found += (of_log(log, len(logs), problem) for problem in trend_problems(told))
+    found = []
+    for log, part in zip(logs, parts, strict=True):
+        kept = log.prepared.part(slice(None, None, log.preparation.decimation))
+        found.append(
+            (samples(kept, "velocity", names)[: len(part)], samples(kept, "position", names)[: min(len(part), LONGEST)])
+        )
     return tuple(found)
+
+
+def faults_of_data(
+    model: Model,
+    logs: Sequence[MeasuredLog],
+    parts: Sequence[RegressionData],
+    result: Identification,
+    training: RegressionData,
+    moves: Sequence[tuple[np.ndarray, np.ndarray]],
+    *,
+    output: str,
+) -> tuple[Problem, ...]:
+    """What the fit shows where channels have no other fault: drives that gain energy from friction, trends, laws.
+
+    Friction of a shape that the model lacks can come out negative, so that laws go before the signs of their drives.
+    Without moves, of periods that are averaged, only the signs are looked at.
+    """
+    mine, drives = friction(model, training)
+    turned = wrong_signs(training, mine, drives)
+    if not moves:
+        return turned
+    found: list[Problem] = []
+    for log, part, (speeds, _) in zip(logs, parts, () if turned else moves, strict=False):
+        told = residual_trends(part, friction(model, part)[0], passed=_passed(log, part), speeds=speeds)
+        found += (of_log(log, len(logs), problem) for problem in trend_problems(told))
+    if found:
+        return tuple(found)
+    motions = [
+        motion_of_elements(
+            model,
+            places,
+            speeds[:LONGEST],
+            period=sample_period(log.log) * log.preparation.decimation,
+            output=output,
+        )
+        for log, (speeds, places) in zip(logs, moves, strict=True)
+    ]
+    laws = missing_laws(parts, motions, _rubbing(model, parts[0]), result)
+    acting = _acting(model)
+    named = {f"force.{drive}" for law in laws for drive in acting[law.element]}
+    return (*(problem for problem in turned if problem.where not in named), *missing_law_problems(laws))
+
+
+def _rubbing(model: Model, data: RegressionData) -> tuple[str, ...]:
+    """Elements with friction of their own, and the drives that act on none of them."""
+    acting = _acting(model)
+    owners = {name.rpartition(".")[0] for name in data.parameters if name.endswith(f".{FRICTION[1]}")}
+    owners &= set(elements(model))
+    told = {drive for owner in owners for drive in acting[owner]}
+    drives = (actuator.name for actuator in model.mechanism.actuators)
+    return (*sorted(owners), *(name for name in drives if name not in told))
 
 
 def _passed(log: MeasuredLog, part: RegressionData) -> Callable[[np.ndarray], np.ndarray] | None:
@@ -122,12 +170,6 @@ def limits_of_logs(model: Model, logs: Sequence[MeasuredLog], *, refuse: bool) -
     if refuse:
         require_within_limits(found)
     return found
-
-
-def faults_of_data(model: Model, training: RegressionData) -> tuple[Problem, ...]:
-    """Drives that gain energy from friction; looked for where channels have no other fault."""
-    mine, drives = friction(model, training)
-    return wrong_signs(training, mine, drives)
 
 
 @contextmanager
@@ -175,14 +217,7 @@ def remarks(result: Identification) -> tuple[str, ...]:
 
 def friction(model: Model, data: RegressionData) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Unknowns that are friction coefficients, and the drives that act on the joint of each."""
-    transmission = model.assembly.loops.transmission
-    names = [actuator.name for actuator in model.mechanism.actuators]
-    acting: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
-    for loss in model.mechanism.losses:
-        places = [model.topology.velocity_names.index(name) for name, _ in loss.terms]
-        acting[loss.name] = tuple(name for name, row in zip(names, transmission, strict=True) if row[places].any())
-    for k, joint in enumerate(model.topology.velocity_names):
-        acting[joint] = tuple(name for name, ratio in zip(names, transmission[:, k], strict=True) if ratio)
+    acting = _acting(model)
     sliding = [name.removesuffix(f".{PRESLIDING}") for name in data.parameters if name.endswith(f".{PRESLIDING}")]
     turning = {drive for name in sliding for drive in acting.get(name, ())}
     matrix = np.eye(len(data.parameters)) if data.ties is None else data.ties.matrix
@@ -194,6 +229,19 @@ def friction(model: Model, data: RegressionData) -> tuple[tuple[str, ...], dict[
         if parts and column.min() >= 0.0 and all(kind in FRICTION for _, _, kind in parts):
             found[unknown] = tuple(dict.fromkeys(drive for owner, _, _ in parts for drive in acting.get(owner, ())))
     return tuple(found), {unknown: drives for unknown, drives in found.items() if drives}
+
+
+def _acting(model: Model) -> dict[str, tuple[str, ...]]:
+    """The drives that act on each element: joints, losses, and the drives themselves."""
+    transmission = model.assembly.loops.transmission
+    names = [actuator.name for actuator in model.mechanism.actuators]
+    acting: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
+    for loss in model.mechanism.losses:
+        places = [model.topology.velocity_names.index(name) for name, _ in loss.terms]
+        acting[loss.name] = tuple(name for name, row in zip(names, transmission, strict=True) if row[places].any())
+    for k, joint in enumerate(model.topology.velocity_names):
+        acting[joint] = tuple(name for name, ratio in zip(names, transmission[:, k], strict=True) if ratio)
+    return acting
 
 
 def _motion(

@@ -109,10 +109,10 @@ def with_presliding(
         )
     motions = [element_motion(model, one.log, one.preparation, output=output) for one in logs]
     wanted = [name for name in texts if name not in given]
-    choice = choose_presliding(parts[:fitted], motions[:fitted], wanted, given=given, shares=(share, 0.7))
+    choice = choose_presliding(parts[:fitted], motions[:fitted], wanted, given=given, share=share)
     if not choice.lengths:
         return list(parts), choice
-    columns = (presliding_columns(motion, choice.lengths) for motion in motions)
+    columns = (presliding_columns(motion, choice.lengths, choice.staying) for motion in motions)
     return [with_columns(part, *new) for part, new in zip(parts, columns, strict=True)], choice
 
 
@@ -122,10 +122,12 @@ def presliding_notes(choice: PreslidingChoice, model: Model) -> tuple[str, ...]:
     found = [
         f"friction of {name} turns round over {length:.3g} {'rad' if turns[name] else 'm'} after a reversal"
         + (", as given" if name in choice.given else "")
+        + (", and stays at rest" if name in choice.staying else "")
         for name, length in choice.lengths.items()
     ]
     found += [
-        f"{name}: no length of presliding friction lessens the validation error by {100 * BETTER:g} %, so it has none"
+        f"{name}: no length of presliding friction lessens the validation error of an output by {100 * BETTER:g} % and "
+        "in every part of the logs, so it has none"
         for name in choice.without
     ]
     if choice.lengths:

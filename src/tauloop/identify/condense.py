@@ -30,14 +30,14 @@ def condense(data: RegressionData) -> np.ndarray:
     size = len(data.unknowns) + 1
     triangles = [np.zeros((size, size), order="F") for _ in data.kept]
     for start in range(0, len(data), SAMPLES_AT_ONCE):
-        rows = _rows(data, slice(start, start + SAMPLES_AT_ONCE))
+        rows = unknown_rows(data, slice(start, start + SAMPLES_AT_ONCE))
         for k, columns in enumerate(rows):
             width = min(COLUMNS_AT_ONCE, size)
             triangles[k], *_ = dtpqrt(0, width, triangles[k], columns.T, overwrite_a=True, overwrite_b=True)
     return np.stack(triangles)
 
 
-def _rows(data: RegressionData, samples: slice) -> np.ndarray:
+def unknown_rows(data: RegressionData, samples: slice) -> np.ndarray:
     """[Y_k f_k] of every measured output k and some samples, each column by itself: (n_measured, n + 1, samples)."""
     regressor, forces = data.regressor[samples], data.forces[samples]
     kept = data.kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -57,6 +57,11 @@ class ElementMotion:
         speed, _ = self.of((name,))
         return float(np.ptp(np.cumsum(speed[:, 0]) * self.period))
 
+    @property
+    def of_outputs(self) -> np.ndarray:
+        """Speeds (N, n_out) of the outputs' own motion: w, or that of the driven coordinates."""
+        return self.velocity if self.mixing is None else np.asarray(self.velocity @ np.linalg.pinv(self.mixing).T)
+
     def force_unit(self, name: str) -> str:
         """Unit of a force on an element."""
         return "N m" if self.turns[name] else "N"
@@ -91,6 +96,18 @@ def element_motion(model: Model, log: Log, preparation: Preparation, *, output: 
     prepared = prepared_signals(log, preparation)
     port = model.actuators.ports["position"].columns
     position, velocity = (samples(prepared, kind, port) for kind in ("position", "velocity"))
+    found = motion_of_elements(model, position, velocity, period=sample_period(log), output=output)
+    return replace(found, factor=preparation.decimation, present=present_rows(model, prepared, output))
+
+
+def motion_of_elements(
+    model: Model, position: np.ndarray, velocity: np.ndarray, *, period: float, output: str = "actuators"
+) -> ElementMotion:
+    """Motion of all elements where the leading actuators move so: positions and velocities (N, n) every `period`, SI.
+
+    Raises:
+        PoseError: the motion leaves the workspace of the described machine.
+    """
     start = model.actuators.track(position).q if model.assembly.rows else None
     G = model.actuators.embedding(position, start=start)
     mixing = None
@@ -102,9 +119,9 @@ def element_motion(model: Model, log: Log, preparation: Preparation, *, output: 
         jacobian=np.concatenate([G, model.assembly.loops.transmission @ G], axis=1),
         velocity=velocity,
         mixing=mixing,
-        period=sample_period(log),
-        factor=preparation.decimation,
-        present=present_rows(model, prepared, output),
+        period=period,
+        factor=1,
+        present=None,
     )
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.identify.columns import with_columns
+from tauloop.identify.block_fits import BlockFits, pooled
 from tauloop.identify.data import RegressionData
 from tauloop.identify.element_motion import ElementMotion
-from tauloop.identify.estimators import Estimator, WeightedLeastSquares
+from tauloop.identify.estimators import WeightedLeastSquares
 from tauloop.identify.fitting import fit
 from tauloop.identify.streaming import merge, split_each
+from tauloop.identify.threads import one_thread
 
 #: Last part of the name of such a column.
 PRESLIDING = "presliding"
@@ -20,10 +21,14 @@ PRESLIDING = "presliding"
 SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
 #: Lengths that are tried about the best of these, as multiples of it, and again about the best of those.
 FINER = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15))
-#: A length is taken where it lessens the validation error of all outputs by this share.
-BETTER = 0.01
+#: A length is taken where it lessens the error of an output over all blocks by this share and in every block, ...
+BETTER = 0.02
+#: ... and that of no other output grows by more than this share, or this part of what is gained.
+WORSE, PAID = 0.01, 0.15
 #: Elements are gone through so many times at most.
-SWEEPS = 2
+SWEEPS = 3
+#: An element below this share of its largest speed is at rest.
+REST = 1e-3
 
 
 def dahl_state(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
@@ -50,19 +55,33 @@ def dahl_state(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.n
     return z
 
 
+def presliding_state(velocity: np.ndarray, period: float, lengths: np.ndarray, *, stays: bool = False) -> np.ndarray:
+    """State (N, n) of `dahl_state`, and zero where the motion rests, as Coulomb friction is there, unless it stays.
+
+    What friction holds at rest is anything below Coulomb's, and positions do not tell it. Rest is a speed below `REST`
+    of the largest.
+    """
+    state = dahl_state(velocity, period, lengths)
+    return state if stays else state * (np.abs(velocity) > REST * np.abs(velocity).max(axis=0))
+
+
 def presliding_columns(
-    motion: ElementMotion, lengths: Mapping[str, float]
+    motion: ElementMotion, lengths: Mapping[str, float], staying: Collection[str] = ()
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
-    """Columns (N, n_out, n) of `dahl_state` for `with_columns`, ``NAME.presliding`` for each element, and their units.
+    """Columns (N, n_out, n) of `presliding_state`, ``NAME.presliding`` for each element, and their units, to add.
 
     Args:
         motion: of the log that the regression data are of.
         lengths: m or rad, by name of the element.
+        staying: elements whose friction stays at rest.
     """
     names = tuple(lengths)
     speed, rows = motion.of(names)
-    states = dahl_state(speed, motion.period, np.array([lengths[name] for name in names]))
-    columns = motion.decimated(rows * states[:, None, :])
+    states = [
+        presliding_state(speed[:, [k]], motion.period, np.array([lengths[name]]), stays=name in staying)
+        for k, name in enumerate(names)
+    ]
+    columns = motion.decimated(rows * np.concatenate(states, axis=1)[:, None, :])
     return columns, tuple(f"{name}.{PRESLIDING}" for name in names), tuple(motion.force_unit(name) for name in names)
 
 
@@ -72,71 +91,117 @@ class PreslidingChoice:
 
     Attributes:
         lengths: m or rad, by element; elements that no length makes better are left out.
-        without: elements whose validation error no length lessens enough.
+        staying: elements of these whose friction stays at rest; that of the others is zero there.
+        without: elements that no length makes better.
         errors: validation error, % (root mean square over outputs), without any, and with the chosen ones.
         given: elements whose length was given.
     """
 
     lengths: Mapping[str, float]
+    staying: tuple[str, ...]
     without: tuple[str, ...]
     errors: tuple[float, float]
     given: tuple[str, ...]
 
 
+@one_thread
 def choose_presliding(
     parts: Sequence[RegressionData],
     motions: Sequence[ElementMotion],
     names: Sequence[str],
     *,
     given: Mapping[str, float] | None = None,
-    estimator: Estimator | None = None,
-    shares: tuple[float, float] = (0.7, 0.7),
+    share: float = 0.7,
 ) -> PreslidingChoice:
-    """Try lengths for each element in turn, and keep the best of each if it is better than none.
+    """Try lengths for each element in turn, and keep the best of each where every part of the logs is better with it.
+
+    Each block of the logs (`BlockFits`) is predicted by a fit to all others. A length is kept where the error of the
+    output that gains most falls by `BETTER` over all blocks and in each of them, and that of no other output grows by
+    `WORSE`, or by `PAID` of the gain (which what is left at other joints makes up for). The longest that is tried is
+    none: what turns round so slowly is no friction after a reversal. Friction that stays at rest is kept only where
+    that is better by `BETTER` again.
 
     Args:
         parts: regression data of each log, held-out part included, which takes no part.
         motions: of the same logs, prepared alike.
         names: elements whose length is looked for.
         given: lengths of others, m or rad.
-        estimator: weighted least squares without it.
-        shares: part of each log before its held-out part, and share of that before the validation part.
+        share: part of each log before its held-out part.
 
     Raises:
         IdentificationError: the data cannot support the identification.
     """
-    way, chosen = estimator or WeightedLeastSquares(), dict(given or {})
-    largest = np.max([np.abs(part.forces).max(axis=0) for part in parts], axis=0)
-    scales = dict(zip(parts[0].outputs, largest, strict=True))
-
-    def error(lengths: Mapping[str, float]) -> float:
-        whole = [
-            with_columns(part, *presliding_columns(motion, lengths)) if lengths else part
-            for part, motion in zip(parts, motions, strict=True)
-        ]
-        before, _ = split_each(whole, shares[0]) if shares[0] < 1.0 else (whole, whole)
-        training, validation = split_each(before, shares[1])
-        result = fit(merge(training), merge(validation), way)
-        return float(np.sqrt(np.mean([(100.0 * one.rmse / scales[one.output]) ** 2 for one in result.held_out])))
-
-    none = error({})
-    best = error(chosen) if chosen else none
+    before = split_each(parts, share)[0] if share < 1.0 else list(parts)
+    fits = BlockFits.of(before, fit(merge(before), None, WeightedLeastSquares()))
+    search = _Search(fits, motions, dict(given or {}))
+    none = search.errors({}, ())
+    for name in tuple(search.lengths):
+        search.rest(name)
     for _ in range(SWEEPS if len(names) > 1 else 1):
-        before = dict(chosen)
-        for name in names:
-            stroke = max(motion.stroke(name) for motion in motions)
-            tried = {share * stroke: error(chosen | {name: share * stroke}) for share in SHARES if stroke > 0.0}
-            for factors in FINER if tried else ():
-                about = min(tried, key=lambda length: tried[length])
-                tried |= {about * factor: error(chosen | {name: about * factor}) for factor in factors}
-            length = min(tried, key=lambda length: tried[length]) if tried else 0.0
-            if tried and tried[length] * (1.0 if name in chosen else 1.0 + BETTER) < best:
-                chosen, best = chosen | {name: length}, tried[length]
-        if chosen == before:
+        if not any([search.improved(name) for name in names]):
             break
+    last = search.errors(search.lengths, search.staying)
     return PreslidingChoice(
-        lengths=chosen,
-        without=tuple(name for name in names if name not in chosen),
-        errors=(none, best),
+        lengths=search.lengths,
+        staying=tuple(sorted(search.staying)),
+        without=tuple(name for name in names if name not in search.lengths),
+        errors=(_overall(none), _overall(last)),
         given=tuple(given or ()),
     )
+
+
+class _Search:
+    """Lengths so far, and those of whose friction stays at rest."""
+
+    def __init__(self, fits: BlockFits, motions: Sequence[ElementMotion], lengths: dict[str, float]) -> None:
+        self._fits, self._motions, self._scales = fits, motions, fits.largest
+        self.lengths, self.staying = lengths, set[str]()
+
+    def errors(self, lengths: Mapping[str, float], staying: Collection[str]) -> np.ndarray:
+        """Errors (BLOCKS, n_kept) where not fitted, % of each output's largest force."""
+        columns = [presliding_columns(one, lengths, staying)[0] for one in self._motions] if lengths else None
+        return 100.0 * self._fits.errors(columns) / self._scales
+
+    def improved(self, name: str) -> bool:
+        """Look for the length of an element; whether it is another than before."""
+        stroke, before = max(motion.stroke(name) for motion in self._motions), self.lengths.get(name)
+        others = {other: length for other, length in self.lengths.items() if other != name}
+        self.lengths, self.staying = others, self.staying - {name}
+        if stroke <= 0.0:
+            return before is not None
+        without = self.errors(others, self.staying)
+        about = (before,) if before is not None else tuple(share * stroke for share in SHARES)
+        tried = {length: self.errors(others | {name: length}, self.staying) for length in about}
+        for factors in FINER:
+            best = _best(tried, without)
+            near = [best * factor for factor in factors]
+            tried |= {length: self.errors(others | {name: length}, self.staying) for length in near}
+        best = _best(tried, without)
+        if best < SHARES[-1] * stroke and _is_better(tried[best], without, every=True):
+            self.lengths = others | {name: best}
+            self.rest(name)
+        return self.lengths.get(name) != before
+
+    def rest(self, name: str) -> None:
+        """Let the friction of an element stay at rest where that is better."""
+        resting, staying = (self.errors(self.lengths, one) for one in (self.staying, {*self.staying, name}))
+        if _is_better(staying, resting, every=False):
+            self.staying |= {name}
+
+
+def _best(tried: Mapping[float, np.ndarray], without: np.ndarray) -> float:
+    """The length with which the output that gains most is best."""
+    return min(tried, key=lambda length: float((pooled(tried[length]) / pooled(without)).min()))
+
+
+def _is_better(errors: np.ndarray, before: np.ndarray, *, every: bool) -> bool:
+    """Whether some output is better by enough, in every block if asked, and none worse."""
+    ratios = pooled(errors) / pooled(before)
+    own = int(np.argmin(ratios))
+    alike = (errors[:, own] < before[:, own]).all() or not every
+    lost = max(WORSE, PAID * (1.0 - float(ratios[own])))
+    return bool(ratios[own] < 1.0 - BETTER and ratios.max() < 1.0 + lost and alike)
+
+
+def _overall(errors: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(errors**2)))

@@ -1,0 +1,128 @@
+"""Laws of friction and of forces that a model lacks: a finding with its figure, and the option that mends it.
+
+Torques are those of the closed formulae of `planar_arm`, with further ones by formulas of their own, so that nothing of
+the machine's own equations enters a log.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
+from typer.testing import CliRunner
+
+from tauloop.cli.app import app
+from tauloop.identify import WeightedLeastSquares, fit, split
+from tauloop.identify.block_fits import BLOCKS, BlockFits
+from tauloop.logs import write_log
+
+RATE, DURATION = 200.0, 20.0  # Hz, s
+OPTIONS = ("--cutoff", 30, "--trim", 60, "--decimation", 2)
+TIME = np.arange(round(RATE * DURATION)) / RATE
+
+
+def motion(seed: int = 0) -> tuple[np.ndarray, ...]:
+    """Times and q, v, a of sines whose phases the seed chooses."""
+    w, size = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+    angle = w * TIME[:, None, None] + np.random.default_rng(seed).uniform(0.0, 6.28, (2, 3))
+    parts = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
+    return (TIME, *(part.sum(axis=2) for part in parts))
+
+
+MOTION = motion()
+_, Q, V, A = MOTION
+FORCES = arm_regressor(Q, V, A) @ TRUE + FRICTION * (V + np.sign(V))
+#: What a model lacks at the elbow, N m, of forces of some 5 N m: Stribeck's curve, ...
+SPEED = 0.4
+LAWS = {
+    "stribeck": 0.3 * np.sign(V[:, 1]) * np.exp(-((V[:, 1] / SPEED) ** 2)),
+    "asymmetric": 0.1 * np.abs(V[:, 1]),
+    "position": 0.3 * np.sin(5.0 * Q[:, 1]),
+    "load": 0.05 * np.abs(FORCES[:, 1]) * np.sign(V[:, 1]),
+}
+SAYS = {
+    "stribeck": "has friction that is larger below some",
+    "asymmetric": "in one direction than in the other",
+    "position": "has a force that follows its position",
+    "load": "has friction that grows with the force it transmits",
+}
+
+
+def identified(path: Path, *options: object, machine: str = MACHINE) -> dict[str, Any]:
+    (path.parent / "arm.yaml").write_text(machine)
+    arguments = ["identify", str(path.parent / "arm.yaml"), str(path), *map(str, (*OPTIONS, *options)), "--json"]
+    return dict(json.loads(CliRunner().invoke(app, arguments, catch_exceptions=False).output))
+
+
+def log_at(path: Path, forces: np.ndarray, moved: tuple[np.ndarray, ...] = MOTION) -> Path:
+    return write_log(path / "log.csv", arm_log(moved, forces, rng=np.random.default_rng(8)).dataset())
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_law_that_the_model_lacks_is_named_at_its_joint(law: str, tmp_path: Path) -> None:
+    found = identified(log_at(tmp_path, FORCES + np.stack([np.zeros_like(TIME), LAWS[law]], axis=1)))
+    assert found["status"] != "ok"
+    (finding,) = found["findings"]
+    assert finding["where"] == "elbow"
+    assert SAYS[law] in finding["what"]
+    assert "of the largest force" in finding["what"]
+    assert "of its standard deviations" in finding["what"]
+
+
+@pytest.mark.parametrize("law", ["stribeck", "asymmetric"])
+def test_the_option_that_it_names_makes_the_result_ok_and_its_bars_right(law: str, tmp_path: Path) -> None:
+    path = log_at(tmp_path, FORCES + np.stack([np.zeros_like(TIME), LAWS[law]], axis=1))
+    plain = identified(path)
+    option, value = plain["findings"][0]["remedy"].partition("--")[2].split(" ", 1)
+    mended = identified(path, f"--{option}", value.strip('"'))
+    assert mended["status"] == "ok"
+    assert mended["findings"] == []
+    truth = {"elbow.viscous": FRICTION, "shoulder.coulomb": FRICTION, "shoulder.viscous": FRICTION}
+
+    def off(document: dict[str, Any]) -> float:
+        rows = {row["name"]: row for row in document["base_parameters"]}
+        return max(abs(rows[name]["value"] - true) / rows[name]["standard_deviation"] for name, true in truth.items())
+
+    assert off(mended) < 4.0
+    assert off(plain) > 4.0 or law == "asymmetric"
+
+
+def test_friction_that_the_machine_file_has_not_at_all_is_named(tmp_path: Path) -> None:
+    bare = MACHINE.replace(", friction: {viscous: 0.1 N m s/rad, coulomb: 0.1 N m}", "", 1)
+    assert bare != MACHINE
+    found = identified(log_at(tmp_path, FORCES), machine=bare)
+    (finding,) = found["findings"]
+    assert finding["where"] == "motor_1"
+    assert "has friction, and the model gives it none" in finding["what"]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nothing_is_said_of_sound_logs(seed: int, tmp_path: Path) -> None:
+    moved = motion(seed)
+    _, q, v, a = moved
+    found = identified(log_at(tmp_path, arm_regressor(q, v, a) @ TRUE + FRICTION * (v + np.sign(v)), moved))
+    assert found["status"] == "ok"
+    assert found["findings"] == []
+
+
+def test_errors_of_blocks_are_those_of_fits_to_all_others() -> None:
+    """The oracle stacks the rows of all other blocks and solves them by NumPy, weighted alike."""
+    from planar_arm import arm_data
+
+    data = arm_data(600, noise=(0.05, 0.2))
+    result = fit(*split(data), WeightedLeastSquares())
+    columns = np.sin(np.arange(600.0))[:, None, None] * np.ones((1, 2, 1))
+    found = BlockFits.of([data], result).errors([columns])
+    weights = 1.0 / np.array([one.rmse for one in result.training])
+    rows = np.concatenate([data.regressor[:, :, result.base.independent], columns], axis=2)
+    for block, at in enumerate(np.array_split(np.arange(600), BLOCKS)):
+        rest = np.setdiff1d(np.arange(600), at)
+        stacked = (rows[rest] * weights[:, None]).reshape(-1, rows.shape[2])
+        values = np.linalg.lstsq(stacked, (data.forces[rest] * weights).ravel(), rcond=None)[0]
+        assert found[block] == pytest.approx(
+            np.sqrt(np.mean((data.forces[at] - rows[at] @ values) ** 2, axis=0)), rel=1e-6
+        )
