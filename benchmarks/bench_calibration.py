@@ -41,9 +41,9 @@ from tauloop.calibrate.residuals import ForwardKinematics, LoopEquations
 from tauloop.calibrate.solving import prior_weights, solve
 from tauloop.calibrate.unknowns import Tolerances
 from tauloop.calibrate.validation import bootstrap
+from tauloop.codegen import Compiled
+from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import TauloopError
-from tauloop.functions import Compiled
-from tauloop.functions.compiler import find_compiler
 from tauloop.reproduce import experiment
 from tauloop.reproduce.tracker_fits import measured, planned_encoders
 from tauloop.reproduce.tracker_settings import tracker_settings

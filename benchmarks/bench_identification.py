@@ -32,7 +32,8 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from tauloop import Model, load, loads
-from tauloop.functions import Compiled
+from tauloop.codegen import Compiled
+from tauloop.formats.urdf import load_urdf
 from tauloop.identify import (
     OrdinaryLeastSquares,
     PhysicallyConsistent,
@@ -49,7 +50,6 @@ from tauloop.identify import (
 )
 from tauloop.kinematics import random_states
 from tauloop.logs import Preparation, Sensors, load_recording, measure, prepare, read_log, samples, write_log
-from tauloop.mechanism.formats.urdf import load_urdf
 from tauloop.motion import Multisine, SampledMotion, random_multisine
 
 ROOT = Path(__file__).resolve().parents[1]

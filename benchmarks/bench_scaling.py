@@ -30,7 +30,7 @@ from rows.row import duration
 from rows.streaming import streamed
 
 from tauloop import Mechanism, Model, loads
-from tauloop.functions.operations import operations
+from tauloop.codegen.operations import operations
 from tauloop.kinematics import random_states
 from tauloop.mechanism.shipped import machine_path
 

@@ -23,9 +23,9 @@ from peers.computer import compiler_version, load, processor
 from rich.console import Console
 from rich.table import Table
 
+from tauloop.codegen.compiler import FLAGS
 from tauloop.errors import TauloopError
-from tauloop.functions.compiler import FLAGS
-from tauloop.mechanism.library import load as load_machine
+from tauloop.formats.library import load as load_machine
 
 MACHINES = ("rcid", "delta", "gantry_tau_5dof", "hexapod", "spidermill", "five_bar")
 #: Below this the tables' columns would wrap.

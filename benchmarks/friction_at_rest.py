@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from tauloop import Model
+from tauloop.formats.urdf import load_urdf
 from tauloop.identify import RegressionData, WeightedLeastSquares, fit, regression_data, with_columns
 from tauloop.logs import Preparation, decimate, load_recording, prepare, read_log, samples
-from tauloop.mechanism.formats.urdf import load_urdf
 
 HERE = Path(__file__).parent.parent / "examples" / "tx40"
 #: The preparation that the scan chooses.

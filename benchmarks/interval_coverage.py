@@ -25,7 +25,7 @@ from rich.table import Table
 from scipy.stats import norm
 
 from tauloop import Model, load
-from tauloop.functions import Compiled
+from tauloop.codegen import Compiled
 from tauloop.identify import (
     AutocorrelatedErrors,
     ClusteredErrors,

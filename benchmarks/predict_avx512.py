@@ -29,7 +29,7 @@ from rows.dynamics import TARGETS
 from rows.limits import core
 from rows.row import three
 
-from tauloop.functions.compiler import Compiler, find_compiler
+from tauloop.codegen.compiler import Compiler, find_compiler
 
 KERNELS = (
     ("rcid", "inverse"),

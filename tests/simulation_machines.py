@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from tauloop import Model, load
-from tauloop.functions.evaluator import Interpreted
+from tauloop.codegen.evaluator import Interpreted
 from tauloop.simulate import DormandPrince, Integrator, Route, Simulator
 from tauloop.simulate.swing import Swing, swing, without_friction
 

@@ -25,8 +25,12 @@ LAYERS = (
     ("files",),
     ("result",),
     ("mechanism",),
+    ("formats", "reduce"),
     ("equations",),
-    ("functions",),
+    ("assembly",),
+    ("programs",),
+    ("codegen",),
+    ("model",),
     ("kinematics",),
     ("motion",),
     ("logs",),
@@ -42,7 +46,7 @@ LAYERS = (
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 
 #: Packages that hold data and no equations.
-WITHOUT_CASADI = ("errors", "files", "result", "mechanism")
+WITHOUT_CASADI = ("errors", "files", "result", "mechanism", "formats", "reduce")
 
 MACHINES = tuple(sorted(path.stem for path in (PACKAGE / "mechanism" / "machines").glob("*.yaml")))
 SOURCES = tuple(sorted(PACKAGE.rglob("*.py")))
@@ -153,11 +157,11 @@ def _texts(node: ast.AST) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("equations.closure", "from tauloop.functions import block"),
-        ("equations.closure", "import tauloop.functions.block"),
-        ("equations.closure", "from tauloop import functions"),
-        ("equations.closure", "from .. import functions"),
-        ("equations.closure", "from ..functions.block import sort"),
+        ("equations.closure", "from tauloop.assembly import block"),
+        ("equations.closure", "import tauloop.assembly.block"),
+        ("equations.closure", "from tauloop import assembly"),
+        ("equations.closure", "from .. import assembly"),
+        ("equations.closure", "from ..assembly.block import sort"),
         ("equations.closure", "def f():\n    from tauloop.cli import main"),
         ("equations.closure", "from tauloop import load"),
         ("equations.closure", "import tauloop"),
@@ -191,9 +195,9 @@ def test_right_imports_pass(module: str, source: str) -> None:
 
 
 def test_relative_imports_of_a_package_start_in_it() -> None:
-    tree = ast.parse("from . import tree\nfrom .. import functions")
+    tree = ast.parse("from . import tree\nfrom .. import assembly")
     names = [name for _, name in imported(tree, "equations", is_package=True)]
-    assert names == ["tauloop.equations.tree", "tauloop.functions"]
+    assert names == ["tauloop.equations.tree", "tauloop.assembly"]
 
 
 @pytest.mark.parametrize(

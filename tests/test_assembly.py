@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tauloop import Model, load
 from tauloop.errors import AssemblyError, PoseError
+from tauloop.formats.library import loads
 from tauloop.kinematics import random_states
-from tauloop.mechanism.library import loads
 from tauloop.mechanism.shipped import machine_path
 
 #: Two routes to the same forces of a well conditioned machine: rounding only.

@@ -13,22 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from tauloop.assembly.closing import close_loops
+from tauloop.assembly.entry import platform_entry
+from tauloop.assembly.far_start import _rates, close_from_afar
+from tauloop.assembly.loops import aligned, loops
 from tauloop.cli.app import app
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError
-from tauloop.functions import Model
-from tauloop.functions.closing import close_loops
-from tauloop.functions.entry import platform_entry
-from tauloop.functions.far_start import _rates, close_from_afar
-from tauloop.functions.loops import aligned, loops
+from tauloop.formats import load, loads
 from tauloop.kinematics.assembly_modes import ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.kinematics.assembly_modes_equations import position_problem
 from tauloop.kinematics.homotopy import Ending, Line, TrackingOptions, track
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
 from tauloop.kinematics.homotopy_monodromy import LOST_ROUNDS, MonodromyOptions, _Search, distinct
 from tauloop.kinematics.homotopy_widening import Widened
-from tauloop.mechanism import load, loads
 from tauloop.mechanism.shipped import machine_path
+from tauloop.model import Model
 from tauloop.result import Status, plain
 
 #: A mode is exact to rounding times the condition number of its loops, some thousands at most here.

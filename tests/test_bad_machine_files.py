@@ -13,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tauloop.errors import DescriptionError, Problem
-from tauloop.mechanism import load, loads, machine_path, shipped_machines
+from tauloop.formats import load, loads
+from tauloop.mechanism import machine_path, shipped_machines
 from tauloop.mechanism.cursor import MAX_PROBLEMS
 from tauloop.mechanism.ordering import chain, ordered
 from tauloop.mechanism.yaml_nodes import MAX_BYTES, MAX_DEPTH

@@ -13,9 +13,9 @@ from compiled_machines import compiled, compilers, motion
 
 from tauloop import Model, load
 from tauloop.calibrate import Position, Series
+from tauloop.codegen.evaluator import Compiled, Interpreted, compiled_health
 from tauloop.drives import Axis, load_drive, simulate_axis
 from tauloop.errors import InputError, PoseError
-from tauloop.functions.evaluator import Compiled, Interpreted, compiled_health
 from tauloop.kinematics import conditioning
 from tauloop.kinematics.workspace import workspace
 from tauloop.motion import Line, SampledPath, polyline, random_multisine

@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from tauloop.functions.compiler import find_compiler
-from tauloop.mechanism import loads
+from tauloop.codegen.compiler import find_compiler
+from tauloop.formats import loads
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 SAMPLES = 12_345

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tauloop import Model
-from tauloop.functions.operations import operations
-from tauloop.mechanism.library import load
+from tauloop.codegen.operations import operations
+from tauloop.formats.library import load
 
 pytest.importorskip("pinocchio", reason="Pinocchio is not installed: nothing to compare with")
 pytest.importorskip("mujoco", reason="MuJoCo is not installed: nothing to compare with")

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 import tauloop
 from tauloop.cli.app import app
+from tauloop.codegen import Interpreted
 from tauloop.errors import InputError, PoseError
-from tauloop.functions import ForceSharing, Interpreted, Model
+from tauloop.model import ForceSharing, Model
 from tauloop.motion import LAWS, Line, fastest_rate, stroke, tightest_limit
 
 #: As far as rates are found beside the border, of the rate: rounding of margins and the spare that is left.

@@ -14,14 +14,15 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 import tauloop
+from tauloop.assembly.nearest import margin, nearest
 from tauloop.cli.app import app
+from tauloop.codegen import Compiled, Interpreted
+from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import AssemblyError, DescriptionError, InputError, PoseError
-from tauloop.functions import Compiled, ForceSharing, Interpreted, Model, load_function
-from tauloop.functions.compiler import find_compiler
-from tauloop.functions.export import export_c, write_export
-from tauloop.functions.nearest import margin, nearest
+from tauloop.formats.yaml_writer import to_yaml
 from tauloop.kinematics.workspace import Reason, WorkspaceLimits, workspace
-from tauloop.mechanism.formats.yaml_writer import to_yaml
+from tauloop.model import ForceSharing, Model, load_function
+from tauloop.model.export import export_c, write_export
 
 CASES = Path(__file__).parent / "cases"
 PLATES = {"suspended": SUSPENDED, "constrained": CONSTRAINED}

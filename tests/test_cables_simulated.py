@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 import tauloop
 from tauloop.cli.app import app
+from tauloop.codegen import Interpreted
 from tauloop.errors import AssemblyError, InputError
-from tauloop.functions import Interpreted, Model
+from tauloop.model import Model
 from tauloop.result import Status
 from tauloop.simulate import CableSimulation, ConstantForce, DormandPrince, simulate, simulate_cables
 

@@ -9,9 +9,11 @@ import pytest
 from test_cables_simulated import FINE, LENGTH, MASS, G, ball, moving
 from typer.testing import CliRunner
 
+from tauloop.assembly import Locks
 from tauloop.cli.app import app
+from tauloop.codegen import Interpreted
 from tauloop.errors import InputError
-from tauloop.functions import Interpreted, Locks, Model
+from tauloop.model import Model
 from tauloop.result import Status
 from tauloop.simulate import Ending, Event, Feedback, ForceLaw, simulate_cables
 
@@ -127,6 +129,6 @@ def test_the_command_watches_and_draws(tmp_path: Path) -> None:
 
 def ball_text() -> str:
     """The ball's machine file."""
-    from tauloop.mechanism.formats.yaml_writer import to_yaml
+    from tauloop.formats.yaml_writer import to_yaml
 
     return to_yaml(ball("").mechanism)

@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 
 from tauloop import load_function
 from tauloop.cli.app import app
+from tauloop.codegen import cache, caller
+from tauloop.codegen.cache import clear, is_intact, keep, kept, private, sweep
+from tauloop.codegen.compiler import build
 from tauloop.errors import EngineError
-from tauloop.functions import cache, caller
-from tauloop.functions.cache import clear, is_intact, keep, kept, private, sweep
-from tauloop.functions.compiler import build
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 NUMBER = 0.7320508075688772
@@ -155,7 +155,7 @@ def test_what_belongs_to_another_user_is_not_loaded(tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tauloop.functions import cache
+from tauloop.codegen import cache
 with cache.scratch(Path(sys.argv[1])) as place:
     (place / "half.so").write_bytes(b"half")
     print("there", flush=True)

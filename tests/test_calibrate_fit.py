@@ -40,7 +40,7 @@ from tauloop.calibrate import (
 )
 from tauloop.calibrate.validation import held_out
 from tauloop.errors import IdentificationError, InputError, PoseError
-from tauloop.mechanism.formats.yaml_writer import to_yaml
+from tauloop.formats.yaml_writer import to_yaml
 from tauloop.result import Status
 
 #: Twenty estimates lie within this many standard deviations of the truth.

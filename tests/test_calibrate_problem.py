@@ -32,9 +32,9 @@ from tauloop.calibrate import (
     solve,
 )
 from tauloop.calibrate.statistics import covariance
+from tauloop.codegen import Compiled
+from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import InputError, PoseError
-from tauloop.functions import Compiled
-from tauloop.functions.compiler import find_compiler
 
 #: Kinematics of two codes: Newton's tolerance over the smallest noise used (m).
 SAME_READING = 1e-9

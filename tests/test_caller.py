@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from compiled_machines import compiled, compilers, motion
 
-from tauloop.functions import caller
+from tauloop.codegen import caller
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 

@@ -17,11 +17,11 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from tauloop import Model, load
+from tauloop.assembly.locks import Locks
 from tauloop.cli.app import app
 from tauloop.errors import AssemblyError, PoseError
-from tauloop.functions.locks import Locks
+from tauloop.formats.library import loads
 from tauloop.kinematics import inspect, random_states
-from tauloop.mechanism.library import loads
 
 CASES = Path(__file__).parent / "cases"
 #: Loops close to 1e-10 m; angles of well conditioned legs follow within a few times that.

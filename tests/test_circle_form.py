@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tauloop import Model, PoseError, load, loads
-from tauloop.functions import position
-from tauloop.functions.circle_form import circle_form
-from tauloop.functions.evaluator import Interpreted
+from tauloop.codegen.evaluator import Interpreted
 from tauloop.kinematics import random_states
 from tauloop.mechanism.shipped import machine_path
+from tauloop.programs import position
+from tauloop.programs.closed_forms.circle import circle_form
 
 #: Two ways to the same pose, both at rounding, through the conditioning of regular states (some hundreds).
 SAME = 1e-11

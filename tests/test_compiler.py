@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from compiled_machines import compiled, compiler, compilers, function, motion
 
+from tauloop.codegen import compiler as compiler_module
+from tauloop.codegen.compiled import compile_function
+from tauloop.codegen.compiler import Compiler, build, find_compiler
 from tauloop.errors import EngineError
-from tauloop.functions import compiler as compiler_module
-from tauloop.functions.compiled import compile_function
-from tauloop.functions.compiler import Compiler, build, find_compiler
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 FULL = Path("/dev/full")
@@ -109,7 +109,7 @@ def test_without_a_compiler_there_is_none(tmp_path, monkeypatch):
 BUILD = """\
 import sys
 from pathlib import Path
-from tauloop.functions.compiler import build, find_compiler
+from tauloop.codegen.compiler import build, find_compiler
 print(build(Path(sys.argv[1]).read_text(), find_compiler(), folder=Path(sys.argv[2])))
 """
 
@@ -149,7 +149,7 @@ def test_two_builds_that_overlap_both_succeed(tmp_path):
 OVERLAP = f"""\
 import sys
 from pathlib import Path
-from tauloop.functions.compiler import Compiler, build
+from tauloop.codegen.compiler import Compiler, build
 print(build({SOURCE!r}, Compiler(path=sys.argv[1], identity=sys.argv[2]), folder=Path(sys.argv[3])))
 """
 

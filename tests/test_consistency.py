@@ -16,6 +16,10 @@ from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load
 from tauloop.errors import IdentificationError
+from tauloop.formats.mjcf_writer import write_mjcf
+from tauloop.formats.urdf import load_urdf
+from tauloop.formats.urdf_writer import write_urdf
+from tauloop.formats.yaml_writer import write_yaml
 from tauloop.identify import RegressionData, Regularisation, prior_weight, split, ties
 from tauloop.identify.columns import with_columns
 from tauloop.identify.cones import body_matrix, cones, divergence, regularised, slender_matrix
@@ -29,10 +33,6 @@ from tauloop.identify.lmi import ConicProblem, solve_conic
 from tauloop.identify.prior_weight import WeightTrial, chosen_weight
 from tauloop.identify.write_back import identified_mechanism
 from tauloop.logs import load_recording, read_log
-from tauloop.mechanism.formats.mjcf_writer import write_mjcf
-from tauloop.mechanism.formats.urdf import load_urdf
-from tauloop.mechanism.formats.urdf_writer import write_urdf
-from tauloop.mechanism.formats.yaml_writer import write_yaml
 from tauloop.mechanism.inertias import is_possible
 from tauloop.motion import random_multisine
 from tauloop.result import Status

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tauloop import Model, load, loads
 from tauloop.cli.app import app
 from tauloop.errors import AssemblyError, DescriptionError
-from tauloop.mechanism.formats.yaml_writer import to_yaml
+from tauloop.formats.yaml_writer import to_yaml
 
 CASES = Path(__file__).parent / "cases"
 #: The Par4 of the case, whose front half does not turn, with the angle of a bar in place of that turn.

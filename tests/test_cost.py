@@ -12,10 +12,15 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
+from tauloop.codegen.operations import output_operations, restricted
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.errors import InputError
-from tauloop.functions import Model
-from tauloop.functions.costs import (
+from tauloop.formats import load
+from tauloop.kinematics import random_states
+from tauloop.mechanism import shipped_machines
+from tauloop.mechanism.published import published_operations
+from tauloop.model import Model
+from tauloop.model.costs import (
     ADDED_UP,
     ALL,
     BASE_FRAME,
@@ -27,12 +32,8 @@ from tauloop.functions.costs import (
     costs,
     parts,
 )
-from tauloop.functions.operations import output_operations, restricted
-from tauloop.functions.own_mass_matrix import OwnMassMatrix
-from tauloop.functions.platform_matrices import VirtualPlatforms
-from tauloop.kinematics import random_states
-from tauloop.mechanism import load, shipped_machines
-from tauloop.mechanism.published import published_operations
+from tauloop.model.own_mass_matrix import OwnMassMatrix
+from tauloop.model.platform_matrices import VirtualPlatforms
 
 #: Operations of the whole inverse dynamics (kinematics included, numbers baked in); from the project's issue 3.
 INVERSE = {"rcid": 820, "nuwar": 420, "delta": 365}

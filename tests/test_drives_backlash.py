@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, Stepping, read_drive, record_axis, simulate_axis
-from tauloop.functions.compiler import find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 

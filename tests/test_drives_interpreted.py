@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, load_drive, record_axis, simulate_axis
 from tauloop.drives import machine_run as machine_module
 from tauloop.drives import simulation as axis_module
 from tauloop.drives.machine_path import DrivenMachine, Variation
-from tauloop.functions.compiler import find_compiler
-from tauloop.mechanism import load
+from tauloop.formats import load
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 #: Both routes locate events on their own steps, within tolerances of 1e-7; criteria hold to this share.

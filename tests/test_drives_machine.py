@@ -21,15 +21,16 @@ from tauloop.drives.machine_path import PATH_STEPPING, DrivenMachine, Variation
 from tauloop.drives.machine_play import play_map, work_volume, worst_combination
 from tauloop.drives.simulation import Stepping
 from tauloop.errors import DescriptionError, InputError
-from tauloop.functions import Model
-from tauloop.mechanism import json_schema, load, loads, machine_path
+from tauloop.formats import load, loads
+from tauloop.formats.mjcf_writer import to_mjcf
+from tauloop.formats.yaml_writer import to_yaml
+from tauloop.mechanism import json_schema, machine_path
 from tauloop.mechanism.drive_file import DRIVE, FORMAT
 from tauloop.mechanism.drive_line import LuGre
 from tauloop.mechanism.expression import Constant
-from tauloop.mechanism.formats.mjcf_writer import to_mjcf
-from tauloop.mechanism.formats.yaml_writer import to_yaml
 from tauloop.mechanism.model import Friction, Mechanism
 from tauloop.mechanism.yaml_nodes import parse_nodes
+from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, plan, stroke
 from tauloop.result import Status
 from tauloop.simulate.controllers import FeedForward, Sampling

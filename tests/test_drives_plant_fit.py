@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, Stepping, load_drive, simulate_axis
 from tauloop.drives.plant_fit import Observation, Unknown, assess_plant, fit_plant, predicted
 from tauloop.errors import InputError
-from tauloop.functions.compiler import find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, Stepping, load_drive, read_drive, simulate_axis
 from tauloop.drives.criteria import weighted_sum
 from tauloop.drives.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.tuning import tune
 from tauloop.drives.tuning_methods import SQP
 from tauloop.errors import InputError
-from tauloop.functions.compiler import find_compiler
 from tauloop.mechanism.expression import Constant
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")

@@ -32,11 +32,12 @@ from tauloop.engines.verify import (
     UNDER_WRENCH,
 )
 from tauloop.errors import EngineError, InputError, Problem
-from tauloop.functions import Model
+from tauloop.formats import load
 from tauloop.kinematics import random_states
-from tauloop.mechanism import load, shipped_machines
+from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Freedom, Friction, Mechanism, Telescope
+from tauloop.model import Model
 
 pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
 pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")

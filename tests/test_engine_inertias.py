@@ -14,7 +14,7 @@ from tauloop.engines import check, mujoco_engine, pinocchio_engine
 from tauloop.engines.building import rigid_tree
 from tauloop.engines.filled_inertias import turning_axes, with_possible_inertias
 from tauloop.errors import EngineError
-from tauloop.mechanism import load, loads
+from tauloop.formats import load, loads
 
 PLANAR = Path(__file__).parent / "cases" / "planar_3rrr.yaml"
 #: Rounding times the condition of some tens.

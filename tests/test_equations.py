@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from random_machines import hexapod, planar_loop, serial_chain
 
 from tauloop.equations.topology import integrate
-from tauloop.functions import Model
+from tauloop.formats import load
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
-from tauloop.mechanism import load, shipped_machines
+from tauloop.mechanism import shipped_machines
+from tauloop.model import Model
 
 #: Rounding of sums of some hundred terms of size one.
 EXACT = 1e-10

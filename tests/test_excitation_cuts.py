@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from tauloop import IdentificationError, InputError, Model
-from tauloop.functions.cut_freedoms import cut_freedoms
+from tauloop.assembly.cut_freedoms import cut_freedoms
+from tauloop.formats import loads
 from tauloop.identify.excitation import ExcitationOptions, excite
 from tauloop.identify.excitation_limits import ExcitationLimits
 from tauloop.identify.excitation_problem import ExcitationTask
 from tauloop.identify.excitation_result import Excitation
 from tauloop.identify.excitation_solver import SolverOptions
-from tauloop.mechanism import loads, machine_path
+from tauloop.mechanism import machine_path
 from tauloop.motion import random_multisine
 from tauloop.result import Status
 
@@ -40,7 +41,7 @@ def limited() -> Model:
 
 
 def test_angles_and_speeds_of_cut_joints_are_those_of_the_file_and_of_the_geometry(limited: Model) -> None:
-    cuts = cut_freedoms(limited)
+    cuts = cut_freedoms(limited.mechanism, limited.topology)
     assert set(cuts.names) <= {"tip", "elbow_1"}
     assert "tip" in cuts.names
     q = limited.assembly.q[None]
@@ -76,7 +77,7 @@ def test_an_excitation_keeps_the_range_of_a_joint_that_closes_the_loop(limited: 
             (limited, ExcitationOptions(random=10, starts=1, polished=0, solver=few)),
         )
     )
-    cuts = cut_freedoms(limited)
+    cuts = cut_freedoms(limited.mechanism, limited.topology)
     tip = cuts.names.index("tip")
     ranges = []
     for found in (free, kept):
@@ -95,7 +96,7 @@ def test_limits_of_other_cut_joints_are_refused(limited: Model) -> None:
     joints = tuple(replace(joint, kind="cylindrical") for joint in limited.topology.cuts)
     other = SimpleNamespace(topology=SimpleNamespace(cuts=joints, n_v=0), mechanism=limited.mechanism)
     with pytest.raises(InputError, match="closes a loop as a cylindrical joint"):
-        cut_freedoms(other)  # type: ignore[arg-type]
+        cut_freedoms(other.mechanism, other.topology)
 
 
 def _kept(found: Excitation) -> bool:

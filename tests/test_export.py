@@ -21,12 +21,12 @@ from typer.testing import CliRunner
 
 from tauloop import Model, load, loads
 from tauloop.cli.app import app
+from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import AssemblyError, InputError
-from tauloop.functions.evaluator import Interpreted
-from tauloop.functions.export import EXPORTABLE, Export, export_c, write_export
-from tauloop.functions.program import Newton
 from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.shipped import machine_path
+from tauloop.model.export import EXPORTABLE, Export, export_c, write_export
+from tauloop.programs.program import Newton
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 ALL = tuple(item.name for item in EXPORTABLE)
@@ -233,7 +233,7 @@ EXPORT = """\
 import sys
 import numpy as np
 from tauloop import Model, load
-from tauloop.functions.export import export_c
+from tauloop.model.export import export_c
 made = export_c(Model(load("five_bar")), ["inverse_dynamics"], np.random.default_rng(0))
 sys.stdout.write("".join(made.files.values()))
 """

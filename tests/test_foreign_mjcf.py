@@ -10,10 +10,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model
+from tauloop.assembly.loops import loops
 from tauloop.errors import DescriptionError
-from tauloop.functions.loops import loops
+from tauloop.formats import load
 from tauloop.kinematics import random_states
-from tauloop.mechanism import load
 from tauloop.mechanism.model import Mechanism
 
 #: Sums of a few products of size one.

@@ -19,14 +19,14 @@ import scipy.linalg
 import yaml
 
 from tauloop import Model
+from tauloop.assembly.locks import Locks
+from tauloop.assembly.spins import find_spins
 from tauloop.engines import check, pinocchio_engine
 from tauloop.engines.verify import OWN_FORWARD, OWN_INVERSE
-from tauloop.functions.hybrid_locks import find_spins
-from tauloop.functions.locks import Locks
+from tauloop.formats.urdf import load_urdf
+from tauloop.formats.urdf_tree import identifier
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
-from tauloop.mechanism.formats.urdf import load_urdf
-from tauloop.mechanism.formats.urdf_tree import identifier
 
 pin = pytest.importorskip("pinocchio")
 

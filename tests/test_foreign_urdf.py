@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 from tauloop import Model
 from tauloop.cli.app import app
 from tauloop.errors import DescriptionError
+from tauloop.formats import load
+from tauloop.formats.options import ImportOptions
 from tauloop.kinematics import random_states
-from tauloop.mechanism import load
-from tauloop.mechanism.formats.options import ImportOptions
 from tauloop.mechanism.model import Mechanism
 
 CASES = Path(__file__).parent / "cases"

@@ -28,12 +28,10 @@ from tauloop.equations.topology import integrate, topology
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.equations.values import Values
 from tauloop.errors import DescriptionError, InputError, PoseError
-from tauloop.functions import Model
-from tauloop.functions.platform_matrices import VirtualPlatforms
-from tauloop.functions.sampled_momenta import forces_from_momenta
+from tauloop.formats import load
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
-from tauloop.mechanism import load, shipped_machines
+from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import (
     BASE,
@@ -49,6 +47,9 @@ from tauloop.mechanism.model import (
     Rod,
     Telescope,
 )
+from tauloop.model import Model
+from tauloop.model.platform_matrices import VirtualPlatforms
+from tauloop.model.sampled_momenta import forces_from_momenta
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "formulations.md"
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tauloop import Model, PoseError, load
+from tauloop.codegen.evaluator import Interpreted
 from tauloop.equations.formulations import FORMULATIONS
-from tauloop.functions.evaluator import Interpreted
 
 #: Largest relative difference of forces, over the rounding of a number times the pose's condition number.
 OF_CONDITION = 10.0

@@ -13,18 +13,18 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from tauloop import Model
+from tauloop.codegen import Compiled
+from tauloop.codegen.c_helpers import MATHEMATICS
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.errors import DescriptionError
-from tauloop.functions import Compiled
-from tauloop.functions.c_helpers import MATHEMATICS
+from tauloop.formats.library import loads
+from tauloop.formats.mjcf_writer import to_mjcf
+from tauloop.formats.urdf import load_urdf
+from tauloop.formats.urdf_writer import write_urdf
+from tauloop.formats.yaml_writer import to_yaml
 from tauloop.identify import OrdinaryLeastSquares, RegressionData, fit, leaf_ties
 from tauloop.identify.from_log import dynamic_leaves
 from tauloop.identify.write_back import identified_mechanism
-from tauloop.mechanism.formats.mjcf_writer import to_mjcf
-from tauloop.mechanism.formats.urdf import load_urdf
-from tauloop.mechanism.formats.urdf_writer import write_urdf
-from tauloop.mechanism.formats.yaml_writer import to_yaml
-from tauloop.mechanism.library import loads
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import POLYNOMIAL_345, Line, fastest_rate, stroke
 from tauloop.simulate import ConstantForce, simulate

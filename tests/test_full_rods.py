@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load
+from tauloop.codegen.evaluator import Interpreted
+from tauloop.codegen.operations import output_operations
 from tauloop.equations import rods
 from tauloop.equations.tree import PointMotion
-from tauloop.functions.evaluator import Interpreted
-from tauloop.functions.operations import output_operations
 from tauloop.kinematics import random_states
 
 #: The same forces by other operations: rounding, through 1 - (h.u)^2 of at least a hundredth.

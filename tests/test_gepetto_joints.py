@@ -15,8 +15,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model
+from tauloop.formats.urdf import load_urdf
 from tauloop.kinematics import random_states
-from tauloop.mechanism.formats.urdf import load_urdf
 
 pin = pytest.importorskip("pinocchio")
 

@@ -13,13 +13,12 @@ from random_machines import hexapod, inertia, mechanism, serial_chain, vector
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load, loads
+from tauloop.assembly.freedoms import independent_rows
+from tauloop.assembly.locks import Locks
+from tauloop.assembly.spins import find_spins
+from tauloop.codegen import Compiled, Interpreted
 from tauloop.engines import check
 from tauloop.errors import AssemblyError, InputError
-from tauloop.functions import Compiled, Interpreted
-from tauloop.functions.hybrid_freedoms import independent_rows
-from tauloop.functions.hybrid_locks import find_spins
-from tauloop.functions.hybrid_sharing import ForceSharing
-from tauloop.functions.locks import Locks
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
 from tauloop.mechanism.expression import ONE, ZERO, Constant, multiply
@@ -36,6 +35,7 @@ from tauloop.mechanism.model import (
     Turn,
 )
 from tauloop.mechanism.shipped import machine_path
+from tauloop.model.force_sharing import ForceSharing
 
 #: Two routes to the same numbers: rounding, times the condition of well conditioned machines.
 SAME = 1e-9

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from tauloop import Model, load
 from tauloop.cli.app import app
+from tauloop.codegen import Compiled
 from tauloop.errors import InputError, LogError
-from tauloop.functions import Compiled
 from tauloop.identify import WeightedLeastSquares, choose_channels, fit, split, usable_velocities
 from tauloop.identify.from_log import regression_data
 from tauloop.logs import (

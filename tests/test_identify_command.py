@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from tauloop import Model, load
 from tauloop.cli.app import app
-from tauloop.functions import Compiled
+from tauloop.codegen import Compiled
+from tauloop.formats.library import loads
 from tauloop.identify import (
     InstrumentalVariables,
     RegressionData,
@@ -28,7 +29,6 @@ from tauloop.identify import (
     simulated_instruments,
 )
 from tauloop.logs import Preparation, Sensors, measure, write_log
-from tauloop.mechanism.library import loads
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import SampledMotion, random_multisine

@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError
+from tauloop.formats.library import loads
+from tauloop.formats.yaml_writer import to_yaml
 from tauloop.identify import (
     AutocorrelatedErrors,
     OrdinaryLeastSquares,
@@ -34,8 +36,6 @@ from tauloop.identify.periods import average_periods, fourier_derivatives
 from tauloop.identify.streaming import condense_parts, estimate_condensed, merge
 from tauloop.identify.write_back import identified_mechanism
 from tauloop.logs import Preparation, Sensors, measure, samples, write_log
-from tauloop.mechanism.formats.yaml_writer import to_yaml
-from tauloop.mechanism.library import loads
 from tauloop.motion import random_multisine
 
 #: The same sums in another order.

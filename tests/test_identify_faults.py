@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from tauloop import Model, load
 from tauloop.cli import main
 from tauloop.cli.app import app
+from tauloop.codegen import Compiled
 from tauloop.errors import IdentificationError
-from tauloop.functions import Compiled
 from tauloop.identify import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
 from tauloop.identify.channel_faults import measured, wrong_channels
 from tauloop.identify.payload import drive_gains, known_parameters, with_payload

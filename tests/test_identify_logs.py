@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from tauloop import IdentificationError, Model, load
 from tauloop.cli.app import app
-from tauloop.functions import Compiled
+from tauloop.codegen import Compiled
 from tauloop.identify import KnownNoise, WeightedLeastSquares, fit, merge, scan_filters, split, split_each
 from tauloop.identify.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tauloop import LogError, Model, load
 from tauloop.cli.app import app
 from tauloop.cli.identify_logs import force_noise
-from tauloop.functions import Compiled
+from tauloop.codegen import Compiled
 from tauloop.identify import Identification, InstrumentalVariables, WeightedLeastSquares, average_periods, fit, split
 from tauloop.identify.from_log import leaf_ties
 from tauloop.identify.periodic_data import periodic_motion_regressor, periodic_regression

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 from tauloop import Model
 from tauloop.cli.app import app
+from tauloop.formats import loads
 from tauloop.identify import regression_data
 from tauloop.identify.residual_trends import Trend, residual_trends, trend_problems
 from tauloop.identify.time_stamps import jitter
 from tauloop.logs import Preparation, Signals, write_log
-from tauloop.mechanism import loads
 
 RATE, DURATION = 200.0, 40.0  # Hz, s
 PREPARATION = Preparation(cutoff=30.0, trim=60, decimation=2)
@@ -210,8 +210,8 @@ def test_by_command_a_drift_makes_the_result_doubtful(tmp_path: Path) -> None:
 
 def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:
     """Its model leaves 7 to 17 % of the torques: none of it is a trend."""
+    from tauloop.formats.urdf import load_urdf
     from tauloop.logs import load_recording, prepared_signals, read_signals, samples
-    from tauloop.mechanism.formats.urdf import load_urdf
 
     data, arm = shared / "data" / "tx40", Path(__file__).parents[1] / "examples" / "tx40"
     machine = Model(load_urdf(data / "tx40_nomesh.urdf", arm / "side.yaml"))

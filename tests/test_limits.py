@@ -13,14 +13,14 @@ from scipy.integrate import solve_ivp
 from typer.testing import CliRunner
 
 from tauloop import DescriptionError, InputError, Model, PoseError, load, loads
+from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.app import app
-from tauloop.functions.limits import require_within_limits
+from tauloop.formats.mjcf_writer import write_mjcf
+from tauloop.formats.urdf_writer import write_urdf
+from tauloop.formats.yaml_writer import to_yaml
 from tauloop.identify.motion_limits import motion_limits
 from tauloop.logs.channels import Channel, Log, build_log
 from tauloop.mechanism import machine_path
-from tauloop.mechanism.formats.mjcf_writer import write_mjcf
-from tauloop.mechanism.formats.urdf_writer import write_urdf
-from tauloop.mechanism.formats.yaml_writer import to_yaml
 from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.motion import Line
 from tauloop.motion.stroke import stroke

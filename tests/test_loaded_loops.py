@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError
+from tauloop.formats import loads
+from tauloop.formats.yaml_writer import to_yaml
 from tauloop.identify import (
     RegressionData,
     WeightedLeastSquares,
@@ -25,8 +27,7 @@ from tauloop.identify import (
     with_columns,
 )
 from tauloop.logs import Preparation, Sensors, measure, write_log
-from tauloop.mechanism import loads, machine_path
-from tauloop.mechanism.formats.yaml_writer import to_yaml
+from tauloop.mechanism import machine_path
 from tauloop.motion import SampledMotion, random_multisine
 
 #: The same equations with and without a coordinate of the last joint, as a share of the largest number.

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tauloop import Model, load
+from tauloop.codegen import Interpreted
 from tauloop.errors import LogError
-from tauloop.functions import Interpreted
 from tauloop.identify import OrdinaryLeastSquares, fit, regression_data, scan_filters
 from tauloop.identify.faults import clipped
 from tauloop.logs import (

@@ -9,8 +9,8 @@ import pytest
 import scipy.signal
 
 from tauloop import Model, load
+from tauloop.codegen import Compiled
 from tauloop.errors import PoseError
-from tauloop.functions import Compiled
 from tauloop.identify.from_log import FOLLOWED_AT_ONCE, regression_data
 from tauloop.logs import LogFile, Preparation, Signals, prepared_signals, read_signals
 from tauloop.logs.channels import Channel, samples

@@ -17,17 +17,18 @@ from test_rod_recognition import BALL, SIDE, slider_crank
 from tree_numbers import OpenTree
 from typer.testing import CliRunner
 
+from tauloop.assembly.loops import loops
 from tauloop.cli.app import app
+from tauloop.codegen import Interpreted
 from tauloop.engines import Motion, mujoco_engine, pinocchio_engine
 from tauloop.errors import DescriptionError, InputError
-from tauloop.functions import Interpreted, Model
-from tauloop.functions.loops import loops
+from tauloop.formats import load, loads
+from tauloop.formats.options import ImportOptions, RodRecognition
+from tauloop.formats.urdf_parts import identifier
 from tauloop.kinematics import random_states
-from tauloop.mechanism import load, loads
 from tauloop.mechanism.expression import Constant, Leaf
-from tauloop.mechanism.formats.options import ImportOptions, RodRecognition
-from tauloop.mechanism.formats.urdf_parts import identifier
 from tauloop.mechanism.model import BASE, Coupling, Mechanism
+from tauloop.model import Model
 
 GEPETTO = ("5bar_linkage_iso3d", "5bar_linkage_iso6d", "robot_delta", "digit_like")
 GRBDA = ("four_bar", "six_bar", "planar_leg_linkage", "revolute_rotor_chain")

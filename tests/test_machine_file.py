@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError
-from tauloop.mechanism import json_schema, load, loads, machine_path, shipped_machines
+from tauloop.formats import load, loads
+from tauloop.mechanism import json_schema, machine_path, shipped_machines
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf
 from tauloop.mechanism.model import Inertia, Mechanism, Placement, SlenderPart, Turn
 from tauloop.mechanism.rotation import quaternion, turns_to_axes, turns_to_axis

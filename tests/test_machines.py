@@ -15,7 +15,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
-from tauloop.mechanism import load, shipped_machines
+from tauloop.formats import load
+from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.model import BASE, STATUSES, Joint, Mechanism, Placement, Rod
 
 #: Mobility of each machine, counted by hand in its description.

@@ -9,12 +9,11 @@ import pytest
 from scipy.spatial.transform import Rotation
 from tree_numbers import OpenTree
 
+from tauloop.assembly.loops import loops
 from tauloop.errors import DescriptionError
-from tauloop.functions.loops import loops
-from tauloop.mechanism import load
+from tauloop.formats import load, xml_nodes
+from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.expression import ONE
-from tauloop.mechanism.formats import xml_nodes
-from tauloop.mechanism.formats.options import ImportOptions
 from tauloop.mechanism.model import BASE, Mechanism
 
 #: Two programs sum the same products of some ten factors of size one.

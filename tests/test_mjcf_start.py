@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.errors import DescriptionError, InputError
+from tauloop.formats.mjcf import load_mjcf
+from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.kinematics import random_states
 from tauloop.kinematics.machine_geometry import machine_geometry
-from tauloop.mechanism.formats.mjcf import load_mjcf
-from tauloop.mechanism.formats.options import ImportOptions, RodRecognition
 
 CASES = Path(__file__).parent / "cases"
 #: Positions by two routes through a short chain of rotations, m.

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from compiled_machines import compiled, compilers, model, motion, program
 
-from tauloop.functions.evaluator import run_kernel
-from tauloop.functions.program import Newton
+from tauloop.codegen.evaluator import run_kernel
+from tauloop.programs.program import Newton
 
 #: Product of at most ten pivots against a determinant by NumPy: rounding, through the size of single terms.
 SAME = 1e-9

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tauloop import Model, load
-from tauloop.functions import position
-from tauloop.functions.evaluator import Interpreted
+from tauloop.codegen.evaluator import Interpreted
 from tauloop.kinematics import random_states
+from tauloop.programs import position
 
 #: Newton's method ends at rounding, through the conditioning of regular states; a few turns cost a digit of an angle.
 SAME = 1e-12

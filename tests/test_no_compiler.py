@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tauloop import Model, load
-from tauloop.functions import evaluator
-from tauloop.functions.evaluator import Compiled, Interpreted
+from tauloop.codegen import evaluator
+from tauloop.codegen.evaluator import Compiled, Interpreted
 from tauloop.kinematics import random_states
 
 

@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 from tauloop import Model, load
 from tauloop.cli.app import app
+from tauloop.codegen.evaluator import Interpreted
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.errors import AssemblyError
-from tauloop.functions.evaluator import Interpreted
+from tauloop.formats.library import loads
 from tauloop.kinematics import random_states
-from tauloop.mechanism.library import loads
 
 CASE = Path(__file__).parent / "cases" / "one_joint.yaml"
 M, C, G = 1.0, 0.1, 9.81

@@ -13,9 +13,9 @@ from types import ModuleType
 import pytest
 
 from tauloop import Model, load
-from tauloop.functions.batch_source import LANES
-from tauloop.functions.compiler import find_compiler
-from tauloop.functions.source import CFunction
+from tauloop.codegen.batch_source import LANES
+from tauloop.codegen.compiler import find_compiler
+from tauloop.codegen.source import CFunction
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 #: Blocks of the batch that is stepped through.

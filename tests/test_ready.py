@@ -11,12 +11,12 @@ import pytest
 from compiled_machines import compilers
 
 from tauloop import DescriptionError, FunctionOptions, InputError, Model, load, load_function
-from tauloop.functions import compiler as compiler_module
-from tauloop.functions import ready
-from tauloop.functions.compiled import CompiledFunction
-from tauloop.functions.compiler import file_stamp
-from tauloop.functions.evaluator import Interpreted
+from tauloop.codegen import compiler as compiler_module
+from tauloop.codegen.compiled import CompiledFunction
+from tauloop.codegen.compiler import file_stamp
+from tauloop.codegen.evaluator import Interpreted
 from tauloop.mechanism.shipped import machine_path
+from tauloop.model import ready
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 
@@ -100,10 +100,10 @@ def test_what_it_is_made_from_gives_the_name(tmp_path, machine, built, monkeypat
     package = tmp_path / "package"
     for name in ready._MAKERS:
         (package / name).mkdir(parents=True)
-    (package / "functions" / "one.py").write_text("a = 1\n", encoding="ascii")
+    (package / "model" / "one.py").write_text("a = 1\n", encoding="ascii")
     monkeypatch.setattr(ready, "_PACKAGE", package)
     assert [made(), made()] == [8, 8]
-    (package / "functions" / "one.py").write_text("a = 2\n", encoding="ascii")
+    (package / "model" / "one.py").write_text("a = 2\n", encoding="ascii")
     assert [made(), made()] == [9, 9]
 
 

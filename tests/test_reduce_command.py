@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from tauloop.cli.app import app
 from tauloop.equations.formulations import FORMULATIONS
-from tauloop.functions import Model
-from tauloop.mechanism import load
+from tauloop.formats import load
+from tauloop.model import Model
 
 #: Forces by two sets of equations, as a share of the largest.
 EXACT = 1e-12

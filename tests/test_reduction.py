@@ -13,14 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tauloop.errors import InputError
-from tauloop.functions import Model
+from tauloop.formats import load, loads
 from tauloop.kinematics import random_states
 from tauloop.kinematics.alike import mass_center, motion, parallel_rods
 from tauloop.kinematics.reduction import Reduction, ReductionOptions, compare, reduce
-from tauloop.mechanism import Mechanism, load, loads, shipped_machines
+from tauloop.mechanism import Mechanism, shipped_machines
 from tauloop.mechanism.expression import Constant, evaluate, multiply
 from tauloop.mechanism.model import Actuator, Body, Inertia, Joint, Placement, SlenderPart, Vector
-from tauloop.mechanism.reduction import (
+from tauloop.mechanism.rotation import rotation_matrix
+from tauloop.model import Model
+from tauloop.reduce import (
     Motion,
     drop_rod_inertia,
     equivalence,
@@ -38,8 +40,7 @@ from tauloop.mechanism.reduction import (
     total_mass,
     without_unused_parameters,
 )
-from tauloop.mechanism.reduction.inertia import carried, total, turned
-from tauloop.mechanism.rotation import rotation_matrix
+from tauloop.reduce.inertia import carried, total, turned
 from tauloop.result import Status, plain
 
 #: "Exact": rounding of forces made by two different sets of equations, as a share of the largest force.

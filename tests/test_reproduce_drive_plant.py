@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, load_drive, simulate_axis
-from tauloop.functions.compiler import find_compiler
 from tauloop.report.drive_plant_figures import figures
 from tauloop.reproduce import experiment
 from tauloop.reproduce.drive_plant import AIM, TIMES_AND_ENERGIES, DrivePlant, missed, run, with_rigid_racks

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, load_drive
-from tauloop.functions.compiler import find_compiler
 from tauloop.report.drive_tuning_figures import figures
 from tauloop.reproduce import experiment
 from tauloop.reproduce.drive_settings import drive_settings

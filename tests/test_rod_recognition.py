@@ -11,13 +11,14 @@ import pytest
 import yaml
 from scipy.optimize import least_squares
 
-from tauloop.functions import Interpreted, Model
+from tauloop.codegen import Interpreted
+from tauloop.formats import load
+from tauloop.formats.mjcf_writer import to_mjcf
+from tauloop.formats.options import ImportOptions, RodRecognition
+from tauloop.formats.urdf_parts import identifier
 from tauloop.kinematics import random_states
-from tauloop.mechanism import load
-from tauloop.mechanism.formats.mjcf_writer import to_mjcf
-from tauloop.mechanism.formats.options import ImportOptions, RodRecognition
-from tauloop.mechanism.formats.urdf_parts import identifier
 from tauloop.mechanism.model import BASE, Mechanism
+from tauloop.model import Model
 
 #: Forces of the recognised machine and of Pinocchio's, whose loops are closed by least squares.
 AGREEMENT = 1e-9

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from compiled_machines import model
 
-from tauloop.functions.export import EXPORTABLE, export_c, write_export
 from tauloop.mechanism import shipped_machines
+from tauloop.model.export import EXPORTABLE, export_c, write_export
 
 GCC = shutil.which("gcc")
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g")
@@ -28,7 +28,7 @@ INSIDE = """
 import sys
 import numpy as np
 from tauloop import Model, load
-from tauloop.functions.evaluator import Compiled
+from tauloop.codegen.evaluator import Compiled
 from tauloop.kinematics import random_states
 name = sys.argv[1]
 model, rng = Model(load(name), evaluator=Compiled(at_least=1)), np.random.default_rng(0)

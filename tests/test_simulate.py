@@ -11,9 +11,9 @@ from scipy.integrate import solve_ivp
 from simulation_machines import FINE, frictionless, interpreted, swinger, swinging
 
 from tauloop import Model, load
+from tauloop.assembly.closing import close_loops
+from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import AssemblyError, InputError
-from tauloop.functions.closing import close_loops
-from tauloop.functions.evaluator import Interpreted
 from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Friction

@@ -27,18 +27,18 @@ from compiled_machines import (
     program,
 )
 
+from tauloop.codegen import c_helpers
+from tauloop.codegen import source as source_module
+from tauloop.codegen.batch_source import LANES
+from tauloop.codegen.c_helpers import MATHEMATICS
+from tauloop.codegen.compiled import CompiledFunction
+from tauloop.codegen.compiler import build
+from tauloop.codegen.scheduling import scheduled
+from tauloop.codegen.source import c_name, c_source, comment
+from tauloop.codegen.straight import instructions, pieces
 from tauloop.errors import InputError
-from tauloop.functions import c_helpers
-from tauloop.functions import source as source_module
-from tauloop.functions.batch_source import LANES
-from tauloop.functions.c_helpers import MATHEMATICS
-from tauloop.functions.compiled import CompiledFunction
-from tauloop.functions.compiler import build
-from tauloop.functions.scheduling import scheduled
-from tauloop.functions.source import c_name, c_source, comment
-from tauloop.functions.state import CONVERGED
-from tauloop.functions.straight import instructions, pieces
 from tauloop.mechanism import shipped_machines
+from tauloop.programs.state import CONVERGED
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 
@@ -375,7 +375,7 @@ TEXT_OF_TWO_MACHINES = """\
 import sys
 sys.path.insert(0, sys.argv[1])
 from compiled_machines import function
-from tauloop.functions.source import c_source
+from tauloop.codegen.source import c_source
 sys.stdout.write(c_source([function("five_bar", e, "inverse_dynamics") for e in ("platform", "actuators")], "twice"))
 """
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tauloop import Model, PoseError, load
-from tauloop.functions import position
-from tauloop.functions.evaluator import Interpreted
-from tauloop.functions.sphere_form import sphere_form
+from tauloop.codegen.evaluator import Interpreted
 from tauloop.kinematics import random_states
+from tauloop.programs import position
+from tauloop.programs.closed_forms.sphere import sphere_form
 
 #: Two ways to the same pose, both at rounding, through the conditioning of regular states (some hundreds).
 SAME = 1e-11

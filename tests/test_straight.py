@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tauloop.functions.straight import Instruction, instructions, with_reciprocals
+from tauloop.codegen.straight import Instruction, instructions, with_reciprocals
 
 #: One rounding for the reciprocal and one for the product, over those of the sums behind them.
 ROUNDING = 1e-14

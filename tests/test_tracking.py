@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from tauloop import AssemblyError, Model, PoseError, load
-from tauloop.functions import Compiled, Interpreted
-from tauloop.functions.batch_source import LANES
-from tauloop.functions.compiler import find_compiler
-from tauloop.functions.platform_matrices import VirtualPlatforms
-from tauloop.functions.state import CONVERGED
-from tauloop.functions.tracking import LONG_MOTION, SEAM, Tracker, require_continuity
+from tauloop.codegen import Compiled, Interpreted
+from tauloop.codegen.batch_source import LANES
+from tauloop.codegen.compiler import find_compiler
+from tauloop.codegen.tracking import LONG_MOTION, SEAM, Tracker, require_continuity
 from tauloop.kinematics import random_states
+from tauloop.model.platform_matrices import VirtualPlatforms
 from tauloop.motion import random_multisine
+from tauloop.programs.state import CONVERGED
 
 #: Newton's method ends at steps below 1e-11; both routes end there.
 SAME = 1e-10

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 from tauloop import loads
 from tauloop.cli.app import app
+from tauloop.codegen.evaluator import Compiled, Interpreted
 from tauloop.errors import DescriptionError
-from tauloop.functions import Model
-from tauloop.functions.evaluator import Compiled, Interpreted
-from tauloop.functions.state import Turns
+from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
+from tauloop.programs.state import Turns
 from tauloop.result import Status
 from tauloop.simulate import (
     DormandPrince,

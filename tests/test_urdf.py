@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError
+from tauloop.formats import load_urdf, xml_nodes
 from tauloop.mechanism.expression import Constant, Leaf
-from tauloop.mechanism.formats import load_urdf, xml_nodes
 from tauloop.mechanism.model import BASE, Mechanism, Placement
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from tauloop import InputError, Model, load, loads
 from tauloop.calibrate import Pose, Series, calibration_problem, fit
 from tauloop.cli.app import app
-from tauloop.mechanism.formats.options import ImportOptions
-from tauloop.mechanism.formats.yaml_writer import to_yaml
+from tauloop.formats.options import ImportOptions
+from tauloop.formats.yaml_writer import to_yaml
 from tauloop.mechanism.model import Mechanism
 
 #: Of every joint: axis, and origin as drawn: x, y, z (m), roll, pitch, yaw (rad). The last one is welded.

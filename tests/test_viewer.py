@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.errors import EngineError, InputError, PoseError
+from tauloop.formats import loads
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.machine_geometry import body_lines, machine_geometry
-from tauloop.mechanism import loads
 from tauloop.mechanism.shipped import machine_path
 from tauloop.report import save_figure
 from tauloop.report.machine_figure import machine_figure

@@ -21,20 +21,21 @@ from tauloop.cli.app import app
 from tauloop.engines import Motion, pinocchio_engine
 from tauloop.engines.verify import frictionless
 from tauloop.errors import DescriptionError, InputError
-from tauloop.functions import Model
+from tauloop.formats import load, loads
+from tauloop.formats.expression_writer import ExpressionWriter, parameter_literal
+from tauloop.formats.mjcf import load_mjcf
+from tauloop.formats.mjcf_writer import LEAST, to_mjcf, write_mjcf
+from tauloop.formats.options import ImportOptions
+from tauloop.formats.urdf import load_urdf
+from tauloop.formats.urdf_writer import to_urdf, write_urdf
+from tauloop.formats.yaml_writer import to_yaml, write_yaml
 from tauloop.kinematics import random_states
-from tauloop.mechanism import load, loads, shipped_machines
+from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf
-from tauloop.mechanism.formats.expression_writer import ExpressionWriter, parameter_literal
-from tauloop.mechanism.formats.mjcf import load_mjcf
-from tauloop.mechanism.formats.mjcf_writer import LEAST, to_mjcf, write_mjcf
-from tauloop.mechanism.formats.options import ImportOptions
-from tauloop.mechanism.formats.urdf import load_urdf
-from tauloop.mechanism.formats.urdf_writer import to_urdf, write_urdf
-from tauloop.mechanism.formats.yaml_writer import to_yaml, write_yaml
 from tauloop.mechanism.model import JOINT_KINDS, Body, Freedom, Inertia, Mechanism, Parameter, ParameterTable, Placement
 from tauloop.mechanism.parser import ExpressionError, Quantity, parse, resolve
 from tauloop.mechanism.units import ANGLE, LENGTH, MASS, ONE, UNITS, Dimension
+from tauloop.model import Model
 
 #: Issue 4 asks for the same dynamics to 1e-12 of the largest force.
 SAME_DYNAMICS = 1e-12

@@ -19,11 +19,11 @@ from machine_code.analyser import Analyser, Cycles
 from machine_code.assembly import Assembly
 from machine_code.walk import Step, one_round, walked
 from tauloop import Model
+from tauloop.codegen.batch_source import LANES, LANES_OF_WIDE_REGISTERS
+from tauloop.codegen.compiled import CompiledFunction
+from tauloop.codegen.compiler import FLAGS, GCC_FLAGS, GCC_LANE_FLAGS, WIDE_FLAGS, Compiler
+from tauloop.codegen.source import CFunction, c_units
 from tauloop.engines import frictionless
-from tauloop.functions.batch_source import LANES, LANES_OF_WIDE_REGISTERS
-from tauloop.functions.compiled import CompiledFunction
-from tauloop.functions.compiler import FLAGS, GCC_FLAGS, GCC_LANE_FLAGS, WIDE_FLAGS, Compiler
-from tauloop.functions.source import CFunction, c_units
 from tauloop.kinematics import random_states
 
 #: Random states, and blocks of a walk, of which the middle one is taken.

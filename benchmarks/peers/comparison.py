@@ -16,9 +16,9 @@ from peers.timing import LOOP, seconds_per_call
 from tauloop.engines import Engine, Motion, frictionless, mujoco_engine, pinocchio_engine
 from tauloop.engines.poses import Array
 from tauloop.errors import EngineError
-from tauloop.functions import Model
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
 
 #: Largest difference, as a share of the largest number of a sample: rounding through the loops' conditioning.
 TOLERANCE = 1e-9

@@ -18,7 +18,7 @@ from peers.states import tree_states
 from tauloop.engines import Motion
 from tauloop.engines.optional import engine_module
 from tauloop.engines.poses import Array
-from tauloop.functions import Model
+from tauloop.model import Model
 
 #: Time constant of the constraints in steps (just above the least that is allowed), and their impedance.
 CONSTANT, IMPEDANCE = 2.1, 0.9999

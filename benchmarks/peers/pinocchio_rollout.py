@@ -13,7 +13,7 @@ from peers.mujoco_rollout import Rollout
 from peers.states import tree_states
 from tauloop.engines import Motion
 from tauloop.engines.poses import Array
-from tauloop.functions import Model
+from tauloop.model import Model
 
 
 def rollout(

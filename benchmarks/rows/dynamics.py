@@ -12,8 +12,8 @@ from rows.limits import limits
 from rows.machines import NotThere, machine
 from rows.row import Row
 from tauloop import Mechanism, Model
+from tauloop.codegen.compiled import CompiledFunction
 from tauloop.engines import frictionless
-from tauloop.functions.compiled import CompiledFunction
 from tauloop.kinematics import random_states
 
 

@@ -29,11 +29,11 @@ from scipy.optimize import root
 from rows.limits import limits
 from rows.row import Row
 from tauloop import Model, load
-from tauloop.functions.compiled import compile_function
-from tauloop.functions.compiler import Compiler, find_compiler
-from tauloop.functions.program import Newton
-from tauloop.functions.source import CFunction
-from tauloop.functions.tracking import Tracker
+from tauloop.codegen.compiled import compile_function
+from tauloop.codegen.compiler import Compiler, find_compiler
+from tauloop.codegen.source import CFunction
+from tauloop.codegen.tracking import Tracker
+from tauloop.programs.program import Newton
 
 #: (one lane, lanes) of issue 3.
 TARGETS = {"rcid": ("0.3 µs, 500×", "60 ns, 500×"), "delta": ("80 ns, 500×", "15 ns, 500×")}

@@ -18,14 +18,20 @@ from tauloop.errors import (
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.functions import Assembly, Forces, FunctionOptions, Model, State, load_function
-    from tauloop.mechanism import Mechanism, load, loads, shipped_machines
+    from tauloop.assembly import Assembly
+    from tauloop.formats import load, loads
+    from tauloop.mechanism import Mechanism, shipped_machines
+    from tauloop.model import FunctionOptions, Model, load_function
+    from tauloop.programs import Forces, State
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            **dict.fromkeys(("Assembly", "Forces", "FunctionOptions", "Model", "State", "load_function"), "functions"),
-            **dict.fromkeys(("Mechanism", "load", "loads", "shipped_machines"), "mechanism"),
+            "Assembly": "assembly",
+            **dict.fromkeys(("Forces", "State"), "programs"),
+            **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
+            **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
+            **dict.fromkeys(("load", "loads"), "formats"),
         },
     )
 

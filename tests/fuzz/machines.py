@@ -13,12 +13,12 @@ from random_machines import hexapod, planar_loop, serial_chain
 
 from fuzz.mutation import mutated
 from fuzz.targets import TARGETS
+from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import TauloopError
-from tauloop.functions import Model
-from tauloop.functions.evaluator import Interpreted
+from tauloop.formats import loads
 from tauloop.kinematics import random_states
-from tauloop.mechanism import loads
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
 
 
 def damaged_file(rng: np.random.Generator) -> Mechanism:

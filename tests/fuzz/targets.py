@@ -16,9 +16,10 @@ import numpy as np
 
 from tauloop.cli.screen import visible
 from tauloop.errors import TauloopError
-from tauloop.mechanism import load, shipped_machines
-from tauloop.mechanism.formats.mjcf_writer import write_mjcf
-from tauloop.mechanism.formats.urdf_writer import write_urdf
+from tauloop.formats import load
+from tauloop.formats.mjcf_writer import write_mjcf
+from tauloop.formats.urdf_writer import write_urdf
+from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.shipped import machine_path
 
 ROOT = Path(__file__).resolve().parents[2]

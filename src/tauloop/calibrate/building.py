@@ -7,14 +7,14 @@ from itertools import combinations
 
 import numpy as np
 
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.ports import LISTED
 from tauloop.calibrate.measurements import Series
 from tauloop.calibrate.pose_equations import Reach, independent_rows, station_functions
 from tauloop.calibrate.residuals import ForwardKinematics, ResidualKind
 from tauloop.calibrate.stations import ITERATIONS, LONGEST, STEP, Elimination, Station, solved, square
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, PoseError, Problem
-from tauloop.functions.assembly import Assembly
-from tauloop.functions.ports import LISTED
 
 #: Steps of the straight line in encoder space from the reference pose to the measured ones.
 WAYPOINTS = 12

@@ -7,6 +7,7 @@ from itertools import permutations
 
 import numpy as np
 
+from tauloop.assembly.closing import coordinate_limits
 from tauloop.calibrate.building import followed
 from tauloop.calibrate.exchanges import EXCHANGE_SEARCH, ExchangeSearch, exchanged
 from tauloop.calibrate.instruments import Contact, Pose, Position
@@ -15,7 +16,6 @@ from tauloop.calibrate.problem import CalibrationProblem, Evaluation
 from tauloop.calibrate.stations import Station
 from tauloop.calibrate.surfaces import Plane
 from tauloop.errors import Problem
-from tauloop.functions.closing import coordinate_limits
 
 #: A spread below this share of the next larger one is none: poses on a line, or in a plane.
 FLAT = 1e-2

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tauloop.assembly.limits import limits_of
 from tauloop.calibrate.checks import inspect
 from tauloop.calibrate.exchanges import EXCHANGE_SEARCH, ExchangeSearch
 from tauloop.calibrate.identifiability import identifiability
@@ -18,7 +19,6 @@ from tauloop.calibrate.solving import SQUARES, Solution, bounds_met, solve
 from tauloop.calibrate.statistics import correlations, covariance, error_figures, outliers, variance_factor
 from tauloop.calibrate.unknowns import Bounds
 from tauloop.errors import IdentificationError, solving
-from tauloop.functions.limits import limits_of
 from tauloop.result import Evidence, plain, provenance
 
 #: Loops are closed to this at the optimum, m.

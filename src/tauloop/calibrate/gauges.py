@@ -22,9 +22,9 @@ import casadi as ca
 import numpy as np
 import scipy.linalg
 
+from tauloop.assembly.batch import BatchFunction
 from tauloop.calibrate.pose_equations import SymbolicPose, symbolic_pose
 from tauloop.calibrate.problem import CalibrationProblem, Linearised
-from tauloop.functions.batch import BatchFunction
 
 #: A motion is in the null space when so much of its square is found there.
 EXPLAINED = 0.999

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.ports import numbers
 from tauloop.calibrate.instruments import Instrument
 from tauloop.errors import InputError, Problem
-from tauloop.functions.ports import numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

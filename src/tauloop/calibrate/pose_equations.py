@@ -10,19 +10,19 @@ import casadi as ca
 import numpy as np
 import scipy.linalg
 
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.loops import nominal, stacked
 from tauloop.calibrate.instruments import ORIGIN, Instrument, Nuisance, Scene
 from tauloop.calibrate.unknowns import Unknown
+from tauloop.codegen.compiled import CompiledFunction
+from tauloop.codegen.evaluator import Evaluator, c_function
 from tauloop.equations.closure import closure
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
-from tauloop.functions.assembly import Assembly
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.compiled import CompiledFunction
-from tauloop.functions.evaluator import Evaluator, c_function
-from tauloop.functions.loops import nominal, stacked
-from tauloop.functions.program import Evaluate, Program
+from tauloop.programs.program import Evaluate, Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from tauloop.calibrate.poses_selection import D_OPTIMAL, SHOWN, Criterion, Progr
 from tauloop.calibrate.problem import CalibrationProblem, calibration_problem
 from tauloop.calibrate.unknowns import Tolerances
 from tauloop.errors import IdentificationError, InputError, Problem, solving
-from tauloop.functions import Model
+from tauloop.model import Model
 from tauloop.result import Evidence, Result, provenance
 
 #: Poses are enough when the calibrated machine's expected error is below this share of the instrument's noise: it then

@@ -9,16 +9,16 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 from scipy.stats import qmc
 
+from tauloop.assembly.closing import coordinate_limits
+from tauloop.assembly.limits import AT_THE_STOP
+from tauloop.assembly.ports import Port
 from tauloop.calibrate.instruments import Contact
 from tauloop.calibrate.poses_contact import Gap
 from tauloop.errors import InputError, PoseError, Problem
-from tauloop.functions import Model
-from tauloop.functions.closing import coordinate_limits
-from tauloop.functions.limits import AT_THE_STOP
-from tauloop.functions.ports import Port
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.kinematics.workspace import section_axes
+from tauloop.model import Model
 
 #: Poses tried for each one that is wanted, at most.
 TRIES = 30

@@ -5,12 +5,12 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.loops import nominal
 from tauloop.calibrate.instruments import Contact, Scene, require_instruments
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.loops import nominal
+from tauloop.model import Model
 
 #: A gap that is closed (m), steps to it, and the least slope along which it is closed.
 TOUCHES, CONTACT_STEPS, SLOPE = 1e-10, 12, 1e-3

@@ -5,12 +5,12 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.loops import nominal
 from tauloop.calibrate.instruments import Instrument, Scene, require_instruments
 from tauloop.calibrate.measurements import Series
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.functions import Model
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.loops import nominal
+from tauloop.model import Model
 
 _QUATERNION = ("qw", "qx", "qy", "qz")
 

@@ -21,6 +21,8 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.assembly.assembly import Assembly, assemble
+from tauloop.assembly.loops import loops
 from tauloop.calibrate.building import build_station
 from tauloop.calibrate.instruments import Nuisance, require_instruments
 from tauloop.calibrate.measurements import Series
@@ -28,11 +30,9 @@ from tauloop.calibrate.pose_equations import Reach
 from tauloop.calibrate.residuals import FORWARD_KINEMATICS, ForwardKinematics, ResidualKind
 from tauloop.calibrate.stations import Station, StationState
 from tauloop.calibrate.unknowns import Bounds, Tolerances, Unknown, bounded, select_unknowns
+from tauloop.codegen.evaluator import Compiled, Evaluator
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, Problem
-from tauloop.functions.assembly import Assembly, assemble
-from tauloop.functions.evaluator import Compiled, Evaluator
-from tauloop.functions.loops import loops
 from tauloop.mechanism.model import Mechanism
 
 

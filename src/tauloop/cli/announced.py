@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.screen import Screen
-from tauloop.functions import Model
-from tauloop.functions.limits import require_within_limits
+from tauloop.model import Model
 
 
 def announced(model: Model, within_limits: bool = False) -> Model:

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
+from tauloop.assembly.ports import Port
 from tauloop.errors import InputError, Problem
-from tauloop.functions.ports import Port
 from tauloop.mechanism.parser import NUMBER
 from tauloop.mechanism.units import Dimension, UnitError, named, parse_unit
 

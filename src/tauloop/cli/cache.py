@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
+from tauloop.codegen.cache import LARGEST_CACHE, Kept, cache_folder, clear, kept
 from tauloop.errors import InputError, Problem
-from tauloop.functions.cache import LARGEST_CACHE, Kept, cache_folder, clear, kept
 
 #: Libraries that are listed as text.
 LISTED = 20

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 from threadpoolctl import threadpool_limits
 
+from tauloop.assembly.limits import require_within_limits
 from tauloop.calibrate import (
     Bounds,
     CalibrationProblem,
@@ -50,11 +51,10 @@ from tauloop.cli.output import (
     writes,
 )
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.limits import require_within_limits
-from tauloop.mechanism.formats.yaml_writer import write_yaml
+from tauloop.formats.yaml_writer import write_yaml
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.units import ANGLE, LENGTH
+from tauloop.model import Model
 from tauloop.report.calibration_figure import calibration_figure
 from tauloop.report.calibration_table import calibration_table, comparison_table, shown
 from tauloop.report.figures import save_figure

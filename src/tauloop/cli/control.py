@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from tauloop.assembly.limits import beyond_limits, require_within_limits
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import quantity
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
@@ -42,12 +43,11 @@ from tauloop.cli.strokes import (
     ViaOption,
 )
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.limits import beyond_limits, require_within_limits
 from tauloop.logs import write_log
 from tauloop.logs.channels import Channel, build_log
 from tauloop.mechanism import units
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.model import Model
 from tauloop.report import save_figure
 from tauloop.report.control_figure import control_figure
 from tauloop.simulate.controllers import (

@@ -10,9 +10,9 @@ import typer
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
 from tauloop.cli.output import JsonOption, any_ending, console, print_json, reports_errors, writes
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.formats.mjcf_writer import write_mjcf
-from tauloop.mechanism.formats.urdf_writer import write_urdf
-from tauloop.mechanism.formats.yaml_writer import write_yaml
+from tauloop.formats.mjcf_writer import write_mjcf
+from tauloop.formats.urdf_writer import write_urdf
+from tauloop.formats.yaml_writer import write_yaml
 from tauloop.mechanism.model import Mechanism
 
 #: Formats that machines are written in.

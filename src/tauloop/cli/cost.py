@@ -12,10 +12,10 @@ from rich.table import Table
 from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
-from tauloop.functions import Model
-from tauloop.functions.costs import ADDED_UP, ALL, ON_PLATFORM, SAMPLED, VELOCITY_MATRIX, Cost, costs
-from tauloop.functions.operations import KINDS
+from tauloop.codegen.operations import KINDS
 from tauloop.mechanism.published import Published, published_operations
+from tauloop.model import Model
+from tauloop.model.costs import ADDED_UP, ALL, ON_PLATFORM, SAMPLED, VELOCITY_MATRIX, Cost, costs
 
 HEADINGS = ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration")
 #: Ratios that are shown: quantity, formulation, and the one that it is held against.

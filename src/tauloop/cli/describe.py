@@ -10,20 +10,21 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from tauloop.assembly.assembly import spread
+from tauloop.assembly.entry import coordinate_units
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.errors import TauloopError
-from tauloop.functions import Model
-from tauloop.functions.assembly import spread
-from tauloop.functions.entry import coordinate_units
-from tauloop.functions.program import LinearBlock
+from tauloop.formats import load
 from tauloop.kinematics.inspection import Inspection, inspect
-from tauloop.mechanism import json_schema, load, shipped_machines
+from tauloop.mechanism import json_schema, shipped_machines
 from tauloop.mechanism.cables import cables
 from tauloop.mechanism.drive_file import DRIVE
 from tauloop.mechanism.drive_file import FORMAT as DRIVE_FORMAT
 from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.programs.program import LinearBlock
 
 
 @reports_errors

@@ -8,6 +8,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tauloop.assembly.limits import require_within_limits
+from tauloop.assembly.ports import Port
 from tauloop.cli.announced import announced
 from tauloop.cli.drive import assigned_values
 from tauloop.cli.machine import MachineArgument, WithinLimitsOption, load_machine
@@ -30,9 +32,7 @@ from tauloop.drives.machine_play import PLAY, PlayMap, play_map, work_volume
 from tauloop.drives.simulation import Stepping
 from tauloop.errors import InputError, Problem
 from tauloop.files import write_file
-from tauloop.functions import Model
-from tauloop.functions.limits import require_within_limits
-from tauloop.functions.ports import Port
+from tauloop.model import Model
 from tauloop.report import save_figure
 from tauloop.result import Status
 

@@ -10,6 +10,8 @@ import numpy as np
 import typer
 import xarray as xr
 
+from tauloop.assembly.limits import require_within_limits
+from tauloop.assembly.ports import Port
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
@@ -27,13 +29,12 @@ from tauloop.cli.output import (
 from tauloop.cli.tensions import print_tensions, pushed_cables, sharing_of
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Forces, HybridForces, Model, State
-from tauloop.functions.limits import require_within_limits
-from tauloop.functions.ports import Port
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems
+from tauloop.model import HybridForces, Model
+from tauloop.programs import Forces, State
 from tauloop.result import Status, status_of
 
 #: Rows that are shown on the terminal; the rest is in the file or in JSON.

@@ -10,9 +10,9 @@ import numpy as np
 import typer
 
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.model import Model
 from tauloop.simulate import Event
 
 #: The least of all three measures of singularity.

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
+from tauloop.assembly.ports import Port
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
@@ -25,8 +26,6 @@ from tauloop.cli.output import (
     writes,
 )
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.ports import Port
 from tauloop.identify.excitation import ExcitationOptions
 from tauloop.identify.excitation import excite as optimised
 from tauloop.identify.excitation_criteria import ConditionNumber, Criterion, LogDeterminant
@@ -38,6 +37,7 @@ from tauloop.identify.excitation_solver import SolverOptions
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems
+from tauloop.model import Model
 from tauloop.motion.sampled import SampledMotion
 from tauloop.result import Status
 

@@ -12,8 +12,8 @@ from tauloop.cli.announced import announced
 from tauloop.cli.machine import SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import JsonOption, console, folder, print_json, reports_errors, table, writes
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.export import EXPORTABLE, export_c, write_export
+from tauloop.model import Model
+from tauloop.model.export import EXPORTABLE, export_c, write_export
 
 #: Formats that functions are exported in.
 FORMATS = ("c",)

@@ -69,8 +69,8 @@ from tauloop.cli.output import (
     table,
     writes,
 )
+from tauloop.codegen import Compiled
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Compiled, Model
 from tauloop.identify import (
     ConsistentIdentification,
     FilterScan,
@@ -89,6 +89,7 @@ from tauloop.identify.periods import PeriodAverage
 from tauloop.identify.prior import compare_with_prior, runaway_masses
 from tauloop.identify.unexcited import unexcited
 from tauloop.identify.write_back import identified_mechanism
+from tauloop.model import Model
 from tauloop.report import fit_table, identification_figure, identification_table, save_figure
 from tauloop.report.essential_table import essential_table
 from tauloop.report.filter_scan_table import filter_scan_table
@@ -460,7 +461,7 @@ def identify(
         findings += heavy
         document["findings"] += [problem.as_dict() for problem in heavy]
         if write is not None:
-            from tauloop.mechanism.formats.yaml_writer import write_yaml  # slow to import, and seldom asked for
+            from tauloop.formats.yaml_writer import write_yaml  # slow to import, and seldom asked for
 
             source = f"identified from {', '.join(path.name for path in log)}"
             write_yaml(identified_mechanism(model, physical.parameters, source=source), write)

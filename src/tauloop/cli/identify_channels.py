@@ -12,7 +12,6 @@ from rich.table import Table
 from tauloop.cli.identify_logs import MeasuredLog
 from tauloop.cli.output import table
 from tauloop.errors import IdentificationError, InputError, Problem
-from tauloop.functions import Model
 from tauloop.identify import Estimator, Ties
 from tauloop.identify.channel_choice import ChannelChoice, choose_channels, usable_velocities
 from tauloop.logs import MeasuredVelocity, channels, samples
@@ -20,6 +19,7 @@ from tauloop.logs.known_forces import without_known_forces
 from tauloop.logs.saturation import LEFT_OUT, left_out, without_saturated
 from tauloop.logs.velocities import wrong_velocities
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

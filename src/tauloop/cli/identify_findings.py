@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.identify_logs import MeasuredLog, Periodicity, naming_log, not_repeated, of_log
 from tauloop.errors import IdentificationError, Problem
-from tauloop.functions import Model
-from tauloop.functions.limits import require_within_limits
 from tauloop.identify import Identification, InstrumentalVariables, RegressionData, Ties
 from tauloop.identify.block_fits import LONGEST
 from tauloop.identify.channel_faults import Measured, measured, wrong_channels
@@ -28,6 +27,7 @@ from tauloop.identify.signal_faults import clipped, spikes
 from tauloop.identify.time_stamps import jitter
 from tauloop.identify.time_unit import wrong_time_unit
 from tauloop.logs import butterworth, channels, sample_period, samples
+from tauloop.model import Model
 from tauloop.result import Evidence
 
 #: Last parts of the names of friction coefficients, which cannot be negative.

@@ -16,7 +16,6 @@ from rich.table import Table
 from tauloop.cli.identify_repairs import Repairs
 from tauloop.cli.output import table
 from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem
-from tauloop.functions import Model
 from tauloop.identify import RegressionData, Ties, average_periods, regression_data
 from tauloop.identify.from_log import force_mixing, motion_regressor, require_positions
 from tauloop.identify.periodic_data import periodic_motion_regressor, periodic_regression
@@ -33,6 +32,7 @@ from tauloop.logs import (
 )
 from tauloop.logs.channels import TIME
 from tauloop.logs.known_forces import KnownForce
+from tauloop.model import Model
 
 #: Commanded positions that differ by this share of the stroke (RMS) from the measured ones belong to another motion.
 ANOTHER_MOTION = 0.5

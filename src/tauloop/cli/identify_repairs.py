@@ -9,10 +9,10 @@ import numpy as np
 
 from tauloop.cli.assigned import quantity
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
 from tauloop.logs import FillGaps, Signals, held, resampled
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import parse_unit
+from tauloop.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism import load
-from tauloop.mechanism.formats.options import ImportOptions, RodRecognition
+from tauloop.formats import load
+from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.model import Mechanism
 
 MachineArgument = Annotated[

@@ -28,9 +28,9 @@ from tauloop.cli.strokes import (
     TurnOption,
     ViaOption,
 )
-from tauloop.functions import Model, MotionFunctions
 from tauloop.logs import write_log
 from tauloop.logs.channels import Channel, build_log
+from tauloop.model import Model, MotionFunctions
 from tauloop.motion import LAWS, PeakForce, Trajectory, peak, tightest_limit
 
 

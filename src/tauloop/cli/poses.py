@@ -43,8 +43,8 @@ from tauloop.cli.output import (
 from tauloop.cli.workspace import ranges_of
 from tauloop.errors import InputError, Problem
 from tauloop.files import write_file
-from tauloop.functions import Model
 from tauloop.mechanism.units import LENGTH
+from tauloop.model import Model
 from tauloop.result import Status
 
 #: Numbers of poses of the curve, as shares of the number that is asked for.

@@ -13,11 +13,11 @@ from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, any_ending, console, print_json, reports_errors, table, writes
 from tauloop.files import write_file
-from tauloop.functions import Model
+from tauloop.formats.yaml_writer import to_yaml
 from tauloop.kinematics.reduction import Reduction, ReductionOptions
 from tauloop.kinematics.reduction import reduce as reduced
-from tauloop.mechanism.formats.yaml_writer import to_yaml
-from tauloop.mechanism.reduction import as_laminas
+from tauloop.model import Model
+from tauloop.reduce import as_laminas
 from tauloop.result import Status
 
 #: Digits of a displacement in metres: nanometres are rounding.

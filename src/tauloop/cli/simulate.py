@@ -9,6 +9,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tauloop.assembly.limits import beyond_limits, require_within_limits
+from tauloop.assembly.ports import Port
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import TOOL, assigned
 from tauloop.cli.event_options import UntilOption, WatchOption, events
@@ -27,13 +29,11 @@ from tauloop.cli.output import (
 )
 from tauloop.cli.simulate_cables import CableStart, cables_simulated, finish_cables, refuse_beside_cables
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.limits import beyond_limits, require_within_limits
-from tauloop.functions.ports import Port
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems
 from tauloop.mechanism.cables import cables
+from tauloop.model import Model
 from tauloop.report import save_figure
 from tauloop.report.simulation_figure import comparison_figure, round_trip_figure, simulation_figure
 from tauloop.result import Status

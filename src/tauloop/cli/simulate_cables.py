@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from tauloop.assembly.limits import require_within_limits
+from tauloop.assembly.ports import Port
 from tauloop.cli.assigned import TOOL, assigned
 from tauloop.cli.output import FAILED, console, print_doubts, print_json, table
 from tauloop.cli.tensions import sharing_of
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.limits import require_within_limits
-from tauloop.functions.ports import Port
 from tauloop.logs import write_log
 from tauloop.logs.channels import Channel, build_log
+from tauloop.model import Model
 from tauloop.report import save_figure
 from tauloop.report.simulation_figure import cable_figure
 from tauloop.result import Status

@@ -11,9 +11,9 @@ import typer
 
 from tauloop.cli.assigned import assigned
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model, MotionFunctions
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import channels
+from tauloop.model import Model, MotionFunctions
 from tauloop.motion import (
     LAWS,
     Ellipse,

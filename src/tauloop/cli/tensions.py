@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.assembly.ports import Port
 from tauloop.cli.assigned import assigned
 from tauloop.cli.output import console, table
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Forces, ForceSharing, Model
-from tauloop.functions.hybrid_sharing import EQUAL_SHARES
-from tauloop.functions.ports import Port
 from tauloop.mechanism.cables import cables, called_cables
+from tauloop.model import ForceSharing, Model
+from tauloop.model.force_sharing import EQUAL_SHARES
+from tauloop.programs import Forces
 
 
 def sharing_of(model: Model, preload: str | None) -> ForceSharing:

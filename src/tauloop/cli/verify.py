@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tauloop.assembly.ports import Port
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
@@ -20,8 +21,7 @@ from tauloop.engines.verify import (
     OWN_UNDER_WRENCH,
     UNDER_WRENCH,
 )
-from tauloop.functions import Model
-from tauloop.functions.ports import Port
+from tauloop.model import Model
 
 #: Largest relative difference that passes; rounding through the loops' conditioning stays well below.
 TOLERANCE = 1e-9

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, WithinLimitsOption, load_machine
@@ -22,9 +23,8 @@ from tauloop.cli.output import (
     writes,
 )
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.limits import require_within_limits
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.model import Model
 from tauloop.viewer.playback import Playback, read_playback
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
+from tauloop.assembly.ports import Port
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import TOOL, assigned
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
@@ -25,12 +26,11 @@ from tauloop.cli.output import (
 )
 from tauloop.errors import InputError, Problem
 from tauloop.files import write_file
-from tauloop.functions import Model
-from tauloop.functions.ports import Port
-from tauloop.functions.tension_terms import NO_WRENCH
 from tauloop.kinematics import workspace as maps
 from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.workspace import Reason, Workspace, WorkspaceLimits, section_axes
+from tauloop.model import Model
+from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.result import Status
 
 #: Poses along the longer axis of a section whose resolution is not given.

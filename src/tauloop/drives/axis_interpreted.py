@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tauloop.assembly.batch import BatchFunction
 from tauloop.drives.interpreted import HybridRun
 from tauloop.drives.stepping_source import CHATTERING, DIVERGED, FAR, HUGE, LATE, OK, REPORT, TOO_LONG
 from tauloop.drives.system import INPUTS, System
-from tauloop.functions.batch import BatchFunction
 
 #: First step and shortest, s; halvings that find where the judged position passes a level or turns.
 FIRST_STEP, SMALLEST_STEP, HALVINGS = 1e-6, 1e-13, 50

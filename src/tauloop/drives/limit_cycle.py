@@ -8,13 +8,13 @@ import casadi as ca
 import numpy as np
 from scipy.optimize import root
 
+from tauloop.assembly.batch import BatchFunction
 from tauloop.drives.elements import elastic_backlash
 from tauloop.drives.simulation import Record
 from tauloop.drives.switches import Direct
 from tauloop.drives.system import build_system
 from tauloop.equations.values import Values
 from tauloop.errors import InputError, Problem, solving
-from tauloop.functions.batch import BatchFunction
 from tauloop.mechanism.drive_line import DriveLine, ElasticBacklash, Friction, LuGre, Shaft, SingleDrive
 from tauloop.mechanism.expression import Leaf
 from tauloop.mechanism.model import Parameter, ParameterTable

@@ -11,8 +11,8 @@ import numpy as np
 from tauloop.drives.machine_path import PATH_STEPPING, DrivenMachine, DrivenMotion, Variation, has_two_motors
 from tauloop.drives.simulation import Stepping
 from tauloop.errors import InputError, Problem, solving
-from tauloop.functions import Model
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
 from tauloop.result import Evidence, Result, provenance
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.batch import BatchFunction
 from tauloop.drives.interpreted import HybridRun
 from tauloop.drives.machine_run import MachineTrace, Start
 from tauloop.drives.machine_source import CHATTERING, OK, SMALLEST_STEP, TOO_LONG, TOO_SMALL, UNHEALTHY
 from tauloop.drives.machine_system import LineSystem, MachineSystem
 from tauloop.drives.simulation import Stepping
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT, health
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT, health
 
 
 class InterpretedMachine:

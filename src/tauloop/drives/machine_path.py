@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.drives.machine_bristles import with_bristles, without_dry_friction
 from tauloop.drives.machine_interpreted import InterpretedMachine
 from tauloop.drives.machine_lines import (
@@ -27,14 +29,12 @@ from tauloop.drives.machine_source import CHATTERING, OK, TOO_LONG, TOO_SMALL
 from tauloop.drives.machine_system import MachineSystem, machine_system
 from tauloop.drives.simulation import Stepping
 from tauloop.errors import EngineError, InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.assembly import Assembly
-from tauloop.functions.rate_programs import energy_program
-from tauloop.functions.singular_kinds import singular_kind
-from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
 from tauloop.motion import Trajectory
+from tauloop.programs.rates import energy_program
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.result import Evidence, Result, provenance
 
 _LOGGER = logging.getLogger("tauloop")

@@ -10,14 +10,14 @@ import casadi as ca
 import numpy as np
 import xarray as xr
 
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.closing import coordinate_limits
+from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import InputError, PoseError, Problem, solving
-from tauloop.functions import Model
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.closing import coordinate_limits
-from tauloop.functions.loops import nominal
-from tauloop.functions.tool import tool_twist
 from tauloop.kinematics.workspace import Workspace, workspace
+from tauloop.model import Model
+from tauloop.programs.tool import tool_twist
 from tauloop.result import Evidence, Result, provenance
 
 #: Play of an actuator where nothing else is said, m or rad (the issue's 10 um).

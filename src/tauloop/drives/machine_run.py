@@ -9,12 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
+from tauloop.codegen.compiled import loaded
+from tauloop.codegen.compiler import find_compiler
 from tauloop.drives.machine_source import OK, WORST, machine_source
 from tauloop.drives.machine_system import MachineSystem
 from tauloop.drives.simulation import Stepping
 from tauloop.errors import EngineError, Problem
-from tauloop.functions.compiled import loaded
-from tauloop.functions.compiler import find_compiler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,12 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import RK45
 
+from tauloop.codegen.evaluator import c_function
+from tauloop.codegen.signature import HEALTH
+from tauloop.codegen.source import CFunction, c_source, number
 from tauloop.drives.event_source import CROWDED, MOST_CROWDED, located_event
 from tauloop.drives.machine_system import MACHINE_INPUTS, LineSystem, MachineSystem
-from tauloop.functions.evaluator import c_function
-from tauloop.functions.signature import HEALTH
-from tauloop.functions.source import CFunction, c_source, number
-from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 
 #: What a run comes to: all is well, a pose out of reach or singular, steps too small, too many steps, events pile up.
 OK, UNHEALTHY, TOO_SMALL, TOO_LONG, CHATTERING = range(5)

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import casadi as ca
 import numpy as np
 
+from tauloop.assembly.batch import BatchFunction
 from tauloop.drives.machine_lines import on_the_load
 from tauloop.drives.system import INPUTS, Equations, must_be_positive, must_not_be_negative
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.rate_programs import RateProgram, independent_rate_program
 from tauloop.mechanism.cables import cable_problems
 from tauloop.mechanism.drive_line import DriveLine, Friction
 from tauloop.mechanism.drive_on_actuator import leaves
 from tauloop.mechanism.model import Mechanism, ParameterTable
+from tauloop.model import Model
+from tauloop.programs.rates import RateProgram, independent_rate_program
 
 #: Inputs of a line on a machine: those of a line of its own, speed of the reference, and torque fed forward.
 MACHINE_INPUTS = (*INPUTS, "speed", "forward")

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.assembly.ports import numbers
+from tauloop.codegen.compiled import is_forked, loaded
+from tauloop.codegen.compiler import find_compiler
 from tauloop.drives.axis_interpreted import InterpretedAxis
 from tauloop.drives.criteria import Criteria, Outcome, priced
 from tauloop.drives.stepping_source import REPORT, stepping_source
 from tauloop.drives.system import System, build_system
 from tauloop.errors import EngineError, InputError, Problem
-from tauloop.functions.compiled import is_forked, loaded
-from tauloop.functions.compiler import find_compiler
-from tauloop.functions.ports import numbers
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 

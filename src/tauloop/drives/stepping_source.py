@@ -11,9 +11,9 @@ import casadi as ca
 import numpy as np
 from scipy.integrate import RK45
 
+from tauloop.codegen.source import number
 from tauloop.drives.event_source import CROWDED, MOST_CROWDED, located_event
 from tauloop.drives.system import INPUTS, System
-from tauloop.functions.source import number
 
 #: What a run comes to: all is well, the state grows without bound, the steps ran out, events pile up.
 OK, DIVERGED, TOO_LONG, CHATTERING = range(4)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from tauloop.assembly.batch import BatchFunction
 from tauloop.drives.control import Law, control_law, pid_states
 from tauloop.drives.coordinates import Coordinates, coordinates
 from tauloop.drives.elements import (
@@ -18,7 +19,6 @@ from tauloop.drives.elements import (
 )
 from tauloop.drives.switches import Direct, Modes
 from tauloop.equations.values import Values
-from tauloop.functions.batch import BatchFunction
 from tauloop.mechanism.drive_line import (
     Connection,
     DriveLine,

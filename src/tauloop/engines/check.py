@@ -30,12 +30,12 @@ from tauloop.engines.verify import (
     velocity_comparisons,
 )
 from tauloop.errors import EngineError, Problem, TauloopError, solving
-from tauloop.functions import Model
-from tauloop.functions.hybrid_inertia import tree_inertias
-from tauloop.functions.rate_programs import independent_rate_program
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.cables import cables, struts
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.programs.hybrid_inertia import tree_inertias
+from tauloop.programs.rates import independent_rate_program
 
 #: Forces for forward dynamics: those of inverse dynamics times random factors, lest it only undoes the other.
 FACTORS = (0.5, 1.5)

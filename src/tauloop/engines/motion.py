@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.ports import numbers
 from tauloop.engines.poses import Array
 from tauloop.engines.rigid_tree import RigidTree
 from tauloop.errors import InputError, Problem
-from tauloop.functions.ports import numbers
 from tauloop.mechanism.model import Joint
 
 #: Largest error of a quaternion's norm that is taken for rounding.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from tauloop.assembly.ports import numbers
 from tauloop.errors import IdentificationError, Problem
-from tauloop.functions.ports import numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.errors import PoseError
-from tauloop.functions import Model
 from tauloop.identify.base_parameters import BaseParameters
 from tauloop.identify.data import Ties
 from tauloop.identify.estimators import Estimator, WeightedLeastSquares
@@ -21,6 +20,7 @@ from tauloop.identify.streaming import merge, split_each
 from tauloop.logs import MeasuredVelocity, Preparation, Signals, measured_velocities
 from tauloop.logs.channels import Log, as_signals
 from tauloop.logs.velocities import SOURCES
+from tauloop.model import Model
 
 #: A change is taken where it lessens the validation error of all outputs by this share, ...
 BETTER = 0.01

@@ -19,7 +19,6 @@ import numpy as np
 import scipy.fft
 
 from tauloop.errors import PoseError, Problem
-from tauloop.functions import Model
 from tauloop.identify.base_parameters import base_parameters
 from tauloop.identify.data import Ties
 from tauloop.identify.from_log import driven_transmission, regressor_rows
@@ -28,6 +27,7 @@ from tauloop.logs import channels, sample_period, samples
 from tauloop.logs.channels import Log
 from tauloop.logs.saturation import LEFT_OUT
 from tauloop.logs.signals import butterworth
+from tauloop.model import Model
 
 #: Samples on which faults are tried, evenly spread over the log.
 TRIED = 200

@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.assembly.ports import numbers
 from tauloop.errors import IdentificationError, Problem
-from tauloop.functions.ports import numbers
 from tauloop.identify.condense import condense
 
 

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
-from tauloop.functions import Model
 from tauloop.identify.from_log import present_rows, require_positions
 from tauloop.logs import Preparation, decimate, prepared_signals, sample_period, samples
 from tauloop.logs.channels import Log
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.model import Model
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

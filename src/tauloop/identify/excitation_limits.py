@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tauloop.assembly.cut_freedoms import CutFreedoms
+from tauloop.assembly.entry import coordinate_units, velocity_units
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.cut_freedoms import CutFreedoms
-from tauloop.functions.entry import coordinate_units, velocity_units
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.cables import cables
+from tauloop.model import Model
 
 #: Limits by channel: one number for all, or one for each by name; channels not named have none.
 PerChannel = float | Mapping[str, float]

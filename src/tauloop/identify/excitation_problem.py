@@ -8,12 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.cut_freedoms import cut_freedoms
+from tauloop.codegen.evaluator import Compiled
 from tauloop.errors import IdentificationError, InputError, Problem
-from tauloop.functions import Model, MotionFunctions
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.cut_freedoms import cut_freedoms
-from tauloop.functions.evaluator import Compiled
-from tauloop.functions.state import State
 from tauloop.identify.base_parameters import BaseParameters, RankOptions, base_parameters
 from tauloop.identify.data import Ties
 from tauloop.identify.excitation_limits import Bound, ExcitationLimits, bounds, measured, use
@@ -23,8 +21,10 @@ from tauloop.kinematics.clearance import RodClearance, rod_clearance
 from tauloop.mechanism.cables import cables
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model, MotionFunctions
 from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
+from tauloop.programs.state import State
 
 #: Samples of the shortest period in the grid on which an excitation is optimised, in that on which the best are
 #: polished, and in that on which they are judged.
@@ -148,7 +148,7 @@ class ExcitationProblem:
         self.before = np.zeros((0, len(self.ties.parameters))) if before is None else before
         self.limits = task.limits.of_channels(self.channels)
         self.clearance: RodClearance | None = rod_clearance(self.model) if task.limits.clearance > 0 else None
-        self.cuts = cut_freedoms(self.model)
+        self.cuts = cut_freedoms(self.model.mechanism, self.model.topology)
         self.bounds: tuple[Bound, ...] = bounds(self.model, task.limits, self.clearance, self.cuts)
         entry = self.functions.entry
         self.center = entry.at(self.model.assembly.q).copy()

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from tauloop.functions import Model, MotionFunctions
-from tauloop.functions.cut_freedoms import cut_motions
-from tauloop.functions.program import Evaluate, Newton, Program
+from tauloop.assembly.cut_freedoms import cut_motions
 from tauloop.identify.excitation_limits import Bound
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.mechanism.cables import cables
+from tauloop.model import Model, MotionFunctions
+from tauloop.programs.program import Evaluate, Newton, Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

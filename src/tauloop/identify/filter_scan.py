@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
-from tauloop.functions import Model
 from tauloop.identify.base_parameters import BaseParameters
 from tauloop.identify.data import Ties
 from tauloop.identify.error_models import ErrorModel
@@ -25,6 +24,7 @@ from tauloop.identify.streaming import merge, split_each
 from tauloop.identify.threads import one_thread
 from tauloop.logs import Preparation
 from tauloop.logs.channels import Log, as_signals
+from tauloop.model import Model
 from tauloop.result import Evidence, Result, plain, provenance
 
 #: A parameter that moves by more standard deviations than this over the filters is decided by the filter.

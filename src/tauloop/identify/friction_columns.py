@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tauloop.functions import Model
 from tauloop.identify.columns import asymmetric_friction, stribeck_friction
 from tauloop.identify.element_motion import element_motion, require_elements
 from tauloop.logs import Preparation
 from tauloop.logs.channels import Log
+from tauloop.model import Model
 
 
 def friction_columns(

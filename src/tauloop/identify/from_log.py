@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem
-from tauloop.functions import Model
 from tauloop.identify.data import RegressionData, Ties
 from tauloop.identify.threads import one_thread
 from tauloop.logs import Preparation, channels, decimate, decimate_in_parts, prepared_signals, samples
@@ -17,6 +16,7 @@ from tauloop.logs.matching import channel_problems
 from tauloop.logs.saturation import LEFT_OUT
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.model import Model
 
 #: Groups of leaf parameters that identification may estimate from forces.
 DYNAMIC_GROUPS = ("inertia", "friction", "drive", "spring")

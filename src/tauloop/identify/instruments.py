@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tauloop.functions import Model
 from tauloop.identify.errors_in_variables import Simulation
 from tauloop.identify.from_log import motion_regressor
 from tauloop.identify.write_back import identified_mechanism
 from tauloop.logs import Preparation
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
 
 if TYPE_CHECKING:
     import xarray as xr

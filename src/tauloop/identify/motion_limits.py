@@ -6,12 +6,12 @@ from contextlib import suppress
 
 import numpy as np
 
+from tauloop.assembly.limits import given_coordinates
 from tauloop.errors import TauloopError
-from tauloop.functions import Model
-from tauloop.functions.limits import given_coordinates
 from tauloop.logs import samples
 from tauloop.logs.channels import Log, as_signals
 from tauloop.logs.matching import channel_problems
+from tauloop.model import Model
 from tauloop.result import Evidence
 
 #: Samples of a log that are judged, beside those where a channel is at its ends.

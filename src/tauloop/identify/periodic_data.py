@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.functions import Model
 from tauloop.identify.data import RegressionData, Ties
 from tauloop.identify.from_log import measured_forces, regressor_rows, require_channels, require_positions
 from tauloop.identify.periods import fourier_derivatives
 from tauloop.logs import sample_period, samples
 from tauloop.logs.channels import TIME
+from tauloop.model import Model
 
 if TYPE_CHECKING:
     import xarray as xr

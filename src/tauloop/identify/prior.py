@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import Problem
-from tauloop.functions import Model
 from tauloop.identify.base_parameters import BaseParameters
 from tauloop.identify.consistency import ConsistentIdentification
 from tauloop.identify.result import Identification
 from tauloop.mechanism.suggestions import listing
 from tauloop.mechanism.units import parse_unit
+from tauloop.model import Model
 
 #: A factor is that of a unit from here on, either way: files that say by how much a link is heavier err by less.
 FACTOR = 3.0

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import IdentificationError, InputError, Problem
-from tauloop.functions import Model
 from tauloop.identify.regrouping import Quantity
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism import parser
@@ -16,6 +15,7 @@ from tauloop.mechanism.expression import Expression, Leaf, evaluate, leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import parse_unit
+from tauloop.model import Model
 
 #: States over which columns are stacked.
 STATES = 30

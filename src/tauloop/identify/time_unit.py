@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.errors import PoseError, Problem
-from tauloop.functions import Model
 from tauloop.identify.channel_faults import Measured
 from tauloop.identify.from_log import driven_transmission, regressor_rows
+from tauloop.model import Model
 
 #: Samples on which units are tried, evenly spread over the log.
 TRIED = 200

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.errors import Problem
-from tauloop.functions import Model
 from tauloop.identify.base_parameters import base_parameters
 from tauloop.identify.data import RegressionData
+from tauloop.model import Model
 
 #: Random states that stand for all motions of the machine.
 STATES = 200

@@ -10,7 +10,6 @@ import numpy as np
 
 from tauloop.equations.dynamic_parameters import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, add, leaves
 from tauloop.mechanism.model import (
     Actuator,
@@ -24,6 +23,7 @@ from tauloop.mechanism.model import (
     Rod,
     SlenderPart,
 )
+from tauloop.model import Model
 
 
 def identified_mechanism(model: Model, values: np.ndarray, *, source: str = "identified") -> Mechanism:

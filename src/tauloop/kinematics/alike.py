@@ -5,12 +5,12 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.functions import Model
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.loops import nominal
 from tauloop.mechanism.model import Inertia, Mechanism, Rod
-from tauloop.mechanism.reduction import Motion, numbers
+from tauloop.model import Model
+from tauloop.reduce import Motion, numbers
 
 #: Orientations (and rod directions, in lengths) that differ by less over all states move alike: far above the residual
 #: of closed loops, far below what a joint error of a micrometre makes.

@@ -10,16 +10,16 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
+from tauloop.assembly.entry import Entry, actuator_entry, coordinate_units, platform_entry
+from tauloop.assembly.limits import Beyond, Limits
+from tauloop.assembly.loops import aligned
+from tauloop.assembly.ports import checked
+from tauloop.assembly.rank import conditions
 from tauloop.errors import AssemblyError, InputError, PoseError, Problem, TauloopError, solving
-from tauloop.functions import Model
-from tauloop.functions.entry import Entry, actuator_entry, coordinate_units, platform_entry
-from tauloop.functions.limits import Beyond, Limits
-from tauloop.functions.loops import aligned
-from tauloop.functions.ports import checked
-from tauloop.functions.rank import conditions
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, Variables, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
 from tauloop.kinematics.homotopy_monodromy import STRAIGHT, MonodromyOptions, Report, repeated, unreported
+from tauloop.model import Model
 from tauloop.result import Evidence, Result, provenance
 
 #: A mode's loops must close within this, m (or pure number): the toolkit's limit for a closed loop.

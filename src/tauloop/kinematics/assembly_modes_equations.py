@@ -13,14 +13,14 @@ import casadi as ca
 import numpy as np
 import scipy.linalg
 
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.loops import nominal
 from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, Problem
-from tauloop.functions.assembly import Assembly
-from tauloop.functions.loops import nominal
-from tauloop.functions.position_equations import PositionEquations, position_equations
-from tauloop.functions.sorting import blocks
 from tauloop.kinematics.assembly_modes_gears import NO_GEARS, Gears, split_gears
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
+from tauloop.programs.position_equations import PositionEquations, position_equations
+from tauloop.programs.sorting import blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

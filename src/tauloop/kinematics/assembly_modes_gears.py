@@ -16,7 +16,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.errors import AssemblyError, Problem
-from tauloop.functions.position_equations import PositionEquations
+from tauloop.programs.position_equations import PositionEquations
 
 #: Ratios of gears are fractions with denominators up to this; teeth are counted in tens to hundreds.
 LARGEST_DENOMINATOR = 1000

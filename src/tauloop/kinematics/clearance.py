@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.functions import Model
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.loops import nominal
+from tauloop.model import Model
 
 #: Rods whose centre lines are nearer than this at the reference pose, m per characteristic length, share a joint.
 JOINED = 1e-3

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.functions import Model
-from tauloop.functions.ports import numbers
-from tauloop.functions.rank import conditions
+from tauloop.assembly.ports import numbers
+from tauloop.assembly.rank import conditions
+from tauloop.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

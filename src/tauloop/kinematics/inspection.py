@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.reference_pose import closed_from_further_starts, displacement, distance, named_pose
+from tauloop.assembly.spins import find_spins
 from tauloop.equations.topology import PLATFORM_JOINT
 from tauloop.errors import Problem
-from tauloop.functions import Model
-from tauloop.functions.assembly import Assembly
-from tauloop.functions.hybrid_locks import find_spins
-from tauloop.functions.reference_pose import closed_from_further_starts, displacement, distance, named_pose
 from tauloop.mechanism.model import BASE
+from tauloop.model import Model
 
 #: Quick starts by which other assembly modes are looked for.
 QUICK_STARTS = 10

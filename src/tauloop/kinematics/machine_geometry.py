@@ -14,13 +14,14 @@ import casadi as ca
 import numpy as np
 from scipy.spatial import ConvexHull
 
+from tauloop.assembly import Loops
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
-from tauloop.functions import Loops, Model
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.loops import nominal
 from tauloop.kinematics.spherical_arcs import SphericalBody, spherical_bodies
 from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement
+from tauloop.model import Model
 
 #: Points nearer than this are one, m.
 SAME_POINT = 1e-9

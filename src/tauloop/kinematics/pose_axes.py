@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.functions import Model
+from tauloop.model import Model
 
 #: Last parts of the names of a quaternion's numbers, and of the angles that stand for them.
 QUATERNION, ANGLES = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")

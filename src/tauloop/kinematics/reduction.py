@@ -9,12 +9,12 @@ from itertools import permutations
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism.cables import struts
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.reduction import (
+from tauloop.model import Model
+from tauloop.reduce import (
     Motion,
     Step,
     drop_rod_inertia,

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import AssemblyError, InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.state import State
+from tauloop.model import Model
+from tauloop.programs.state import State
 
 #: Halvings of the stretch between two samples on which a crossing is sought.
 BISECTIONS = 40

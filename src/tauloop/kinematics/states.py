@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.closing import random_walk
 from tauloop.errors import PoseError, Problem, solving
-from tauloop.functions import Model
-from tauloop.functions.closing import random_walk
+from tauloop.model import Model
 
 #: Walks run side by side when many states are wanted.
 PARALLEL_WALKS = 64

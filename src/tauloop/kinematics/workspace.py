@@ -11,16 +11,16 @@ import numpy as np
 import scipy.ndimage
 import xarray as xr
 
+from tauloop.assembly.limits import AT_THE_STOP
+from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, PoseError, Problem, solving
-from tauloop.functions import Model
-from tauloop.functions.limits import AT_THE_STOP
-from tauloop.functions.ports import numbers
-from tauloop.functions.state import State
-from tauloop.functions.tension_terms import NO_WRENCH
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.pose_axes import PoseAxes, pose_axes
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.cables import cables
+from tauloop.model import Model
+from tauloop.model.tension_terms import NO_WRENCH
+from tauloop.programs.state import State
 from tauloop.result import Evidence, Result, provenance
 
 #: Poses handled at once.

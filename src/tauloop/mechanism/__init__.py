@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.mechanism.library import load, loads
     from tauloop.mechanism.model import Mechanism
     from tauloop.mechanism.schema import json_schema
     from tauloop.mechanism.shipped import machine_path, shipped_machines
@@ -17,11 +16,9 @@ else:
         {
             "Mechanism": "model",
             "json_schema": "schema",
-            "load": "library",
-            "loads": "library",
             "machine_path": "shipped",
             "shipped_machines": "shipped",
         },
     )
 
-__all__ = ["Mechanism", "json_schema", "load", "loads", "machine_path", "shipped_machines"]
+__all__ = ["Mechanism", "json_schema", "machine_path", "shipped_machines"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem
-from tauloop.functions.ports import numbers
 from tauloop.motion.paths import Curve, Line, Path, point
 
 #: Directions that differ by less than this angle, rad, are one: the corner is none.

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem
-from tauloop.functions import Model
-from tauloop.functions.tensions import limited_winches
 from tauloop.mechanism.cables import cables
+from tauloop.model import Model
 from tauloop.motion.laws import Law, Progress
 from tauloop.motion.peaks import refined
 from tauloop.motion.scaling import Quadratics, joined, largest_rate
 from tauloop.motion.stroke import Stroke
 from tauloop.motion.tension_rates import Margins, conditions, loose, margins
+from tauloop.programs.tensions import limited_winches
 
 #: Normalised times at which limits are first put; peaks between them are added until none exceeds.
 SAMPLES = 257

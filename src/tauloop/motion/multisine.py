@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem
-from tauloop.functions.ports import numbers
 from tauloop.motion.sampled import SampledMotion
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
+from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem
-from tauloop.functions.ports import numbers
 
 #: Points of a path nearer to each other than this share of its extent are the same point.
 SAME_POINT = 1e-12

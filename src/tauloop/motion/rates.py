@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.errors import PoseError, Problem
-from tauloop.functions import Model, MotionFunctions
+from tauloop.model import Model, MotionFunctions
 from tauloop.motion.paths import quaternion_product
 
 #: Condition number from which on components of a quaternion no longer tell the angular velocity.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.ports import numbers
+from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import InputError, PoseError, Problem
-from tauloop.functions import Model, MotionFunctions
-from tauloop.functions.ports import numbers
-from tauloop.functions.singular_kinds import singular_kind
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.model import Model, MotionFunctions
 from tauloop.motion.laws import Progress
 from tauloop.motion.paths import Path
 from tauloop.motion.peaks import refined

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tauloop.assembly.nearest import margin
 from tauloop.errors import Problem
-from tauloop.functions.nearest import margin
-from tauloop.functions.tension_terms import TensionTerms
+from tauloop.model.tension_terms import TensionTerms
 from tauloop.motion.laws import Progress
 from tauloop.motion.scaling import Quadratics
 from tauloop.motion.stroke import Stroke

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from tauloop.functions import Loops
+from tauloop.assembly import Loops
 from tauloop.kinematics.assembly_modes import Modes
 from tauloop.kinematics.machine_geometry import machine_shape
 from tauloop.report.figures import NORMAL, RESIDUAL, TEXT

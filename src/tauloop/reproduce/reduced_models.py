@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.functions import Model
+from tauloop.formats.library import load
 from tauloop.identify.data import RegressionData
 from tauloop.identify.excitation_drives import driven_at
 from tauloop.identify.regrouping_columns import ProductColumns, StandardColumns
 from tauloop.kinematics.reduction import ReductionOptions, reduce
 from tauloop.mechanism.expression import Constant, add
-from tauloop.mechanism.library import load
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
 from tauloop.motion.fourier import FourierSeries
 from tauloop.reproduce.reduced_settings import ReducedSettings
 

@@ -17,9 +17,9 @@ from tauloop.calibrate.problem import CalibrationProblem, calibration_problem
 from tauloop.calibrate.solving import Solution, solve
 from tauloop.calibrate.unknowns import PICKED_GROUPS, Tolerances
 from tauloop.errors import IdentificationError
-from tauloop.functions import Model
-from tauloop.mechanism.library import load
+from tauloop.formats.library import load
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
 from tauloop.reproduce.tracker_chains import linear_chain
 from tauloop.reproduce.tracker_settings import TrackerSettings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
-from tauloop.functions import Model
+from tauloop.formats.library import load
 from tauloop.identify import (
     AutocorrelatedErrors,
     Cone,
@@ -29,7 +29,7 @@ from tauloop.identify.regression import base_columns
 from tauloop.identify.streaming import merge
 from tauloop.identify.two_runs import TwoRuns, subtract_disconnected
 from tauloop.logs.channels import TIME
-from tauloop.mechanism.library import load
+from tauloop.model import Model
 from tauloop.motion import Multisine
 from tauloop.motion.fading import Motion
 from tauloop.motion.fourier import FourierSeries

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.functions import Model
+from tauloop.formats.library import load
 from tauloop.identify.from_log import leaf_ties
 from tauloop.identify.two_runs import CONNECTED, OWN
 from tauloop.logs import samples
 from tauloop.logs.channels import TIME
-from tauloop.mechanism.library import load
+from tauloop.model import Model
 from tauloop.motion import SampledMotion
 from tauloop.reproduce.experiments import Experiment
 from tauloop.reproduce.reproduction import Progress, Reproduction

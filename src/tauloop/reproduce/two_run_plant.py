@@ -9,12 +9,12 @@ from fnmatch import fnmatchcase
 import numpy as np
 import xarray as xr
 
-from tauloop.functions import Model
 from tauloop.identify import cones
 from tauloop.identify.cones import Cone
 from tauloop.logs import Sensors, measure
 from tauloop.mechanism.expression import Constant, add
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
 from tauloop.motion import SampledMotion
 from tauloop.motion.fading import Motion
 from tauloop.reproduce.two_run_settings import HandErrors, TwoRunSettings

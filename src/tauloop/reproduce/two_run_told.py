@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.functions import Model
 from tauloop.identify import base_parameters
 from tauloop.identify.excitation import excite
 from tauloop.identify.excitation_criteria import LogDeterminant
@@ -15,6 +14,7 @@ from tauloop.identify.excitation_problem import ExcitationProblem, ExcitationTas
 from tauloop.identify.excitation_result import Conditions
 from tauloop.identify.from_log import leaf_ties
 from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
 from tauloop.motion.fourier import FourierSeries
 from tauloop.reproduce.two_run_fits import multisine
 from tauloop.reproduce.two_run_results import Motion, Told

@@ -9,16 +9,16 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.locks import Locks
+from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.batch import BatchFunction
-from tauloop.functions.extended_programs import impact_program, multiplier_program
-from tauloop.functions.locks import Locks
-from tauloop.functions.loops import nominal
-from tauloop.functions.program import Program
-from tauloop.functions.tensions import multiplier_rows
 from tauloop.mechanism.cables import cables
+from tauloop.model import Model
+from tauloop.programs.extended import impact_program, multiplier_program
+from tauloop.programs.program import Program
+from tauloop.programs.tensions import multiplier_rows
 from tauloop.simulate.cable_machines import WOUND, CableMachine
 from tauloop.simulate.events import Event
 from tauloop.simulate.forces import ForceLaw, Wrench

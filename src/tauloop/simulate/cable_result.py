@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tauloop.assembly.ports import Port
 from tauloop.errors import Problem
-from tauloop.functions import Model
-from tauloop.functions.ports import Port
 from tauloop.mechanism.cables import cables
+from tauloop.model import Model
 from tauloop.result import Evidence, Result
 from tauloop.simulate.cable_machines import CableMachine
 from tauloop.simulate.events import Occurrence

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, PoseError, Problem, solving
-from tauloop.functions import ForceSharing, Model
-from tauloop.functions.hybrid_sharing import EQUAL_SHARES
-from tauloop.functions.ports import numbers
 from tauloop.mechanism.cables import cables
+from tauloop.model import ForceSharing, Model
+from tauloop.model.force_sharing import EQUAL_SHARES
 from tauloop.simulate.cable_machines import cable_machine
 from tauloop.simulate.cable_phase import CablePhase, Lengths, PhaseForce
 from tauloop.simulate.cable_result import OVER, CableEvent, CableSimulation, CableStretch, evidence

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.singular_kinds import singular_kind
+from tauloop.codegen.compiled import loaded
+from tauloop.codegen.compiler import find_compiler
+from tauloop.codegen.evaluator import Compiled
 from tauloop.errors import EngineError, InputError, PoseError, Problem
-from tauloop.functions import Model
-from tauloop.functions.compiled import loaded
-from tauloop.functions.compiler import find_compiler
-from tauloop.functions.evaluator import Compiled
-from tauloop.functions.singular_kinds import singular_kind
-from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.model import Model
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller, Method
 from tauloop.simulate.controllers_source import WORST, loop_source
 

@@ -9,10 +9,11 @@ from typing import Protocol
 import numpy as np
 
 from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
-from tauloop.functions import Model, State
-from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.mechanism.cables import cable_problems
+from tauloop.model import Model
 from tauloop.motion import Trajectory
+from tauloop.programs import State
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.result import Evidence, Result, provenance
 from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller, Method, Sampling
 from tauloop.simulate.controllers_loop import CompiledLoop, InterpretedLoop, Loop, Trace

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tauloop.functions import Model
-from tauloop.functions.source import CFunction, c_source, number
-from tauloop.functions.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.codegen.source import CFunction, c_source, number
+from tauloop.model import Model
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.simulate.controllers import Compensation, Controller, Method
 
 #: Figures of health that the loop reports: least discriminant, least pivot, largest residual.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.assembly.rank import conditions
+from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import Problem
-from tauloop.functions.rank import conditions
-from tauloop.functions.singular_kinds import singular_kind
-from tauloop.functions.state import Health, health
+from tauloop.programs.state import Health, health
 from tauloop.simulate.options import IndependentCoordinates, Integrator
 from tauloop.simulate.steps import Ending, Steps
 from tauloop.simulate.system import System

@@ -9,9 +9,9 @@ from typing import Protocol, final
 
 import numpy as np
 
+from tauloop.codegen.evaluator import Compiled, compiled_health
 from tauloop.errors import EngineError
-from tauloop.functions import Model
-from tauloop.functions.evaluator import Compiled, compiled_health
+from tauloop.model import Model
 from tauloop.motion import SampledMotion
 
 

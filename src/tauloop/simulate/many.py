@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem
-from tauloop.functions.ports import numbers
 from tauloop.result import Evidence, Result
 from tauloop.simulate.forces import ConstantForce
 from tauloop.simulate.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulator, decoded

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.functions import Model
+from tauloop.model import Model
 from tauloop.simulate.forces import InverseDynamicsForce, Motion
 from tauloop.simulate.options import DormandPrince, Integrator, Route
 from tauloop.simulate.simulation import Simulation, simulate, start_state

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from tauloop.assembly.limits import Beyond
+from tauloop.assembly.ports import numbers
 from tauloop.errors import DescriptionError, InputError, PoseError, Problem, solving
-from tauloop.functions import Model
-from tauloop.functions.limits import Beyond
-from tauloop.functions.ports import numbers
-from tauloop.functions.program import Program
-from tauloop.functions.rate_programs import energy_program
-from tauloop.functions.tool import WRENCH
+from tauloop.model import Model
+from tauloop.programs.program import Program
+from tauloop.programs.rates import energy_program
+from tauloop.programs.tool import WRENCH
 from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulate.ending import why_ended
 from tauloop.simulate.events import Event, Occurrence, occurrences

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
+from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.ports import numbers
+from tauloop.model import Model
 from tauloop.motion import SampledMotion
 from tauloop.motion.rates import entry_rates
 

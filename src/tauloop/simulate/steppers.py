@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from tauloop.codegen.evaluator import Compiled
 from tauloop.errors import EngineError, InputError, Problem
-from tauloop.functions.evaluator import Compiled
 from tauloop.simulate.options import DormandPrince, Integrator, Radau, RungeKutta4
 from tauloop.simulate.stepping import Stepper
 from tauloop.simulate.stepping_compiled import LARGEST, CompiledStepper

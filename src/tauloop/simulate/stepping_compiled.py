@@ -8,11 +8,11 @@ from typing import final
 
 import numpy as np
 
+from tauloop.codegen.compiled import loaded, one_thread_after_fork
+from tauloop.codegen.compiler import find_compiler
+from tauloop.codegen.evaluator import Compiled
+from tauloop.codegen.signature import HEALTH
 from tauloop.errors import EngineError, Problem
-from tauloop.functions.compiled import loaded, one_thread_after_fork
-from tauloop.functions.compiler import find_compiler
-from tauloop.functions.evaluator import Compiled
-from tauloop.functions.signature import HEALTH
 from tauloop.simulate import stepping_source as code
 from tauloop.simulate.options import DormandPrince, RungeKutta4
 from tauloop.simulate.stepping import CAPACITY, Evaluated, Law, Progress, Stepper, explicit_method, polynomials_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.functions.evaluator import c_function
-from tauloop.functions.signature import HEALTH
-from tauloop.functions.source import CFunction, c_source, number
-from tauloop.functions.state import CONVERGED
+from tauloop.codegen.evaluator import c_function
+from tauloop.codegen.signature import HEALTH
+from tauloop.codegen.source import CFunction, c_source, number
+from tauloop.programs.state import CONVERGED
 from tauloop.simulate.system import PROJECTED, PROJECTION_STEPS, System
 from tauloop.simulate.tableaus import Tableau
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tauloop.codegen.evaluator import Evaluator
 from tauloop.errors import InputError, PoseError, Problem, solving
-from tauloop.functions import Model
-from tauloop.functions.evaluator import Evaluator
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Freedom, Joint, Mechanism, Rod, Spring
+from tauloop.model import Model
 
 #: Frequency that each spring gives to the inertia that its drive feels at the reference pose, Hz.
 FREQUENCY = 4.0

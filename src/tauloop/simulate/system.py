@@ -6,22 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.closing import open_loops
+from tauloop.assembly.singular_kinds import singular_kind
+from tauloop.codegen.evaluator import reads_start
 from tauloop.errors import AssemblyError, InputError, Problem
-from tauloop.functions import Model
-from tauloop.functions.closing import open_loops
-from tauloop.functions.evaluator import reads_start
-from tauloop.functions.extended_programs import (
+from tauloop.mechanism.cables import cable_problems
+from tauloop.model import Model
+from tauloop.programs.extended import (
     extended_rate_program,
     hamilton_rate_program,
     momentum_map_program,
     projection_program,
 )
-from tauloop.functions.program import Program
-from tauloop.functions.rate_programs import RateProgram, independent_rate_program
-from tauloop.functions.singular_kinds import singular_kind
-from tauloop.functions.state import SMALLEST_PIVOT, Health, health
-from tauloop.functions.tool import WRENCH
-from tauloop.mechanism.cables import cable_problems
+from tauloop.programs.program import Program
+from tauloop.programs.rates import RateProgram, independent_rate_program
+from tauloop.programs.state import SMALLEST_PIVOT, Health, health
+from tauloop.programs.tool import WRENCH
 from tauloop.simulate.options import ExtendedSpace, IndependentCoordinates, Multipliers, Projected, Route
 
 #: A start may miss its loops by this much (m, or pure number), for rounded input; it is closed before the first step.

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.functions import Model
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME, channels
 from tauloop.logs.matching import channel_problems
+from tauloop.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

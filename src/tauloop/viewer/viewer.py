@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tauloop.errors import AssemblyError, EngineError, Problem, TauloopError
-from tauloop.functions import Model
 from tauloop.kinematics.machine_geometry import machine_shape
 from tauloop.mechanism.model import LIMIT_KINDS
+from tauloop.model import Model
 from tauloop.viewer.guard import Guard, start_guarded
 from tauloop.viewer.handles import Handles
 from tauloop.viewer.playback import Playback

@@ -1,0 +1,268 @@
+"""Assembly: whether the loops close, their rank and redundancy, the mobility, and what is constant on the manifold.
+
+Decided once at build, over many assembled states, from singular values of the loop Jacobian made free of units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tauloop.assembly.closing import CLOSED, close_loops, open_loops
+from tauloop.assembly.coordinates import (
+    actuator_conditions,
+    completed,
+    found_actuation,
+    named_independent,
+    platform_conditions,
+)
+from tauloop.assembly.loops import Loops
+from tauloop.assembly.rank import Probe, common_rank, kept_rows, most_regular, motions_at, null_space, probed
+from tauloop.assembly.reference_pose import reference_pose
+from tauloop.assembly.regular_reference import (
+    Maps,
+    Substitute,
+    constraint_substitute,
+    maps_of,
+    regular_state,
+    weakness,
+)
+from tauloop.errors import AssemblyError, Problem
+from tauloop.mechanism.cables import unbounded_note
+
+#: A coordinate is constant when no motion of unit size moves it by more than this.
+FROZEN = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What the loops of a machine allow.
+
+    Attributes:
+        loops: the loop equations.
+        q: assembled reference coordinates (n_q,).
+        residual: largest loop residual there, m.
+        states: assembled states (N, n_q) over which the rank was decided.
+        singular_values: unit-free singular values of K at those states (N, min(c, n_v)).
+        rank: rank of K.
+        gap: smallest ratio of the last kept to the first dropped singular value.
+        mobility: n_v - rank.
+        frozen: indices of velocities that are zero in every motion.
+        rows: indices of the loop equations kept.
+        dropped: indices of the redundant ones.
+        independent: indices of the independent velocities: those that the file names, completed where it names fewer.
+        driven: indices of the velocities that actuators drive.
+        platform_condition: condition of the kept loops in the dependent velocities, platform motion given (N,).
+        actuator_condition: condition of the map from independent to actuator velocities (N,); both infinite where
+            singular, and the reference pose first.
+        actuator_rank: rank of the map from all motions to actuator velocities.
+        leading: indices of the actuators whose motion is given; with redundant actuation the others follow them.
+        passive: indices of the passive velocities: they move while all actuators rest.
+        locked: indices of the velocities that are held on request; they are among the frozen.
+        substitute: what is singular at the pose that the file gives, where a regular one is the reference instead.
+        moved: notes on another reference pose than that of the file (they are among the notes too).
+        findings: what keeps the machine from working as described.
+        notes: what whoever uses it has to know: passive freedoms, redundant actuation, coordinates chosen for him.
+    """
+
+    loops: Loops
+    q: np.ndarray
+    residual: float
+    states: np.ndarray
+    singular_values: np.ndarray
+    rank: int
+    gap: float
+    mobility: int
+    frozen: tuple[int, ...]
+    rows: tuple[int, ...]
+    dropped: tuple[int, ...]
+    independent: tuple[int, ...]
+    driven: tuple[int, ...]
+    platform_condition: np.ndarray
+    actuator_condition: np.ndarray
+    actuator_rank: int
+    leading: tuple[int, ...]
+    passive: tuple[int, ...]
+    locked: tuple[int, ...]
+    substitute: Substitute | None
+    moved: tuple[Problem, ...]
+    findings: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
+
+    @property
+    def is_redundant(self) -> bool:
+        """Whether there are more actuators than freedoms that they move, so that forces are not determined."""
+        return len(self.leading) < len(self.loops.mechanism.actuators)
+
+    @property
+    def leading_driven(self) -> tuple[int, ...]:
+        """Velocities that the leading actuators drive."""
+        return tuple(np.flatnonzero(np.any(self.loops.transmission[list(self.leading)], axis=0)).tolist())
+
+    @property
+    def passive_names(self) -> tuple[str, ...]:
+        """Names of the passive freedoms."""
+        return tuple(self.loops.topology.velocity_names[i] for i in self.passive)
+
+    @property
+    def spare_actuators(self) -> tuple[str, ...]:
+        """Names of the actuators that follow the leading ones."""
+        actuators = self.loops.mechanism.actuators
+        return tuple(actuator.name for i, actuator in enumerate(actuators) if i not in self.leading)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        shape, names = self.loops.topology, self.loops.names
+        return {
+            "coordinates": list(shape.coordinate_names),
+            "velocities": list(shape.velocity_names),
+            "reference": dict(zip(shape.coordinate_names, map(float, self.q), strict=True)),
+            "residual_m": self.residual,
+            "states": len(self.states),
+            "loop_equations": len(names),
+            "rank": self.rank,
+            "singular_value_gap": self.gap if np.isfinite(self.gap) else None,
+            "mobility": self.mobility,
+            "actuators": len(self.loops.mechanism.actuators),
+            "actuator_rank": self.actuator_rank,
+            "passive": list(self.passive_names),
+            "redundant_actuators": list(self.spare_actuators),
+            "locked": [shape.velocity_names[i] for i in self.locked],
+            "frozen": [shape.velocity_names[i] for i in self.frozen],
+            "redundant_equations": [names[i] for i in self.dropped],
+            "independent": [shape.velocity_names[i] for i in self.independent],
+            "actuator_condition": spread(self.actuator_condition),
+            "platform_condition": spread(self.platform_condition),
+            "substitute": None if self.substitute is None else self.substitute.as_dict(),
+            "findings": [finding.as_dict() for finding in self.findings],
+            "notes": [note.as_dict() for note in self.notes],
+        }
+
+
+def spread(values: np.ndarray) -> dict[str, float | None]:
+    """Condition numbers (N,) at the reference pose, and median and worst over all states; None where infinite."""
+    figures = {"reference": values[0], "median": np.median(values), "worst": values.max()}
+    return {name: float(value) if np.isfinite(value) else None for name, value in figures.items()}
+
+
+def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
+    """Close the loops from the reference pose and decide rank, mobility and redundancy.
+
+    Where that pose is singular, a regular one nearby is the reference instead.
+
+    Args:
+        loops: the loop equations.
+        locked: velocities that are held at the assembled reference pose.
+
+    Raises:
+        AssemblyError: nothing can move, or the loops cannot be closed at the given geometry; says which and by how
+            much.
+    """
+    if not loops.topology.n_v:
+        raise AssemblyError(
+            Problem(
+                where="joints",
+                what="nothing can move: no joint and no rod has a freedom",
+                remedy="give a joint a type other than fixed",
+                file=loops.mechanism.file,
+            )
+        )
+    wanted = tuple(i for i in named_independent(loops) if i not in locked)
+    start = reference_pose(loops, wanted)
+    if start.residual[0] > CLOSED:
+        raise AssemblyError(open_loops(loops, start.q))
+    probe, substitute = probed(loops, start.q, locked), None
+    if regular := most_regular(probe.sigma):
+        substitute = constraint_substitute(probe, regular)
+        probe = _around(loops, probe, regular, locked)
+    found, maps = _decided(loops, probe, start.q, wanted, locked)
+    regular, singular = regular_state(maps, probe.q)
+    if singular is not None:
+        substitute = singular if substitute is None else substitute
+        probe = _around(loops, probe, regular, locked)
+        found, maps = _decided(loops, probe, start.q, wanted, locked)
+    moved = start.notes
+    if substitute is not None:
+        condition = max(float(weakness(maps.serial)[0]), float(weakness(maps.parallel)[0]))
+        moved = (*moved, substitute.note(loops, found.q, found.independent, condition))
+    return replace(
+        found,
+        substitute=substitute,
+        moved=moved,
+        notes=(*unbounded_note(loops.mechanism), *moved, *found.notes),
+        findings=(*start.findings, *found.findings),
+    )
+
+
+def _around(loops: Loops, probe: Probe, state: int, locked: tuple[int, ...]) -> Probe:
+    """States around one of those that were tried."""
+    q, _ = close_loops(loops, probe.states[state : state + 1], held=locked)
+    return probed(loops, q, locked)
+
+
+def _decided(
+    loops: Loops, probe: Probe, start: np.ndarray, wanted: tuple[int, ...], locked: tuple[int, ...]
+) -> tuple[Assembly, Maps]:
+    """Rank, mobility and redundancy over the states, and the maps that determine the motions there.
+
+    Args:
+        loops: the loop equations.
+        probe: the states.
+        start: coordinates (1, n_q) where the file starts.
+        wanted, locked: velocities that are named as independent, and that are held.
+    """
+    findings: list[Problem] = []
+    notes: list[Problem] = []
+    rank, gap = common_rank(probe.sigma, findings)
+    n_v = loops.topology.n_v
+    motions = null_space(probe.K, rank, [i for i in range(n_v) if i not in locked])
+    extent = np.abs(motions).max(axis=(0, 2)) if motions.shape[2] else np.zeros(n_v)
+    frozen = tuple(int(i) for i in np.flatnonzero(extent < FROZEN))
+    moving = [i for i in range(n_v) if i not in frozen]
+    mobility = n_v - rank - len(locked)
+    rows = kept_rows(probe.K[:, :, moving], len(moving) - mobility)
+    findings += [*_locked(loops, mobility), *(probe.standing_still(loops) if mobility else ())]
+    found = found_actuation(loops, motions, notes)
+    at_start = motions_at(loops, start, rank, locked)
+    independent = completed(loops, motions, at_start, wanted, found.passive, notes)
+    platform_condition = platform_conditions(loops, probe.K, rows, independent, frozen, motions, findings)
+    assembly = Assembly(
+        loops=loops,
+        q=probe.q[0],
+        residual=float(probe.residual[0]),
+        states=probe.states,
+        singular_values=probe.sigma,
+        rank=rank,
+        gap=gap,
+        mobility=mobility,
+        frozen=frozen,
+        rows=rows,
+        dropped=tuple(i for i in range(len(loops.names)) if i not in rows),
+        independent=independent,
+        driven=tuple(int(i) for i in np.flatnonzero(np.abs(loops.transmission).max(axis=0, initial=0.0) > 0)),
+        platform_condition=platform_condition,
+        actuator_condition=actuator_conditions(loops, motions, independent, found),
+        actuator_rank=found.rank,
+        leading=found.leading,
+        passive=found.passive,
+        locked=locked,
+        substitute=None,
+        moved=(),
+        findings=tuple(findings),
+        notes=tuple(notes),
+    )
+    return assembly, maps_of(loops, motions, independent, found)
+
+
+def _locked(loops: Loops, mobility: int) -> tuple[Problem, ...]:
+    if mobility:
+        return ()
+    return (
+        Problem(
+            where=loops.mechanism.name,
+            what="the machine is locked: mobility 0",
+            remedy="a geometry error of joints that must be parallel or equal may have locked it; compare the "
+            "singular values of the nominal machine",
+        ),
+    )

@@ -1,0 +1,187 @@
+"""What moves an assembled machine: its independent coordinates, its actuators, and how well they determine its pose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.assembly.freedoms import DRIVEN, ROTATION, Actuation, actuation, independent_rows
+from tauloop.assembly.loops import Loops
+from tauloop.assembly.rank import conditions
+from tauloop.errors import AssemblyError, Problem
+
+#: Jacobians above this condition number count as singular.
+SINGULAR = 1e8
+
+
+def named_independent(loops: Loops) -> tuple[int, ...]:
+    """Indices of the velocities that the file names as independent.
+
+    Raises:
+        AssemblyError: a name belongs to no velocity of the extended space.
+    """
+    names = loops.topology.velocity_names
+    wanted = loops.mechanism.platform.independent
+    problems = [
+        Problem(
+            where="platform.independent",
+            what=f"{name} is not a coordinate of the extended space: its joint closes a loop",
+            remedy=f"choose among {', '.join(names)}",
+            file=loops.mechanism.file,
+        )
+        for name in wanted
+        if name not in names
+    ]
+    if problems:
+        raise AssemblyError(problems)
+    return tuple(names.index(name) for name in wanted)
+
+
+def completed(
+    loops: Loops,
+    motions: np.ndarray,
+    at_start: np.ndarray,
+    wanted: tuple[int, ...],
+    passive: tuple[int, ...],
+    notes: list[Problem],
+) -> tuple[int, ...]:
+    """The independent velocities that the file names, and more where they are fewer than the mobility.
+
+    Further ones of a joint that the file names come first, then those of actuators and passive freedoms, so that the
+    state is what is driven and what is free; but none that stand still where the file starts.
+
+    Args:
+        loops: the loop equations.
+        motions: unit-free motions at many states (N, n_v, m).
+        at_start: those at the pose where the file starts (1, n_v, m); none (0, n_v, m) where it has more.
+        wanted, passive: velocities that are named, and that nothing drives.
+        notes: receives what was chosen.
+    """
+    mobility = motions.shape[2]
+    if len(wanted) >= mobility:
+        return wanted
+    weight = np.where(_scalar(loops), 1.0, ROTATION)
+    weight[np.abs(loops.transmission).max(axis=0, initial=0.0) > 0] *= DRIVEN
+    weight[list(passive)] *= DRIVEN
+    joints = [name.rpartition(".")[0] for name in loops.topology.velocity_names]
+    named = {joints[i] for i in wanted} - {""}
+    weight *= np.array([DRIVEN**2 if joint in named else 1.0 for joint in joints])
+    everywhere = np.concatenate([at_start, motions])
+    chosen = tuple(sorted(independent_rows(everywhere, mobility, wanted, weight, sure=len(at_start))))
+    names = loops.topology.velocity_names
+    given = f"names {len(wanted)} coordinates ({', '.join(names[i] for i in wanted)})" if wanted else "names none"
+    added = ", ".join(names[i] for i in chosen if i not in wanted)
+    notes.append(
+        Problem(
+            where="platform.independent",
+            what=f"{given} but the mobility is {mobility}; chosen by their conditioning: {added}",
+            remedy=f"name {mobility} coordinates where others suit you better",
+            file=loops.mechanism.file,
+        )
+    )
+    return chosen
+
+
+def platform_conditions(
+    loops: Loops,
+    K_scaled: np.ndarray,
+    rows: tuple[int, ...],
+    independent: tuple[int, ...],
+    frozen: tuple[int, ...],
+    motions: np.ndarray,
+    findings: list[Problem],
+) -> np.ndarray:
+    """Condition (N,) of the kept loops in the dependent velocities; what the independent ones lack is a finding."""
+    names, mobility = loops.topology.velocity_names, motions.shape[2]
+    listed = ", ".join(names[i] for i in independent)
+    constant = [names[i] for i in independent if i in frozen]
+    dependent = [i for i in range(len(names)) if i not in independent and i not in frozen]
+    condition = np.full(len(K_scaled), np.inf)
+    if not constant and len(independent) == mobility:
+        condition = conditions(K_scaled[:, list(rows)][:, :, dependent])
+        if np.median(condition) <= SINGULAR:
+            return condition
+        what = f"{listed} do not determine the pose (condition number {np.median(condition):.2g})"
+    elif constant and mobility:
+        verb = "is" if len(constant) == 1 else "are"
+        what = f"{', '.join(constant)} {verb} constant: no motion of the machine moves it"
+    else:
+        what = f"names {len(independent)} coordinates ({listed}) but the mobility is {mobility}"
+    findings.append(
+        Problem(
+            where="platform.independent",
+            what=what,
+            remedy=_suggested(loops, motions, tuple(i for i in independent if i not in frozen)),
+            file=loops.mechanism.file,
+        )
+    )
+    return condition
+
+
+def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> str:
+    """A choice that works and keeps what can be kept of the wanted velocities, in words."""
+    names, mobility = loops.topology.velocity_names, motions.shape[2]
+    kept = tuple(sorted(independent_rows(motions[:, list(wanted)], min(mobility, len(wanted)))))
+    chosen = independent_rows(motions, mobility, [wanted[k] for k in kept], np.where(_scalar(loops), 1.0, ROTATION))
+    if not mobility or len(chosen) < mobility:
+        return f"name {mobility} coordinates, or check the joints"
+    return f"these determine it: {', '.join(names[i] for i in chosen)}; or check the joints"
+
+
+def found_actuation(loops: Loops, motions: np.ndarray, notes: list[Problem]) -> Actuation:
+    """What the actuators move, which of them lead, and which freedoms are passive."""
+    mobility = motions.shape[2]
+    scaled = unit_free(loops)
+    sigma = np.linalg.svd(scaled @ motions, compute_uv=False) if scaled.size and mobility else np.zeros((1, 0))
+    rank = int((sigma > 1.0 / SINGULAR * np.maximum(sigma[:, :1], 1e-300)).sum(axis=1).max(initial=0))
+    found = actuation(motions, scaled, loops.transmission, rank, _scalar(loops))
+    actuators = [actuator.name for actuator in loops.mechanism.actuators]
+    if rank < mobility:
+        names = ", ".join(loops.topology.velocity_names[i] for i in found.passive)
+        notes.append(
+            Problem(
+                where="actuators",
+                what=f"no actuator moves {mobility - rank} of the {mobility} freedoms of the machine; passive: {names}",
+                remedy="hybrid inverse dynamics gives their accelerations; add actuators, or lock the passive freedoms "
+                "that are not meant to move freely",
+                file=loops.mechanism.file,
+            )
+        )
+    if mobility and rank < len(actuators):
+        spare = ", ".join(name for i, name in enumerate(actuators) if i not in found.leading)
+        notes.append(
+            Problem(
+                where="actuators",
+                what=f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} freedoms: actuation is "
+                f"redundant; inverse dynamics shares forces by the least norm, and motion is given without {spare}",
+                remedy="weigh the actuators (`ForceSharing`) if the least sum of squares is not the share you want",
+                file=loops.mechanism.file,
+            )
+        )
+    return found
+
+
+def actuator_conditions(
+    loops: Loops, motions: np.ndarray, independent: tuple[int, ...], found: Actuation
+) -> np.ndarray:
+    """Condition (N,) of the map from independent to actuator (and passive) velocities."""
+    mobility = motions.shape[2]
+    if not mobility or len(independent) != mobility or len(found.leading) + len(found.passive) != mobility:
+        return np.full(len(motions), np.inf)
+    rows = np.concatenate([unit_free(loops), np.eye(loops.topology.n_v)[list(found.passive)]])
+    with np.errstate(all="ignore"):
+        try:
+            J = rows @ motions @ np.linalg.inv(motions[:, list(independent), :])
+        except np.linalg.LinAlgError:
+            return np.full(len(motions), np.inf)
+    return conditions(J)
+
+
+def _scalar(loops: Loops) -> np.ndarray:
+    return np.array([i >= 0 for i in loops.topology.q_of_v], dtype=bool)
+
+
+def unit_free(loops: Loops) -> np.ndarray:
+    """Actuator velocities per unit-free velocity (n_u, n_v), the largest entry of each row one."""
+    A = loops.transmission * loops.velocity_scale
+    unit = np.abs(A).max(axis=1, initial=0.0)
+    return np.asarray(A / np.where(unit > 0, unit, 1.0)[:, None])

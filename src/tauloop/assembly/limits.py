@@ -1,0 +1,286 @@
+"""How limits judge a pose or motion that is given: what lies beyond a stop, by how much, and what looks like degrees.
+
+Searches keep within limits of both kinds (`Limits.room`); a given motion is judged by stops alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.assembly.cut_freedoms import CutFreedoms, seen_cuts
+from tauloop.equations.topology import Topology
+from tauloop.errors import PoseError, Problem
+from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
+from tauloop.result import Evidence
+
+if TYPE_CHECKING:  # whose assembly walks within the limits
+    from tauloop.assembly.entry import Entry
+
+#: A coordinate is beyond a stop from this far on, rad or m: rounding of what was put exactly onto it.
+AT_THE_STOP = 1e-9
+#: Names of the evidence.
+BEYOND_STOPS, LIKE_DEGREES = "coordinates beyond a stop", "angles that look like degrees"
+#: Beyond these many are counted, not named, in one line of text.
+NAMED = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beyond:
+    """A coordinate that leaves its limits: the sample where it is farthest out, and the first one outside.
+
+    Attributes:
+        coordinate: its name; the joint's for a joint that is cut.
+        unit: rad or m.
+        value: at the farthest sample.
+        stop: the end that it passes.
+        kind: of the limit.
+        sample, first: indices of the farthest sample and of the first one outside.
+        time, first_time: their times, s; None where samples have none.
+        count, samples: how many are outside, of how many.
+    """
+
+    coordinate: str
+    unit: str
+    value: float
+    stop: float
+    kind: LimitKind
+    sample: int
+    first: int
+    time: float | None
+    first_time: float | None
+    count: int
+    samples: int
+
+    @property
+    def by(self) -> float:
+        """How far beyond, rad or m."""
+        return abs(self.value - self.stop)
+
+    @property
+    def amount(self) -> str:
+        """By how much beyond which stop, and where: for people, in deg or m."""
+        factor, unit = (180.0 / np.pi, "deg") if self.unit == "rad" else (1.0, "m")
+        end = {"stop": "stop", "drawing": "drawing range"}[self.kind]
+        text = f"at {factor * self.value:.6g} {unit}, {factor * self.by:.4g} {unit} beyond its {end} at "
+        text += f"{factor * self.stop:.6g} {unit}"
+        if self.samples == 1:
+            return text
+        place = f"sample {self.sample}" if self.time is None else f"{self.time:.4g} s"
+        first = "" if self.count == 1 else f", first at {self._first()}"
+        return f"{text} ({place}{first}; {self.count} of {self.samples} samples)"
+
+    def _first(self) -> str:
+        return f"sample {self.first}" if self.first_time is None else f"{self.first_time:.4g} s"
+
+    def __str__(self) -> str:
+        return f"{self.coordinate} {self.amount}"
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``; SI."""
+        return {
+            "coordinate": self.coordinate,
+            "unit": self.unit,
+            "value": self.value,
+            "stop": self.stop,
+            "beyond": self.by,
+            "sample": self.sample,
+            "time_s": self.first_time,
+            "samples_beyond": self.count,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of all coordinates of a machine, and of joints that are cut.
+
+    Attributes:
+        names, units: of the coordinates that have any; rad or m.
+        columns: their columns among the coordinates; those of cut joints come last and have none.
+        lower, upper: their ranges (n,), SI; infinite at an open end.
+        is_stop: whether the range is of stops (n,).
+        cuts: the cut joints.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    columns: tuple[int, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    is_stop: np.ndarray
+    cuts: CutFreedoms
+
+    def values(self, q: np.ndarray) -> np.ndarray:
+        """What is limited (N, n), at coordinates (N, n_q)."""
+        return np.concatenate([q[:, list(self.columns)], self.cuts.positions(q)], axis=1)
+
+    def of(self, kinds: tuple[LimitKind, ...]) -> np.ndarray:
+        """Which of them have limits of these kinds (n,)."""
+        return np.array([("stop" if stops else "drawing") in kinds for stops in self.is_stop], dtype=bool)
+
+    def room(self, q: np.ndarray, kinds: tuple[LimitKind, ...] = LIMIT_KINDS) -> np.ndarray:
+        """Distance of what is limited from the nearer end of its range (N, n), rad or m; negative beyond it.
+
+        Args:
+            q: coordinates (N, n_q).
+            kinds: the kinds of limits that count: all for a search; the others are infinitely far.
+        """
+        values = self.values(q)
+        room = np.minimum(values - self.lower, self.upper - values)
+        return np.asarray(np.where(self.of(kinds), room, np.inf))
+
+    def beyond(self, q: np.ndarray, time: np.ndarray | None = None, kind: LimitKind = "stop") -> tuple[Beyond, ...]:
+        """What leaves its limits of one kind; the farthest sample of each coordinate.
+
+        Args:
+            q: coordinates (n_q,) or (N, n_q); samples that are not numbers are none.
+            time: of the samples (N,), s.
+            kind: of limits.
+        """
+        q = np.atleast_2d(np.asarray(q, dtype=float))
+        if not self.of((kind,)).any() or not len(q):
+            return ()
+        values = self.values(q)
+        over = np.nan_to_num(-self.room(q, (kind,)), nan=-np.inf)
+        found = []
+        for k in np.flatnonzero((over > AT_THE_STOP).any(axis=0)):
+            outside = np.flatnonzero(over[:, k] > AT_THE_STOP)
+            i, first = int(over[:, k].argmax()), int(outside[0])
+            value = float(values[i, k])
+            found.append(
+                Beyond(
+                    coordinate=self.names[k],
+                    unit=self.units[k],
+                    value=value,
+                    stop=float(self.lower[k] if value < self.lower[k] else self.upper[k]),
+                    kind=kind,
+                    sample=i,
+                    first=first,
+                    time=None if time is None else float(time[i]),
+                    first_time=None if time is None else float(time[first]),
+                    count=len(outside),
+                    samples=len(q),
+                )
+            )
+        return tuple(found)
+
+    def like_degrees(self, q: np.ndarray) -> tuple[str, ...]:
+        """Angles of which every value leaves its range, of whatever kind, by more than its width, but none in degrees.
+
+        Args:
+            q: coordinates (n_q,) or (N, n_q), rad.
+        """
+        q = np.atleast_2d(np.asarray(q, dtype=float))
+        width = self.upper - self.lower
+        angles = np.array([unit == "rad" for unit in self.units], dtype=bool) & np.isfinite(width)
+        if not angles.any() or not len(q):
+            return ()
+        values = self.values(q)
+        far = np.maximum(self.lower - values, values - self.upper)
+        with np.errstate(invalid="ignore"):
+            turned = np.radians(values)
+            fits = (turned >= self.lower) & (turned <= self.upper)
+            suspect = angles & (far > 0).all(axis=0) & (np.median(far, axis=0) > width) & fits.all(axis=0)
+        return tuple(self.names[k] for k in np.flatnonzero(suspect))
+
+    def evidence(self, q: np.ndarray, time: np.ndarray | None = None) -> tuple[Evidence, ...]:
+        """Evidence of a pose or motion: coordinates beyond their stops, and those that look like degrees.
+
+        A machine without stops has none of the first kind, and where nothing looks like degrees there is none of the
+        second.
+
+        Args:
+            q: coordinates (n_q,) or (N, n_q).
+            time: of the samples (N,), s.
+        """
+        found = []
+        if self.is_stop.any():
+            beyond = self.beyond(q, time)
+            text = "; ".join(str(item) for item in beyond[:NAMED])
+            more = f"; and {len(beyond) - NAMED} more" if len(beyond) > NAMED else ""
+            found.append(
+                Evidence(
+                    name=BEYOND_STOPS,
+                    value=float(len(beyond)),
+                    upper=0.0,
+                    advice=f"{text}{more}: the machine cannot go there, unless its file has the limit wrong",
+                )
+            )
+        names = self.like_degrees(q)
+        if names:
+            found.append(
+                Evidence(
+                    name=LIKE_DEGREES,
+                    value=float(len(names)),
+                    upper=0.0,
+                    advice=f"all values of {', '.join(names)} lie far outside the limits, and inside when read as "
+                    "degrees: angles are in rad, or say their unit",
+                )
+            )
+        for name, kind in self.cuts.unseen:
+            found.append(Evidence(name=f"limits of {name} (a {kind} joint that closes a loop: not judged)", value=None))
+        return tuple(found)
+
+
+def given_coordinates(entry: Entry, position: np.ndarray, n_q: int) -> np.ndarray:
+    """Coordinates (N, n_q) as far as positions (N, n) of an entry give them without closing a loop; else NaN."""
+    q = np.full((len(position), n_q), np.nan)
+    q[:, list(entry.q)] = position @ entry.to_q.T
+    return q
+
+
+def degrees_suspected(limits: Limits, entry: Entry, position: np.ndarray, n_q: int) -> tuple[Problem, ...]:
+    """For a motion that is out of reach: the problem that its angles look like degrees; none where they do not."""
+    names = limits.like_degrees(given_coordinates(entry, position, n_q))
+    if not names:
+        return ()
+    what = f"all values of {', '.join(names)} lie far outside the limits, and inside when read as degrees"
+    return (Problem(where="position", what=what, remedy="angles are in rad"),)
+
+
+def beyond_limits(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """The pieces of evidence of any result that say that something lies beyond a stop, or looks like degrees."""
+    return tuple(item for item in evidence if not item.is_good and item.name.endswith((BEYOND_STOPS, LIKE_DEGREES)))
+
+
+def require_within_limits(evidence: Iterable[Evidence]) -> None:
+    """Refuse a result of which something lies beyond a stop, or looks like degrees.
+
+    Args:
+        evidence: of any result.
+
+    Raises:
+        PoseError: which coordinates, by how much, and where.
+    """
+    remedy = "stay within the stops, or mend the machine file: {drawing: [lower, upper]} is a range that stops nothing"
+    problems = [Problem(where=item.name, what=item.advice, remedy=remedy) for item in beyond_limits(evidence)]
+    if problems:
+        raise PoseError(problems)
+
+
+def limits_of(mechanism: Mechanism, topology: Topology) -> Limits:
+    """Limits of a machine's coordinates, and of its cut joints."""
+    cuts = seen_cuts(mechanism, topology)
+    own = [
+        (i, freedom, turns)
+        for i, freedom, turns in zip(topology.q_of_v, topology.freedoms, topology.angular, strict=True)
+        if i >= 0 and np.isfinite([freedom.lower, freedom.upper]).any()
+    ]
+    every = [*(freedom for _, freedom, _ in own), *cuts.freedoms]
+    return Limits(
+        names=(*(topology.coordinate_names[i] for i, _, _ in own), *cuts.names),
+        units=(*("rad" if turns else "m" for _, _, turns in own), *cuts.units),
+        columns=tuple(i for i, _, _ in own),
+        lower=np.array([freedom.lower for freedom in every]),
+        upper=np.array([freedom.upper for freedom in every]),
+        is_stop=np.array([_stops(freedom) for freedom in every], dtype=bool),
+        cuts=cuts,
+    )
+
+
+def _stops(freedom: Freedom) -> bool:
+    """Whether a freedom has a stop (a cut joint may limit its speed alone)."""
+    return freedom.limit == "stop" and bool(np.isfinite([freedom.lower, freedom.upper]).any())

@@ -1,0 +1,25 @@
+"""Programs as C: printed, compiled, kept in a cache, called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.codegen.evaluator import Compiled, Evaluator, Interpreted
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Compiled": "evaluator",
+            "Evaluator": "evaluator",
+            "Interpreted": "evaluator",
+        },
+    )
+
+__all__ = [
+    "Compiled",
+    "Evaluator",
+    "Interpreted",
+]

@@ -1,0 +1,117 @@
+"""C text of batch kernels: samples are turned from rows into lanes, block by block, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tauloop.codegen.signature import CPort, CSignature
+
+#: Samples per block of a batch kernel: two to four vector registers' worth. With the registers of AVX-512, which are
+#: twice as many too, kernels in one piece keep a block of half the size in them.
+LANES, LANES_OF_WIDE_REGISTERS = 16, 8
+#: Threads start to pay for themselves at this many samples of a batch.
+SAMPLES_FOR_THREADS = 2048
+#: Columns of a port that are copied by a line each; more are copied in a loop, or turned back by `tl_back`.
+MOST_LINES = 24
+#: Columns of ports that compilers would turn from rows into lanes number by number.
+TURNED_IN_PAIRS = (5, 6, 7)
+
+
+def batch_text(function: CSignature) -> str:
+    """The loop over blocks, the last of which is filled up with its last sample."""
+    arguments = ", ".join(argument(port, port in function.inputs) for port in function.arguments)
+    results = function.arguments[len(function.inputs) :]
+    whole = ", ".join(f"{port.name} + first * {port.size}" if port.size else port.name for port in function.arguments)
+    rest = ", ".join(f"last_{port.name}" for port in function.arguments)
+    lines = [
+        _rows(function),
+        f"void {function.name}_batch(size_t n, {arguments})",
+        "{",
+        "    const ptrdiff_t blocks = (ptrdiff_t)(n / TL_LANES);",
+        "    const size_t rest = n % TL_LANES;",
+        "#ifdef _OPENMP",
+        f"#pragma omp parallel for schedule(static) if (blocks >= {SAMPLES_FOR_THREADS // LANES})",
+        "#endif",
+        "    for (ptrdiff_t b = 0; b < blocks; ++b) {",
+        "        const size_t first = (size_t)b * TL_LANES;",
+        f"        {function.name}_rows({whole});",
+        "    }",
+        "    if (rest) {",
+        "        const size_t first = n - rest;",
+        *(f"        double last_{port.name}[TL_LANES * {max(port.size, 1)}];" for port in function.arguments),
+        "        for (size_t l = 0; l < TL_LANES; ++l) {",
+        "            const size_t s = first + (l < rest ? l : rest - 1);",
+        "            (void)s;",
+        *_copies(function.inputs, "last_{0}[l * {1} + i] = {0}[s * {1} + i];"),
+        "        }",
+        f"        {function.name}_rows({rest});",
+        "        for (size_t l = 0; l < rest; ++l) {",
+        *_copies(results, "{0}[(first + l) * {1} + i] = last_{0}[l * {1} + i];"),
+        "        }",
+        "    }",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _rows(function: CSignature) -> str:
+    """A block of samples, turned from rows into lanes and back."""
+    arguments = ", ".join(argument(port, port in function.inputs) for port in function.arguments)
+    names = ", ".join(_const_cast(port, port in function.inputs) for port in function.arguments)
+    lines = [f"static void TL_APART {function.name}_rows({arguments})", "{"]
+    lines += [f"    (void){port.name};" for port in function.arguments if not port.size]
+    lines += [f"    double lanes_{port.name}[{max(port.size, 1)}][TL_LANES];" for port in function.arguments]
+    lines += [_turned(port, k) for port in function.inputs for k in _pairs(port)]
+    lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
+    for port in function.inputs:
+        if not _pairs(port):
+            lines += _columns(port, f"lanes_{port.name}[{{0}}][l] = {port.name}[l * {port.size} + {{0}}];")
+    lines += ["    }", f"    {function.name}_block({names});"]
+    results = function.arguments[len(function.inputs) :]
+    lines += [
+        f"    tl_back((const double (*)[TL_LANES])lanes_{port.name}, {port.size}, {port.name});"
+        for port in results
+        if port.size > MOST_LINES
+    ]
+    lines.append("    for (int l = 0; l < TL_LANES; ++l) {")
+    for port in results:
+        if port.size <= MOST_LINES:
+            lines += _columns(port, f"{port.name}[l * {port.size} + {{0}}] = lanes_{port.name}[{{0}}][l];")
+    return "\n".join([*lines, "    }", "}", ""])
+
+
+def _pairs(port: CPort) -> tuple[int, ...]:
+    """First columns of the pairs in which a port is turned into lanes; the last column of an odd number comes twice."""
+    if port.size not in TURNED_IN_PAIRS:
+        return ()
+    return (*range(0, port.size - 1, 2), *((port.size - 2,) if port.size % 2 else ()))
+
+
+def _turned(port: CPort, k: int) -> str:
+    lanes = f"lanes_{port.name}"
+    return f"    tl_turn({port.name} + {k}, {port.size}, {lanes}[{k}], {lanes}[{k + 1}]);"
+
+
+def _copies(ports: Sequence[CPort], line: str) -> list[str]:
+    """A loop over the columns of every port that has some."""
+    copied = [port for port in ports if port.size]
+    return [f"            for (int i = 0; i < {port.size}; ++i) {line.format(port.name, port.size)}" for port in copied]
+
+
+def argument(port: CPort, is_input: bool) -> str:
+    """An argument that shares no memory with others."""
+    return f"{'const ' if is_input else ''}double *restrict {port.name}"
+
+
+def _columns(port: CPort, line: str) -> list[str]:
+    """A line for every column of a port; a loop over them where there are many, which would keep compilers busy."""
+    indent = " " * 8
+    if port.size > MOST_LINES:
+        return [f"{indent}for (int i = 0; i < {port.size}; ++i) {line.format('i')}"]
+    return [indent + line.format(i) for i in range(port.size)]
+
+
+def _const_cast(port: CPort, is_input: bool) -> str:
+    """Before C23 an array of arrays does not become one of constant arrays by itself."""
+    return f"(const double (*)[TL_LANES])lanes_{port.name}" if is_input else f"lanes_{port.name}"

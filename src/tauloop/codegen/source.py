@@ -1,0 +1,553 @@
+"""C source of programs: a function for one sample, and a kernel for batches, from the same steps.
+
+The source is C99 with only math.h: no heap, no global state, no branches on data (but in nearest points), deterministic
+text. A batch is cut
+into blocks of lanes; within a block every value is an array over lanes and every stretch of straight-line code one
+loop over lanes, which compilers turn into vector instructions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+from tauloop.codegen.batch_source import LANES, LANES_OF_WIDE_REGISTERS, MOST_LINES, argument, batch_text
+from tauloop.codegen.c_helpers import used_helpers
+from tauloop.codegen.scheduling import scheduled
+from tauloop.codegen.signature import LARGEST, CPort, CSignature
+from tauloop.codegen.straight import Instruction, Piece, instructions, pieces, with_reciprocals
+from tauloop.errors import InputError, Problem
+from tauloop.programs.bounded import Bounded
+from tauloop.programs.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
+
+#: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of lanes, and of the
+#: pieces of longer ones, which are functions of their own: compilers share out registers in a time that grows with the
+#: square of a function's length. Lanes gain by short pieces (hexapod 112 to 94 ns, a leg of 3900 operations 339 to 293
+#: ns), single samples do not.
+LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
+LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
+#: Stretches from this many instructions on get an order of their own: calls of large machines take a tenth to a fifth
+#: less (RCID's forward dynamics 280 to 220 ns). Short ones fit into a processor's view anyway (Delta would lose 7 %).
+SCHEDULED_FROM = 600
+#: Lines of a kernel below which a compiler is started once for all: a start takes as long as some hundred lines.
+SHORT = 600
+#: The array of values that outlive their piece.
+KEPT = "kept"
+#: Newton's loop ends after a step this short (m, rad or pure numbers), unless a function has its own.
+LAST_STEP = 1e-8
+#: Words that C keeps for itself.
+_RESERVED = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while main".split()
+)
+
+_BINARY = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*", ca.OP_DIV: "/"}
+_COMPARE = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
+_CALLS = {
+    ca.OP_SQRT: "sqrt",
+    ca.OP_SIN: "tl_sin",
+    ca.OP_COS: "tl_cos",
+    ca.OP_ATAN2: "tl_atan2",
+    ca.OP_EXP: "tl_exp",
+    ca.OP_FABS: "fabs",
+    ca.OP_FLOOR: "floor",
+    ca.OP_FMIN: "fmin",
+    ca.OP_FMAX: "fmax",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CFunction(CSignature):
+    """A program with the ports that its C function shall have.
+
+    Attributes:
+        program: the steps.
+        last_step: Newton's loop ends after a step this short (m, rad or pure numbers).
+    """
+
+    program: Program
+    last_step: float = LAST_STEP
+
+
+def c_name(text: str) -> str:
+    """A C identifier from any text.
+
+    Raises:
+        InputError: nothing usable is left.
+    """
+    name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
+    if not re.match(r"[A-Za-z]", name) or name in _RESERVED:
+        raise InputError(
+            Problem(where=text, what="gives no C identifier", remedy="choose a name that begins with a letter")
+        )
+    return name
+
+
+def c_source(
+    functions: Sequence[CFunction],
+    note: str,
+    *,
+    with_batch: bool = True,
+    includes: Sequence[str] = (),
+    further: str = "",
+) -> str:
+    """Source of several functions in one file.
+
+    Args:
+        functions: what to print.
+        note: text for the comment at the top (escaped here).
+        with_batch: whether to print the batch kernels too.
+        includes: further headers, in their quotes or brackets.
+        further: text behind the functions.
+    """
+    parts = []
+    is_whole = True
+    for function in functions:
+        parts.append(scalar_text(function))
+        if with_batch:
+            block, apart = _block(function)
+            is_whole = is_whole and not apart
+            parts += [*(piece.text for piece in apart), block, batch_text(function)]
+    return c_text("\n".join([*parts, *([further] if further else [])]), note, includes, is_whole=is_whole)
+
+
+def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
+    """Source of one function and its kernel in several files where it is long, to be compiled side by side.
+
+    The last one holds the function of one sample, those before it the kernel.
+
+    Args:
+        function: what to print.
+        note: text for the comment at the top (escaped here).
+        further: text behind the function of one sample.
+    """
+    block, apart = _block(function)
+    if not apart and block.count("\n") < SHORT:
+        return (c_source([function], note, further=further),)
+    declared = "".join(f"{piece.declaration}\n" for piece in apart)
+    return (
+        *(c_text("\n".join(texts), note) for texts in _filling([piece.alone for piece in apart])),
+        c_text(f"{declared}\n{block}\n{batch_text(function)}", note, is_whole=not apart),
+        c_text(f"{scalar_text(function)}\n{further}", note),
+    )
+
+
+def _filling(texts: Sequence[str]) -> list[list[str]]:
+    """Texts in groups, in order, each as long as is worth a start of the compiler."""
+    groups: list[list[str]] = []
+    lines = SHORT
+    for text in texts:
+        if lines >= SHORT:
+            groups.append([])
+            lines = 0
+        groups[-1].append(text)
+        lines += text.count("\n")
+    return groups
+
+
+def c_text(body: str, note: str, includes: Sequence[str] = (), *, is_whole: bool = False) -> str:
+    """A whole file: headers and helpers as the functions need them, and the functions.
+
+    Args:
+        body: the functions.
+        note: text for the comment at the top (escaped here).
+        includes: further headers, in their quotes or brackets.
+        is_whole: whether all kernels are in one piece.
+    """
+    head = [f"/* {comment(note)} */", *(f"#include {name}" for name in ("<math.h>", "<stddef.h>", *includes)), ""]
+    if "TL_LANES" in body:
+        wide = ["#ifdef __AVX512F__", f"#define TL_LANES {LANES_OF_WIDE_REGISTERS}", "#else"] if is_whole else []
+        head += [*wide, f"#define TL_LANES {LANES}", *(["#endif"] if wide else []), ""]
+    return "\n".join([*head, *used_helpers(body), body])
+
+
+def declarations(function: CFunction, *, with_batch: bool = True) -> list[str]:
+    """Prototypes of a function's C entry points."""
+    scalar = ", ".join(_argument(port, port in function.inputs) for port in function.arguments)
+    lines = [f"void {function.name}({scalar});"]
+    if with_batch:
+        lines.append(f"void {function.name}_batch(size_t n, {scalar});")
+    return lines
+
+
+def comment(text: str) -> str:
+    """Text that cannot end a comment, nor hold anything but printable ASCII (other signs become escapes)."""
+    plain = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
+    plain = "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain)
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
+
+
+def _argument(port: CPort, is_input: bool) -> str:
+    return f"{'const ' if is_input else ''}double *{port.name}"
+
+
+Access = Callable[[str, int], str]
+
+
+def _straight(
+    code: Piece, constants: dict[int, str], inputs: Sequence[str], outputs: Sequence[str], access: Access, indent: str
+) -> list[str]:
+    """A piece of straight-line code as statements; every intermediate value has its own name.
+
+    Args:
+        code: the instructions.
+        constants: C text of the values that are constants.
+        inputs, outputs: names of the arrays that it reads and writes.
+        access: how an element of an array is written.
+        indent: before every line.
+    """
+    lines = [f"const double t{k} = {access(KEPT, place)};" for k, place in code.fetched.items()]
+    for one in code.instructions:
+        a = [constants.get(k, f"t{k}") for k in one.operands]
+        if one.operation == ca.OP_OUTPUT and one.port is not None:
+            lines.append(f"{access(outputs[one.port[0]], one.port[1])} = {a[0]};")
+        elif one.port is not None:
+            lines.append(f"const double t{one.number} = {access(inputs[one.port[0]], one.port[1])};")
+        elif one.number not in constants:
+            lines.append(f"const double t{one.number} = {_expression(one.operation, a)};")
+    lines += [f"{access(KEPT, place)} = t{k};" for k, place in code.stored.items()]
+    return [indent + line for line in lines]
+
+
+def _whole(
+    function: ca.Function, inputs: Sequence[str], outputs: Sequence[str], wanted: set[str], access: Access, indent: str
+) -> list[str]:
+    """The statements of a CasADi function for some of its outputs, in one piece."""
+    code = with_reciprocals(instructions(function, [name in wanted for name in outputs]))
+    return _straight(Piece(instructions=code, fetched={}, stored={}), _constants(code), inputs, outputs, access, indent)
+
+
+def _constants(code: Sequence[Instruction]) -> dict[int, str]:
+    return {one.number: number(one.constant) for one in code if one.operation == ca.OP_CONST}
+
+
+def number(value: float) -> str:
+    """A number as C reads it back exactly."""
+    text = repr(float(value))
+    if text in ("inf", "-inf", "nan"):
+        raise ValueError(f"a constant of the program is {text}")
+    text = text if any(mark in text for mark in ".e") else text + ".0"
+    return f"({text})" if text.startswith("-") else text
+
+
+def _expression(op: int, a: list[str]) -> str:
+    if op in _BINARY:
+        return f"{a[0]} {_BINARY[op]} {a[1]}"
+    if op in _CALLS:
+        return f"{_CALLS[op]}({', '.join(a)})"
+    if op in _COMPARE:
+        return f"{a[0]} {_COMPARE[op]} {a[1]} ? 1.0 : 0.0"
+    simple = {
+        ca.OP_ASSIGN: lambda: a[0],
+        ca.OP_NEG: lambda: f"-{a[0]}",
+        ca.OP_SQ: lambda: f"{a[0]} * {a[0]}",
+        ca.OP_TWICE: lambda: f"{a[0]} + {a[0]}",
+        ca.OP_INV: lambda: f"1.0 / {a[0]}",
+        # without whole numbers: of these more fit into a register, and a loop of lanes would be unrolled for them
+        ca.OP_SIGN: lambda: f"({a[0]} > 0.0 ? 1.0 : 0.0) - ({a[0]} < 0.0 ? 1.0 : 0.0)",
+        ca.OP_IF_ELSE_ZERO: lambda: f"{a[0]} != 0.0 ? {a[1]} : 0.0",
+        ca.OP_NOT: lambda: f"{a[0]} == 0.0 ? 1.0 : 0.0",
+    }
+    if op not in simple:
+        raise ValueError(f"no C for CasADi's operation {op}")
+    return simple[op]()
+
+
+def _stored(function: CFunction) -> dict[str, int]:
+    """Values that live between steps, with their sizes: everything that is neither input nor output."""
+    sizes: dict[str, int] = {}
+    ports = {port.name for port in function.arguments}
+    for step in function.program.steps:
+        if isinstance(step, Evaluate):
+            for name, size in zip(step.outputs, step.function.output_sizes, strict=True):
+                sizes[name] = size
+        else:
+            sizes[step.solution] = step.size
+            if isinstance(step, Newton) and step.pivots:
+                sizes[step.pivot_values] = len(step.pivots)
+    wanted = wanted_values(function)
+    return {name: size for name, size in sizes.items() if name in wanted and name not in ports}
+
+
+def wanted_values(function: CFunction) -> set[str]:
+    """Values that must be computed: outputs, evidence, and whatever later steps read."""
+    wanted = {port.name for port in function.outputs} | {"discriminants", "pivots"}
+    for step in function.program.steps:
+        if isinstance(step, Newton):
+            wanted |= {step.start, step.solution, step.pivot_values, *step.inputs}
+        else:
+            wanted |= set(step.inputs)
+    return wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """How a function is written: for one sample, or for a block of lanes, every value an array over them.
+
+    Attributes:
+        suffix: behind the function's name.
+        access: how an element of an array is written.
+        loop: what opens a stretch of straight-line code.
+        width: behind the size of an array that is declared.
+        parameter: how an array is passed, of its name.
+        ended: condition on which Newton's loop ends, of its last step.
+        whole: instructions of a stretch that stays in one piece.
+        longest: instructions of a piece of a longer one.
+    """
+
+    suffix: str
+    access: Access
+    loop: str
+    width: str
+    parameter: Callable[[str], str]
+    ended: Callable[[float], str]
+    whole: int
+    longest: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Apart:
+    """A function that holds a piece of straight-line code: its name with parameters, and its body."""
+
+    head: str
+    body: str
+
+    @property
+    def text(self) -> str:
+        """The function within the file of the one that calls it."""
+        return f"static void TL_APART {self.head}\n{self.body}"
+
+    @property
+    def alone(self) -> str:
+        """The function in another file than the one that calls it."""
+        return f"{self.declaration}\n\nvoid {self.head}\n{self.body}"
+
+    @property
+    def declaration(self) -> str:
+        """Its prototype there."""
+        return f"void {self.head};"
+
+
+_ONE_SAMPLE = _Layout(
+    suffix="",
+    access=lambda name, i: f"{name}[{i}]",
+    loop="{",
+    width="",
+    parameter=lambda name: f"double *restrict {name}",
+    ended=lambda last: f"!(step_length[0] > {last!r})",
+    whole=LONGEST_STRETCH,
+    longest=LONGEST_PIECE,
+)
+_LANES = _Layout(
+    suffix="_block",
+    access=lambda name, i: f"{name}[{i}][l]",
+    loop="for (int l = 0; l < TL_LANES; ++l) {",
+    width="[TL_LANES]",
+    parameter=lambda name: f"double {name}[restrict][TL_LANES]",
+    ended=lambda last: f"tl_all_below(step_length[0], {last!r})",
+    whole=LONGEST_STRETCH_OF_LANES,
+    longest=LONGEST_PIECE_OF_LANES,
+)
+
+
+def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart]]:
+    """All steps as C lines, and functions that these call: the pieces of stretches that are too long for one."""
+    wanted = wanted_values(function)
+    lines: list[str] = []
+    functions: list[_Apart] = []
+    kept = 0
+    for step in function.program.steps:
+        if isinstance(step, Newton):
+            lines += _newton(step, layout, function.last_step)
+            continue
+        if isinstance(step, Bounded):
+            lines += step.lanes_text() if layout is _LANES else step.scalar_text()
+            continue
+        code = with_reciprocals(instructions(step.function.function, [name in wanted for name in step.outputs]))
+        if SCHEDULED_FROM <= len(code) <= layout.whole:
+            code = scheduled(code)
+        parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
+        for part in parts:
+            used: dict[str, bool] = {}
+
+            def noted(name: str, i: int, used: dict[str, bool] = used) -> str:
+                used[name] = True
+                return layout.access(name, i)
+
+            statements = _straight(part, constants, step.inputs, step.outputs, noted, " " * 8)
+            kept = max(kept, *(place + 1 for place in part.stored.values()), 0)
+            if len(parts) == 1:
+                lines += [f"    {layout.loop}", *statements, "    }"]
+                continue
+            name = f"{function.name}{layout.suffix}_{len(functions) + 1}"
+            lines.append(f"    {name}({', '.join(used)});")
+            given = {port.name for port in function.inputs}
+            parameters = [("const " if array in given else "") + layout.parameter(array) for array in used]
+            body = "\n".join(["{", f"    {layout.loop}", *statements, "    }", "}", ""])
+            functions.append(_Apart(head=f"{name}({', '.join(parameters)})", body=body))
+    return [*([f"    double {KEPT}[{kept}]{layout.width};"] if kept else []), *lines], functions
+
+
+def _newton(step: Newton, layout: _Layout, last_step: float) -> list[str]:
+    """Newton's loop on one block; it ends when every lane has converged. What is left is computed apart from it.
+
+    The pivots are those of the last step, which cost nothing: it begins where the solution is within the last step.
+    """
+    access, inner = layout.access, " " * 12
+
+    def inside(name: str, i: int) -> str:
+        return f"{name}_{i}" if name in ("phi", "dx") else access(step.solution if name == "x" else name, i)
+
+    ports = (("x", *step.inputs), ("phi", "dx", step.pivot_values))
+    update = [f"{inner}double longest = 0.0, limit;"]
+    for i in range(step.size):
+        update.append(f"{inner}longest = fabs(dx_{i}) > longest ? fabs(dx_{i}) : longest;")
+    update.append(f"{inner}limit = longest > {NEWTON_LONGEST_STEP} ? {NEWTON_LONGEST_STEP} / longest : 1.0;")
+    update += [f"{inner}{access(step.solution, i)} += limit * dx_{i};" for i in range(step.size)]
+    update += [f"{inner}{access('step_length', 0)} = longest;"]
+    return [
+        f"    {layout.loop}",
+        *(f"        {access(step.solution, i)} = {access(step.start, i)};" for i in range(step.size)),
+        "    }",
+        f"    for (int iteration = 1; iteration <= {NEWTON_ITERATIONS}; ++iteration) {{",
+        f"        {layout.loop}",
+        *(f"{inner}double dx_{i};" for i in range(step.size)),
+        *_whole(step.function.function, *ports, {"dx", step.pivot_values}, inside, inner),
+        *update,
+        "        }",
+        "        iterations = iteration > iterations ? iteration : iterations;",
+        f"        if ({layout.ended(last_step)}) break;",
+        "    }",
+        f"    {layout.loop}",
+        *(f"        double phi_{i};" for i in range(step.size)),
+        *_whole(step.function.function, *ports, {"phi"}, inside, " " * 8),
+        # a sum, so that not-a-number stays visible
+        *(f"        {access('residual', 0)} += fabs(phi_{i});" for i in range(step.size)),
+        "    }",
+    ]
+
+
+def _health(function: CFunction, access: Access, indent: str) -> list[str]:
+    """Reduce the evidence to four numbers; not-a-number, which spoils a sum, counts as the worst value."""
+    program = function.program
+    discriminants = [access("discriminants", i) for i in range(len(program.closed_forms))]
+    loops = [step for step in program.steps if isinstance(step, Newton)]
+    eliminations = [(step.pivot_values, step.pivots) for step in loops] + [("pivots", program.pivots)]
+    pivots = [
+        f"fabs({access(name, i)}) * {number(1.0 / max(record.typical, 1e-300))}"
+        for name, records in eliminations
+        for i, record in enumerate(records)
+    ]
+    residual = access("residual", 0) if _has_residual(program) else "0.0"
+    count = "(double)iterations" if loops else "0.0"
+    lines = [*_least("d", discriminants, 1.0, -1e300), *_least("p", pivots, 1e300, 0.0), *_total(function, access)]
+    within = f"total < {LARGEST!r} ? d : -1e300"
+    lines += [f"{access('health', i)} = {value};" for i, value in enumerate((within, "p", residual, count))]
+    return [indent + line for line in lines]
+
+
+def _total(function: CFunction, access: Access) -> list[str]:
+    """The sum of the amounts of all inputs and outputs, pairs of pairs: no number where one of them is none.
+
+    Large matrices are left out (regressors would take a tenth longer, or a half): below `LARGEST` their entries, which
+    are products of two velocities and a length, cannot overflow.
+    """
+    ports = (*function.inputs, *(port for port in function.outputs if port.size <= MOST_LINES))
+    terms = [f"fabs({access(port.name, i)})" for port in ports for i in range(port.size)]
+    lines: list[str] = []
+    level = 0
+    while len(terms) > 1:
+        level += 1
+        pairs = range(0, len(terms) - 1, 2)
+        lines += [f"const double w_{level}_{i} = {terms[i]} + {terms[i + 1]};" for i in pairs]
+        terms = [*(f"w_{level}_{i}" for i in pairs), *terms[2 * len(pairs) :]]
+    return [*lines, f"const double total = {terms[0] if terms else '0.0'};"]
+
+
+def _least(name: str, values: Sequence[str], most: float, worst: float) -> list[str]:
+    """The least of some values, at most `most`; `worst` where one is not a number.
+
+    Pairs of pairs, so that no long chain of operations is waited for; without a comparison with a constant before the
+    last one: compilers would merge the choices to branches, or to masks of lanes.
+    """
+    lines = [f"const double {name}_0_{i} = {value};" for i, value in enumerate(values)]
+    least, total, level = (
+        [f"{name}_0_{i}" for i in range(len(values))],
+        [f"{name}_0_{i}" for i in range(len(values))],
+        0,
+    )
+    while len(least) > 1:
+        level += 1
+        pairs = [(i, i + 1) for i in range(0, len(least) - 1, 2)]
+        for k, (i, j) in enumerate(pairs):
+            lines.append(f"const double {name}_{level}_{k} = {least[i]} < {least[j]} ? {least[i]} : {least[j]};")
+            lines.append(f"const double {name}s_{level}_{k} = {total[i]} + {total[j]};")
+        odd = slice(2 * len(pairs), None)
+        least = [*(f"{name}_{level}_{k}" for k in range(len(pairs))), *least[odd]]
+        total = [*(f"{name}s_{level}_{k}" for k in range(len(pairs))), *total[odd]]
+    if not least:
+        return [f"const double {name} = {most!r};"]
+    within = f"{least[0]} < {most!r} ? {least[0]} : {most!r}"
+    return [*lines, f"const double {name} = {total[0]} == {total[0]} ? ({within}) : {number(worst)};"]
+
+
+def _has_newton(program: Program) -> bool:
+    return any(isinstance(step, Newton) for step in program.steps)
+
+
+def _has_residual(program: Program) -> bool:
+    return any(isinstance(step, Newton | Bounded) for step in program.steps)
+
+
+def _iterated_state(program: Program) -> tuple[str, ...]:
+    return ("step_length",) * _has_newton(program) + ("residual",) * _has_residual(program)
+
+
+def scalar_text(function: CFunction) -> str:
+    """The function of one sample."""
+    text, apart = _scalar(function)
+    return "\n".join([*(piece.text for piece in apart), text])
+
+
+def _scalar(function: CFunction) -> tuple[str, list[_Apart]]:
+    """The function of one sample, and the pieces that it calls."""
+    arguments = ", ".join(argument(port, port in function.inputs) for port in function.arguments)
+    stored = _stored(function)
+    lines = [f"void {function.name}({arguments})", "{"]
+    lines += [f"    double {name}[{max(size, 1)}];" for name, size in stored.items()]
+    lines += [f"    double {name}[1] = {{0.0}};" for name in _iterated_state(function.program)]
+    if _has_newton(function.program):
+        lines.append("    int iterations = 0;")
+    lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
+    steps, apart = _steps(function, _ONE_SAMPLE)
+    lines += [*steps, "    {", *_health(function, _ONE_SAMPLE.access, "        "), "    }", "}", ""]
+    return "\n".join(lines), apart
+
+
+def block_text(function: CFunction) -> str:
+    """The kernel of one block of lanes."""
+    text, apart = _block(function)
+    return "\n".join([*(piece.text for piece in apart), text])
+
+
+def _block(function: CFunction) -> tuple[str, list[_Apart]]:
+    """The kernel of one block of lanes, and the pieces that it calls."""
+    arguments = ", ".join(
+        f"{'const ' if port in function.inputs else ''}double {port.name}[restrict][TL_LANES]"
+        for port in function.arguments
+    )
+    loop = _LANES.loop
+    lines = [f"static void {function.name}_block({arguments})", "{"]
+    lines += [f"    double {name}[{max(size, 1)}][TL_LANES];" for name, size in _stored(function).items()]
+    iterated = [f"{name}[1][TL_LANES]" for name in _iterated_state(function.program)]
+    lines += [f"    double {', '.join(iterated)};"] * bool(iterated)
+    lines += ["    int iterations = 0;"] * _has_newton(function.program)
+    if _has_residual(function.program):
+        lines += [f"    {loop}", "        residual[0][l] = 0.0;", "    }"]
+    lines += [f"    (void){port.name};" for port in function.arguments if port in function.inputs or not port.size]
+    steps, apart = _steps(function, _LANES)
+    lines += [*steps, f"    {loop}", *_health(function, _LANES.access, "        "), "    }", "}", ""]
+    return "\n".join(lines), apart

@@ -1,0 +1,199 @@
+"""MJCF, MuJoCo's own format: bodies, joints, equality constraints and actuators become a `Mechanism`.
+
+Every figure that may be identified or calibrated is a leaf parameter named after its body or joint: ``arm.mass``,
+``arm.center[0]``, ``arm.at[2]``, ``elbow.inertia`` (armature), ``elbow.friction.viscous``. Carried over are the tree
+with its default classes, inertias (from solids where there is no ``<inertial>``), limits, springs, losses, rotors,
+``connect``, ``weld`` and linear ``joint`` equalities, motors on joints and fixed tendons with the tendons' losses, and
+what `mjcf_writer` puts into ``<custom>``. Constraints are hard here and soft there: ``solref`` and its like play no
+part. Everything else is listed in the description.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.errors import DescriptionError, Problem
+from tauloop.formats.linkage import Pose
+from tauloop.formats.mjcf_constraints import ConstraintReader
+from tauloop.formats.mjcf_keyframes import keyframe_names, started_at
+from tauloop.formats.mjcf_refused import refuse_what_acts
+from tauloop.formats.mjcf_settings import ACTUATORS, CUSTOM, MjcfReader
+from tauloop.formats.mjcf_tree import GENERATORS, Bodies, TreeReader
+from tauloop.formats.options import ImportOptions
+from tauloop.formats.rod_recognition import finished
+from tauloop.formats.urdf_builder import Leaves
+from tauloop.formats.urdf_parts import identifier
+from tauloop.formats.xml_nodes import XmlNode, read_xml
+from tauloop.mechanism.model import ZERO_VECTOR, Coupling, Joint, Mechanism, ParameterTable, Platform, Vector
+
+#: Gravity of an MJCF file that says nothing, m/s^2 (MuJoCo's XML reference, option/gravity).
+_GRAVITY = (0.0, 0.0, -9.81)
+#: Elements and their attributes that only draw, collide, or steer MuJoCo's solver: they say nothing about the machine.
+_OTHER_SECTIONS = ("asset", "visual", "statistic", "contact", "sensor", "size", "keyframe", "custom", "extension")
+_OTHER_ELEMENTS = ("geom", "camera", "light", "freejoint", *_OTHER_SECTIONS)
+_OTHER_ATTRIBUTES = frozenset(
+    "name class group rgba user material margin solref solimp solreflimit solimplimit solreffriction solimpfriction "
+    "size type sleep ctrlrange ctrllimited fromto model".split()
+)
+_KNOWN = frozenset(
+    "body frame joint inertial site flag compiler option connect weld flex flexvert flexstrain tendon fixed spatial "
+    "pulley".split()
+).union(ACTUATORS)
+_READ = ("compiler", "option", "default", "worldbody", "equality", "tendon", "actuator")
+
+
+def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> Mechanism:  # noqa: B008 (frozen)
+    """Read an MJCF file.
+
+    Args:
+        path: the file; MuJoCo's ``<include>``, ``<replicate>`` and their like must have been written out.
+        options: choices of whoever imports; the platform may also be a site, which then is the tool.
+
+    Returns:
+        The mechanism; its description lists what could not be carried over. The platform is the last body with mass
+        unless the options name one.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its file and line.
+    """
+    root = read_xml(path)
+    file = str(path)
+    if root.tag != "mujoco":
+        what = f"the root element is <{root.tag}>, not <mujoco>"
+        raise DescriptionError(
+            Problem(where=root.tag, what=what, remedy="give an MJCF file", file=file, line=root.line)
+        )
+    reader = MjcfReader(file, root)
+    leaves = Leaves(source=Path(path).name)
+    tree = TreeReader(reader, leaves)
+    for node in root.children:
+        if node.tag in GENERATORS:
+            what = f"<{node.tag}> is not followed"
+            reader.problem(node, node.tag, what, "let MuJoCo write the model out: mj_saveLastXML")
+    refuse_what_acts(reader, root)
+    for world in root.all("worldbody"):
+        bodies = tree.read(world)
+    bodies = tree.found
+    if not bodies.bodies:
+        reader.problem(root, "worldbody", "there is no body", "give a model that moves")
+    constraints = ConstraintReader(reader, leaves, tree)
+    constraints.read_tendons(root)
+    loops, couplings = constraints.equality(root)
+    actuators = constraints.actuators(root)
+    gravity = _gravity(reader, root, options, leaves)
+    joints = started_at(reader, root, bodies.joints, bodies.kinds, options.keyframe)
+    platform = _platform(reader, root, tree, (*bodies.joints, *loops), couplings, options)
+    if reader.problems:
+        raise DescriptionError(sorted(reader.problems, key=lambda problem: problem.line or 0))
+    for names, what in (
+        (reader.massless, "bodies without mass"),
+        (reader.solids, "mass and inertia follow from solid geoms"),
+    ):
+        if names:
+            reader.notes.append(f"{what}: {', '.join(names)}")
+    if options.keyframe:
+        reader.notes.append(f"the start is keyframe {options.keyframe}")
+    elif keys := keyframe_names(root):
+        reader.notes.append(f"keyframes that may be the start: {', '.join(keys)}")
+    notes = [*reader.notes, *_unread(reader, root)]
+    mechanism = Mechanism(
+        name=identifier(root.attributes.get("model", "").replace(".", "_")) or "mujoco",
+        parameters=ParameterTable(tuple(leaves.parameters)),
+        gravity=gravity,
+        bodies=tuple(bodies.bodies),
+        joints=(*joints, *loops),
+        couplings=couplings,
+        actuators=actuators,
+        platform=platform,
+        file=file,
+    )
+    is_open = (bool(couplings) or bool(loops)) and not (options.platform or reader.listed("platform"))
+    return finished(mechanism, notes, options, is_platform_open=is_open)
+
+
+def _gravity(reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: Leaves) -> Vector:
+    given: Sequence[float] | None = None
+    for node in root.all("option"):
+        reader.use(node, "gravity")
+        if "gravity" in node.attributes:
+            given = reader.vector(node, "option", "gravity", _GRAVITY)
+        flag = node.first("flag")
+        if flag is not None and reader.word(flag, "gravity") == "disable":
+            given = (0.0, 0.0, 0.0)
+    if given is not None and options.gravity is not None:
+        what = f"given in the options {tuple(options.gravity)} and in the file {tuple(given)}"
+        reader.problem(root, "gravity", what, "leave it out of the options")
+    field = np.array(given if given is not None else options.gravity if options.gravity is not None else _GRAVITY)
+    if field.shape != (3,) or not np.isfinite(field).all():
+        reader.problem(root, "gravity", f"{field.tolist()} is not three finite numbers", "give x, y, z in m/s^2")
+        return ZERO_VECTOR
+    x, y, z = (leaves.structural(f"gravity[{k}]", float(field[k]), "m/s^2", "gravity") for k in range(3))
+    return x, y, z
+
+
+def _platform(
+    reader: MjcfReader,
+    root: XmlNode,
+    tree: TreeReader,
+    joints: tuple[Joint, ...],
+    couplings: tuple[Coupling, ...],
+    options: ImportOptions,
+) -> Platform:
+    bodies: Bodies = tree.found
+    every = tuple(name for joint in joints if not joint.is_cut for name in joint.velocity_names)
+    named = reader.listed("independent") if options.rods is None else ()  # rods take coordinates away
+    for where, names in (("options.independent", options.independent), ("custom.independent", named)):
+        unknown = [name for name in names if name not in every]
+        if unknown:
+            what, remedy = f"there is no coordinate {', '.join(unknown)}", f"there are {', '.join(every)}"
+            reader.problem(root, where, what, remedy)
+    body, pose = bodies.last or (bodies.bodies[-1].name if bodies.bodies else ""), Pose()
+    wanted = options.platform or " ".join(reader.listed("platform"))
+    if wanted in bodies.sites:
+        body, pose = bodies.sites[wanted]
+    elif wanted:
+        body = bodies.body_names.get(wanted, "")
+        if not body or wanted == "world":
+            remedy = f"there are {', '.join([*bodies.body_names, *bodies.sites])}"
+            where = "options.platform" if options.platform else "custom.platform"
+            reader.problem(root, where, f"{wanted!r} is no body that moves", remedy)
+    is_open = bool(couplings) or any(joint.is_cut for joint in joints)
+    independent = options.independent or named or (() if is_open else every)
+    return Platform(body=body, tool=tree.placement(body, pose, "tool"), independent=independent)
+
+
+def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
+    """Elements and attributes that were not used, counted; those that only draw, collide or steer the solver apart."""
+    elements: Counter[str] = Counter()
+    attributes: Counter[str] = Counter()
+
+    def visit(node: XmlNode) -> None:
+        for key in node.attributes:
+            if key not in _OTHER_ATTRIBUTES and not reader.is_used(node, key):
+                attributes[f"{key} of {node.tag}"] += 1
+        for child in node.children:
+            if child.tag in _OTHER_ELEMENTS:
+                elements[child.tag] += child.tag != "freejoint"
+            elif child.tag not in _KNOWN | {"default"}:
+                elements[f"unknown {child.tag}"] += 1
+            elif child.tag != "default" and child.attributes.get("active") != "false":
+                visit(child)
+
+    for section in root.children:
+        if section.tag in _READ and section.tag != "default":
+            visit(section)
+        elif section.tag == "custom" and all(x.attributes.get("name", "").startswith(CUSTOM) for x in section.children):
+            continue
+        elif section.tag not in ("default", "keyframe"):
+            elements[section.tag] += 1
+    found = []
+    if elements := +elements:
+        found.append("not used: " + ", ".join(f"{tag} ({count})" for tag, count in sorted(elements.items())))
+    if attributes:
+        listed = ", ".join(f"{name} ({count})" for name, count in sorted(attributes.items()))
+        found.append(f"attributes not used: {listed}")
+    return found

@@ -1,0 +1,164 @@
+"""Mass, mass centre and inertia of an MJCF body: its ``<inertial>``, or what follows from the shapes of its geoms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tauloop.formats.linkage import Pose
+from tauloop.formats.mjcf_settings import MjcfReader, shortest_turn
+from tauloop.formats.urdf_parts import LinkInertia
+from tauloop.formats.xml_nodes import XmlNode
+
+#: Density of a geom that says nothing, kg/m^3.
+_DENSITY = 1000.0
+#: Shapes without volume.
+_FLAT = ("plane", "hfield")
+#: How many sizes each shape needs; with `fromto` the length is not among them.
+_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
+
+
+def body_inertia(
+    reader: MjcfReader, name: str, node: XmlNode, geoms: Sequence[tuple[XmlNode, Pose]]
+) -> LinkInertia | None:
+    """Inertia of a body about its mass centre, in body axes; None where it has no mass.
+
+    Args:
+        reader: reads attributes and collects problems.
+        name: of the body.
+        node: the body.
+        geoms: its geoms, with their class applied, each with the pose of the ``<frame>`` that it stands in.
+    """
+    inertial = node.first("inertial")
+    how = reader.compiler.from_geoms
+    if inertial is not None and how != "true":
+        return _inertial(reader, name, inertial)
+    if how == "false":
+        return None
+    parts = [part for geom, frame in geoms if (part := _geom(reader, name, geom, frame)) is not None]
+    if not parts:
+        return None
+    reader.solids.append(name)
+    return _sum(parts)
+
+
+def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
+    mass = reader.value(node, name, "mass", math.nan) if "mass" in node.attributes else math.nan
+    if "mass" not in node.attributes:
+        reader.problem(node, name, "<inertial> has no mass", 'add mass="..."')
+    elif mass < 0.0:
+        reader.problem(node, name, f"the mass is {mass:g} kg", "a mass is zero or positive")
+    R, center = reader.orientation(node, name), reader.triple(node, name, "pos")
+    full, diagonal = "fullinertia" in node.attributes, "diaginertia" in node.attributes
+    reader.use(node, "fullinertia", "diaginertia")
+    if full and diagonal:
+        reader.problem(node, name, "<inertial> has both diaginertia and fullinertia", "keep one of them")
+    if full:
+        xx, yy, zz, xy, xz, yz = reader.vector(node, name, "fullinertia", (0.0,) * 6)
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    else:
+        inertia = np.diag(reader.vector(node, name, "diaginertia", (0.0,) * 3))
+    if np.isfinite(inertia).all():
+        least, middle, most = np.linalg.eigvalsh(inertia)
+        if least < 0.0 or least + middle < most * (1.0 - 1e-9):
+            reader.notes.append(
+                f"{name}: no rigid body has the principal moments of inertia "
+                f"{least:.4g}, {middle:.4g}, {most:.4g} kg m^2"
+            )
+    if not (R == np.eye(3)).all():
+        inertia = R @ inertia @ R.T
+    x, y, z = (float(value) for value in center)
+    return LinkInertia(mass=mass, center=(x, y, z), inertia=inertia)
+
+
+def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: Pose) -> LinkInertia | None:
+    kind = reader.word(node, "type", "sphere")
+    low, high = reader.compiler.groups
+    if kind in _FLAT or not low <= reader.value(node, body, "group") <= high:
+        return None
+    given_mass = reader.value(node, body, "mass") if "mass" in node.attributes else None
+    density = reader.value(node, body, "density", _DENSITY)
+    if given_mass == 0.0 or (given_mass is None and density == 0.0):
+        return None
+    if kind not in _SIZES:
+        what = f"its mass follows from the volume of a {kind} geom, which is not worked out here"
+        reader.problem(node, body, what, "write <inertial mass=... pos=... fullinertia=.../> into the body")
+        return None
+    size, pose = _shape(reader, body, kind, node, frame)
+    if size is None:
+        return None
+    if reader.word(node, "shellinertia") == "true":
+        reader.problem(node, body, "the inertia of a shell is not worked out here", "write <inertial> into the body")
+        return None
+    volume, gyration = _solid(kind, size)
+    mass = density * volume if given_mass is None else given_mass
+    x, y, z = (float(value) for value in pose.position)
+    inertia = pose.rotation @ np.diag(mass * gyration) @ pose.rotation.T
+    return LinkInertia(mass=mass, center=(x, y, z), inertia=inertia)
+
+
+def _shape(reader: MjcfReader, body: str, kind: str, node: XmlNode, frame: Pose) -> tuple[np.ndarray | None, Pose]:
+    """Sizes of a shape (half lengths, radii) and its pose on the body."""
+    size = np.array(reader.numbers(node, body, "size"))
+    ends = reader.numbers(node, body, "fromto")
+    if ends and kind != "sphere":
+        if len(ends) != 6:
+            reader.problem(node, body, f"fromto has {len(ends)} numbers, not 6", "write two points")
+            return None, frame
+        a, b = np.array(ends[:3]), np.array(ends[3:])
+        length = float(np.linalg.norm(b - a))
+        if length == 0.0 or not math.isfinite(length):
+            reader.problem(node, body, "the two points of fromto coincide", "correct one of them")
+            return None, frame
+        # MuJoCo's z points from the second point to the first
+        pose = Pose(position=(a + b) / 2, rotation=shortest_turn(a - b))
+        size = np.array([*np.repeat(size[:1], 2 if kind in ("box", "ellipsoid") else 1), length / 2])
+    else:
+        pose = reader.pose(node, body)
+    if len(size) < _SIZES[kind] or not (size[: _SIZES[kind]] > 0.0).all():
+        what = f"a {kind} needs {_SIZES[kind]} positive sizes, and has {size.tolist()}"
+        reader.problem(node, body, what, "correct size")
+        return None, frame
+    return size[: _SIZES[kind]], frame @ pose
+
+
+def _solid(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
+    """Volume of a solid and its moments of inertia by unit mass (3,), about its centre and axes."""
+    if kind == "sphere":
+        (r,) = size
+        return 4 / 3 * math.pi * r**3, np.full(3, 0.4 * r * r)
+    if kind == "box":
+        a2, b2, c2 = size**2
+        return 8 * float(np.prod(size)), np.array([b2 + c2, a2 + c2, a2 + b2]) / 3
+    if kind == "ellipsoid":
+        a2, b2, c2 = size**2
+        return 4 / 3 * math.pi * float(np.prod(size)), np.array([b2 + c2, a2 + c2, a2 + b2]) / 5
+    r, h = size  # h is half the length between the ends of the cylinder
+    tube = 2 * math.pi * r * r * h
+    tube_across, tube_along = r * r / 4 + h * h / 3, r * r / 2
+    if kind == "cylinder":
+        return tube, np.array([tube_across, tube_across, tube_along])
+    # two half balls, each with its mass centre 3/8 r beyond the end of the cylinder
+    balls = 4 / 3 * math.pi * r**3
+    across = 0.4 * r * r + h * h + 0.75 * h * r
+    volume = tube + balls
+    return volume, np.array(
+        [
+            (tube * tube_across + balls * across) / volume,
+            (tube * tube_across + balls * across) / volume,
+            (tube * tube_along + balls * 0.4 * r * r) / volume,
+        ]
+    )
+
+
+def _sum(parts: Sequence[LinkInertia]) -> LinkInertia:
+    mass = sum(part.mass for part in parts)
+    center = sum((part.mass * np.array(part.center) for part in parts), np.zeros(3)) / mass
+    inertia = np.zeros((3, 3))
+    for part in parts:
+        d = np.array(part.center) - center
+        inertia += part.inertia + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
+    x, y, z = (float(value) for value in center)
+    return LinkInertia(mass=mass, center=(x, y, z), inertia=inertia)

@@ -1,0 +1,49 @@
+"""What an MJCF file may say beside the machine that changes its motion, and is not read: refused, or named on its own.
+
+Masses that MuJoCo's compiler changes, and forces that an option switches off, would give another machine without a
+word. Forces of the surroundings and of a controller (drag, compensation of weight) are left out and named.
+"""
+
+from __future__ import annotations
+
+from tauloop.formats.mjcf_settings import FOR_MUJOCO, MjcfReader
+from tauloop.formats.xml_nodes import XmlNode
+
+#: Settings by which the compiler changes masses where they are above a figure.
+_MASSES = {"settotalmass": 0.0, "boundmass": FOR_MUJOCO, "boundinertia": FOR_MUJOCO}
+#: Forces that an option can switch off.
+_FORCES = ("constraint", "equality", "frictionloss", "spring", "damper")
+_MEDIUM = ("density", "viscosity", "wind")
+
+
+def refuse_what_acts(reader: MjcfReader, root: XmlNode) -> None:
+    """Note problems for settings that change the machine and are not read; and what acts on it and is left out."""
+    for node in root.all("compiler"):
+        for key, least in _MASSES.items():
+            if reader.number(node, "compiler", key, 0.0) > least:
+                what = f"{key}={node.attributes[key]} changes the masses of the file"
+                reader.problem(node, f"compiler.{key}", what, "let MuJoCo write the model out: mj_saveLastXML")
+    for option in root.all("option"):
+        for flag in option.all("flag"):
+            for key in _FORCES:
+                if reader.word(flag, key) == "disable":
+                    what = f"{key}=disable switches forces off that the file describes"
+                    reader.problem(flag, f"option.flag.{key}", what, "remove the flag, or what it switches off")
+        medium = [key for key in _MEDIUM if any(reader.numbers(option, "option", key))]
+        if medium:
+            reader.notes.append(f"the drag of a medium ({', '.join(medium)}) acts in MuJoCo and is not carried over")
+    carried = [body for world in root.all("worldbody") for body in _compensated(reader, world)]
+    if carried:
+        what = "the compensation of weight (gravcomp) is not carried over: motors carry it"
+        reader.notes.append(f"{', '.join(carried)}: {what}")
+
+
+def _compensated(reader: MjcfReader, node: XmlNode) -> list[str]:
+    """Bodies whose weight MuJoCo takes away."""
+    found = []
+    for child in node.children:
+        if child.tag in ("body", "frame"):
+            if child.tag == "body" and reader.value(child, "body", "gravcomp") != 0.0:
+                found.append(child.attributes.get("name", "body"))
+            found += _compensated(reader, child)
+    return found

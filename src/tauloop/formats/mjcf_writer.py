@@ -1,0 +1,344 @@
+"""A `Mechanism` as MJCF for MuJoCo, at its nominal parameters.
+
+All bodies hang under one fixed body ``base``; the pose of the file is the machine's start, and ``ref`` keeps the
+coordinates' values. Loops are closed by ``connect`` and ``weld`` between sites, which do not depend on that pose: a
+ball is one ``connect``, a hinge two on its axis. Names are those of the mechanism. What MJCF has no place for (the
+constant part of friction, largest speeds, a limit at one end, platform and independent coordinates) stands in
+``<custom>``, which MuJoCo skips and `load_mjcf` reads. MuJoCo refuses moving bodies without mass or inertia: zeros are
+written as they are, and the compiler's own bounds raise them to a number near the smallest that passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from tauloop.files import write_file
+from tauloop.formats.mjcf_settings import CUSTOM
+from tauloop.formats.tree_writer import Closure, Link, Mass, Pose, Primitive, Tree, spanning_tree
+from tauloop.mechanism.expression import ZERO
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
+
+#: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than 1e-14. Forces change by
+#: some 1e-13 of them there (digit_like's, with chains of massless bodies, by 2e-9).
+LEAST = 1e-13
+#: Rounding of principal moments, relative to the largest, that may not bring the smallest to zero.
+_ROUNDING = 1e-15
+#: Share of the largest moment that rounding changes when principal moments are put together again.
+_SMALL_CHANGE = 1e-13
+#: Distance along a hinge's axis of the two points that hold it, m.
+_APART = 0.1
+_CLOSABLE = ("spherical", "revolute", "fixed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Text in another format.
+
+    Attributes:
+        text: of the file.
+        notes: what is not as in the mechanism, one sentence each.
+    """
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def to_mjcf(mechanism: Mechanism) -> Written:
+    """Text of an MJCF file.
+
+    Args:
+        mechanism: any mechanism.
+
+    Raises:
+        DescriptionError: rigid links and ideal joints do not represent it (see `tree_writer.spanning_tree`).
+    """
+    return _Writer(mechanism, spanning_tree(mechanism, _CLOSABLE)).write()
+
+
+def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[str, ...]:
+    """Write an MJCF file, beside it first and then renamed.
+
+    Returns:
+        What is not as in the mechanism.
+
+    Raises:
+        DescriptionError: as `to_mjcf`.
+        InputError: the file cannot be written.
+    """
+    written = to_mjcf(mechanism)
+    write_file(path, lambda temporary: temporary.write_text(written.text, encoding="utf-8"))
+    return written.notes
+
+
+@dataclass(slots=True)
+class _OnJoint:
+    """What motors put on a joint: inertia, viscous and Coulomb friction."""
+
+    inertia: float = 0.0
+    viscous: float = 0.0
+    coulomb: float = 0.0
+
+
+@dataclass(slots=True)
+class _Writer:
+    mechanism: Mechanism
+    tree: Tree
+    notes: list[str] = field(default_factory=list)
+    motors: dict[str, _OnJoint] = field(default_factory=dict)
+    bodies: dict[str, ElementTree.Element] = field(default_factory=dict)
+    _light: list[str] = field(default_factory=list)
+    _extras: dict[str, float] = field(default_factory=dict)
+
+    def write(self) -> Written:
+        m = self.mechanism
+        self.notes = ["parameters are written as numbers", *self.tree.notes]
+        driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
+        self.notes += [f"actuator {name}: its drive line has no place in MJCF" for name in driven]
+        self.notes += [f"loss {loss.name}: friction of a combination has no place in MJCF" for loss in m.losses]
+        self._move_motors_to_joints()
+        root = ElementTree.Element("mujoco", model=m.name)
+        compiler = ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        compiler.attrib |= {"boundmass": _number(LEAST), "boundinertia": _number(LEAST)}
+        ElementTree.SubElement(root, "option", gravity=_numbers([m.value(x) for x in m.gravity]))
+        world = ElementTree.SubElement(root, "worldbody")
+        self.bodies = {BASE: ElementTree.SubElement(world, "body", name=BASE)}
+        self.bodies[BASE].append(self._inertial(BASE, None))
+        for link in self.tree.links:
+            self._link(link)
+        listed = ", ".join(name for name in self._light if name != BASE)
+        if listed:
+            self.notes.append(
+                f"MuJoCo refuses zeros and puts {LEAST:g} kg or kg m^2 for a zero mass or moment of {listed}"
+            )
+        value = m.value
+        turns = Rotation.identity()
+        for turn in m.platform.tool.turns:
+            turns = turns * Rotation.from_euler(turn.axis, value(turn.angle))
+        tool = Pose(turns.as_matrix(), np.array([value(x) for x in m.platform.tool.position]))
+        self._site("tool", m.platform.body, tool)
+        equality = ElementTree.Element("equality")
+        for closure in self.tree.closures:
+            self._closure(equality, closure)
+        tendons, actuators = ElementTree.Element("tendon"), ElementTree.Element("actuator")
+        for coupling in m.couplings:
+            self._coupling(equality, tendons, coupling)
+        for actuator in m.actuators:
+            self._actuator(tendons, actuators, actuator)
+        root.extend(section for section in (equality, tendons, actuators, self._custom()) if len(section))
+        ElementTree.indent(root)
+        return Written(text=ElementTree.tostring(root, encoding="unicode") + "\n", notes=tuple(self.notes))
+
+    def _link(self, link: Link) -> None:
+        element = ElementTree.SubElement(self.bodies[link.parent], "body", {"name": link.name} | _placed(link.pose()))
+        self.bodies[link.name] = element
+        tail = Pose(np.eye(3), np.zeros(3)) @ link.frame
+        joints = []
+        for primitive in reversed(link.chain):
+            joints.append(self._joint(primitive, tail))
+            tail = primitive.pose() @ tail
+        element.extend(reversed(joints))
+        element.append(self._inertial(link.name, link.mass))
+
+    def _joint(self, primitive: Primitive, tail: Pose) -> ElementTree.Element:
+        """A joint in the axes of the body at the start; `tail` is the body's frame behind the joint."""
+        attributes = {"name": primitive.name, "type": primitive.kind}
+        origin = tail.inverse()
+        if origin.position.any():
+            attributes["pos"] = _numbers(origin.position)
+        freedom = primitive.freedom
+        if primitive.kind == "ball":
+            if primitive.reference[1:].any():
+                self.notes.append(f"ball {primitive.name}: its quaternion is counted from the start of the file")
+            if freedom.spring is not None or np.isfinite([freedom.lower, freedom.upper, freedom.speed]).any():
+                self.notes.append(
+                    f"ball {primitive.name}: springs, limits, largest speeds of its turns are not written"
+                )
+        else:
+            attributes["axis"] = _numbers(origin.rotation @ primitive.axis)
+            if primitive.reference[0]:
+                attributes["ref"] = _numbers(primitive.reference)
+            attributes |= self._range(primitive.name, freedom)
+            if freedom.spring is not None:
+                attributes["stiffness"] = _number(self.mechanism.value(freedom.spring.stiffness))
+                attributes["springref"] = _number(self.mechanism.value(freedom.spring.rest))
+        attributes |= self._losses(primitive.name, freedom)
+        return ElementTree.Element("joint", attributes)
+
+    def _range(self, name: str, freedom: Freedom) -> dict[str, str]:
+        self._extra(f"joint.{name}.speed", freedom.speed)
+        if freedom.limit == "stop" and np.isfinite([freedom.lower, freedom.upper]).all():
+            return {"range": _numbers([freedom.lower, freedom.upper])}
+        if freedom.limit == "drawing" and np.isfinite([freedom.lower, freedom.upper]).any():
+            self._extra(f"joint.{name}.drawing", 1.0)
+        self._extra(f"joint.{name}.lower", freedom.lower)
+        self._extra(f"joint.{name}.upper", freedom.upper)
+        return {}
+
+    def _losses(self, name: str, freedom: Freedom) -> dict[str, str]:
+        value, motor = self.mechanism.value, self.motors.get(name, _OnJoint())
+        friction = freedom.friction or Friction()
+        self._beside(f"joint.{name}", friction)
+        found = {
+            "damping": motor.viscous + (0.0 if friction.viscous is None else value(friction.viscous)),
+            "frictionloss": motor.coulomb + (0.0 if friction.coulomb is None else value(friction.coulomb)),
+            "armature": motor.inertia + (0.0 if freedom.inertia is None else value(freedom.inertia)),
+        }
+        return {key: _number(number) for key, number in found.items() if number}
+
+    def _beside(self, where: str, friction: Friction) -> None:
+        """What MuJoCo has no place for; the constant part is kept for who reads the file again."""
+        name = where.partition(".")[2]
+        if friction.offset is not None and self.mechanism.value(friction.offset):
+            self._extra(f"{where}.friction.offset", self.mechanism.value(friction.offset))
+            self.notes.append(f"{name}: MuJoCo does not apply the constant part of its friction")
+        for key in ("viscous_asymmetry", "coulomb_asymmetry", "static"):
+            term = getattr(friction, key)
+            if term is not None and self.mechanism.value(term):
+                self.notes.append(f"{name}: {key.replace('_', ' ')} of its friction has no place in MJCF")
+
+    def _extra(self, name: str, value: float) -> None:
+        """A figure that MJCF has no place for; what is infinite is none."""
+        if np.isfinite(value):
+            self._extras[f"{CUSTOM}{name}"] = value
+
+    def _custom(self) -> ElementTree.Element:
+        """What MJCF has no place for: MuJoCo skips it, and `load_mjcf` reads it."""
+        section, platform = ElementTree.Element("custom"), self.mechanism.platform
+        for name, value in self._extras.items():
+            ElementTree.SubElement(section, "numeric", name=name, data=_number(value))
+        ElementTree.SubElement(section, "text", name=f"{CUSTOM}platform", data="tool")
+        turns = {  # a free joint is three slides and a ball
+            f"{joint.name}.{word}": f"{joint.name}.turn.{word}"
+            for joint in self.mechanism.joints
+            if joint.kind == "free"
+            for word in JOINT_KINDS["spherical"].velocities
+        }
+        if platform.independent:
+            data = " ".join(turns.get(name, name) for name in platform.independent)
+            ElementTree.SubElement(section, "text", name=f"{CUSTOM}independent", data=data)
+        return section
+
+    def _inertial(self, name: str, given: Mass | None) -> ElementTree.Element:
+        mass = Mass(mass=0.0, center=np.zeros(3), inertia=np.zeros((3, 3))) if given is None else given
+        inertia = _accepted(mass.inertia)
+        if mass.mass < LEAST or np.linalg.eigvalsh(inertia)[0] < LEAST:
+            self._light.append(name)
+        change, largest = float(np.abs(inertia - mass.inertia).max()), float(np.abs(inertia).max())
+        if change > _SMALL_CHANGE * largest:
+            what = f"its inertia is none that a body can have; a moment was changed by {change:.2g} kg m^2"
+            self.notes.append(f"body {name}: {what}")
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia
+        return ElementTree.Element(
+            "inertial",
+            mass=_number(mass.mass),
+            pos=_numbers(mass.center),
+            fullinertia=_numbers([xx, yy, zz, xy, xz, yz]),
+        )
+
+    def _site(self, name: str, body: str, pose: Pose) -> None:
+        ElementTree.SubElement(self.bodies[body], "site", {"name": name} | _placed(pose))
+
+    def _closure(self, equality: ElementTree.Element, closure: Closure) -> None:
+        points = [0.0] if closure.kind != "revolute" else [-_APART / 2, _APART / 2]
+        for k, distance in enumerate(points):
+            name = closure.name + (f".{k + 1}" if len(points) > 1 else "")
+            shift = Pose(np.eye(3), distance * closure.axis)
+            for end, (body, pose) in (("a", closure.first), ("b", closure.second)):
+                self._site(f"{name}.{end}", body, pose @ shift)
+            tag = "weld" if closure.kind == "fixed" else "connect"
+            ElementTree.SubElement(equality, tag, name=name, site1=f"{name}.a", site2=f"{name}.b")
+
+    # Couplings and motors
+
+    def _coupling(self, equality: ElementTree.Element, tendons: ElementTree.Element, coupling: Coupling) -> None:
+        value = self.mechanism.value
+        ratios = [(name, value(ratio)) for name, ratio in coupling.terms]
+        offset = value(coupling.offset)
+        if len(ratios) == 2:
+            (one, a), (two, b) = ratios
+            start = {p.name: float(p.reference[0]) for link in self.tree.links for p in link.chain if p.kind != "ball"}
+            # MuJoCo couples the displacements from ref
+            constant = (offset - a * start[one] - b * start[two]) / a
+            ElementTree.SubElement(
+                equality,
+                "joint",
+                name=coupling.name,
+                joint1=one,
+                joint2=two,
+                polycoef=_numbers([constant, -b / a, 0.0, 0.0, 0.0]),
+            )
+            return
+        tendon = ElementTree.SubElement(tendons, "fixed", name=coupling.name)
+        for name, ratio in ratios:
+            ElementTree.SubElement(tendon, "joint", joint=name, coef=_number(ratio))
+        start = {p.name: float(p.reference[0]) for link in self.tree.links for p in link.chain if p.kind != "ball"}
+        constant = offset - sum(ratio * start[name] for name, ratio in ratios)
+        ElementTree.SubElement(
+            equality,
+            "tendon",
+            name=coupling.name,
+            tendon1=coupling.name,
+            polycoef=_numbers([constant, 0.0, 0.0, 0.0, 0.0]),
+        )
+
+    def _move_motors_to_joints(self) -> None:
+        """MJCF has no motor side: a motor's inertia and friction go to the joint, by its ratio squared."""
+        value = self.mechanism.value
+        for actuator in self.mechanism.actuators:
+            if len(actuator.drives) != 1:
+                continue
+            (name, ratio), friction = actuator.drives[0], actuator.friction or Friction()
+            joint, r = self.motors.setdefault(name, _OnJoint()), value(ratio)
+            joint.inertia += r * r * (0.0 if actuator.inertia is None else value(actuator.inertia))
+            joint.viscous += r * r * (0.0 if friction.viscous is None else value(friction.viscous))
+            joint.coulomb += abs(r) * (0.0 if friction.coulomb is None else value(friction.coulomb))
+
+    def _actuator(self, tendons: ElementTree.Element, actuators: ElementTree.Element, actuator: Actuator) -> None:
+        value, friction = self.mechanism.value, actuator.friction or Friction()
+        self._beside(f"actuator.{actuator.name}", friction)
+        self._extra(f"actuator.{actuator.name}.speed", actuator.speed)
+        attributes = {"name": actuator.name}
+        if len(actuator.drives) == 1:
+            name, ratio = actuator.drives[0]
+            attributes |= {"joint": name, "gear": _number(value(ratio))}
+        else:
+            losses = {"damping": friction.viscous, "frictionloss": friction.coulomb, "armature": actuator.inertia}
+            given = {key: _number(value(x)) for key, x in losses.items() if x is not None and x != ZERO}
+            tendon = ElementTree.SubElement(tendons, "fixed", {"name": f"{actuator.name}.gear"} | given)
+            for name, ratio in actuator.drives:
+                ElementTree.SubElement(tendon, "joint", joint=name, coef=_number(value(ratio)))
+            attributes |= {"tendon": f"{actuator.name}.gear"}
+        if np.isfinite(actuator.force):
+            attributes["ctrlrange"] = _numbers([-actuator.force, actuator.force])
+        ElementTree.SubElement(actuators, "motor", attributes)
+
+
+def _accepted(inertia: np.ndarray) -> np.ndarray:
+    """The nearest inertia (3, 3) that MuJoCo takes, once its bound raised the moments: a <= b <= c with c <= a + b."""
+    (a, b, c), axes = np.linalg.eigh(inertia)
+    if max(c, LEAST) <= max(a, LEAST) + max(b, LEAST):
+        return inertia
+    b = max(b, 0.0)
+    a = max(a, c - b + _ROUNDING * c)
+    return np.asarray((axes * np.array([a, b, c])) @ axes.T)
+
+
+def _number(value: float) -> str:
+    return repr(float(value))
+
+
+def _numbers(values: np.ndarray | list[float]) -> str:
+    return " ".join(_number(value) for value in values)
+
+
+def _placed(pose: Pose) -> dict[str, str]:
+    """Attributes of a pose that is not the parent's own."""
+    found = {"pos": _numbers(pose.position)} if pose.position.any() else {}
+    if pose.is_turned:
+        found["quat"] = _numbers(Rotation.from_matrix(pose.rotation).as_quat(canonical=True, scalar_first=True))
+    return found

@@ -1,0 +1,43 @@
+"""How a description of another tool is read: what it does not say, and what is made of what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RodRecognition:
+    """How links with ball joints at both ends become rods, and two such links on a slide telescopic ones.
+
+    See `tauloop.formats.rod_recognition` and `telescopes`.
+
+    Attributes:
+        lock_spins: whether an axisymmetric link with axial inertia may become a slender rod, which does not spin.
+    """
+
+    lock_spins: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """Choices of whoever imports a description.
+
+    Attributes:
+        gravity: (3,) m/s^2 in the base frame, where the description does not say it.
+        platform: name of the body that does the work; the last body of the file if empty.
+        independent: velocity names of the independent coordinates; if empty those that the file names, else all those
+            of a tree, and for a machine with loops none: assembly chooses.
+        rods: makes rods of links with ball joints at both ends, telescopic ones of legs on slides; None:
+            every body stays what the file says.
+        keyframe: name of the MJCF keyframe that the machine starts at; the file's own pose if empty.
+        origins: makes parameters of all six numbers of every origin in a URDF, zeros too, so that a calibration may
+            estimate them; without it zeros are structure.
+    """
+
+    gravity: Sequence[float] | None = None
+    platform: str = ""
+    independent: tuple[str, ...] = ()
+    rods: RodRecognition | None = None
+    keyframe: str = ""
+    origins: bool = False

@@ -1,0 +1,228 @@
+"""URDF: a tree of links and joints, and the loops between them, become a `Mechanism`.
+
+A side file adds what URDF cannot say, or Gepetto's ``robot.yaml`` closes the loops (`loop_side`).
+
+Links become bodies with their inertia about the link frame's origin, the root link is the immovable base, and every
+figure that may be identified or calibrated is a leaf parameter named after its link or joint: ``link_1.mass``,
+``link_1.center[0]``, ``link_1.inertia.xx``, ``joint_1.origin.xyz[2]``, ``joint_1.origin.rpy[0]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.errors import DescriptionError, Problem
+from tauloop.formats.options import ImportOptions
+from tauloop.formats.rod_recognition import finished
+from tauloop.formats.urdf_builder import JointExtra, Leaves, make_body, make_coupling, make_joint, make_loop
+from tauloop.formats.urdf_parts import UrdfTree
+from tauloop.formats.urdf_side import Side, read_side
+from tauloop.formats.urdf_tree import read_urdf_tree
+from tauloop.mechanism.expression import ONE
+from tauloop.mechanism.model import (
+    BASE,
+    ZERO_VECTOR,
+    Actuator,
+    Joint,
+    Mechanism,
+    Parameter,
+    ParameterTable,
+    Placement,
+    Platform,
+    Vector,
+)
+
+#: Gravity of the tools that a description was written for, m/s^2, where neither it nor a side file says one.
+CONVENTIONAL_GRAVITY = (0.0, 0.0, -9.81)
+#: A body lighter than this, kg, stands for a frame: exporters write 1e-9 kg where a link may not be massless.
+FRAME_MASS = 1e-6
+
+
+def load_urdf(
+    urdf_path: str | Path,
+    side_path: str | Path | None = None,
+    *,
+    gravity: Sequence[float] | None = None,
+    options: ImportOptions = ImportOptions(),  # noqa: B008 (frozen)
+) -> Mechanism:
+    """Read a URDF file and, where there is one, its side file (see `tauloop.formats.urdf_side`).
+
+    Where nothing names actuators, each revolute and prismatic joint gets one of ratio 1, with the joint's name, effort
+    and speed. What was found on the way (elements that are not used, zero inertias, changed names) is listed in the
+    description of the mechanism.
+
+    Args:
+        urdf_path: the URDF file.
+        side_path: gravity, platform, offsets, friction, rotor inertia, actuators and loops; or Gepetto's robot.yaml.
+        gravity: (3,) m/s^2 in the frame of the root link, when no side file says it; as `options.gravity`.
+        options: choices of whoever imports.
+
+    Returns:
+        The mechanism. The platform of a tree is the last link of the chain, and that of a machine with loops the last
+        link of the file that is more than a frame, unless the side file or the options name a body.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its file and line.
+    """
+    tree = read_urdf_tree(urdf_path)
+    side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
+    tree = side.tree
+    leaves = Leaves(source=Path(tree.file).name, zero_origins=options.origins)
+    problems: list[Problem] = []
+    extras = {joint.name: side.joints.get(joint.name, JointExtra()) for joint in tree.joints}
+    bodies = tuple(make_body(link.name, link.inertial, leaves) for link in tree.links if link.name != tree.root)
+    joints = tuple(make_joint(joint, tree.root, extras[joint.name], leaves) for joint in tree.joints)
+    joints += tuple(make_loop(loop, tree.root, leaves) for loop in (*tree.loops, *side.loops))
+    kinds = {joint.name: joint.kind for joint in tree.joints}
+    couplings = tuple(
+        make_coupling(coupling, kinds[coupling.terms[0][0]] == "revolute", leaves) for coupling in tree.couplings
+    )
+    couplings += side.couplings
+    held = {coupling.terms[0][0] for coupling in couplings if len(coupling.terms) == 1}
+    notes = _notes(tree, side)
+    platform = _platform(tree, joints, side, options, notes, problems)
+    field = _gravity(
+        tree, side, gravity if gravity is not None else options.gravity, leaves.parameters, notes, problems
+    )
+    if problems:
+        raise DescriptionError(problems)
+    mechanism = Mechanism(
+        name=tree.name,
+        parameters=ParameterTable((*leaves.parameters, *side.parameters)),
+        gravity=field,
+        bodies=bodies,
+        joints=joints,
+        couplings=couplings,
+        losses=side.losses,
+        actuators=_direct_drives(tree, side.motors, held) if side.actuators is None else side.actuators,
+        platform=platform,
+        file=str(urdf_path),
+    )
+    has_loops = bool(couplings) or any(joint.is_cut for joint in joints)
+    is_open = has_loops and not options.platform and side.tool is None
+    return finished(mechanism, notes, options, is_platform_open=is_open)
+
+
+def _notes(tree: UrdfTree, side: Side) -> list[str]:
+    root = next(link for link in tree.links if link.name == tree.root)
+    notes = [f"the root link {tree.root!r} is the immovable base"]
+    if root.inertial is not None:
+        notes[0] += "; its inertia plays no part"
+    return [*notes, *tree.notes, *side.notes]
+
+
+def _direct_drives(tree: UrdfTree, motors: tuple[str, ...] | None, held: set[str]) -> tuple[Actuator, ...]:
+    """One motor of ratio 1 for each joint named, in that order; where none is named, for each that leads others."""
+    followers = {coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics} | held
+    leading = (set(tree.independent) or {joint.name for joint in tree.joints}) - followers
+    joints = {joint.name: joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")}
+    return tuple(
+        Actuator(name=name, drives=((name, ONE),), force=joints[name].effort, speed=joints[name].velocity)
+        for name in ([name for name in joints if name in leading] if motors is None else motors)
+    )
+
+
+def _platform(
+    tree: UrdfTree,
+    joints: tuple[Joint, ...],
+    side: Side,
+    options: ImportOptions,
+    notes: list[str],
+    problems: list[Problem],
+) -> Platform:
+    every = tuple(name for joint in joints for name in joint.velocity_names if not joint.is_cut)
+    followers = [coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics]
+    leading = tuple(name for name in every if name not in followers)
+    has_loops = any(joint.is_cut for joint in joints)
+    is_open = has_loops or len(followers) < len(tree.couplings) + len(side.couplings)
+    independent = options.independent or side.independent or tree.independent or (() if is_open else leading)
+    unknown = [name for name in options.independent if name not in every]
+    if unknown:
+        what = f"there is no coordinate {', '.join(unknown)}"
+        problems.append(Problem(where="options.independent", what=what, remedy=f"there are {', '.join(every)}"))
+    if options.platform:
+        body = tree.link_name(options.platform)
+        if body in (link.name for link in tree.links if link.name != tree.root):
+            return Platform(body=body, tool=Placement(body=body), independent=independent)
+        what = f"there is no moving link {options.platform!r}"
+        names = ", ".join(link.name for link in tree.links if link.name != tree.root)
+        problems.append(Problem(where="options.platform", what=what, remedy=f"there are {names}", file=tree.file))
+    if side.tool is not None:
+        return Platform(body=side.tool.body, tool=side.tool, independent=independent)
+    resting = _welded_to(tree, tree.root)
+    parents = {joint.parent for joint in tree.joints}
+    ends = [link.name for link in tree.links if link.name not in parents | {tree.root}]
+    ends = [name for name in ends if name not in resting] or ends
+    if is_open:
+        ends = _last_end(tree, joints, ends)
+    elif len(ends) > 1 and set(ends) <= _welded_to(tree, ends[-1]):
+        notes.append(f"the platform is {ends[-1]}, one of the frames on its link: {', '.join(ends)}")
+        ends = ends[-1:]
+    if len(ends) != 1:
+        problems.append(
+            Problem(
+                where="platform",
+                what=f"the tree has {len(ends)} ends ({', '.join(ends) or 'no moving link'}), so its platform is open",
+                remedy="name it: `--platform NAME`, or `platform: {body: ...}` in the side file"
+                if ends
+                else "give a model that moves",
+                file=tree.file,
+            )
+        )
+    body = ends[0] if ends else BASE
+    return Platform(body=body, tool=Placement(body=body), independent=independent)
+
+
+def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) -> list[str]:
+    """The last end of a tree that moves and has no part in a loop or gear; else the last link with mass."""
+    coupled = {name for coupling in tree.couplings for name, _ in coupling.terms}
+    taken = {joint.child for joint in tree.joints if joint.name in coupled}
+    taken |= {end.body for joint in joints if joint.is_cut for end in (joint.parent, joint.child)}
+    free = [name for name in ends if name not in taken | _welded_to(tree, tree.root)]
+    heavy = [link.name for link in tree.links if link.inertial is not None and link.inertial.mass > FRAME_MASS]
+    return (free or [name for name in heavy if name != tree.root] or list(ends))[-1:]
+
+
+def _welded_to(tree: UrdfTree, link: str) -> set[str]:
+    """Links that are one with a link through fixed joints, itself among them."""
+    found, welds = {link}, [joint for joint in tree.joints if joint.kind == "fixed"]
+    while True:
+        further = {end for weld in welds for end in (weld.parent, weld.child) if {weld.parent, weld.child} & found}
+        if further <= found:
+            return found
+        found |= further
+
+
+def _gravity(
+    tree: UrdfTree,
+    side: Side,
+    given: Sequence[float] | None,
+    parameters: list[Parameter],
+    notes: list[str],
+    problems: list[Problem],
+) -> Vector:
+    """Gravity of the side file or of the argument; where neither says it, that of all who read such files.
+
+    The one physical value that is not asked for where a file leaves it out: every tool that reads URDF takes z as up,
+    so that the format itself says it.
+    """
+    source, status = "argument `gravity`", "given"
+    if side.gravity is not None and given is None:
+        return side.gravity
+    if given is None:
+        convention = side.convention or ("the tools that read its loops" if tree.loops or tree.couplings else "URDF")
+        given, source, status = CONVENTIONAL_GRAVITY, f"convention of {convention}; the file does not say it", "chosen"
+        notes.append(f"gravity is that of {convention}, 9.81 m/s^2 along -z: the file does not say it")
+    if side.gravity is not None:
+        what, remedy = f"given as argument {tuple(given)} and in the side file", "give one of the two"
+    elif len(given) != 3 or not np.isfinite(given).all():
+        what, remedy = f"{tuple(given)} is not three finite numbers", "give x, y, z in m/s^2"
+    else:
+        leaves = Leaves(source=source, status=status, parameters=parameters)
+        x, y, z = (leaves.structural(f"gravity[{k}]", float(given[k]), "m/s^2", "gravity") for k in range(3))
+        return x, y, z
+    problems.append(Problem(where="gravity", what=what, remedy=remedy))
+    return ZERO_VECTOR

@@ -1,0 +1,261 @@
+"""From the plain numbers of a URDF tree to bodies, joints and leaf parameters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tauloop.formats.side_freedoms import Limits
+from tauloop.formats.urdf_parts import LinkFrame, LinkInertia, Triple, UrdfCoupling, UrdfJoint, UrdfLoop
+from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, add, evaluate, multiply, negate
+from tauloop.mechanism.inertias import about_origin
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    AxisName,
+    Body,
+    Coupling,
+    Freedom,
+    Friction,
+    Joint,
+    Parameter,
+    Placement,
+    Spring,
+    Turn,
+)
+from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
+
+#: A turn after which z points where the axis of a letter did: a planar joint moves across z.
+_LETTER_TO_Z: dict[AxisName, tuple[Turn, ...]] = {
+    "x": (Turn("y", Constant(math.pi / 2)),),
+    "y": (Turn("x", Constant(-math.pi / 2)),),
+    "z": (),
+}
+#: R = Rz(yaw) Ry(pitch) Rx(roll), written as successive turns.
+_ROLL_PITCH_YAW: tuple[tuple[int, AxisName], ...] = ((2, "z"), (1, "y"), (0, "x"))
+#: Entries of an inertia in the order of `Inertia`.
+_MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaves:
+    """The leaf parameters as they are made, in order; all from one file.
+
+    Attributes:
+        source, status: of all of them.
+        zero_origins: whether zeros in origins are parameters too.
+        parameters: made so far.
+    """
+
+    source: str
+    status: str = "given"
+    zero_origins: bool = False
+    parameters: list[Parameter] = field(default_factory=list)
+    _values: dict[str, float] = field(default_factory=dict)
+
+    def leaf(self, name: str, value: float, unit: str, group: str, *, lower: float = -np.inf) -> Leaf:
+        """A new leaf parameter; underscores behind its name where it is taken (of ``a`` and of ``a.b``)."""
+        while name in self._values:
+            name += "_"
+        self.parameters.append(
+            Parameter(
+                name=name, value=value, unit=unit, group=group, status=self.status, source=self.source, lower=lower
+            )
+        )
+        self._values[name] = value
+        return Leaf(name)
+
+    def value(self, expression: Expression) -> float:
+        """Nominal value of an expression over the leaves made so far, SI."""
+        return float(evaluate(expression, self._values))
+
+    def structural(self, name: str, value: float, unit: str, group: str) -> Expression:
+        """A leaf, or the constant zero: an exact zero of geometry or gravity is part of the structure."""
+        return self.leaf(name, value, unit, group) if value != 0.0 else ZERO
+
+    def origin(self, name: str, value: float, unit: str) -> Expression:
+        """A number of an origin: a leaf, or the constant zero where zeros are structure."""
+        return self.leaf(name, value, unit, "geometry") if self.zero_origins or value != 0.0 else ZERO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floating:
+    """A floating joint whose coordinates are counted from another frame than where URDF puts it.
+
+    Attributes:
+        frame: that frame, on the parent link.
+        reference: the coordinates (7,) where URDF puts it, m and quaternion w x y z.
+        freedoms: of its six velocities.
+    """
+
+    frame: Placement
+    reference: tuple[float, ...]
+    freedoms: tuple[Freedom, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointExtra:
+    """What URDF does not say about a joint.
+
+    Attributes:
+        offset: URDF's coordinate = measured coordinate + offset, rad or m.
+        offset_value: its nominal value.
+        friction: losses; they win over those of URDF's ``<dynamics>``.
+        inertia: rotor inertia on the joint side.
+        spring: elastic element.
+        limits: range of the measured coordinate, rad or m; where there is none, that of URDF holds.
+        floating: of a floating joint, what it says beside URDF.
+    """
+
+    offset: Expression = ZERO
+    offset_value: float = 0.0
+    friction: Friction = field(default_factory=Friction)
+    inertia: Expression | None = None
+    spring: Spring | None = None
+    limits: Limits | None = None
+    floating: Floating | None = None
+
+
+def make_body(name: str, inertial: LinkInertia | None, leaves: Leaves) -> Body:
+    """A body with ten inertial leaves (zero or not: all may be identified), or a massless one."""
+    if inertial is None:
+        return Body(name=name)
+    mass = leaves.leaf(f"{name}.mass", inertial.mass, "kg", "inertia", lower=0.0)
+    x, y, z = (leaves.leaf(f"{name}.center[{k}]", inertial.center[k], "m", "inertia") for k in range(3))
+    xx, xy, yy, xz, yz, zz = (
+        leaves.leaf(f"{name}.inertia.{'xyz'[i]}{'xyz'[j]}", float(inertial.inertia[i, j]), "kg m^2", "inertia")
+        for i, j in _MOMENTS
+    )
+    return Body(name=name, inertia=about_origin(mass, (x, y, z), (xx, xy, yy, xz, yz, zz)))
+
+
+def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -> Joint:
+    """A joint whose coordinate is the measured one (see `JointExtra.offset`)."""
+    floating = extra.floating
+    if floating is not None:
+        frame = replace(floating.frame, body=BASE if joint.parent == root else joint.parent)
+        child = Placement(body=joint.child)
+        start, freedoms = floating.reference, floating.freedoms
+        return Joint(name=joint.name, kind="free", parent=frame, child=child, reference=start, freedoms=freedoms)
+    parent, child = _placements(joint, root, leaves)
+    axes = joint.axes
+    if joint.kind in ("revolute", "prismatic", "planar"):
+        letter, turns = turns_to_axis(joint.axis)
+        if joint.kind == "planar":
+            turns += _LETTER_TO_Z[letter]
+        else:
+            axes = (letter,)
+        parent, child = _turned(parent, turns), _turned(child, turns)
+    if extra.offset != ZERO:
+        if joint.kind == "revolute":
+            parent = _turned(parent, (Turn(axes[0], extra.offset),))
+        else:
+            child = _shifted(child, joint.axis, negate(extra.offset))
+    return Joint(
+        name=joint.name,
+        kind=joint.kind,
+        parent=parent,
+        child=child,
+        axes=axes,
+        reference=_reference(joint, extra),
+        freedoms=_freedoms(joint, extra, leaves),
+    )
+
+
+def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
+    """A joint that closes a loop, between frames on two links."""
+    parent = _placement(loop.predecessor, root, f"{loop.name}.predecessor", leaves)
+    child = _placement(loop.successor, root, f"{loop.name}.successor", leaves)
+    axes: tuple[AxisName, ...] = ()
+    if JOINT_KINDS[loop.kind].axes == 1 or loop.kind == "planar":
+        letter, turns = turns_to_axis(loop.axis)
+        if loop.kind == "planar":
+            turns += _LETTER_TO_Z[letter]
+        else:
+            axes = (letter,)
+        parent, child = _turned(parent, turns), _turned(child, turns)
+    if loop.kind == "universal":  # x of the parent's frame and y of the child's, at right angles
+        axes = ("x", "y")
+        parent = _turned(parent, turns_to_axes(loop.axis, _across(loop.axis)))
+        child = _turned(child, turns_to_axes(_across(loop.other_axis), loop.other_axis))
+    kind = JOINT_KINDS[loop.kind]
+    return Joint(
+        name=loop.name,
+        kind=loop.kind,
+        parent=parent,
+        child=child,
+        axes=axes,
+        reference=kind.neutral,
+        freedoms=(Freedom(),) * len(kind.velocities),
+        is_cut=True,
+    )
+
+
+def _across(axis: Triple) -> Triple:
+    """A unit vector at right angles to an axis."""
+    other = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+    x, y, z = (float(component) for component in other / np.linalg.norm(other))
+    return x, y, z
+
+
+def make_coupling(coupling: UrdfCoupling, turns: bool, leaves: Leaves) -> Coupling:
+    """A gear; ratios that only say which side a joint is on are no parameters."""
+    terms = tuple(
+        (name, Constant(ratio) if abs(ratio) == 1.0 else leaves.leaf(f"{coupling.name}.of.{name}", ratio, "", "drive"))
+        for name, ratio in coupling.terms
+    )
+    offset = leaves.structural(f"{coupling.name}.offset", coupling.offset, "rad" if turns else "m", "geometry")
+    return Coupling(name=coupling.name, terms=terms, offset=offset, turns=turns)
+
+
+def _placements(joint: UrdfJoint, root: str, leaves: Leaves) -> tuple[Placement, Placement]:
+    frame = LinkFrame(link=joint.parent, xyz=joint.xyz, rpy=joint.rpy)
+    return _placement(frame, root, f"{joint.name}.origin", leaves), Placement(body=joint.child)
+
+
+def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placement:
+    x, y, z = (leaves.origin(f"{name}.xyz[{k}]", frame.xyz[k], "m") for k in range(3))
+    angles = [(letter, leaves.origin(f"{name}.rpy[{k}]", frame.rpy[k], "rad")) for k, letter in _ROLL_PITCH_YAW]
+    turns = tuple(Turn(letter, angle) for letter, angle in angles if angle != ZERO)
+    return Placement(body=BASE if frame.link == root else frame.link, position=(x, y, z), turns=turns)
+
+
+def _turned(placement: Placement, turns: tuple[Turn, ...]) -> Placement:
+    return Placement(body=placement.body, position=placement.position, turns=placement.turns + turns)
+
+
+def _shifted(placement: Placement, axis: Triple, distance: Expression) -> Placement:
+    x, y, z = (
+        add(p, multiply(Constant(component), distance)) for p, component in zip(placement.position, axis, strict=True)
+    )
+    return Placement(body=placement.body, position=(x, y, z), turns=placement.turns)
+
+
+def _reference(joint: UrdfJoint, extra: JointExtra) -> tuple[float, ...]:
+    """URDF's zero position."""
+    neutral = JOINT_KINDS[joint.kind].neutral
+    return neutral if len(neutral) != 1 else (0.0 - extra.offset_value,)
+
+
+def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Freedom, ...]:
+    count = len(JOINT_KINDS[joint.kind].velocities)
+    if count != 1:
+        return (Freedom(),) * count
+    force, speed = ("N m", "N m s/rad") if joint.kind == "revolute" else ("N", "N s/m")
+    viscous, coulomb = extra.friction.viscous, extra.friction.coulomb
+    if viscous is None and joint.damping != 0.0:
+        viscous = leaves.leaf(f"{joint.name}.friction.viscous", joint.damping, speed, "friction")
+    if coulomb is None and joint.friction != 0.0:
+        coulomb = leaves.leaf(f"{joint.name}.friction.coulomb", joint.friction, force, "friction")
+    friction = replace(extra.friction, viscous=viscous, coulomb=coulomb)
+    freedom = Freedom(
+        friction=friction if friction != Friction() else None,
+        spring=extra.spring,
+        inertia=extra.inertia,
+        lower=joint.lower - extra.offset_value,
+        upper=joint.upper - extra.offset_value,
+        speed=joint.velocity,
+    )
+    return (freedom if extra.limits is None else extra.limits.on(freedom),)

@@ -1,0 +1,195 @@
+"""Elements that close loops or couple joints in a URDF: GRBDA's ``<loop>`` and ``<coupling>``, Drake's ball constraint.
+
+``<constraint>`` is read by `urdf_cut_elements`.
+
+.. code-block:: xml
+
+    <loop name="loop1" type="revolute">                        <!-- of GRBDA (ROAM-Lab-ND/generalized_rbda) -->
+      <predecessor link="link2"><origin xyz="1 0 0"/></predecessor>
+      <successor link="link3"><origin xyz="0.5 0 0"/></successor>
+      <axis xyz="0 0 1"/>
+    </loop>
+    <coupling name="gear1" type="rolling">                     <!-- ratio * predecessor - successor = 0 -->
+      <predecessor link="link1"/> <successor link="rotor1"/> <ratio value="6"/>
+    </coupling>
+    <drake:ball_constraint>
+      <drake:ball_constraint_body_A name="link2"/> <drake:ball_constraint_p_AP value="1 0 0"/>
+      <drake:ball_constraint_body_B name="link3"/> <drake:ball_constraint_p_BQ value="0.5 0 0"/>
+    </drake:ball_constraint>
+
+In a coupling, a link stands for the joints from the nearest common ancestor of both links down to it. URDF's own
+``<mimic>``, q = multiplier * q_other + offset, is a coupling too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tauloop.formats.urdf_cut_elements import CUT, read_cut
+from tauloop.formats.urdf_parts import LinkFrame, UrdfCoupling, UrdfJoint, UrdfLoop, UrdfReader, identifier
+from tauloop.formats.xml_nodes import XmlNode
+from tauloop.mechanism.suggestions import suggestion
+
+BALL = "drake:ball_constraint"
+ELEMENTS = ("loop", "coupling", CUT, BALL)
+#: Types of GRBDA's loops, and what they are here.
+_LOOP_KINDS = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "cylindrical": "cylindrical",
+    "spherical": "spherical",
+    "fixed": "fixed",
+}
+
+
+def read_loops(reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode]) -> tuple[UrdfLoop, ...]:
+    """All loop closures of a file, in its order; what is wrong goes to the reader's problems."""
+    loops: list[UrdfLoop] = []
+    for node in robot.children:
+        if node.tag == "loop":
+            name = reader.name(node)
+            kind = reader.text(node, name, "type")
+            if kind and kind not in _LOOP_KINDS:
+                remedy = suggestion(kind, _LOOP_KINDS) or f"use one of {', '.join(_LOOP_KINDS)}"
+                reader.problem(node, name, f"{kind!r} is not a type of loop", remedy)
+            ends = [_end(reader, node, name, tag, links) for tag in ("predecessor", "successor")]
+            loop = UrdfLoop(
+                name=name,
+                kind=_LOOP_KINDS.get(kind, "fixed"),
+                predecessor=ends[0],
+                successor=ends[1],
+                axis=reader.axis(node, name) if node.first("axis") is not None else (0.0, 0.0, 1.0),
+            )
+        elif node.tag == BALL:
+            name = f"ball_constraint_{1 + sum(loop.name.startswith('ball_constraint_') for loop in loops)}"
+            a = _point(reader, node, name, f"{BALL}_body_A", f"{BALL}_p_AP", links)
+            b = _point(reader, node, name, f"{BALL}_body_B", f"{BALL}_p_BQ", links)
+            loop = UrdfLoop(name=name, kind="spherical", predecessor=a, successor=b)
+        elif node.tag == CUT:
+            loop = read_cut(reader, node, links)
+            name = loop.name
+        else:
+            continue
+        if loop.predecessor.link and loop.predecessor.link == loop.successor.link:
+            reader.problem(node, name, f"both ends are on {loop.predecessor.link!r}", "a loop joins two links")
+        loops.append(loop)
+    return tuple(loops)
+
+
+def _end(reader: UrdfReader, node: XmlNode, name: str, tag: str, links: Mapping[str, XmlNode]) -> LinkFrame:
+    link = reader.end(node, name, tag, links)
+    end = node.first(tag)
+    if end is None:
+        return LinkFrame(link="")
+    xyz, rpy = reader.origin(end, name)
+    return LinkFrame(link=link, xyz=xyz, rpy=rpy)
+
+
+def _point(
+    reader: UrdfReader, node: XmlNode, name: str, body_tag: str, point_tag: str, links: Mapping[str, XmlNode]
+) -> LinkFrame:
+    link = reader.end(node, name, body_tag, links, attribute="name")
+    point = node.first(point_tag)
+    if point is None:
+        reader.problem(node, name, f"has no <{point_tag}>", f'add <{point_tag} value="0 0 0"/>')
+        return LinkFrame(link=link)
+    reader.text(point, name, "value")
+    x, y, z = reader.vector(point, name, "value", (0.0, 0.0, 0.0))
+    return LinkFrame(link=link, xyz=reader.structural((x, y, z), name))
+
+
+def read_couplings(
+    reader: UrdfReader,
+    robot: XmlNode,
+    joint_nodes: Mapping[str, XmlNode],
+    joints: Sequence[UrdfJoint],
+    links: Mapping[str, XmlNode],
+) -> tuple[UrdfCoupling, ...]:
+    """All couplings of a file: GRBDA's, then ``<mimic>``."""
+    couplings: list[UrdfCoupling] = []
+    chains = _Chains(above={joint.child: joint for joint in joints if joint.child})
+    for node in robot.all("coupling"):
+        name = reader.name(node)
+        kind = reader.text(node, name, "type")
+        if kind and kind != "rolling":
+            reader.problem(node, name, f"{kind!r} is not a type of coupling", "write rolling")
+        ratio_node = node.first("ratio")
+        if ratio_node is None:
+            reader.problem(node, name, "has no <ratio>", 'add <ratio value="..."/>')
+        ratio = 1.0 if ratio_node is None else reader.number(ratio_node, name, "value")
+        if ratio == 0.0:
+            reader.problem(node, name, "the ratio is zero", "leave the coupling out")
+        one, two = (reader.end(node, name, tag, links) for tag in ("predecessor", "successor"))
+        if not (one and two):
+            continue
+        near, far = chains.from_common_ancestor(one, two)
+        terms = tuple((joint.name, ratio) for joint in near) + tuple((joint.name, -1.0) for joint in far)
+        bad = [joint.name for joint in (*near, *far) if joint.kind not in ("revolute", "prismatic")]
+        if bad or not near or not far:
+            what = (
+                f"{', '.join(bad)} cannot turn or slide"
+                if bad
+                else f"no joint lies between {one!r} and {two!r} on one of the sides"
+            )
+            reader.problem(node, name, what, "couple links that move by revolute or prismatic joints")
+            continue
+        couplings.append(UrdfCoupling(name=name, terms=terms))
+    return (*couplings, *_mimics(reader, joint_nodes, joints))
+
+
+def _mimics(
+    reader: UrdfReader, joint_nodes: Mapping[str, XmlNode], joints: Sequence[UrdfJoint]
+) -> tuple[UrdfCoupling, ...]:
+    """What follows from ``<mimic>``: q = multiplier q_other + offset."""
+    known = {joint.name: joint for joint in joints}
+    scalar = [joint.name for joint in joints if joint.kind in ("revolute", "prismatic")]
+    couplings: list[UrdfCoupling] = []
+    for name, node in joint_nodes.items():
+        mimic = node.first("mimic")
+        if mimic is None:
+            continue
+        if known[name].kind == "fixed":
+            reader.note(name, "a fixed joint cannot follow another: its <mimic> is left out")
+            continue
+        other = identifier(reader.text(mimic, name, "joint"))
+        other = f"{other}_joint" if other not in known and f"{other}_joint" in known else other
+        if other not in scalar:
+            remedy = suggestion(other, scalar) or "name a revolute or prismatic joint"
+            reader.problem(mimic, name, f"it mimics {other!r}, which is no joint that turns or slides", remedy)
+            continue
+        if name not in scalar or other == name:
+            what = "it mimics itself" if other == name else "only a joint that turns or slides can mimic another"
+            reader.problem(mimic, name, what, "remove <mimic>")
+            continue
+        multiplier = reader.number(mimic, name, "multiplier", 1.0)
+        offset = reader.number(mimic, name, "offset", 0.0)
+        terms: tuple[tuple[str, float], ...] = ((name, 1.0), (other, -multiplier))
+        if multiplier == 0.0:
+            reader.note(name, "it mimics with multiplier zero: it is held at the offset")
+            terms = terms[:1]
+        couplings.append(UrdfCoupling(name=f"{name}_mimic", terms=terms, offset=offset, mimics=True))
+    return tuple(couplings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chains:
+    """The joints above each link."""
+
+    above: Mapping[str, UrdfJoint]
+
+    def from_common_ancestor(self, one: str, two: str) -> tuple[list[UrdfJoint], list[UrdfJoint]]:
+        """Joints from the nearest common ancestor to each of two links, from the ancestor outwards."""
+        up_one, up_two = self._up(one), self._up(two)
+        while up_one and up_two and up_one[-1] is up_two[-1]:
+            up_one.pop()
+            up_two.pop()
+        return up_one[::-1], up_two[::-1]
+
+    def _up(self, link: str) -> list[UrdfJoint]:
+        found: list[UrdfJoint] = []
+        while link in self.above and self.above[link] not in found:
+            found.append(self.above[link])
+            link = self.above[link].parent
+        return found

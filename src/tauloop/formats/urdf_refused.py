@@ -1,0 +1,91 @@
+"""What a file may hold in place of a URDF, or beside what is read of it, that must not be passed over.
+
+An element that ties links together and is left out gives another machine without a word. So such elements are refused
+by name; what only draws, senses or steers a simulation is listed among the notes instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tauloop.formats.urdf_constraints import ELEMENTS
+from tauloop.formats.urdf_parts import UrdfReader
+from tauloop.formats.xml_nodes import XmlNode
+
+#: Words in the names of elements that tie links together.
+_TYING = ("constraint", "loop", "joint", "coupl", "bushing", "weld", "closure", "tendon", "cable", "spring", "gear")
+#: Root elements of other formats, and what they are.
+_OTHERS = {
+    "sdf": "an SDF (Gazebo) file; only its `<model>` written as URDF, with loops in a side file, can be read",
+    "mujoco": "an MJCF file; name it NAME.xml",
+    "COLLADA": "a COLLADA file, which only draws; give the URDF that refers to it",
+}
+_XACRO = "xacro:"
+#: Elements that name links and joints without adding any, but for the joints that ``<gazebo>`` may add.
+_REFERRING = ("gazebo", "transmission", "ros2_control")
+#: What an element says once.
+_ONCE = {
+    "link": ("inertial",),
+    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
+    "inertial": ("origin", "mass", "inertia"),
+}
+
+
+def refuse_other_formats(reader: UrdfReader, root: XmlNode) -> bool:
+    """Whether a file is of another format, which is then noted as a problem."""
+    if any(node.tag.startswith(_XACRO) for node in _all(root)):
+        what = "the file is a xacro, a template of a URDF"
+        reader.problem(root, root.tag, what, "expand it first: `xacro NAME.xacro > NAME.urdf`")
+        return True
+    if root.tag == "robot":
+        return False
+    what = f"the root element is <{root.tag}>, not <robot>"
+    remedy = f"this is {_OTHERS[root.tag]}" if root.tag in _OTHERS else "give a URDF file"
+    reader.problem(root, root.tag, what, remedy)
+    return True
+
+
+def refuse_ties(reader: UrdfReader, robot: XmlNode) -> None:
+    """Refuse elements that would close loops or couple joints and are not read."""
+    for node in robot.children:
+        if node.tag in ("link", "joint", *ELEMENTS):
+            continue
+        if any(word in node.tag.lower() for word in _TYING):
+            remedy = f"close loops by {', '.join(f'<{tag}>' for tag in ELEMENTS)} or in a side file"
+            reader.problem(node, node.attributes.get("name", node.tag), f"<{node.tag}> is not read", remedy)
+        elif node.tag.endswith("include"):
+            what, remedy = f"<{node.tag}> is not followed", "put the parts together into one file, as xacro does"
+            reader.problem(node, node.tag, what, remedy)
+        elif node.tag not in _REFERRING and any(_is_part(inner) for inner in _all(node) if inner is not node):
+            what = f"<{node.tag}> holds links or joints, which are read at the top only"
+            reader.problem(node, node.tag, what, "move them out of it")
+        if node.tag == "gazebo":
+            for inner in _all(node):
+                if inner.tag == "joint" and inner.first("parent") and inner.first("child"):
+                    what = "<gazebo> adds a joint that only Gazebo sees"
+                    name = inner.attributes.get("name", "gazebo")
+                    reader.problem(inner, name, what, "close this loop in a side file: `closed_loop`, `type`")
+
+
+def refuse_repeats(reader: UrdfReader, robot: XmlNode) -> None:
+    """Refuse parts that a link or joint may have once and has twice: only one of them could count."""
+    for node in robot.children:
+        for element in (node, *node.all("inertial")) if node.tag in ("link", "joint") else ():
+            for tag in _ONCE[element.tag]:
+                if (count := sum(1 for _ in element.all(tag))) > 1:
+                    name = node.attributes.get("name", node.tag)
+                    reader.problem(element, name, f"has {count} elements <{tag}>", "keep the one that is right")
+
+
+def _is_part(node: XmlNode) -> bool:
+    """Whether an element describes a link or a joint, and does not only name one."""
+    if node.tag == "joint":
+        return node.first("parent") is not None and node.first("child") is not None
+    return node.tag == "link" and "name" in node.attributes
+
+
+def _all(node: XmlNode) -> Iterator[XmlNode]:
+    """A node and all below it."""
+    yield node
+    for child in node.children:
+        yield from _all(child)

@@ -1,0 +1,304 @@
+"""What a URDF file says, as plain numbers: links with inertia, and joints that make a tree of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.errors import DescriptionError
+from tauloop.formats.urdf_constraints import BALL, ELEMENTS, read_couplings, read_loops
+from tauloop.formats.urdf_cut_elements import CUT, CUT_PARTS
+from tauloop.formats.urdf_parts import (
+    LinkInertia,
+    UrdfJoint,
+    UrdfLink,
+    UrdfReader,
+    UrdfTree,
+    identifier,
+    rotation,
+)
+from tauloop.formats.urdf_refused import refuse_other_formats, refuse_repeats, refuse_ties
+from tauloop.formats.xml_nodes import XmlNode, read_xml
+from tauloop.mechanism.model import BASE
+from tauloop.mechanism.suggestions import suggestion
+
+#: URDF joint types and what they are here.
+KINDS = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "floating": "free",
+    "planar": "planar",
+}
+#: Elements that are read; everything else is listed among the notes.
+_READ = {
+    "robot": {"link", "joint", *ELEMENTS},
+    "link": {"inertial"},
+    "inertial": {"origin", "mass", "inertia"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
+    "loop": {"predecessor", "successor", "axis"},
+    "predecessor": {"origin"},
+    "successor": {"origin"},
+    "coupling": {"predecessor", "successor", "ratio"},
+    CUT: {*CUT_PARTS},
+    BALL: {f"{BALL}_body_A", f"{BALL}_body_B", f"{BALL}_p_AP", f"{BALL}_p_BQ"},
+}
+_MOMENTS = ("ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+#: Attributes that are read, by element, and of all other elements that are.
+_ATTRIBUTES = {
+    "robot": {"name", "version"},
+    "joint": {"name", "type", "independent"},
+    "inertia": {*_MOMENTS},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction"},
+    "mimic": {"joint", "multiplier", "offset"},
+}
+_ATTRIBUTE = {"name", "type", "link", "value", "xyz", "rpy", "quat_xyzw"}
+#: What gives a link a shape.
+_SHAPES = ("visual", "collision")
+
+
+def read_urdf_tree(path: str | Path) -> UrdfTree:
+    """Read a URDF file and check that it is one tree.
+
+    Raises:
+        DescriptionError: everything that is wrong, each with its line.
+    """
+    root = read_xml(path)
+    reader = _TreeReader(str(path))
+    tree = reader.tree(root)
+    if reader.problems:
+        raise DescriptionError(sorted(reader.problems, key=lambda problem: problem.line or 0))
+    return tree
+
+
+class _TreeReader(UrdfReader):
+    """One pass over the elements."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self._unread: Counter[str] = Counter()
+        self._unread_attributes: Counter[str] = Counter()
+
+    def tree(self, robot: XmlNode) -> UrdfTree:
+        if refuse_other_formats(self, robot):
+            return UrdfTree(name="", file=self.file, root="", links=(), joints=(), notes=())
+        links: dict[str, XmlNode] = {}
+        joints: dict[str, XmlNode] = {}
+        self._rename_base(robot)
+        for node in robot.all("link"):
+            self._enter(node, links, taken=())
+        for node in robot.all("joint"):
+            self._enter(node, joints, taken=links)
+        if not links:
+            self.problem(robot, "robot", "there is no <link>", "give a model with links and joints")
+        read_links = tuple(self._link(name, node) for name, node in links.items())
+        read_joints = tuple(self._joint(name, node, links) for name, node in joints.items())
+        loops = read_loops(self, robot, links)
+        couplings = read_couplings(self, robot, joints, read_joints, links)
+        self._refuse_taken(robot, (*(loop.name for loop in loops), *(c.name for c in couplings)), {**links, **joints})
+        self._list_unread(robot)
+        name = identifier(robot.attributes.get("name", "").replace(".", "_")) or "robot"
+        base = self._root(read_joints, links, joints) if links else ""
+        refuse_ties(self, robot)
+        refuse_repeats(self, robot)
+        shapes = [link.name for link in read_links if link.inertial is None and _has_shape(links[link.name])]
+        for name in shapes:
+            if name != base:
+                self.note(name, "it has a shape and no <inertial>, and counts as massless")
+        notes = self.found()
+        for what, unread in (("not used", self._unread), ("attributes not used", self._unread_attributes)):
+            if unread:
+                counts = ", ".join(f"{tag} ({count})" for tag, count in sorted(unread.items()))
+                notes.append(f"{what}: {counts}")
+        return UrdfTree(
+            name=name,
+            file=self.file,
+            root=base,
+            links=read_links,
+            joints=read_joints,
+            loops=loops,
+            couplings=couplings,
+            independent=self._independent(joints),
+            notes=tuple(notes),
+            renamed=self.renamed,
+        )
+
+    def _rename_base(self, robot: XmlNode) -> None:
+        """Give another name to a link called as the immovable base is here, unless it is the root."""
+        children = [child.attributes.get("link", "").strip() for j in robot.all("joint") for child in j.all("child")]
+        if not any(identifier(name) == BASE for name in children):
+            return
+        taken = {identifier(node.attributes.get("name", "")) for node in robot.children}
+        name = next(name for k in range(len(taken) + 1) if (name := f"{BASE}_frame" + "_" * k) not in taken)
+        self.renamed[BASE] = name
+
+    def _independent(self, joints: Mapping[str, XmlNode]) -> tuple[str, ...]:
+        """Joints that are not called dependent, where the file calls any of them so or otherwise (GRBDA)."""
+        said = {name: node.attributes.get("independent", "") for name, node in joints.items()}
+        for name, word in said.items():
+            if word not in ("", "true", "false"):
+                self.problem(joints[name], name, f"independent={word!r} is neither true nor false", "correct it")
+        if not any(said.values()):
+            return ()
+        return tuple(name for name, word in said.items() if word != "false")
+
+    def _refuse_taken(self, robot: XmlNode, names: tuple[str, ...], taken: Mapping[str, XmlNode]) -> None:
+        for index, name in enumerate(names):
+            if name in taken or name in names[:index]:
+                self.problem(taken.get(name, robot), name, "a loop or coupling has this name too", "rename one of them")
+
+    def _enter(self, node: XmlNode, known: dict[str, XmlNode], taken: Iterable[str]) -> None:
+        """Enter a node under its name as an identifier, unless the name is missing or there already."""
+        original = self.text(node, node.tag, "name")
+        name = identifier(original)
+        if not name and original:
+            self.problem(node, original, "the name has no letter", "rename it")
+        if not name:
+            return
+        if node.tag == "link":
+            name = self.renamed.get(name, name)
+        if name in taken:  # URDF lets a joint and a link share a name
+            name += "_joint"
+        if name in known:
+            what = f"this name is taken by the {node.tag} on line {known[name].line}"
+            self.problem(node, original, what, "rename one of the two")
+            return
+        if name != original:
+            self.note("", f"{node.tag} {original!r} is called {name!r} here")
+        known[name] = node
+
+    def _link(self, name: str, node: XmlNode) -> UrdfLink:
+        inertial = node.first("inertial")
+        if inertial is None:
+            return UrdfLink(name=name, inertial=None)
+        mass_node, inertia_node = inertial.first("mass"), inertial.first("inertia")
+        for child, tag in ((mass_node, "mass"), (inertia_node, "inertia")):
+            if child is None:
+                self.problem(inertial, name, f"<inertial> has no <{tag}>", f"add <{tag} .../> or remove <inertial>")
+        if mass_node is None or inertia_node is None:
+            return UrdfLink(name=name, inertial=None)
+        mass = self.number(mass_node, name, "value")
+        xx, xy, yy, xz, yz, zz = (self.number(inertia_node, name, moment) for moment in _MOMENTS)
+        xyz, turn = self.origin(inertial, name)
+        own = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        if mass < 0.0:
+            self.problem(mass_node, name, f"the mass is {mass:g} kg", "a mass is zero or positive")
+        elif np.isfinite(own).all():
+            self._note_inertia(name, mass, own)
+        # without a turn the figures of the file stay as they are, to the last digit
+        inertia = own if turn == (0.0, 0.0, 0.0) else rotation(turn) @ own @ rotation(turn).T + 0.0
+        return UrdfLink(name=name, inertial=LinkInertia(mass=mass, center=xyz, inertia=inertia))
+
+    def _note_inertia(self, name: str, mass: float, inertia: np.ndarray) -> None:
+        if mass == 0.0:
+            self.note(name, "the mass is zero")
+        if not inertia.any():
+            self.note(name, "the inertia about the mass centre is zero")
+            return
+        principal = np.linalg.eigvalsh(inertia)
+        if principal[0] < 0.0 or principal[0] + principal[1] < principal[2] * (1.0 - 1e-9):
+            text = ", ".join(f"{moment:.4g}" for moment in principal)
+            self.note(name, f"no rigid body has the principal moments of inertia {text} kg m^2")
+
+    def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfJoint:
+        original = self.text(node, name, "type")
+        if original and original not in KINDS:
+            remedy = suggestion(original, KINDS) or f"use one of {', '.join(KINDS)}"
+            self.problem(node, name, f"{original!r} is not a joint type", remedy)
+        kind = KINDS.get(original, "fixed")
+        ends = [self.end(node, name, tag, links) for tag in ("parent", "child")]
+        if ends[0] and ends[0] == ends[1]:
+            self.problem(node, name, f"parent and child are both {ends[0]!r}", "a joint joins two links")
+            ends = ["", ""]
+        xyz, rpy = self.origin(node, name)
+        axis = (0.0, 0.0, 1.0)
+        if original in ("revolute", "continuous", "prismatic", "planar"):
+            axis = self.axis(node, name)
+        limit, dynamics = node.first("limit"), node.first("dynamics")
+        lower, upper = -np.inf, np.inf
+        if limit is not None and kind in ("revolute", "prismatic") and original != "continuous":
+            lower, upper = self.number(limit, name, "lower", 0.0), self.number(limit, name, "upper", 0.0)
+            if lower > upper:
+                self.problem(limit, name, f"lower limit {lower:g} is above upper limit {upper:g}", "swap them")
+            if lower == upper:
+                lower, upper = -np.inf, np.inf
+                self.note(name, "lower and upper limit are equal and taken for no limits")
+        return UrdfJoint(
+            name=name,
+            kind=kind,
+            parent=ends[0],
+            child=ends[1],
+            xyz=xyz,
+            rpy=rpy,
+            axis=axis,
+            lower=lower,
+            upper=upper,
+            effort=self._positive(limit, name, "effort"),
+            velocity=self._positive(limit, name, "velocity"),
+            damping=self._loss(dynamics, name, "damping"),
+            friction=self._loss(dynamics, name, "friction"),
+        )
+
+    def _loss(self, dynamics: XmlNode | None, name: str, attribute: str) -> float:
+        value = 0.0 if dynamics is None else self.number(dynamics, name, attribute, 0.0)
+        if dynamics is not None and value < 0.0:
+            self.problem(dynamics, name, f"{attribute} is {value:g}", "a loss is zero or positive")
+        return value
+
+    def _positive(self, limit: XmlNode | None, name: str, attribute: str) -> float:
+        value = 0.0 if limit is None else self.number(limit, name, attribute, 0.0)
+        if value < 0.0 and limit is not None:
+            self.problem(limit, name, f"{attribute} is {value:g}", "it must be positive")
+        return value if value > 0.0 else np.inf
+
+    def _root(self, joints: tuple[UrdfJoint, ...], links: dict[str, XmlNode], nodes: dict[str, XmlNode]) -> str:
+        """The one link without parent; two parents, loops and loose links are problems."""
+        above: dict[str, UrdfJoint] = {}
+        for joint in joints:
+            if joint.child in above:
+                what = f"its child {joint.child!r} already hangs on {above[joint.child].name!r}"
+                remedy = "URDF describes trees only; write a machine with loops as a machine file"
+                self.problem(nodes[joint.name], joint.name, what, remedy)
+            elif joint.child:
+                above[joint.child] = joint
+        self._report_loops(above, nodes)
+        roots = [link for link in links if link not in above]
+        if all(joint.child for joint in joints):  # else a loose link is only the other half of a broken reference
+            for other in roots[1:]:
+                what = f"hangs on no joint, as does {roots[0]!r}: these are separate trees"
+                self.problem(links[other], other, what, "join them, or remove one")
+        return roots[0] if roots else ""
+
+    def _report_loops(self, above: dict[str, UrdfJoint], nodes: dict[str, XmlNode]) -> None:
+        seen: set[str] = set()
+        for start in above:
+            chain: dict[str, UrdfJoint] = {}
+            link = start
+            while link in above and link not in chain and link not in seen:
+                chain[link] = above[link]
+                link = above[link].parent
+            seen.update(chain)
+            if link in chain:
+                around = list(chain)[list(chain).index(link) :]
+                joint = chain[around[-1]]
+                path = " <- ".join([*around, link])
+                self.problem(nodes[joint.name], joint.name, f"closes a loop of parents: {path}", "cut the loop there")
+
+    def _list_unread(self, node: XmlNode) -> None:
+        for attribute in node.attributes:
+            if attribute not in _ATTRIBUTES.get(node.tag, _ATTRIBUTE) and not attribute.startswith("xmlns"):
+                self._unread_attributes[f"{attribute} of {node.tag}"] += 1
+        for child in node.children:
+            if child.tag in _READ.get(node.tag, ()):
+                self._list_unread(child)
+            else:
+                self._unread[child.tag if node.tag == "robot" else f"{child.tag} of {node.tag}"] += 1
+
+
+def _has_shape(link: XmlNode) -> bool:
+    return any(link.first(tag) is not None for tag in _SHAPES)

@@ -1,0 +1,425 @@
+"""A `Mechanism` as a URDF tree with a side file for all that URDF cannot say, at its nominal parameters.
+
+Zero of all joints in the URDF is the machine's start; ``offsets`` in the side file restore the coordinates. Names stay,
+with their dots, where URDF lets them: a joint and a link have two names, and the side file's motors a third. The side
+file is that of `tauloop.formats.urdf_side`; its ``closed_loop`` and ``type`` are those of Gepetto's
+robot.yaml, with kinds of joints beside ``3d`` and ``6d``. Joints with several freedoms become chains of massless links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import yaml
+from scipy.spatial.transform import Rotation
+
+from tauloop.files import write_file
+from tauloop.formats.expression_writer import limits_text, literal, number
+from tauloop.formats.tree_writer import (
+    IDENTITY,
+    Closure,
+    Link,
+    Mass,
+    Pose,
+    Primitive,
+    Tree,
+    constant_angles,
+    spanning_tree,
+)
+from tauloop.formats.urdf_parts import identifier
+from tauloop.formats.urdf_side import FORMAT
+from tauloop.mechanism import units
+from tauloop.mechanism.expression import Expression
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Loss, Mechanism
+
+_CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
+_TYPES = {"spherical": "3d", "fixed": "6d"}
+_HINGES = (("x", np.eye(3)[0]), ("y", np.eye(3)[1]), ("z", np.eye(3)[2]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenUrdf:
+    """A URDF and its side file.
+
+    Attributes:
+        urdf, side: texts of the two files.
+        names: names in the URDF by those of the mechanism: bodies, scalar coordinates, rods' parts, actuators.
+        notes: what is not as in the mechanism, one sentence each.
+    """
+
+    urdf: str
+    side: str
+    names: dict[str, str]
+    notes: tuple[str, ...]
+
+
+def to_urdf(mechanism: Mechanism) -> WrittenUrdf:
+    """Texts of a URDF and of its side file.
+
+    Args:
+        mechanism: any mechanism.
+
+    Raises:
+        DescriptionError: rigid links and ideal joints do not represent it (see `tree_writer.spanning_tree`).
+    """
+    return _Writer(mechanism, spanning_tree(mechanism, _CLOSABLE)).write()
+
+
+def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[Path, tuple[str, ...]]:
+    """Write a URDF and, beside it, its side file ``NAME.side.yaml``, each renamed when it is complete.
+
+    Returns:
+        Path of the side file, and what is not as in the mechanism.
+
+    Raises:
+        DescriptionError: as `to_urdf`.
+        InputError: a file cannot be written.
+    """
+    written = to_urdf(mechanism)
+    side = Path(path).with_suffix(".side.yaml")
+    write_file(side, lambda temporary: temporary.write_text(written.side, encoding="utf-8"))
+    write_file(path, lambda temporary: temporary.write_text(written.urdf, encoding="utf-8"))
+    return side, written.notes
+
+
+@dataclass(slots=True)
+class _Writer:
+    mechanism: Mechanism
+    tree: Tree
+    notes: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=lambda: {BASE: BASE})
+    names: dict[str, str] = field(default_factory=dict)
+    motors: dict[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=lambda: {BASE})
+    offsets: dict[str, str] = field(default_factory=dict)
+    joints: dict[str, Any] = field(default_factory=dict)
+    floating: dict[str, Any] = field(default_factory=dict)
+    couplings: dict[str, Any] = field(default_factory=dict)
+    robot: ElementTree.Element = field(default_factory=lambda: ElementTree.Element("robot"))
+
+    def write(self) -> WrittenUrdf:
+        m = self.mechanism
+        self.notes = ["parameters are written as numbers", *self.tree.notes]
+        driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
+        self.notes += [f"actuator {name}: its drive line has no place in URDF" for name in driven]
+        self.robot.set("name", identifier(m.name.replace(".", "_")))
+        ElementTree.SubElement(self.robot, "link", name=BASE)
+        coupled = {name for coupling in m.couplings for name, _ in coupling.terms}
+        for link in self.tree.links:
+            self._link(link, coupled)
+        self._mimics()
+        side: dict[str, Any] = {
+            "format": FORMAT,
+            "provenance": {"status": "given", "source": f"written from the machine {m.name}"},
+            "gravity": [literal(m.value(x), units.ACCELERATION) for x in m.gravity],
+            "platform": self._platform(),
+        }
+        loops = [self._closure(closure) for closure in self.tree.closures]
+        if loops:
+            side |= {"closed_loop": [list(frames) for frames, _ in loops], "type": [kind for _, kind in loops]}
+        sections = {"joints": self.joints, "floating": self.floating, "couplings": self.couplings}
+        for key, found in ({"offsets": self.offsets} | sections).items():
+            if found:
+                side[key] = found
+        if m.losses:
+            side["losses"] = {self._named(loss.name): self._loss(loss) for loss in m.losses}
+        self.motors = {actuator.name: self._motor(actuator) for actuator in m.actuators}
+        side["actuators"] = {self.motors[actuator.name]: self._actuator(actuator) for actuator in m.actuators}
+        self._note_renamed()
+        ElementTree.indent(self.robot)
+        return WrittenUrdf(
+            urdf=ElementTree.tostring(self.robot, encoding="unicode") + "\n",
+            side=yaml.safe_dump(side, sort_keys=False, default_flow_style=None, width=120),
+            names=self.motors | self.names | self.links,
+            notes=tuple(self.notes),
+        )
+
+    def _motor(self, actuator: Actuator) -> str:
+        """The name of an actuator; that of the joint which it alone drives stays its own."""
+        is_joints = [self.names[joint] for joint, _ in actuator.drives] == [actuator.name]
+        return actuator.name if is_joints else self._named(actuator.name)
+
+    def _note_renamed(self) -> None:
+        """Channels of logs are called after motors and coordinates: whoever maps them needs the pairs."""
+        kinds = {"body": self.links, "coordinate": self.names, "actuator": self.motors}
+        pairs = [f"{kind} {a} to {b}" for kind, names in kinds.items() for a, b in names.items() if a != b]
+        if pairs:
+            self.notes.append(f"renamed, here and in the channels of logs: {', '.join(pairs)}")
+
+    def _named(self, name: str) -> str:
+        """A new name for a name of the mechanism, which it is unless that is taken or has characters of its own."""
+        word = identifier(name)
+        while word in self.taken:
+            word += "_"
+        self.taken.add(word)
+        return word
+
+    # Links and joints
+
+    def _link(self, link: Link, coupled: set[str]) -> None:
+        """A link with its chain; what stands between two joints, or before a turned frame, is a massless link."""
+        parent, at, chain, frame = self.links[link.parent], link.at, list(link.chain), link.at
+        self._note_unwritten(link)
+        steps: list[tuple[Pose, str, str, Primitive | None, np.ndarray]] = []
+        if [p.kind for p in chain] == ["slide", "slide", "slide", "ball"]:
+            joint = chain[-1].name.removesuffix(".turn")
+            for primitive in chain:
+                at = at @ primitive.pose()
+            steps.append((at, joint, "floating", None, np.zeros(3)))
+            chain, at = [], IDENTITY
+        for primitive in chain:
+            if primitive.kind == "ball":
+                self.notes.append(
+                    f"joint {primitive.name}: URDF has no ball; three hinges about x, y and z stand for it"
+                )
+                at = at @ primitive.pose()
+                for word, across in _HINGES:
+                    steps.append((at, f"{primitive.name}.{word}", "revolute", None, across))
+                    at = IDENTITY
+                continue
+            kind = "revolute" if primitive.kind == "hinge" else "prismatic"
+            start = at if primitive.name in coupled else at @ primitive.pose()
+            steps.append((start, primitive.name, kind, primitive, primitive.axis))
+            at = IDENTITY
+        if not steps or not link.frame.is_identity:
+            steps.append((at @ link.frame, f"{link.name}.fixed", "fixed", None, np.zeros(3)))
+        for k, (start, name, kind, moving, axis) in enumerate(steps):
+            last = k == len(steps) - 1
+            child = self._named(link.name if last else f"{link.name}.{k + 1}")
+            if last:
+                self.links[link.name] = child
+            element = ElementTree.SubElement(self.robot, "link", name=child)
+            if last and link.mass is not None:
+                _add_inertial(element, link.mass)
+            word = self._joint(name, kind, parent, child, start, axis, moving, moving is not None and name in coupled)
+            if kind == "floating":
+                self.floating[word] = self._floating(name, frame)
+                self.names |= {f"{name}.{freedom}": f"{word}.{freedom}" for freedom in JOINT_KINDS["free"].velocities}
+            parent = child
+
+    def _note_unwritten(self, link: Link) -> None:
+        """What acts on a ball is not written: on its three hinges it would be something else."""
+        if [p.kind for p in link.chain] == ["ball"] and link.chain[0].freedom != Freedom():
+            self.notes.append(f"joint {link.chain[0].name}: limits, and what acts on it, have no place in URDF")
+
+    def _floating(self, name: str, frame: Pose) -> dict[str, Any]:
+        """Where the coordinates of a floating joint are counted from, and what acts on them."""
+        kind, found = JOINT_KINDS["free"], dict[str, Any]()
+        if frame.position.any():
+            found["at"] = [literal(x, units.LENGTH) for x in frame.position]
+        if frame.is_turned:
+            angles = constant_angles(frame.rotation)
+            found["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in angles.items()]
+        freedoms = zip(kind.velocities, kind.angular, self.mechanism.joint(name).freedoms, strict=False)
+        written = {word: self._freedom(freedom, turns) for word, turns, freedom in freedoms}
+        if any(written.values()):
+            found["freedoms"] = {word: freedom for word, freedom in written.items() if freedom}
+        return found
+
+    def _freedom(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
+        """What acts on a freedom, its limits and its largest speed."""
+        found = self._acting(freedom, turns)
+        if np.isfinite([freedom.lower, freedom.upper]).any():
+            found["limits"] = limits_text(freedom, units.ANGLE if turns else units.LENGTH)
+        if np.isfinite(freedom.speed):
+            found["speed"] = literal(freedom.speed, units.ANGULAR_SPEED if turns else units.SPEED)
+        return found
+
+    def _acting(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
+        """Spring, friction and rotor inertia of a freedom."""
+        found: dict[str, Any] = {}
+        if freedom.spring is not None:
+            stiffness = self._value(freedom.spring.stiffness, units.ANGULAR_STIFFNESS if turns else units.STIFFNESS)
+            rest = self._value(freedom.spring.rest, units.ANGLE if turns else units.LENGTH)
+            found["spring"] = {"stiffness": stiffness, "rest": rest}
+        if freedom.friction is not None:
+            found["friction"] = self._friction(freedom.friction, turns)
+        if freedom.inertia is not None:
+            found["inertia"] = self._value(freedom.inertia, units.INERTIA if turns else units.MASS)
+        return found
+
+    def _joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        child: str,
+        start: Pose,
+        axis: np.ndarray,
+        primitive: Primitive | None,
+        is_coupled: bool,
+    ) -> str:
+        """Append a joint; its name in the URDF."""
+        word = self._named(name)
+        if kind in ("revolute", "prismatic"):
+            self.names[name] = word
+        freedom = Freedom() if primitive is None else primitive.freedom
+        ends = np.isfinite([freedom.lower, freedom.upper])
+        has_limits = kind in ("revolute", "prismatic") and freedom.limit == "stop" and bool(ends.all())
+        joint = ElementTree.SubElement(
+            self.robot, "joint", name=word, type="continuous" if kind == "revolute" and not has_limits else kind
+        )
+        _add_origin(joint, start)
+        ElementTree.SubElement(joint, "parent", link=parent)
+        ElementTree.SubElement(joint, "child", link=child)
+        if kind in ("revolute", "prismatic"):
+            ElementTree.SubElement(joint, "axis", xyz=_numbers(axis))
+        if primitive is None:
+            return word  # floating, or one of three hinges for a ball: nothing can act on it
+        offset = 0.0 if is_coupled else float(primitive.reference[0])
+        turns = primitive.kind == "hinge"
+        if offset:
+            self.offsets[word] = literal(-offset, units.ANGLE if turns else units.LENGTH)
+        limits = {"effort": "0", "velocity": _number(freedom.speed if np.isfinite(freedom.speed) else 0.0)}
+        if has_limits:
+            limits |= {"lower": _number(freedom.lower - offset), "upper": _number(freedom.upper - offset)}
+        if has_limits or np.isfinite(freedom.speed) or kind == "prismatic":
+            ElementTree.SubElement(joint, "limit", limits)
+        given = self._acting(freedom, turns)
+        if ends.any() and not has_limits:
+            given["limits"] = limits_text(freedom, units.ANGLE if turns else units.LENGTH)
+        if given:
+            self.joints[word] = given
+        return word
+
+    def _mimics(self) -> None:
+        """Couplings of two coordinates as ``<mimic>``, those of more in the side file."""
+        value = self.mechanism.value
+        elements = {element.get("name"): element for element in self.robot.findall("joint")}
+        for coupling in self.mechanism.couplings:
+            if len(coupling.terms) != 2:
+                self.couplings[self._named(coupling.name)] = self._coupling(coupling)
+                continue
+            (one, a), (two, b) = ((name, value(ratio)) for name, ratio in coupling.terms)
+            ElementTree.SubElement(
+                elements[self.names[one]],
+                "mimic",
+                joint=self.names[two],
+                multiplier=_number(-b / a),
+                offset=_number(value(coupling.offset) / a),
+            )
+
+    # Side file
+
+    def _closure(self, closure: Closure) -> tuple[tuple[str, str], str]:
+        """The two frames of a loop, each a massless link with z along the axis, and the type of the loop."""
+        along, _ = Rotation.align_vectors([closure.axis], [[0.0, 0.0, 1.0]])
+        turn = Pose(np.round(along.as_matrix(), 15) + 0.0, np.zeros(3))
+        frames = []
+        for end, (link, pose) in (("A", closure.first), ("B", closure.second)):
+            frame = self._named(f"{closure.name}.{end}")
+            ElementTree.SubElement(self.robot, "link", name=frame)
+            joint = ElementTree.SubElement(
+                self.robot, "joint", name=self._named(f"{closure.name}.{end}.fixed"), type="fixed"
+            )
+            _add_origin(joint, pose @ turn)
+            ElementTree.SubElement(joint, "parent", link=self.links[link])
+            ElementTree.SubElement(joint, "child", link=frame)
+            frames.append(frame)
+        return (frames[0], frames[1]), _TYPES.get(closure.kind, closure.kind)
+
+    def _platform(self) -> dict[str, Any]:
+        platform = self.mechanism.platform
+        tool = self._pose_of_tool()
+        found: dict[str, Any] = {"body": self.links[platform.body]}
+        if tool:
+            found["tool"] = tool
+        known = [self.names.get(name) for name in platform.independent]
+        independent = [name for name in known if name is not None]
+        if len(independent) < len(known):
+            self.notes.append("the independent coordinates are not written: some have no counterpart in URDF")
+        elif independent:
+            found["independent"] = independent
+        return found
+
+    def _pose_of_tool(self) -> dict[str, Any]:
+        tool, value = self.mechanism.platform.tool, self.mechanism.value
+        found: dict[str, Any] = {}
+        at = [value(x) for x in tool.position]
+        if any(at):
+            found["at"] = [literal(x, units.LENGTH) for x in at]
+        if tool.turns:
+            found["turn"] = [{turn.axis: literal(value(turn.angle), units.ANGLE)} for turn in tool.turns]
+        return found
+
+    def _value(self, expression: Expression, dimension: units.Dimension) -> str:
+        return literal(self.mechanism.value(expression), dimension)
+
+    def _friction(self, friction: Friction, turns: bool) -> dict[str, str]:
+        force = units.TORQUE if turns else units.FORCE
+        terms = {
+            "viscous": (friction.viscous, units.ANGULAR_DAMPING if turns else units.DAMPING),
+            "coulomb": (friction.coulomb, force),
+            "offset": (friction.offset, force),
+            "viscous_asymmetry": (friction.viscous_asymmetry, units.ANGULAR_DAMPING if turns else units.DAMPING),
+            "coulomb_asymmetry": (friction.coulomb_asymmetry, force),
+            "static": (friction.static, force),
+            "stribeck": (friction.stribeck, units.ANGULAR_SPEED if turns else units.SPEED),
+        }
+        return {key: self._value(x, dimension) for key, (x, dimension) in terms.items() if x is not None}
+
+    def _coupling(self, coupling: Coupling) -> dict[str, Any]:
+        offset = self._value(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
+        return {"of": self._ratios(coupling.terms, coupling.turns), "offset": offset}
+
+    def _loss(self, loss: Loss) -> dict[str, Any]:
+        return {"of": self._ratios(loss.terms, loss.turns), "friction": self._friction(loss.friction, loss.turns)}
+
+    def _ratios(self, terms: Sequence[tuple[str, Expression]], turns: bool) -> dict[str, str]:
+        """Ratios of coordinates to an angle (`turns`) or a length, by the names of their joints."""
+        across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
+        return {
+            self.names[name]: self._value(ratio, units.ONE if turns == self._is_angular(name) else across)
+            for name, ratio in terms
+        }
+
+    def _is_angular(self, name: str) -> bool:
+        return any(p.name == name and p.kind == "hinge" for link in self.tree.links for p in link.chain)
+
+    def _actuator(self, actuator: Actuator) -> dict[str, Any]:
+        turns = self._is_angular(actuator.drives[0][0]) if actuator.turns is None else actuator.turns
+        ratios = self._ratios(actuator.drives, turns)
+        found: dict[str, Any] = {"drives": ratios}
+        if len(ratios) == 1:
+            ((name, ratio),) = ratios.items()
+            found = {"on": name, "ratio": ratio}
+        if actuator.inertia is not None:
+            found["inertia"] = self._value(actuator.inertia, units.INERTIA if turns else units.MASS)
+        if actuator.friction is not None:
+            found["friction"] = self._friction(actuator.friction, turns)
+        if np.isfinite(actuator.force):
+            found["force"] = literal(actuator.force, units.TORQUE if turns else units.FORCE)
+        if np.isfinite(actuator.speed):
+            found["speed"] = literal(actuator.speed, units.ANGULAR_SPEED if turns else units.SPEED)
+        return found
+
+
+def _add_origin(element: ElementTree.Element, pose: Pose) -> None:
+    """URDF's origin: R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    if pose.is_identity:
+        return
+    angles = constant_angles(pose.rotation)
+    rpy = [angles.get("x", 0.0), angles.get("y", 0.0), angles.get("z", 0.0)]
+    ElementTree.SubElement(element, "origin", xyz=_numbers(pose.position), rpy=_numbers(rpy))
+
+
+def _add_inertial(link: ElementTree.Element, mass: Mass) -> None:
+    inertial = ElementTree.SubElement(link, "inertial")
+    ElementTree.SubElement(inertial, "origin", xyz=_numbers(mass.center), rpy="0 0 0")
+    ElementTree.SubElement(inertial, "mass", value=_number(mass.mass))
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = mass.inertia
+    moments = {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}
+    ElementTree.SubElement(inertial, "inertia", {name: _number(moment) for name, moment in moments.items()})
+
+
+def _number(value: float) -> str:
+    return number(value + 0.0)
+
+
+def _numbers(values: np.ndarray | Sequence[float]) -> str:
+    return " ".join(_number(value) for value in values)

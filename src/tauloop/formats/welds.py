@@ -1,0 +1,107 @@
+"""Links that are welded together are one rigid body: ten inertial parameters, whatever number of links a file has.
+
+Other tools write a tool, a flange or a cover as a link on a fixed joint. Each would have ten parameters of its own, of
+which no motion can tell more than the sums; and those of a link that is welded to the base never act at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.formats.linkage import Linkage
+from tauloop.formats.rod_inertia import source_of
+from tauloop.mechanism.expression import Expression, Leaf, leaves
+from tauloop.mechanism.inertias import about_origin
+from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism, Parameter, ParameterTable
+
+_MOMENTS = ("xx", "xy", "yy", "xz", "yz", "zz")
+
+
+def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
+    """The same machine, in which one body of every welded link carries all its inertia, and notes on what was merged.
+
+    The others stay as massless bodies, so that frames keep their names and places. The nominal inertia is that of the
+    sum at the nominal parameters.
+    """
+    # a weld that closes a loop is an equation, and its force may be asked for
+    linkage = Linkage(replace(mechanism, joints=tuple(joint for joint in mechanism.joints if not joint.is_cut)))
+    resting = _welded_to_base(mechanism)
+    changed: dict[str, Inertia | None] = {}
+    made: list[Parameter] = []
+    notes: list[str] = []
+    for link in linkage.links():
+        heavy = [name for name in link if mechanism.body(name).inertia is not None]
+        if len(heavy) < 2:
+            continue
+        carrier = _innermost(mechanism, link)
+        others = [name for name in heavy if name != carrier]
+        ordered = (carrier, *(name for name in link if name != carrier))
+        changed |= dict.fromkeys(others)
+        changed[carrier] = _leaves(linkage, ordered, source_of(mechanism, heavy), made)
+        notes.append(f"{carrier} takes the inertia of what is welded to it: {', '.join(others)}")
+    idle = [body.name for body in mechanism.bodies if body.name in resting and body.inertia is not None]
+    if idle:
+        changed |= dict.fromkeys(idle)
+        notes.append(f"{', '.join(idle)}: welded to the base, so that the inertia plays no part")
+    if not changed:
+        return mechanism, ()
+    bodies = tuple(
+        replace(body, inertia=changed[body.name]) if body.name in changed else body for body in mechanism.bodies
+    )
+    return replace(mechanism, bodies=bodies, parameters=_table(mechanism, bodies, made)), tuple(notes)
+
+
+def _welded_to_base(mechanism: Mechanism) -> set[str]:
+    found = {BASE}
+    welds = [{j.parent.body, j.child.body} for j in mechanism.joints if j.kind == "fixed" and not j.is_cut]
+    while True:
+        further = set().union(*(ends for ends in welds if ends & found)) - found
+        if not further:
+            return found - {BASE}
+        found |= further
+
+
+def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
+    """The body of a link that no weld hangs on another."""
+    hanging = {joint.child.body for joint in mechanism.joints if joint.kind == "fixed" and not joint.is_cut}
+    return next((name for name in link if name not in hanging), link[0])
+
+
+def _leaves(linkage: Linkage, link: tuple[str, ...], source: str, made: list[Parameter]) -> Inertia:
+    """Inertia of a whole link about the origin of its first body, as ten leaf parameters."""
+    mass, center, about = linkage.inertia(link)
+    stem = link[0]
+
+    def leaf(name: str, value: float, unit: str, lower: float = -np.inf) -> Expression:
+        made.append(
+            Parameter(name=f"{stem}.{name}", value=value, unit=unit, group="inertia", source=source, lower=lower)
+        )
+        return Leaf(f"{stem}.{name}")
+
+    m = leaf("mass", mass, "kg", 0.0)
+    x, y, z = (leaf(f"center[{k}]", float(center[k]), "m") for k in range(3))
+    xx, xy, yy, xz, yz, zz = (
+        leaf(f"inertia.{word}", float(about["xyz".index(word[0]), "xyz".index(word[1])]), "kg m^2") for word in _MOMENTS
+    )
+    return about_origin(m, (x, y, z), (xx, xy, yy, xz, yz, zz))
+
+
+def _table(mechanism: Mechanism, bodies: tuple[Body, ...], made: list[Parameter]) -> ParameterTable:
+    """The parameters that are left: those made take the places of their names, or come last."""
+    new = {parameter.name: parameter for parameter in made}
+    gone = {
+        name
+        for old, body in zip(mechanism.bodies, bodies, strict=True)
+        if old.inertia is not None and old.inertia != body.inertia
+        for expression in old.inertia.parameters
+        for name in leaves(expression)
+    }
+    kept = {name for body in bodies if body.inertia is not None for p in body.inertia.parameters for name in leaves(p)}
+    table = [
+        new.pop(parameter.name, parameter)
+        for parameter in mechanism.parameters
+        if parameter.name in kept or parameter.name not in gone
+    ]
+    return ParameterTable((*table, *new.values()))

@@ -1,0 +1,37 @@
+"""The `Model`: every function of one assembled machine, on batches, with checked ports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.model.force_sharing import ForceSharing
+    from tauloop.model.hybrid import HybridForces, HybridFunctions
+    from tauloop.model.model import Model
+    from tauloop.model.motion_functions import MotionFunctions
+    from tauloop.model.ready import FunctionOptions, load_function
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "ForceSharing": "force_sharing",
+            "FunctionOptions": "ready",
+            "HybridForces": "hybrid",
+            "HybridFunctions": "hybrid",
+            "Model": "model",
+            "MotionFunctions": "motion_functions",
+            "load_function": "ready",
+        },
+    )
+
+__all__ = [
+    "ForceSharing",
+    "FunctionOptions",
+    "HybridForces",
+    "HybridFunctions",
+    "Model",
+    "MotionFunctions",
+    "load_function",
+]

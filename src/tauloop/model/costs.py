@@ -1,0 +1,181 @@
+"""What every formulation costs on one machine: operations by quantity, and of the velocity terms by parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from tauloop.codegen.operations import KINDS, function_operations, output_operations, restricted
+from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
+from tauloop.errors import InputError, Problem, TauloopError
+from tauloop.mechanism.model import Mechanism
+from tauloop.model.model import Model
+from tauloop.model.motion_functions import MotionFunctions
+from tauloop.model.own_mass_matrix import OwnMassMatrix
+from tauloop.model.platform_matrices import SIX_FREEDOMS, VirtualPlatforms
+from tauloop.programs.program import Evaluate
+
+#: What is counted: name, program, the output that is wanted, and whether it depends on the formulation.
+QUANTITIES = (
+    ("positions", "kinematics_0", "q", False),
+    ("inverse dynamics", "inverse_dynamics", "force", True),
+    ("forward dynamics", "forward_dynamics", "acceleration", True),
+    ("regressor", "regressor_actuators", "regressor", True),
+)
+#: Inverse dynamics along a sampled motion, without accelerations: momenta, their two-point differences, forces.
+SAMPLED = "hamilton, sampled"
+#: Coriolis and centripetal terms V(x, x') of the platform as a matrix, by parts, in the frames they may be put in.
+VELOCITY_MATRIX = "velocity matrix"
+BASE_FRAME, EULER = "base frame", "Euler angles"
+#: Lagrange's form by differentiating the platform's own mass matrix M(x), as the RCID paper does.
+ON_PLATFORM = "lagrange on the platform"
+#: Everything together, with what parts share computed once; and the parts' own figures added up,
+#: with as many rods, taken as alike.
+ALL, ADDED_UP = "all", "all, added up"
+
+#: Operations by kind, `once` and of `each_iteration` of Newton's loops.
+Counts = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Operations of one quantity by one formulation; `frame` and `part` are those of a velocity matrix."""
+
+    quantity: str
+    formulation: str
+    frame: str
+    part: str
+    once: dict[str, int]
+    each_iteration: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """All operations outside Newton loops."""
+        return sum(self.once.values())
+
+
+def costs(mechanism: Mechanism, entry: str = "platform") -> tuple[tuple[Cost, ...], dict[str, str]]:
+    """Operations of all quantities by all formulations, all numbers baked in, kinematics included.
+
+    Args:
+        mechanism: the machine.
+        entry: what moves as given, "platform" or "actuators"; velocity matrices are the platform's.
+
+    Returns:
+        The costs, and what was left out with the reason.
+
+    Raises:
+        InputError: no such entry.
+        AssemblyError: the machine does not work as described.
+    """
+    if entry not in ("platform", "actuators"):
+        raise InputError(Problem(where="entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
+    base = Model(mechanism)
+    found: list[Cost] = []
+    left_out: dict[str, str] = {}
+    for formulation in FORMULATIONS:
+        functions = _entry(Model(mechanism, formulation=formulation.name), entry)
+        for quantity, program, output, depends in QUANTITIES:
+            if not depends and formulation is not NEWTON_EULER:
+                continue
+            try:
+                counts = output_operations(functions.program(program), output)
+            except TauloopError as error:
+                left_out[f"{quantity} by {formulation.name}"] = _reason(error)
+                continue
+            found.append(Cost(quantity=quantity, formulation=formulation.name, frame="", part=ALL, **counts))
+    try:
+        found.append(_sampled_cost(_entry(base, entry)))
+    except TauloopError as error:
+        left_out[f"inverse dynamics by {SAMPLED}"] = _reason(error)
+    if entry == "platform":
+        found += _velocity_matrices(base, left_out)
+    order = [*(quantity for quantity, *_ in QUANTITIES), VELOCITY_MATRIX]
+    return tuple(sorted(found, key=lambda cost: order.index(cost.quantity))), left_out
+
+
+def _entry(model: Model, entry: str) -> MotionFunctions:
+    return model.platform if entry == "platform" else model.actuators
+
+
+def _sampled_cost(functions: MotionFunctions) -> Cost:
+    """Forces and momenta of one sample, and p' = (p[n+1] - p[n-1]) (1 / 2 dt): Miller's way, exact to second order."""
+    program = functions.program("momentum_forces")
+    counts = output_operations(program, "force", "momentum")
+    makers = [step for step in program.steps if isinstance(step, Evaluate) and "momentum" in step.outputs]
+    momenta = sum(step.function.output_sizes[step.outputs.index("momentum")] for step in makers)
+    for kind in ("additions", "multiplications"):
+        counts["once"][kind] += momenta
+    return Cost(quantity="inverse dynamics", formulation=SAMPLED, frame="", part=ALL, **counts)
+
+
+def _velocity_matrices(model: Model, left_out: dict[str, str]) -> Iterator[Cost]:
+    names = tuple(name.rpartition(".")[2] for name in model.platform.entry.velocity.columns)
+    for frame in (BASE_FRAME, *((EULER,) if names == SIX_FREEDOMS else ())):
+        for formulation, by_momentum in (("lagrange", False), ("generalized-momentum", True)):
+            try:
+                platforms = VirtualPlatforms(model, by_momentum=by_momentum, in_euler=frame == EULER)
+            except TauloopError as error:
+                left_out[f"{VELOCITY_MATRIX} by {formulation}"] = _reason(error)
+                continue
+            yield from _by_parts(platforms, partial(_restricted_operations, platforms), formulation, frame)
+    if names == SIX_FREEDOMS:
+        platforms = VirtualPlatforms(model, in_euler=True)
+        try:
+            own = OwnMassMatrix(platforms)
+        except TauloopError as error:
+            left_out[f"{VELOCITY_MATRIX} by {ON_PLATFORM}"] = _reason(error)
+            return
+        yield from _by_parts(platforms, partial(_own_operations, own), ON_PLATFORM, EULER)
+
+
+def _restricted_operations(platforms: VirtualPlatforms, indices: list[int]) -> Counts:
+    size = len(platforms.velocity_names) ** 2
+    entries = [i * size + j for i in indices for j in range(size)]
+    return output_operations(restricted(platforms.program, "V", entries), "V")
+
+
+def _own_operations(own: OwnMassMatrix, indices: list[int]) -> Counts:
+    return function_operations(own.velocity_matrix(indices))
+
+
+def _by_parts(
+    platforms: VirtualPlatforms, count: Callable[[list[int]], Counts], formulation: str, frame: str
+) -> Iterator[Cost]:
+    """The velocity matrix of each part alone, of all, and the parts' sum; each with the kinematics that it needs."""
+    counts = {part: count(indices) for part, indices in parts(platforms.labels).items()}
+    rods = len({name for name, kind, _ in platforms.labels if kind == "rod"})
+    copies = {part: rods if part.startswith("one ") else 1 for part in counts if part != ALL}
+    counts[ADDED_UP] = {
+        key: {kind: sum(n * counts[part][key][kind] for part, n in copies.items()) for kind in KINDS}
+        for key in counts[ALL]
+    }
+    for part, found in counts.items():
+        cost = Cost(quantity=VELOCITY_MATRIX, formulation=formulation, frame=frame, part=part, **found)
+        if part in (ALL, ADDED_UP) or cost.total:
+            yield cost
+
+
+def parts(labels: tuple[tuple[str, str, str], ...]) -> dict[str, list[int]]:
+    """Indices of the virtual platforms of each part: of rods, which are many and alike, those of the first alone.
+
+    Args:
+        labels: (name, kind, part) of each virtual platform.
+    """
+    first_rod = next((name for name, kind, _ in labels if kind == "rod"), "")
+    wanted = {
+        "platform": lambda name, kind, part: kind == "platform",
+        "bodies": lambda name, kind, part: kind == "body",
+        "one rod's translation": lambda name, kind, part: name == first_rod and kind == "rod" and part == "translation",
+        "one rod's rotation": lambda name, kind, part: name == first_rod and kind == "rod" and part == "rotation",
+        "one whole rod": lambda name, kind, part: name == first_rod and kind == "rod" and part == "whole",
+        "rotors": lambda name, kind, part: kind == "rotor",
+        ALL: lambda name, kind, part: True,
+    }
+    found = {what: [i for i, label in enumerate(labels) if test(*label)] for what, test in wanted.items()}
+    return {what: indices for what, indices in found.items() if indices}
+
+
+def _reason(error: TauloopError) -> str:
+    return "; ".join(problem.what for problem in error.problems)

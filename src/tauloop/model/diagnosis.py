@@ -1,0 +1,137 @@
+"""What is wrong with a pose, in the user's terms: which loop misses by how much, how singular it is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.entry import Entry
+from tauloop.assembly.ports import LISTED
+from tauloop.assembly.rank import conditions
+from tauloop.errors import Problem
+from tauloop.programs.state import CONVERGED, Health
+
+
+def condition_numbers(assembly: Assembly, entry: Entry, q: np.ndarray) -> np.ndarray:
+    """Condition numbers (N,) of poses: the larger of the loops' and of the force map's, both free of units.
+
+    The loops' is that of K in the dependent velocities, with the entry's motion given; the force map is [S K^T]
+    of the leading actuators.
+
+    Args:
+        assembly: the machine.
+        entry: the given motion.
+        q: coordinates (N, n_q).
+    """
+    loops = assembly.loops
+    _, K = loops.residuals(q)
+    rows = list(assembly.rows)
+    K_scaled = loops.scaled(K)[:, rows]
+    moving = [i for i in range(loops.topology.n_v) if i not in assembly.frozen]
+    dependent = [i for i in moving if i not in entry.v]
+    S = (loops.transmission * loops.velocity_scale)[list(assembly.leading)][:, moving]
+    S = S / np.maximum(np.abs(S).max(axis=1, keepdims=True, initial=0.0), 1e-300)
+    force_map = np.concatenate([np.broadcast_to(S, (len(q), *S.shape)), K_scaled[:, :, moving]], axis=1)
+    return np.maximum(conditions(K_scaled[:, :, dependent]), conditions(force_map))
+
+
+def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
+    """By how much loops miss (N, n): m for rods, positive where the ends are too far apart, negative where too near.
+
+    Args:
+        extremes: (N, 3 n): least and greatest psi over the unknown, and the rod's length (zero for other loops).
+        discriminants: (N, n); loops close where they are not negative.
+    """
+    least, greatest, length = extremes[:, 0::3], extremes[:, 1::3], extremes[:, 2::3]
+    with np.errstate(all="ignore"):
+        far = np.where(length > 0, np.sqrt(np.maximum(length**2 + 2 * least, 0)) - length, least)
+        near = np.where(length > 0, length - np.sqrt(np.maximum(length**2 + 2 * greatest, 0)), -greatest)
+    gap = np.where(least > 0, far, -near)
+    known = np.isfinite(gap) & np.isfinite(least)
+    return np.where(discriminants >= 0, 0.0, np.where(known, gap, np.nan))
+
+
+def unreached(found: Health, gap: np.ndarray, what: str) -> list[Problem]:
+    """Loops that do not close.
+
+    Args:
+        found: evidence of the run.
+        gap: see `gaps`; not a number where an earlier loop of the chain is open already.
+        what: what was given, for the remedy.
+    """
+    problems = []
+    for form, column in zip(found.closed_forms, gap.T, strict=True):
+        bad = np.flatnonzero(column != 0.0)
+        if not len(bad) or np.isnan(column[bad]).all():
+            continue
+        worst = bad[np.nanargmax(np.abs(column[bad]))]
+        direction = "too far away" if column[worst] > 0 else "too near"
+        amount = f"{1e3 * abs(column[worst]):.4g} mm ({direction}) in {_samples(bad, len(gap))}"
+        if abs(column[worst]) < CONVERGED:
+            text = f"at a dead centre: the end of its reach, which rounding passes by {amount}"
+            remedy = f"move the {what} away from it, or give a motion that does not turn back there"
+        else:
+            text, remedy = f"out of reach by {amount}", f"move the {what} back into the workspace"
+        problems.append(Problem(where=form.element, what=text, remedy=remedy))
+    open_anywhere = np.flatnonzero((gap != 0.0).any(axis=1))
+    if len(open_anywhere) and not problems:
+        loops = ", ".join(form.element for form, column in zip(found.closed_forms, gap.T, strict=True) if column.any())
+        what_for = f"these loops do not close in {_samples(open_anywhere, len(gap))}"
+        problems.append(Problem(where=loops, what=what_for, remedy=f"move the {what} back into the workspace"))
+    for name, residual in found.residuals.items():
+        bad = np.flatnonzero(~(np.abs(residual) < CONVERGED))
+        if len(bad):
+            worst = bad[np.argmax(np.abs(residual[bad]))]
+            amount = abs(residual[worst])
+            text = f"misses by {1e3 * amount:.4g} mm" if np.isfinite(amount) else "the iteration diverged"
+            problems.append(
+                Problem(
+                    where=name,
+                    what=f"the loop does not close: {text} in {_samples(bad, len(residual))}",
+                    remedy=f"the {what} is out of reach, or needs a start nearer to the solution",
+                )
+            )
+    return problems
+
+
+def singular(bad: np.ndarray, condition: np.ndarray, kind: str, n: int, what: str) -> list[Problem]:
+    """Singular poses with their condition numbers.
+
+    Args:
+        bad: indices of singular samples.
+        condition: their condition numbers.
+        kind: of the worst of them, in words.
+        n: number of samples.
+        what: what was given.
+    """
+    return [
+        Problem(
+            where=what,
+            what=f"singular pose ({kind}): condition number {condition.max():.3g} in {_samples(bad, n)}",
+            remedy="stay away from configurations where the actuators lose control of the platform, or its motion no "
+            "longer determines the legs'; or give another motion that determines the machine there",
+        )
+    ]
+
+
+def overflowed(bad: np.ndarray, n: int, what: str) -> Problem:
+    """Results that are no finite numbers at poses that are in reach and regular.
+
+    Args:
+        bad: indices of these samples.
+        n: number of samples.
+        what: what was given.
+    """
+    return Problem(
+        where=what,
+        what=f"results overflow the range of floating-point numbers in {_samples(bad, n)}",
+        remedy="check the units and exponents of velocities, accelerations, forces and parameters",
+    )
+
+
+def _samples(bad: np.ndarray, n: int) -> str:
+    if n == 1:
+        return "this pose"
+    listed = ", ".join(str(i) for i in bad[:LISTED])
+    more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
+    return f"sample{'s' if len(bad) > 1 else ''} {listed}{more} of {n}"

@@ -1,0 +1,191 @@
+"""Texts around exported C: the header with its ports, and the test program with its expected numbers."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.codegen.batch_source import LANES
+from tauloop.codegen.signature import CPort
+from tauloop.codegen.source import CFunction, comment, declarations, number
+from tauloop.mechanism.model import Mechanism
+from tauloop.programs.bounded import Bounded
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
+
+#: Largest deviation that the test program lets pass, over the largest number of a port: rounding through the
+#: conditioning of its states, on any compiler and processor.
+TOLERANCE = 1e-9
+#: Characters of a line of the description.
+WIDTH = 110
+#: Deviations of ports whose numbers are all smaller than this are taken as they are.
+NOTHING = 1e-9
+
+_HEALTH = (
+    ("least discriminant of the loops that are closed by a formula, at most 1; negative: out of reach", "1"),
+    (
+        "least pivot of linear blocks and Newton steps over its typical size (1e300 without any); near 0: singular",
+        "1",
+    ),
+    ("what Newton's loops leave of their equations, summed; above 1e-9: not converged", "m or 1"),
+    (f"most Newton iterations of a loop (of all {LANES} samples of a block in a batch)", "1"),
+)
+_BOUNDED = " *   [2] likewise above 1e-9 where tensions miss their bounds: by this share of the largest figure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A C function with inputs and the outputs expected for them.
+
+    Attributes:
+        function: the function and its ports.
+        meaning: what it computes.
+        inputs, expected: arrays (N, n) by port.
+    """
+
+    function: CFunction
+    meaning: str
+    inputs: Mapping[str, np.ndarray]
+    expected: Mapping[str, np.ndarray]
+
+
+def header_text(
+    stem: str, note: str, mechanism: Mechanism, free: Sequence[str], entry: str, cases: Sequence[Case]
+) -> str:
+    """The header: prototypes, and above each what its arguments are."""
+    guard = f"{stem.upper()}_H"
+    lines = [f"/* {comment(note)}", " *"]
+    if mechanism.description:
+        lines += [f" * {line}" for line in textwrap.wrap(comment(mechanism.description), WIDTH)] + [" *"]
+    lines += [
+        f" * Given is the motion of the {entry}. SI units, angles in radians. Functions keep nothing between calls and",
+        " * may be called from several threads at once. Arrays do not overlap.",
+        " * NAME computes one sample; NAME_batch computes n, every array with n rows, one sample after the other.",
+        " *",
+        " * Baked in (SI; in brackets as the description has it):",
+    ]
+    lines += [
+        f" *   {comment(p.name)} = {p.value!r}" + (f" ({p.value / p.scale:.12g} {comment(p.unit)})" if p.unit else "")
+        for p in mechanism.parameters
+        if p.name not in free
+    ]
+    lines += [" */", f"#ifndef {guard}", f"#define {guard}", "", "#include <stddef.h>", ""]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    for case in cases:
+        lines += [f"/* {case.function.name}: {case.meaning}", " *"]
+        for port in case.function.inputs:
+            lines += _port_lines("in", port)
+        for port in case.function.outputs:
+            lines += _port_lines("out", port)
+        lines += [" * out health[4]: evidence; not-a-number counts as the worst value"]
+        lines += [f" *   [{i}] {text} [{unit}]" for i, (text, unit) in enumerate(_HEALTH)]
+        lines += [_BOUNDED] * any(isinstance(step, Bounded) for step in case.function.program.steps)
+        lines += [" */", *declarations(case.function), ""]
+    lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
+    return "\n".join(lines)
+
+
+def _port_lines(direction: str, port: CPort) -> Iterator[str]:
+    yield f" * {direction} {port.name}[{port.size}]: {comment(port.meaning)}"
+    for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True)):
+        yield f" *   [{i}] {comment(column)} [{comment(unit)}]"
+
+
+def check_text(stem: str, cases: Sequence[Case]) -> str:
+    """The test program: exit status 0 where every number is as expected, 1 where one is not."""
+    samples = len(next(iter(cases[0].inputs.values())))
+    lines = [
+        f"/* Checks {stem}.c against numbers of Tauloop's interpreter, by single calls and by a batch. */",
+        "#include <math.h>",
+        "#include <stddef.h>",
+        "#include <stdio.h>",
+        "",
+        f'#include "{stem}.h"',
+        "",
+        f"#define SAMPLES {samples}",
+        f"#define BATCH {LANES + samples}",
+        f"#define TOLERANCE {TOLERANCE!r}",
+        "",
+        _TOOLS,
+    ]
+    for case in cases:
+        lines += _check(case)
+    lines += ["int main(void)", "{", "    int failed = 0;"]
+    lines += [f"    failed += check_{case.function.name}();" for case in cases]
+    lines += ['    printf("%s\\n", failed ? "FAILED" : "all agree");', "    return failed ? 1 : 0;", "}", ""]
+    return "\n".join(lines)
+
+
+_TOOLS = f"""\
+/* Largest deviation of numbers that repeat the expected ones, over the largest expected; not-a-number is a failure. */
+static double deviation(const double *found, size_t count, const double *expected, size_t expected_count)
+{{
+    double largest = 0.0, worst = 0.0;
+    for (size_t i = 0; i < expected_count; ++i) largest = fmax(largest, fabs(expected[i]));
+    if (largest < {NOTHING!r}) largest = 1.0;
+    for (size_t i = 0; i < count; ++i) {{
+        const double error = fabs(found[i] - expected[i % expected_count]) / largest;
+        if (!(error <= worst)) worst = error >= 0.0 ? error : HUGE_VAL;
+    }}
+    return worst;
+}}
+
+static int report(const char *what, const char *port, double worst)
+{{
+    const int failed = !(worst <= TOLERANCE);
+    printf("%s %s: largest deviation %.2e of %.0e%s\\n", what, port, worst, TOLERANCE, failed ? ": FAILED" : "");
+    return failed;
+}}
+
+static int unhealthy(const char *what, const double *health, size_t samples)
+{{
+    int failed = 0;
+    for (size_t s = 0; s < samples; ++s) {{
+        const double *h = health + 4 * s;
+        if (!(h[0] >= 0.0 && h[1] > {SMALLEST_PIVOT!r} && h[2] < {CONVERGED!r})) failed = 1;
+    }}
+    if (failed) printf("%s health: FAILED\\n", what);
+    return failed;
+}}
+"""
+
+
+def _check(case: Case) -> Iterator[str]:
+    """Numbers and the check of one function."""
+    name, inputs, outputs = case.function.name, case.function.inputs, case.function.outputs
+    for key, values in (*case.inputs.items(), *case.expected.items()):
+        array = f"{name}_{'in' if key in case.inputs else 'out'}_{key}"
+        numbers = [number(value) for value in values.ravel().tolist()]
+        yield f"static const double {array}[{len(numbers)}] = {{"
+        yield from (f"    {', '.join(numbers[i : i + 4])}," for i in range(0, len(numbers), 4))
+        yield "};"
+    yield f"static int check_{name}(void)"
+    yield "{"
+    yield "    int failed = 0;"
+    for port in (*inputs, *outputs):
+        yield f"    static double {port.name}[BATCH * {port.size}];"
+    yield "    static double health[BATCH * 4];"
+    for port in inputs:
+        yield f"    for (size_t i = 0; i < BATCH * {port.size}; ++i)"
+        yield f"        {port.name}[i] = {name}_in_{port.name}[i % (SAMPLES * {port.size})];"
+    arguments = ", ".join(f"{port.name} + s * {port.size}" for port in (*inputs, *outputs))
+    yield f"    for (size_t s = 0; s < SAMPLES; ++s) {name}({arguments}, health + 4 * s);"
+    yield from _comparison(case, "calls", "SAMPLES")
+    for port in outputs:
+        yield f"    for (size_t i = 0; i < BATCH * {port.size}; ++i) {port.name}[i] = 0.0;"
+    yield f"    {name}_batch(BATCH, {', '.join(port.name for port in (*inputs, *outputs))}, health);"
+    yield from _comparison(case, "batch", "BATCH")
+    yield "    return failed;"
+    yield "}"
+    yield ""
+
+
+def _comparison(case: Case, how: str, count: str) -> Iterator[str]:
+    name = case.function.name
+    for port in case.function.outputs:
+        expected = f"{name}_out_{port.name}, SAMPLES * {port.size}"
+        yield f'    failed += report("{name} ({how})", "{port.name}",'
+        yield f"        deviation({port.name}, {count} * {port.size}, {expected}));"
+    yield f'    failed += unhealthy("{name} ({how})", health, {count});'

@@ -1,0 +1,114 @@
+"""Hybrid inverse dynamics of one machine: actuator forces and passive accelerations, and what forces do not show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.assembly.ports import Port
+from tauloop.errors import InputError, Problem
+from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
+from tauloop.model.motion_functions import MotionFunctions
+from tauloop.programs.state import Forces
+
+if TYPE_CHECKING:
+    from tauloop.model.model import Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HybridForces:
+    """Hybrid inverse dynamics of a motion.
+
+    Attributes:
+        passive_names: names of the passive freedoms; none in an ordinary machine.
+        passive_acceleration: their accelerations (N, n_p), rad/s^2 or m/s^2.
+        forces: actuator forces and multipliers, and the full motion with those accelerations in it.
+    """
+
+    passive_names: tuple[str, ...]
+    passive_acceleration: np.ndarray
+    forces: Forces
+
+
+class HybridFunctions:
+    """Inverse dynamics where actuators lead and passive freedoms follow."""
+
+    def __init__(self, model: Model, functions: MotionFunctions) -> None:
+        """Keep the model and the functions of its actuators' entry."""
+        self._model = model
+        self._functions = functions
+
+    @property
+    def ports(self) -> dict[str, Port]:
+        """Position and velocity of leading actuators and passive freedoms, acceleration of the actuators only."""
+        entry = self._functions.entry
+        acceleration = entry.leading_acceleration(len(self._model.assembly.leading))
+        return {"position": entry.position, "velocity": entry.velocity, "acceleration": acceleration}
+
+    def inverse_dynamics(
+        self,
+        position: object,
+        velocity: object,
+        acceleration: object,
+        *,
+        start: object | None = None,
+        theta: object | None = None,
+        sharing: ForceSharing = EQUAL_SHARES,
+    ) -> HybridForces:
+        """Actuator forces, and the accelerations that the passive freedoms take by themselves.
+
+        [G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h) (design, "How the general machine works").
+
+        Args:
+            position, velocity: of leading actuators and passive freedoms (N, m) or (m,), SI; columns as in `ports`.
+            acceleration: of the leading actuators (N, n_m) or (n_m,).
+            start: start values (N, n_q) for Newton blocks.
+            theta: free parameters.
+            sharing: how redundant actuators share forces, and preloads of cables.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular; or no tensions within their bounds give this motion.
+            AssemblyError: a passive freedom has no inertia.
+        """
+        given = {"position": position, "velocity": velocity, "actuator_acceleration": acceleration}
+        weights = self._functions.weights(sharing)
+        outputs, evidence, single = self._functions.run(
+            "hybrid_inverse_dynamics",
+            given,
+            start=start,
+            theta=theta,
+            weights=weights,
+            preloads=sharing.preloads(self._model.mechanism),
+        )
+        passive = outputs["passive_acceleration"]
+        return HybridForces(
+            passive_names=self._model.assembly.passive_names,
+            passive_acceleration=passive[0] if single else passive,
+            forces=self._functions.forces(outputs, evidence, single, weights, start=start),
+        )
+
+    def preload(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """Directions of actuator forces that move nothing but press the machine against itself: R^T u = 0.
+
+        Args:
+            position: of leading actuators and passive freedoms (N, m) or (m,), SI.
+            start: start values (N, n_q) for Newton blocks.
+
+        Returns:
+            Orthonormal directions (N, n_u, n_u - rank) or (n_u, n_u - rank), in N or N m; adding any multiple of them
+            to the forces leaves the motion as it is.
+
+        Raises:
+            InputError: wrong names, shapes or values; or the machine has no redundant actuators.
+            PoseError: out of reach or singular.
+        """
+        assembly = self._model.assembly
+        if not assembly.is_redundant:
+            what = f"{len(self._model.mechanism.actuators)} actuators move as many freedoms: there is no preload"
+            raise InputError(Problem(where="actuators", what=what, remedy="add redundant actuators"))
+        R = self._functions.actuator_jacobian(position, start=start)[..., : len(assembly.leading)]
+        U, _, _ = np.linalg.svd(R, full_matrices=True)
+        return np.asarray(U[..., len(assembly.leading) :])

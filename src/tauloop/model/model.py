@@ -1,0 +1,232 @@
+"""The Model bundle: every function of one assembled machine, on batches, with named and checked ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.elsewhere import assembled_at
+from tauloop.assembly.entry import actuator_entry, platform_entry
+from tauloop.assembly.limits import Limits, limits_of
+from tauloop.assembly.locks import NO_LOCKS, Locks
+from tauloop.assembly.loops import loops
+from tauloop.assembly.ports import numbers
+from tauloop.assembly.spins import assemble_locked
+from tauloop.codegen.evaluator import Compiled, Evaluator
+from tauloop.equations.dynamic_parameters import DynamicParameter, dynamic_parameters
+from tauloop.equations.formulations import NEWTON_EULER, formulation_named
+from tauloop.equations.topology import Topology
+from tauloop.errors import AssemblyError, InputError, Problem, solving
+from tauloop.mechanism.expression import leaves
+from tauloop.mechanism.model import Mechanism
+from tauloop.model.hybrid import HybridFunctions
+from tauloop.model.motion_functions import MotionFunctions
+from tauloop.programs.motion import Machine
+from tauloop.programs.state import State
+
+
+class Model:
+    """An assembled machine and its functions. Made once per mechanism; constant afterwards.
+
+    Two entries give the same functions from different motions: `platform` (the independent coordinates) and
+    `actuators` (what encoders measure, and the positions of passive freedoms). `hybrid` is the inverse dynamics of
+    machines with passive freedoms.
+    """
+
+    @solving(AssemblyError)
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        free: Iterable[str] = (),
+        *,
+        formulation: str = NEWTON_EULER.name,
+        evaluator: Evaluator | None = None,
+        locks: Locks = NO_LOCKS,
+    ) -> None:
+        """Assemble the machine.
+
+        Args:
+            mechanism: the machine.
+            free: leaf parameters that stay arguments of every function; all others are baked in.
+            formulation: name of one of `equations.formulations.FORMULATIONS`, for inverse dynamics and regressors.
+            evaluator: how functions are run; `Compiled()` without it: interpreted, but machine code for large batches.
+            locks: freedoms that are held, such as the spins of axisymmetric rods.
+
+        Raises:
+            AssemblyError: the loops do not close.
+            InputError: a free parameter, or the formulation, does not exist.
+        """
+        self.evaluator: Evaluator = Compiled() if evaluator is None else evaluator
+        names = tuple(free)
+        _require_leaves(mechanism, names)
+        chosen = formulation_named(formulation)
+        described = loops(mechanism)
+        self.assembly: Assembly = assemble_locked(described, locks)
+        # ends that the loops need are no part of the description; joints that locks have put in place of others are
+        if self.assembly.loops.mechanism is not described.mechanism:
+            mechanism = self.assembly.loops.mechanism
+        self.mechanism = mechanism
+        self.topology: Topology = self.assembly.loops.topology
+        self.machine = Machine(
+            assembly=self.assembly,
+            parameters=dynamic_parameters(mechanism, self.topology),
+            free=names,
+            formulation=chosen,
+        )
+
+    def at(self, q: np.ndarray) -> Model:
+        """The same machine with its reference at another assembled pose, on whose branch its closed forms lie.
+
+        Args:
+            q: coordinates (n_q,).
+
+        Raises:
+            AssemblyError: the loops do not close there.
+        """
+        other = Model.__new__(Model)
+        other.evaluator, other.mechanism, other.topology = self.evaluator, self.mechanism, self.topology
+        other.assembly = assembled_at(self.assembly, q)
+        other.machine = replace(self.machine, assembly=other.assembly)
+        return other
+
+    @property
+    def parameters(self) -> tuple[DynamicParameter, ...]:
+        """Entries of pi, in which inverse dynamics is linear."""
+        return self.machine.parameters
+
+    @cached_property
+    def pi(self) -> np.ndarray:
+        """Nominal dynamic parameters (n_pi,), SI."""
+        return np.array([self.mechanism.value(p.expression) for p in self.parameters])
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Limits of its coordinates and cut joints, by which given poses and motions are judged."""
+        return limits_of(self.mechanism, self.topology)
+
+    def ties(self, names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+        """How pi depends on leaf parameters: pi = T p + pi_0.
+
+        Args:
+            names: leaf parameters p; pi must be linear in them together.
+
+        Returns:
+            T (n_pi, n_p) and pi_0 (n_pi,), the rest at nominal values.
+
+        Raises:
+            InputError: pi is not linear in these parameters (such as a mass times a length, both free).
+        """
+        names = tuple(names)
+        _require_leaves(self.mechanism, names)
+        touched = [i for i, p in enumerate(self.parameters) if leaves(p.expression) & set(names)]
+
+        def pi(values: np.ndarray) -> np.ndarray:
+            mechanism = self.mechanism.at_values(dict(zip(names, values, strict=True)))
+            result = np.zeros(len(self.parameters))
+            result[touched] = [mechanism.value(self.parameters[i].expression) for i in touched]
+            return result
+
+        zero = np.zeros(len(names))
+        origin = pi(zero)
+        T = np.stack([pi(row) - origin for row in np.eye(len(names))], axis=1)
+        probe = np.array([1.0 + 0.37 * i for i in range(len(names))])
+        deviation = np.abs(pi(probe) - (T @ probe + origin))
+        bad = np.flatnonzero(deviation > 1e-9 * (1.0 + np.abs(origin) + np.abs(T) @ probe))
+        if len(bad):
+            raise InputError(
+                Problem(
+                    where=self.parameters[i].name,
+                    what="is not linear in the chosen parameters "
+                    f"({', '.join(sorted(leaves(self.parameters[i].expression) & set(names)))})",
+                    remedy="give one of them a value (by command --known NAME=VALUE), or an inertia by its moments",
+                )
+                for i in bad
+            )
+        untouched = np.array(self.pi)
+        untouched[touched] = 0.0
+        return T, origin + untouched
+
+    @cached_property
+    def platform(self) -> MotionFunctions:
+        """Functions of the motion of the independent (platform) coordinates."""
+        self._require_findings()
+        return MotionFunctions(self, platform_entry(self.assembly))
+
+    @cached_property
+    def actuators(self) -> MotionFunctions:
+        """Functions of the motion of the actuators."""
+        self._require_findings()
+        return MotionFunctions(self, actuator_entry(self.assembly))
+
+    @cached_property
+    def hybrid(self) -> HybridFunctions:
+        """Hybrid inverse dynamics, for machines with passive freedoms or redundant actuators (and all others)."""
+        return HybridFunctions(self, self.actuators)
+
+    def _require_findings(self) -> None:
+        if self.assembly.findings:
+            raise AssemblyError(self.assembly.findings)
+
+    def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names and units of a regressor's rows, of one of the outputs of `MotionFunctions.regressor`."""
+        shape = self.topology
+        leads = output.startswith("leading")
+        if output.endswith("joints"):
+            driven = self.assembly.leading_driven if leads else self.assembly.driven
+            names = tuple(shape.velocity_names[i] for i in driven)
+            units = tuple("N m" if shape.angular[i] else "N" for i in driven)
+        else:
+            actuators = self.mechanism.actuators
+            chosen = tuple(actuators[i] for i in self.assembly.leading) if leads else actuators
+            names = tuple(actuator.name for actuator in chosen)
+            units = tuple("N m" if shape.motor_turns(actuator) else "N" for actuator in chosen)
+        return tuple(f"{name}.resultant" for name in names) if leads else names, units
+
+    def determined(self, output: str) -> str:
+        """The output of a regressor whose rows measured forces determine, whatever preload is among them.
+
+        Redundant actuators can press against each other without moving the machine: only their resultants on the
+        leading motions ("leading", "leading_joints") follow from the motion.
+        """
+        names = {"actuators": "leading", "joints": "leading_joints"}
+        return names.get(output, output) if self.assembly.is_redundant else output
+
+    def platform_position(self, q: np.ndarray) -> np.ndarray:
+        """The platform entry's positions (N, n) at full coordinates (N, n_q)."""
+        return np.asarray(numbers(q, "q")[..., list(self.platform.entry.q)])
+
+    def actuator_position(self, q: np.ndarray) -> np.ndarray:
+        """Actuator positions p (N, n_u) at full coordinates (N, n_q)."""
+        shape = self.topology
+        driven = list(self.assembly.driven)
+        return np.asarray(
+            numbers(q, "q")[..., [shape.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T
+        )
+
+    def forward_kinematics(self, position: object, start: object | None = None) -> State:
+        """Full coordinates from actuator positions, followed from an assembled start pose.
+
+        All samples walk together along straight lines in actuator space, from the start pose to their own positions,
+        and so stay on its assembly mode.
+
+        Args:
+            position: actuator positions (N, n_u), m or rad.
+            start: assembled coordinates (n_q,) to start from; the reference pose without it.
+
+        Raises:
+            PoseError: a loop does not close, or a pose is singular; which and by how much.
+        """
+        return self.actuators.follow(position, start)
+
+
+def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
+    unknown = [name for name in names if name not in mechanism.parameters.names]
+    if unknown:
+        raise InputError(
+            Problem(where=name, what="is not a leaf parameter", remedy="see `tauloop show NAME --parameters`")
+            for name in unknown
+        )

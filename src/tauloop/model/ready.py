@@ -1,0 +1,243 @@
+"""Functions straight from a file, ready to be called: in milliseconds where they have been made before.
+
+What a function was made from (the file's bytes, the options, Tauloop itself, the compiler, the processor) gives the
+name of a record in the cache, which says how the function is called and in which library it lies. Any change gives
+another name, so a record is never out of date; one that is damaged is written anew.
+
+What makes a function is imported where it is made: to find one that is there takes neither SciPy nor a reader of files.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import json
+import platform
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tauloop.assembly.locks import NO_LOCKS, Locks
+from tauloop.codegen.cache import cache_folder, is_intact, is_own, put
+from tauloop.codegen.caller import prepare
+from tauloop.codegen.compiled import CompiledFunction
+from tauloop.codegen.compiler import compiler_stamp, file_stamp, processor_stamp
+from tauloop.codegen.signature import CPort, CSignature
+from tauloop.errors import InputError, Problem
+from tauloop.formats.options import ImportOptions
+from tauloop.mechanism.shipped import source_path
+
+if TYPE_CHECKING:
+    from tauloop.model.export import Exportable
+
+#: The packages that a function's text depends on, and the libraries that it counts on.
+_MAKERS = ("mechanism", "formats", "equations", "assembly", "programs", "codegen", "model")
+_LIBRARIES = ("casadi", "numpy", "scipy")
+_PACKAGE = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionOptions:
+    """What a function is made with, beside the machine.
+
+    Attributes:
+        entry: which motion is given, "platform" or "actuators".
+        free: leaf parameters that stay an input named `theta`; all others are baked in.
+        formulation: name of one of `equations.formulations.FORMULATIONS`.
+        locks: freedoms that are held.
+        side: side file of a URDF.
+        imported: how a description of another tool is read.
+        threads: whether batches are shared out over the processor's cores.
+    """
+
+    entry: str = "platform"
+    free: tuple[str, ...] = ()
+    formulation: str = "newton-euler"
+    locks: Locks = NO_LOCKS
+    side: Path | None = None
+    imported: ImportOptions | None = None
+    threads: bool = False
+
+
+def load_function(
+    machine: str | Path,
+    function: str = "inverse_dynamics",
+    outputs: Sequence[str] = (),
+    *,
+    options: FunctionOptions | None = None,
+    folder: Path | None = None,
+) -> CompiledFunction:
+    """Machine code of one function of a machine, for a controller: from the cache, or made and kept there.
+
+    Bound calls (`CompiledFunction.bind`) hold the reference pose and the nominal parameters at first. Inputs are not
+    checked; the health that the function reports is the caller's to read (docs/generated-code.md).
+
+    Args:
+        machine: name of a shipped machine, or a file as `tauloop.load` takes it.
+        function: "inverse_dynamics", "forward_dynamics", "regressor" or "kinematics".
+        outputs: names among the function's outputs; only the first one without them, such as ("force",).
+        options: what it is made with.
+        folder: the cache; the user's own without it.
+
+    Raises:
+        InputError: an unknown function, output or entry.
+        DescriptionError, AssemblyError: the machine is wrong.
+        EngineError: there is no compiler, or it fails.
+    """
+    options = FunctionOptions() if options is None else options
+    outputs = tuple(outputs)
+    folder = cache_folder() if folder is None else folder
+    path = source_path(machine)
+    record = folder / f"{_key(path, function, outputs, options)}.json"
+    found = _read(record)
+    if found is None:
+        found = _make(machine, function, outputs, options, folder)
+        with suppress(InputError):  # the function is there; only the next process has to make it again
+            _write(record, found)
+    return found
+
+
+def _make(
+    machine: str | Path, function: str, outputs: tuple[str, ...], options: FunctionOptions, folder: Path
+) -> CompiledFunction:
+    """Build the model and compile; ports get their columns and units, and the values of the reference pose."""
+    from tauloop.codegen.evaluator import Compiled
+    from tauloop.formats.library import load
+    from tauloop.mechanism.cables import cables
+    from tauloop.model.export import c_ports
+    from tauloop.model.model import Model
+
+    item = _exportable(function, options.entry)
+    helper = Thread(target=prepare)  # a compiler beside the model, which keeps one core busy
+    helper.start()
+    mechanism = load(machine, options.side, options=options.imported)
+    model = Model(
+        mechanism,
+        options.free,
+        formulation=options.formulation,
+        locks=options.locks,
+        evaluator=Compiled(threads=options.threads, folder=folder),
+    )
+    given = model.platform if options.entry == "platform" else model.actuators
+    made = given.compiled(item.program, outputs or item.outputs[:1])
+    helper.join()
+    ports, q = c_ports(model, given), model.assembly.q
+    nominal = {
+        "position": given.entry.at(q),
+        "start": q,
+        "theta": np.array([mechanism.parameters[leaf].value for leaf in options.free]),
+        "weight": np.ones(len(model.mechanism.actuators)),
+        "preload": np.zeros(len(cables(model.mechanism))),
+    }
+    inputs, results = made.function.inputs, made.function.outputs
+    signature = CSignature(
+        name=made.function.name,
+        inputs=tuple(ports.get(port.name, port) for port in inputs),
+        outputs=tuple(ports.get(port.name, port) for port in results),
+    )
+    kept = {port.name: nominal[port.name] for port in inputs if port.name in nominal}
+    return CompiledFunction(signature, made.library, ctypes.CDLL(str(made.library)), kept, options.threads)
+
+
+def _exportable(function: str, entry: str) -> Exportable:
+    from tauloop.model.export import ENTRIES, EXPORTABLE
+
+    known = {item.name: item for item in EXPORTABLE}
+    problems = []
+    if function not in known:
+        problems.append(
+            Problem(where="function", what=f"{function!r} is unknown", remedy=f"there are {', '.join(known)}")
+        )
+    if entry not in ENTRIES:
+        problems.append(Problem(where="entry", what=f"{entry!r} is unknown", remedy=" or ".join(ENTRIES)))
+    if problems:
+        raise InputError(problems)
+    return known[function]
+
+
+def _key(path: Path, function: str, outputs: tuple[str, ...], options: FunctionOptions) -> str:
+    """Hash of everything that a function is made from; `repr` of frozen options is all that they hold."""
+    side = b"" if options.side is None else _bytes(Path(options.side))
+    parts = (
+        hashlib.sha256(_bytes(path)).hexdigest(),
+        hashlib.sha256(side).hexdigest(),
+        path.suffix.lower(),
+        repr((function, outputs, replace(options, side=None))),
+        *_toolkit(),
+        *compiler_stamp(),
+        *processor_stamp(),
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+def _bytes(path: Path) -> bytes:
+    """A file's content; what is wrong with a file that cannot be read is said by the reader, who comes next."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _toolkit() -> list[str]:
+    """Which Tauloop this is, and which libraries it counts on, file by file as the system tells them apart.
+
+    A library is known by the file that its import begins with, which every installation writes.
+    """
+    found = [str(_PACKAGE), platform.python_version()]
+    for library in _LIBRARIES:
+        place = importlib.util.find_spec(library)
+        if place is not None and place.origin is not None:
+            found.append(f"{place.origin} {file_stamp(Path(place.origin))}")
+    for folder in _MAKERS:
+        for path in sorted((_PACKAGE / folder).rglob("*.py")):
+            found.append(f"{path.name} {file_stamp(path)}")
+    return found
+
+
+def _read(record: Path) -> CompiledFunction | None:
+    """The function of a record; None where there is none, or it or its library is damaged."""
+    try:
+        if not is_own(record):
+            return None
+        text = record.read_text(encoding="ascii")
+        checksum, _, body = text.partition("\n")
+        if checksum != hashlib.sha256(body.encode()).hexdigest():
+            return None
+        found = json.loads(body)
+        library = record.parent / Path(found["library"]).name
+        if not is_intact(library):
+            return None
+        signature = CSignature(
+            name=found["name"],
+            inputs=tuple(_port(port) for port in found["inputs"]),
+            outputs=tuple(_port(port) for port in found["outputs"]),
+        )
+        nominal = {name: np.array(values, dtype=float) for name, values in found["nominal"].items()}
+        return CompiledFunction(signature, library, ctypes.CDLL(str(library)), nominal)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _port(found: dict[str, Any]) -> CPort:
+    return CPort(**{**found, "columns": tuple(found["columns"]), "units": tuple(found["units"])})
+
+
+def _write(record: Path, made: CompiledFunction) -> None:
+    function = made.function
+    body = json.dumps(
+        {
+            "library": made.library.name,
+            "name": function.name,
+            "inputs": [asdict(port) for port in function.inputs],
+            "outputs": [asdict(port) for port in function.outputs],
+            "nominal": {name: values.tolist() for name, values in made.nominal.items()},
+        }
+    )
+    text = f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
+    put(record, text.encode("ascii"))

@@ -1,0 +1,25 @@
+"""Equations in the order in which they are solved: straight-line code with Newton loops in between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.programs.state import Forces, Health, State
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Forces": "state",
+            "Health": "state",
+            "State": "state",
+        },
+    )
+
+__all__ = [
+    "Forces",
+    "Health",
+    "State",
+]

@@ -1,0 +1,274 @@
+"""Builds programs: one stretch of straight-line code after the other, with Newton loops in between.
+
+Linear blocks are eliminated within the straight-line code, in a pivot order that sampled states have fixed; closed
+forms leave their discriminants and eliminations their pivots as evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from tauloop.assembly.batch import BatchFunction
+from tauloop.programs.bounded import Bounded
+from tauloop.programs.elimination import eliminate, pivot_order, solve_symmetric
+from tauloop.programs.orthogonal import Factors, factors
+from tauloop.programs.program import ClosedForm, Evaluate, LinearBlock, Newton, Pivot, Program, Step
+from tauloop.programs.sorting import blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What stands for the solution of a step and for what was computed before it.
+
+    Attributes:
+        point: the solution.
+        held: values by name.
+    """
+
+    point: ca.SX
+    held: dict[str, ca.SX]
+
+
+class ProgramBuilder:
+    """A program under construction. Its symbols are the inputs and whatever earlier steps have solved for."""
+
+    def __init__(self, name: str, samples: Mapping[str, np.ndarray]) -> None:
+        """Start an empty program.
+
+        Args:
+            name: name of the program.
+            samples: values (M, n) of inputs at sampled states, from which pivot orders are chosen.
+        """
+        self._name = name
+        self._samples = dict(samples)
+        self._symbols: dict[str, ca.SX] = {}
+        self._steps: list[Step] = []
+        self._closed_forms: list[ClosedForm] = []
+        self._discriminants: list[ca.SX] = []
+        self._extremes: list[ca.SX] = []
+        self._pivots: list[Pivot] = []
+        self._linear_blocks: list[LinearBlock] = []
+        self._pivot_values: list[ca.SX] = []
+        self._count = 0
+        self._emitted: tuple[str, ...] = ()
+        self._evidence: dict[str, int] = {}
+
+    def input(self, name: str, size: int) -> ca.SX:
+        """Declare an input: a column of symbols."""
+        return self._symbol(name, size)
+
+    def _symbol(self, name: str, size: int) -> ca.SX:
+        self._symbols[name] = ca.SX.sym(name, size)
+        return self._symbols[name]
+
+    def _fresh(self, stem: str) -> str:
+        self._count += 1
+        return f"{stem}_{self._count}"
+
+    def _needed(self, *expressions: ca.SX) -> list[str]:
+        """Names of the symbols that expressions depend on, in order of their declaration."""
+        stack = ca.vertcat(*(ca.vec(e) for e in expressions))
+        return [name for name, symbol in self._symbols.items() if symbol.numel() and ca.depends_on(stack, symbol)]
+
+    def evaluate(self, outputs: dict[str, ca.SX]) -> None:
+        """Emit straight-line code for the named outputs, columns each; common subexpressions are shared."""
+        names = list(outputs)
+        columns = [ca.densify(ca.vec(outputs[name])) for name in names]
+        needed = self._needed(*columns)
+        shared = ca.cse([ca.SX(column) for column in columns])
+        function = ca.Function(self._fresh(self._name), [self._symbols[name] for name in needed], shared)
+        self._steps.append(Evaluate(function=BatchFunction(function), inputs=tuple(needed), outputs=tuple(names)))
+
+    def at_samples(self, expression: ca.SX) -> np.ndarray:
+        """Values (M, numel) of an expression at the sampled states, but where it has none (beyond a dead centre)."""
+        column = ca.densify(ca.vec(expression))
+        needed = self._needed(column)
+        arrays = [self._samples[name] for name in needed]
+        count = max((len(array) for array in arrays), default=1)
+        function = BatchFunction(ca.Function("samples", [self._symbols[name] for name in needed], [column]))
+        (values,) = function(arrays, count)
+        known = np.isfinite(values).all(axis=1)
+        return values[known] if known.any() else values
+
+    def closed_form(self, record: ClosedForm, discriminant: ca.SX, extremes: ca.SX) -> None:
+        """Keep the evidence of a block that was solved in closed form.
+
+        Args:
+            record: which block.
+            discriminant: the loop closes where it is not negative.
+            extremes: least and greatest psi over the unknown, and the rod's length or zero (3,).
+        """
+        self._closed_forms.append(record)
+        self._discriminants.append(discriminant)
+        self._extremes.append(extremes)
+
+    @property
+    def extremes(self) -> ca.SX:
+        """Extremes of all closed forms so far (3 n,), for the diagnosis of poses out of reach."""
+        return ca.vertcat(ca.SX(0, 1), *self._extremes)
+
+    def newton(
+        self,
+        residual: ca.SX,
+        unknown: ca.SX,
+        start: ca.SX,
+        what: tuple[str, ...],
+        unknowns: tuple[str, ...],
+        samples: np.ndarray,
+    ) -> ca.SX:
+        """Solve residual(unknown) = 0 by Newton's method; returns the symbols that stand for the solution.
+
+        Args:
+            residual: equations (n,), in terms of `unknown` and of this builder's symbols.
+            unknown: symbols (n,) of the unknowns.
+            start: start values (n,).
+            what: names of the equations.
+            unknowns: names of the unknowns.
+            samples: the solution (M, n) at the sampled states.
+        """
+        start_name, fixed_name, solution = self._fresh("start"), self._fresh("fixed"), self._fresh("solution")
+        known = ca.vertcat(ca.SX(0, 1), *(self._symbols[name] for name in self._needed(residual)))
+        result = self._symbol(solution, unknown.numel())
+        self._samples[solution] = samples
+        jacobian = ca.jacobian(residual, unknown)
+        at_solution = ca.substitute([jacobian], [unknown], [result])[0]
+        order = pivot_order(_matrices(self.at_samples(at_solution), unknown.numel()))
+        step, pivots = eliminate(jacobian, -residual, order)
+        changing = [pivot for pivot in ca.vertsplit(pivots) if not pivot.is_constant()]
+        pivots = ca.vertcat(ca.SX(0, 1), *changing)
+        records = self._records(ca.substitute([pivots], [unknown], [result])[0], ", ".join(what))
+        outputs = ca.cse([ca.SX(ca.densify(residual)), ca.SX(ca.densify(step)), ca.SX(ca.densify(pivots))])
+        # what no iteration changes is computed once, before the first
+        outputs, constants, expressions = ca.extract_parametric(outputs, known, {})
+        fixed = {fixed_name: ca.vertcat(*expressions)} if expressions else {}
+        if fixed:
+            given = self._symbol(fixed_name, len(constants))
+            outputs = ca.substitute(outputs, [ca.vertcat(*constants)], [given])
+        self.evaluate({start_name: start, **fixed})
+        needed = self._needed(*outputs)
+        function = ca.Function(self._fresh("newton"), [unknown, *(self._symbols[name] for name in needed)], outputs)
+        self._steps.append(
+            Newton(
+                function=BatchFunction(function),
+                inputs=tuple(needed),
+                start=start_name,
+                solution=solution,
+                size=unknown.numel(),
+                what=what,
+                unknowns=unknowns,
+                pivots=records,
+            )
+        )
+        return result
+
+    def solve(self, A: ca.SX, b: ca.SX, what: str) -> ca.SX:
+        """Solve A x = b block by block.
+
+        Args:
+            A: square matrix (n, n), its structural zeros tell the blocks.
+            b: right sides (n, k).
+            what: what the equations are for, in messages.
+
+        Returns:
+            x (n, k).
+        """
+        A, b = ca.sparsify(A), ca.SX(b)
+        n = A.size1()
+        x = ca.SX(*b.shape)
+        for block in blocks(A.sparsity()):
+            rows, columns = list(block.rows), list(block.columns)
+            others = [j for j in range(n) if j not in columns]
+            right = b[rows, :]
+            if others:
+                right = right - A[rows, others] @ x[others, :]
+            matrix = A[rows, columns]
+            self._keep_block(matrix, what, "elimination")
+            sampled = _matrices(self.at_samples(matrix), block.size)
+            solution, pivots = eliminate(matrix, right, pivot_order(sampled))
+            x[columns, :] = solution
+            self._keep_pivots(pivots, what)
+        return x
+
+    def solve_symmetric(self, A: ca.SX, b: ca.SX, what: str) -> ca.SX:
+        """Solve A x = b for a symmetric positive matrix (n, n), as `solve`; only its lower half is used."""
+        self._keep_block(A, what, "L D L^T")
+        x, pivots = solve_symmetric(A, b)
+        self._keep_pivots(pivots, what)
+        return x
+
+    def orthogonal(self, R: ca.SX, what: str) -> Factors:
+        """Orthogonal factors of a tall matrix (n, m) of full rank."""
+        self._keep_block(R.T, what, "orthogonal factors")
+        found = factors(R)
+        self._keep_pivots(found.pivots, what)
+        return found
+
+    def _keep_block(self, A: ca.SX, what: str, method: str) -> None:
+        how = "constant" if A.is_constant() else "division" if A.size1() == 1 else method
+        self._linear_blocks.append(LinearBlock(what=what, size=A.size1(), method=how))
+
+    def _keep_pivots(self, pivots: ca.SX, what: str) -> None:
+        for pivot, record in zip(ca.vertsplit(pivots), self._records(pivots, what), strict=True):
+            if not pivot.is_constant():
+                self._pivots.append(record)
+                self._pivot_values.append(pivot)
+
+    def _records(self, pivots: ca.SX, what: str) -> tuple[Pivot, ...]:
+        typical = np.median(np.abs(self.at_samples(pivots)), axis=0)
+        return tuple(Pivot(what=what, typical=float(size)) for size in typical)
+
+    def nearest(self, rows: ca.SX, sides: ca.SX, held: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> _Found:
+        """The point y (r,) nearest to the origin with rows y >= sides; a step of its own.
+
+        What is needed behind it is computed before it, so that nothing is computed twice.
+
+        Args:
+            rows: G (n, r).
+            sides: h (n,).
+            held: what the code behind this step needs.
+            outputs: results of the program that are known already.
+        """
+        names = {name: self._fresh(name) for name in ("rows", "sides", *held)}
+        known = {"rows": rows.T, "sides": sides, **held}
+        self.evaluate({**{names[name]: value for name, value in known.items()}, **outputs, **self._new_evidence()})
+        self._emitted += tuple(outputs)
+        symbols = {name: self._symbol(names[name], value.numel()) for name, value in held.items()}
+        count, size = rows.shape
+        solution = self._fresh("nearest")
+        step = Bounded(rows=names["rows"], sides=names["sides"], solution=solution, count=count, size=size)
+        self._steps.append(step)
+        return _Found(
+            point=self._symbol(solution, size),
+            held={name: ca.reshape(symbols[name], *value.shape) for name, value in held.items()},
+        )
+
+    def _new_evidence(self) -> dict[str, ca.SX]:
+        """Evidence that no step has left yet."""
+        evidence = {
+            "discriminants": ca.vertcat(ca.SX(0, 1), *self._discriminants),
+            "pivots": ca.vertcat(ca.SX(0, 1), *self._pivot_values),
+        }
+        new = {name: value for name, value in evidence.items() if value.numel() > self._evidence.get(name, 0)}
+        self._evidence |= {name: value.numel() for name, value in new.items()}
+        return new
+
+    def finish(self, outputs: dict[str, ca.SX]) -> Program:
+        """Emit the last straight-line code and close the program."""
+        self.evaluate({**outputs, **self._new_evidence()})
+        return Program(
+            name=self._name,
+            steps=tuple(self._steps),
+            outputs=(*self._emitted, *outputs),
+            closed_forms=tuple(self._closed_forms),
+            pivots=tuple(self._pivots),
+            linear_blocks=tuple(self._linear_blocks),
+        )
+
+
+def _matrices(columns: np.ndarray, size: int) -> np.ndarray:
+    """Matrices (M, n, n) from their columns in a row."""
+    return columns.reshape(len(columns), size, size).transpose(0, 2, 1)

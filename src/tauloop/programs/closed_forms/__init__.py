@@ -1,0 +1,1 @@
+"""Loop equations that are solved without iteration."""

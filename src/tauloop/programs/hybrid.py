@@ -1,0 +1,104 @@
+"""Hybrid inverse dynamics: the motion of the actuators in, their forces and the passive freedoms' accelerations out.
+
+With actuator velocities v_m and passive velocities v_p as given motion, v = G_m v_m + G_p v_p, the balance
+[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h) falls apart, since passive freedoms move no actuator
+(A G_p = 0, S = A^T): first M_pp a_p = -G_p^T (M (G_m a_m + g) + h) with M_pp = G_p^T M G_p, symmetric positive, and
+then R^T u = G_m^T (M a + h) with R = A G_m, the unit matrix unless actuation is redundant. Source: design, "How the
+general machine works".
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import casadi as ca
+import numpy as np
+
+from tauloop.assembly.entry import Entry
+from tauloop.equations.newton_euler import transmission
+from tauloop.errors import AssemblyError, Problem
+from tauloop.mechanism.cables import cables
+from tauloop.programs.bounded_forces import bounded_forces_program
+from tauloop.programs.motion import (
+    Machine,
+    MotionState,
+    closure_forces,
+    column,
+    embedding,
+    multipliers,
+    shared_forces,
+)
+from tauloop.programs.program import Program
+
+#: Passive freedoms whose inertia is below this share of what it is elsewhere, unit-free, have none.
+NO_INERTIA = 1e-13
+
+
+def hybrid_inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
+    """Program of forces, multipliers and passive accelerations from the motion of actuators and passive freedoms.
+
+    Args:
+        machine: the machine.
+        entry: motion of leading actuators and passive freedoms, in this order (`entry.actuator_entry`).
+
+    Raises:
+        AssemblyError: passive freedoms have no inertia, so that nothing says how they move.
+    """
+    state = MotionState(machine, entry, f"{entry.name}_hybrid_inverse_dynamics", 1)
+    assembly, n_v = machine.assembly, state.shape.n_v
+    rank, n_u = len(assembly.leading), len(state.mechanism.actuators)
+    given = state.builder.input("actuator_acceleration", rank)
+    G = embedding(state, entry)
+    G_m, G_p = G[:, :rank], G[:, rank:]
+    start = ca.SX(n_v, 1)
+    state.close(entry, start, column(row.psi_acceleration for row in state.rows(state.v, start)))
+    start = start + G_m @ given
+    pi = column(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters)
+    parts = (state.mechanism, state.shape, state.values)
+    tau = machine.formulation.forces(*parts, state.motion(state.v, start), machine.parameters, pi)
+    a, passive = start, ca.SX(0, 1)
+    if assembly.passive:
+        unknown = ca.SX.sym("a", n_v)
+        forces = machine.formulation.forces(*parts, state.motion(state.v, unknown), machine.parameters, pi)
+        moved = ca.sparsify(ca.jacobian(forces, unknown)) @ G_p
+        M_pp = G_p.T @ moved
+        _require_inertia(state, entry, M_pp)
+        passive = state.builder.solve_symmetric(M_pp, -(G_p.T @ tau), "passive accelerations")
+        a, tau = start + G_p @ passive, tau + moved @ passive
+    force, R = G_m.T @ tau, transmission(*parts) @ G_m
+    known = {"q": state.configuration.q, "v": state.v, "a": a, "tree_force": tau, "passive_acceleration": passive}
+    if cables(state.mechanism):
+        return bounded_forces_program(state, entry, (tau, R, force), partial(multipliers, state, entry), known)
+    if assembly.is_redundant:
+        force = shared_forces(state.builder, R, force, state.builder.input("weight", n_u))
+    return state.builder.finish({**known, "force": force, "closure_force": closure_forces(state, entry, tau, force)})
+
+
+def _require_inertia(state: MotionState, entry: Entry, M_pp: ca.SX) -> None:
+    """Raise where passive freedoms can move without any inertia.
+
+    Raises:
+        AssemblyError: which ones.
+    """
+    assembly = state.machine.assembly
+    n = len(assembly.passive)
+    M = state.builder.at_samples(M_pp).reshape(-1, n, n)
+    size = np.sqrt(np.median(np.abs(np.einsum("nii->ni", M)), axis=0))
+    scale = np.where(np.array(state.shape.angular)[list(assembly.passive)], assembly.loops.length, 1.0)
+    mass = sum(abs(state.mechanism.value(p.expression)) for p in state.machine.parameters if p.unit == "kg")
+    none = size / scale < np.sqrt(NO_INERTIA * max(mass, 1e-300))
+    unit = M / np.maximum(size[:, None] * size, 1e-300)
+    least, vectors = np.linalg.eigh(np.median(unit, axis=0))
+    if not none.any() and n and least[0] < NO_INERTIA:
+        none = np.abs(vectors[:, 0]) > 0.1
+    if none.any():
+        names = [name for name, is_massless in zip(assembly.passive_names, none, strict=True) if is_massless]
+        raise AssemblyError(
+            Problem(
+                where=name,
+                what="this passive freedom moves no inertia, so that its acceleration is not determined",
+                remedy="give the bodies that it moves an inertia, or lock it (`Locks`)",
+                file=state.mechanism.file,
+            )
+            for name in names
+        )

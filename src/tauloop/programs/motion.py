@@ -1,0 +1,493 @@
+"""Programs of one machine: from a given motion to all coordinates, forces and regressors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import casadi as ca
+import numpy as np
+
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.entry import Entry
+from tauloop.assembly.loops import nominal
+from tauloop.equations.closure import ClosureRow, closure
+from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
+from tauloop.equations.formulations import NEWTON_EULER, Formulation
+from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
+from tauloop.equations.formulations.platform_matrices import euler_axes, virtual_platforms
+from tauloop.equations.formulations.state_symbols import StateSymbols
+from tauloop.equations.newton_euler import transmission
+from tauloop.equations.tree import TreeMotion, quaternion_rotation, tree_motion
+from tauloop.errors import AssemblyError, Problem
+from tauloop.mechanism.cables import cables
+from tauloop.programs.bounded_forces import bounded_forces_program
+from tauloop.programs.builder import ProgramBuilder
+from tauloop.programs.closed_forms.branches import Branches
+from tauloop.programs.position import solve_positions
+from tauloop.programs.program import Program
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What the programs of one machine are made from.
+
+    Attributes:
+        assembly: the assembled machine.
+        parameters: entries of pi.
+        free: names of the leaf parameters that stay symbols; all others are baked in.
+        formulation: how the forces M a + h are found.
+    """
+
+    assembly: Assembly
+    parameters: tuple[DynamicParameter, ...]
+    free: tuple[str, ...] = ()
+    formulation: Formulation = NEWTON_EULER
+
+
+class MotionState:
+    """A program that has reached the full state (q, v, a), and the expressions of that state."""
+
+    def __init__(self, machine: Machine, entry: Entry, name: str, levels: int) -> None:
+        """Emit the kinematics: positions, then velocities and accelerations as far as `levels` (0 to 2) says."""
+        self.machine = machine
+        assembly = machine.assembly
+        self.mechanism, self.shape = assembly.loops.mechanism, assembly.loops.topology
+        self.builder = ProgramBuilder(name, _samples(machine, entry))
+        self.theta = self.builder.input("theta", len(machine.free))
+        self.values = nominal(self.mechanism, {leaf: self.theta[i] for i, leaf in enumerate(machine.free)})
+        position = self.builder.input("position", entry.position.size)
+        start = self.builder.input("start", self.shape.n_q)
+        given = entry.given(position)
+        for i in _frozen_coordinates(assembly):
+            given.setdefault(i, ca.SX(float(assembly.q[i])))
+        self.positions = solve_positions(
+            self.builder,
+            self.mechanism,
+            self.shape,
+            self.values,
+            assembly.rows,
+            given,
+            start,
+            assembly.q,
+            (self.theta, _nominal_theta(machine)),
+            assembly.states,
+        )
+        self.configuration = self.positions.configuration
+        self.v, self.a = ca.SX(self.shape.n_v, 1), ca.SX(self.shape.n_v, 1)
+        self.K = ca.SX(0, self.shape.n_v)
+        self.scale = ca.SX(0, 1)
+        if levels:
+            self._velocities(entry, levels)
+
+    def branches(self) -> Branches:
+        """On which roots of the closed forms poses lie."""
+        theta = (self.theta, _nominal_theta(self.machine))
+        return Branches.of(self.positions.slopes, self.positions.symbols, theta, self.machine.assembly.states)
+
+    def motion(self, v: ca.SX, a: ca.SX) -> TreeMotion:
+        """Motion of all bodies at the velocities and accelerations (n_v,)."""
+        return tree_motion(self.shape, self.values, self.configuration, v, a)
+
+    def rows(self, v: ca.SX, a: ca.SX) -> list[ClosureRow]:
+        """The kept loop equations of a motion; a tree has none, and its sweep would be for nothing."""
+        if not self.machine.assembly.rows:
+            return []
+        found = closure(self.mechanism, self.shape, self.values, self.motion(v, a))
+        return [found[i] for i in self.machine.assembly.rows]
+
+    def _velocities(self, entry: Entry, levels: int) -> None:
+        """Loops on velocity and acceleration level, with what is given put in at once: K x = -(rate of the rest)."""
+        n_v = self.shape.n_v
+        v, at_rest = ca.SX.sym("v", n_v), ca.SX(n_v, 1)
+        rows = self.rows(v, at_rest)
+        rates, self.scale = column(row.psi_rate for row in rows), column(row.scale for row in rows)
+        self.K = ca.jacobian(rates, v)
+        self._give(entry, self.v, self.builder.input("velocity", entry.velocity.size))
+        # put in instead of built again: the motion of all bodies is half of the work on a program
+        self.close(entry, self.v, ca.SX(ca.substitute([rates], [v], [ca.densify(self.v)])[0]))
+        if levels > 1:
+            self._give(entry, self.a, self.builder.input("acceleration", entry.velocity.size))
+            self.close(entry, self.a, column(row.psi_acceleration for row in self.rows(self.v, self.a)))
+
+    def _give(self, entry: Entry, full: ca.SX, given: ca.SX) -> None:
+        full[list(entry.v)] = ca.DM(entry.to_v) @ given
+
+    def close(self, entry: Entry, full: ca.SX, open_rates: ca.SX) -> None:
+        """Fill in the dependent entries so that the rates of the loops vanish."""
+        dependent = dependent_velocities(self.machine.assembly, entry)
+        if dependent:
+            full[dependent] = self.builder.solve(self.K[:, dependent], -open_rates, "loop velocities")
+
+
+def column(expressions: Iterable[ca.SX]) -> ca.SX:
+    """Expressions below each other; an empty column where there are none."""
+    return ca.SX(ca.vertcat(ca.SX(0, 1), *expressions))
+
+
+def _frozen_coordinates(assembly: Assembly) -> tuple[int, ...]:
+    """Coordinates that belong to velocities which are zero in every motion."""
+    shape, frozen = assembly.loops.topology, set(assembly.frozen)
+    q = [shape.q_of_v[i] for i in assembly.frozen if shape.q_of_v[i] >= 0]
+    for q0, v0 in shape.quaternions:
+        if {v0, v0 + 1, v0 + 2} <= frozen:
+            q += range(q0, q0 + 4)
+    return tuple(q)
+
+
+def _nominal_theta(machine: Machine) -> np.ndarray:
+    parameters = machine.assembly.loops.mechanism.parameters
+    return np.array([parameters[leaf].value for leaf in machine.free])
+
+
+def _samples(machine: Machine, entry: Entry) -> dict[str, np.ndarray]:
+    """Inputs at the assembled states, from which pivot orders are chosen; velocities play no part in these."""
+    assembly = machine.assembly
+    count = len(assembly.states)
+    return {
+        "theta": np.repeat(_nominal_theta(machine)[None], count, axis=0),
+        "position": np.ascontiguousarray(entry.at(assembly.states)),
+        "start": assembly.states,
+        "weight": np.ones((count, len(assembly.loops.mechanism.actuators))),
+        "preload": np.zeros((count, len(cables(assembly.loops.mechanism)))),
+    }
+
+
+def diagnosis_program(machine: Machine, entry: Entry) -> Program:
+    """Program of what closed forms miss where a pose is out of reach (see `tauloop.model.diagnosis.gaps`)."""
+    state = MotionState(machine, entry, f"{entry.name}_diagnosis", 0)
+    return state.builder.finish({"extremes": state.builder.extremes})
+
+
+def kinematics_program(machine: Machine, entry: Entry, levels: int) -> tuple[Program, MotionState]:
+    """Program of all coordinates (and, by level, velocities and accelerations) from a given motion; how it was made."""
+    state = MotionState(machine, entry, f"{entry.name}_kinematics_{levels}", levels)
+    outputs = {"q": state.configuration.q}
+    if levels > 0:
+        outputs["v"] = state.v
+    if levels > 1:
+        outputs["a"] = state.a
+    return state.builder.finish(outputs), state
+
+
+def embedding_program(machine: Machine, entry: Entry) -> Program:
+    """Program of G (n_v, m): velocities of all coordinates per unit of the given velocities, stored by columns."""
+    state = MotionState(machine, entry, f"{entry.name}_embedding", 1)
+    G = embedding(state, entry)
+    return state.builder.finish({"q": state.configuration.q, "G": ca.vec(G)})
+
+
+def dependent_velocities(assembly: Assembly, entry: Entry) -> list[int]:
+    """Velocities that move but are not given."""
+    return [i for i in range(assembly.loops.topology.n_v) if i not in entry.v and i not in assembly.frozen]
+
+
+def embedding(state: MotionState, entry: Entry) -> ca.SX:
+    """Matrix G (n_v, m): velocities of all coordinates per unit of the given velocities."""
+    dependent = dependent_velocities(state.machine.assembly, entry)
+    G = ca.SX(state.shape.n_v, entry.velocity.size)
+    G[list(entry.v), :] = ca.DM(entry.to_v)
+    if dependent:
+        G[dependent, :] = state.builder.solve(state.K[:, dependent], -(state.K @ G), "embedding")
+    return G
+
+
+def require_inertia(M: ca.SX, entry: Entry) -> None:
+    """Refuse a mass matrix (m, m) with zeros on its diagonal: no force determines those accelerations.
+
+    Raises:
+        AssemblyError: the velocities that move nothing with inertia.
+    """
+    diagonal = ca.diag(M)
+    refuse_idle([name for i, name in enumerate(entry.velocity.columns) if diagonal[i].is_zero()])
+
+
+def refuse_idle(idle: list[str]) -> None:
+    """Refuse velocities, by name, that move nothing with inertia."""
+    what = "moves nothing that has mass or inertia, so that forces do not determine its acceleration"
+    remedy = "give a body that it moves a mass, or its motor an inertia; or make the joint a fixed one"
+    if idle:
+        raise AssemblyError([Problem(where=name, what=what, remedy=remedy) for name in idle])
+
+
+def forward_dynamics_program(machine: Machine, entry: Entry) -> Program:
+    """Program of the accelerations that actuator forces give, in the given velocities and in all coordinates.
+
+    Inverse dynamics is affine in the accelerations: with a = G a_given + g and r(a) = G^T (M a + h),
+    M_r a_given = G^T S u - r(g),  M_r = G^T M G, solved by L D L^T (design, "Forward dynamics from inverse").
+    """
+    state = MotionState(machine, entry, f"{entry.name}_forward_dynamics", 1)
+    n_v, m = state.shape.n_v, entry.velocity.size
+    force = state.builder.input("force", len(state.mechanism.actuators))
+    G = embedding(state, entry)
+    bias = ca.SX(n_v, 1)
+    state.close(entry, bias, column(row.psi_acceleration for row in state.rows(state.v, bias)))
+    pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
+    a = ca.SX.sym("a", n_v)
+    parts = (state.mechanism, state.shape, state.values)
+    tau = machine.formulation.forces(*parts, state.motion(state.v, a), machine.parameters, pi)
+    M = ca.sparsify(ca.jacobian(tau, a))
+    tau_bias = machine.formulation.forces(*parts, state.motion(state.v, bias), machine.parameters, pi)
+    S = transmission(*parts).T
+    reduced = G.T @ (M @ G)
+    require_inertia(reduced, entry)
+    given = state.builder.solve_symmetric(reduced, G.T @ (S @ force - tau_bias), "accelerations")
+    return state.builder.finish(
+        {
+            "q": state.configuration.q,
+            "v": state.v,
+            "acceleration": given,
+            "a": G @ given + bias,
+            "mass_matrix": ca.vec(ca.tril2symm(ca.tril(reduced))) if m else ca.SX(0, 1),
+        }
+    )
+
+
+def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
+    """Program of actuator forces u and multipliers lambda: S u + K^T lambda = M a + h on the moving coordinates.
+
+    With redundant actuation u has the least sum of w u^2, w an input.
+
+    Raises:
+        AssemblyError: there are passive freedoms, whose motion no actuator can bring about.
+    """
+    state = MotionState(machine, entry, f"{entry.name}_inverse_dynamics", 2)
+    pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
+    tau = machine.formulation.forces(
+        state.mechanism,
+        state.shape,
+        state.values,
+        state.motion(state.v, state.a),
+        machine.parameters,
+        pi,
+    )
+    known = {"q": state.configuration.q, "v": state.v, "a": state.a, "tree_force": tau}
+    return _with_actuator_forces(state, entry, tau, known)
+
+
+def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
+    """Program of the regressor Y, stored by rows: forces = Y pi.
+
+    Args:
+        machine: the machine.
+        entry: the given motion.
+        output: "actuators" for actuator forces u (n_u rows), "joints" for the forces A^T u on the driven coordinates;
+            "leading" and "leading_joints" for the forces of all actuators together on the motions of the leading
+            actuators, or of the coordinates that these drive: m rows R^T u that no preload enters.
+    """
+    state = MotionState(machine, entry, f"{entry.name}_regressor_{output}", 2)
+    pi = ca.SX.sym("pi", len(machine.parameters))
+    tau = machine.formulation.forces(
+        state.mechanism,
+        state.shape,
+        state.values,
+        state.motion(state.v, state.a),
+        machine.parameters,
+        pi,
+    )
+    require_actuated(machine.assembly)
+    moving = moving_velocities(machine.assembly)
+    n_u = len(state.mechanism.actuators)
+    Y_tree = ca.jacobian(tau[moving], pi)
+    if not machine.assembly.rows and output == "joints":
+        Y = Y_tree[[moving.index(i) for i in machine.assembly.driven], :]
+        return state.builder.finish({"regressor": ca.vec(Y.T)})
+    if output in ("leading", "leading_joints"):
+        Y = _leading_map(state, entry, output)[:, moving] @ Y_tree
+        return state.builder.finish({"regressor": ca.vec(Y.T)})
+    if machine.assembly.is_redundant:
+        R, weight = shared_map(state, entry), ca.SX.ones(n_u)
+        projection = shared_forces(state.builder, R, embedding(state, entry)[moving, :].T, weight)
+    else:
+        unit = ca.vertcat(ca.SX(ca.DM.eye(n_u)), ca.SX(len(moving) - n_u, n_u))
+        projection = state.builder.solve(_force_map(state).T, unit, "actuator forces").T
+    if output == "joints":
+        S = transmission(state.mechanism, state.shape, state.values).T
+        projection = S[list(machine.assembly.driven), :] @ projection
+    return state.builder.finish({"regressor": ca.vec((projection @ Y_tree).T)})
+
+
+def _leading_map(state: MotionState, entry: Entry, output: str) -> ca.SX:
+    """Matrix (m, n_v) from forces on all coordinates to those on the leading motions w: G_w^T with v = G_w w.
+
+    With the given velocities x, v = G x and w = L x, so that G_w = G L^-1. By virtual work the actuators' forces u have
+    the resultants R^T u on w, with R = A G_w the actuators' velocities per unit of w; those of preload are zero.
+    """
+    assembly = state.machine.assembly
+    G = embedding(state, entry)
+    leading = transmission(state.mechanism, state.shape, state.values)[list(assembly.leading), :]
+    L = leading @ G if output == "leading" else G[list(assembly.leading_driven), :]
+    if L.is_constant():  # where the leading motions themselves are given
+        return ca.SX(ca.inv(ca.DM(L)).T) @ G.T
+    return state.builder.solve(L.T, G.T, "leading motions")
+
+
+def moving_velocities(assembly: Assembly) -> list[int]:
+    """Velocities that are not zero in every motion."""
+    return [i for i in range(assembly.loops.topology.n_v) if i not in assembly.frozen]
+
+
+def _with_actuator_forces(state: MotionState, entry: Entry, tau: ca.SX, known: dict[str, ca.SX]) -> Program:
+    """Close a program with actuator forces u (n_u,) and multipliers (c,) that give the tree forces tau = M a + h."""
+    assembly = state.machine.assembly
+    require_actuated(assembly)
+    if cables(state.mechanism):
+        G = embedding(state, entry)
+        R = transmission(state.mechanism, state.shape, state.values) @ G
+        return bounded_forces_program(state, entry, (tau, R, G.T @ tau), partial(multipliers, state, entry), known)
+    if assembly.is_redundant:
+        weight = state.builder.input("weight", len(state.mechanism.actuators))
+        force = shared_forces(state.builder, shared_map(state, entry), embedding(state, entry).T @ tau, weight)
+        closure_force = closure_forces(state, entry, tau, force)
+    else:
+        forces = state.builder.solve(_force_map(state), tau[moving_velocities(assembly)], "actuator forces")
+        n_u = len(state.mechanism.actuators)
+        force, closure_force = forces[:n_u, :], forces[n_u:, :] * state.scale
+    return state.builder.finish({**known, "force": force, "closure_force": closure_force})
+
+
+def require_actuated(assembly: Assembly) -> None:
+    """Raise where actuators alone cannot bring about a given motion.
+
+    Raises:
+        AssemblyError: there are passive freedoms.
+    """
+    if assembly.passive:
+        raise AssemblyError(
+            Problem(
+                where="actuators",
+                what=f"no actuator moves {len(assembly.passive)} of the {assembly.mobility} freedoms of the machine, "
+                f"so their motion cannot be given; passive: {', '.join(assembly.passive_names)}",
+                remedy="give the actuators' motion to hybrid inverse dynamics (`model.hybrid`, --entry actuators), "
+                "which gives the passive accelerations; or lock the passive freedoms",
+                file=assembly.loops.mechanism.file,
+            )
+        )
+
+
+def shared_map(state: MotionState, entry: Entry) -> ca.SX:
+    """Matrix R (n_u, m) of actuator velocities per unit of the given velocities."""
+    return transmission(state.mechanism, state.shape, state.values) @ embedding(state, entry)
+
+
+def shared_forces(builder: ProgramBuilder, R: ca.SX, generalized: ca.SX, weight: ca.SX) -> ca.SX:
+    """Actuator forces with R^T u = t and the least sum of w u^2: u = W^-1 R (R^T W^-1 R)^-1 t.
+
+    Args:
+        builder: receives the solution.
+        R: actuator velocities per unit of the given ones (n_u, m), of rank m.
+        generalized: forces t (m, k) on the given velocities.
+        weight: w (n_u,), positive.
+    """
+    weighted = R / ca.repmat(weight, 1, R.size2())
+    return weighted @ builder.solve_symmetric(R.T @ weighted, generalized, "actuator forces")
+
+
+def closure_forces(state: MotionState, entry: Entry, tau: ca.SX, force: ca.SX) -> ca.SX:
+    """Multipliers (c,) of the kept loop equations beside known actuator forces: K^T lambda = M a + h - S u."""
+    S = transmission(state.mechanism, state.shape, state.values).T
+    return multipliers(state, entry, tau - S @ force)
+
+
+def multipliers(state: MotionState, entry: Entry, loads: ca.SX) -> ca.SX:
+    """Multipliers (c, k) of the kept loop equations that carry loads on all velocities (n_v, k): K^T lambda = load."""
+    dependent = dependent_velocities(state.machine.assembly, entry)
+    if not dependent:
+        return ca.SX(0, loads.size2())
+    found = state.builder.solve(state.K[:, dependent].T, loads[dependent, :], "multipliers")
+    return found * ca.repmat(state.scale, 1, loads.size2())
+
+
+def _force_map(state: MotionState) -> ca.SX:
+    """Matrix [S K^T] (n, n) of the moving coordinates."""
+    moving = moving_velocities(state.machine.assembly)
+    S = transmission(state.mechanism, state.shape, state.values).T
+    return ca.horzcat(S[moving, :], state.K[:, moving].T)
+
+
+def momentum_program(machine: Machine, entry: Entry) -> Program:
+    """Program of the momenta p = dT/dv (n_v,): positions and velocities in, no accelerations."""
+    state = MotionState(machine, entry, f"{entry.name}_momentum", 1)
+    return state.builder.finish({"q": state.configuration.q, "momentum": _canonical(state).momentum})
+
+
+def momentum_forces_program(machine: Machine, entry: Entry) -> Program:
+    """Program of actuator forces and multipliers from the rate of the momenta: S u + K^T lambda = p' + dH/dq.
+
+    The momenta themselves are an output too: a sampled motion needs those of the samples before and behind.
+    """
+    state = MotionState(machine, entry, f"{entry.name}_momentum_forces", 1)
+    rate = state.builder.input("momentum_rate", state.shape.n_v)
+    terms = _canonical(state)
+    tau = rate + terms.remainder
+    known = {"q": state.configuration.q, "v": state.v, "tree_force": tau, "momentum": terms.momentum}
+    return _with_actuator_forces(state, entry, tau, known)
+
+
+def _canonical(state: MotionState) -> CanonicalTerms:
+    return canonical_terms(state.mechanism, state.shape, state.values, state.motion(state.v, state.a), _entries(state))
+
+
+def _entries(state: MotionState) -> Entries:
+    parameters = state.machine.parameters
+    return Entries(parameters, column(ca.SX(state.values.scalar(p.expression)) for p in parameters))
+
+
+def platform_matrices_program(
+    machine: Machine, entry: Entry, by_momentum: bool, in_euler: bool
+) -> tuple[Program, tuple[tuple[str, str, str], ...]]:
+    """Program of the matrices of every inertia as a virtual platform (see `formulations.platform_matrices`).
+
+    Args:
+        machine: the machine.
+        entry: the given motion; x' are its velocities.
+        by_momentum: by generalized momentum, or by energies in Koditschek's form.
+        in_euler: on the rates of x, y, z, psi, theta, phi of a free platform; else on the entry's velocities.
+
+    Returns:
+        The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and cos(theta) of the Euler
+        angles (else one), and the k labels (name, kind, part).
+    """
+    state = MotionState(machine, entry, f"{entry.name}_platform_matrices", 1)
+    G = embedding(state, entry)
+    found = virtual_platforms(
+        state.mechanism,
+        state.shape,
+        state.values,
+        state.motion(state.v, state.a),
+        _entries(state),
+        G,
+        _embedding_rate(state, entry, G),
+        by_momentum=by_momentum,
+    )
+    cos_theta = ca.SX(1)
+    if in_euler:
+        ((iq, iv),) = [pair for pair in state.shape.quaternions if pair[1] in entry.v]
+        R = quaternion_rotation(state.configuration.q[iq : iq + 4])
+        J_A, J_A_rate, cos_theta = euler_axes(R, state.v[iv : iv + 3])
+        T, T_rate = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A), ca.diagcat(ca.SX(3, 3), J_A_rate)
+        found = tuple(platform.mapped(T, T_rate) for platform in found)
+    program = state.builder.finish(
+        {
+            "q": state.configuration.q,
+            "M": column(ca.vec(ca.densify(platform.M)) for platform in found),
+            "V": column(ca.vec(ca.densify(platform.V)) for platform in found),
+            "gravity": column(ca.densify(platform.gravity) for platform in found),
+            "cos_theta": cos_theta,
+        }
+    )
+    return program, tuple((platform.name, platform.kind, platform.part) for platform in found)
+
+
+def _embedding_rate(state: MotionState, entry: Entry, G: ca.SX) -> ca.SX:
+    """Rate G' (n_v, m) along the motion, from K G' = -K' G."""
+    symbols, assembly = StateSymbols(state.shape), state.machine.assembly
+    rows = closure(state.mechanism, state.shape, state.values, symbols.motion(state.values))
+    K = ca.jacobian(column(rows[i].psi_rate for i in assembly.rows), symbols.v)
+    (K_rate,) = symbols.at([symbols.rate_at_constant_velocity(K)], state.motion(state.v, state.a))
+    dependent = dependent_velocities(assembly, entry)
+    G_rate = ca.SX(*G.shape)
+    if dependent:
+        G_rate[dependent, :] = state.builder.solve(state.K[:, dependent], -(K_rate @ G), "embedding")
+    return G_rate

@@ -1,0 +1,154 @@
+"""What every right-hand side of a simulation has in common: rates of coordinates, what acts on them, and powers.
+
+A rate program takes a state and what acts on the machine, and gives the state's rate. Its last two entries are the
+rates of the work done by actuators and at the tool, and of what friction takes: they balance the energy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from tauloop.assembly.entry import Entry
+from tauloop.assembly.loops import nominal
+from tauloop.equations.dynamic_parameters import Entries
+from tauloop.equations.energy import kinetic_energy, potential_energy
+from tauloop.equations.friction import friction_forces
+from tauloop.equations.newton_euler import transmission
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.values import Values
+from tauloop.programs.builder import ProgramBuilder
+from tauloop.programs.motion import Machine, MotionState, column, embedding, require_inertia
+from tauloop.programs.program import Program
+from tauloop.programs.tool import WRENCH, tool_twist
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateProgram:
+    """A right-hand side.
+
+    Attributes:
+        program: steps from the state's parts, `force` and, if asked for, `wrench` to `rate`, `all_q` and `all_v`.
+        state: names and sizes of the state's parts, in order; work and loss (2) come behind them.
+        quaternions: where in the state unit quaternions begin.
+    """
+
+    program: Program
+    state: tuple[tuple[str, int], ...]
+    quaternions: tuple[int, ...]
+
+
+def independent_rate_program(machine: Machine, entry: Entry, *, with_wrench: bool = False) -> RateProgram:
+    """Rates of the independent coordinates: M_r a = G^T (S u + J^T w) - r(g), as `forward_dynamics_program`.
+
+    Args:
+        machine: the machine.
+        entry: its independent motion.
+        with_wrench: whether a wrench at the tool is an input.
+    """
+    state = MotionState(machine, entry, f"{entry.name}_rate", 1)
+    n_v = state.shape.n_v
+    G = embedding(state, entry)
+    bias = ca.SX(n_v, 1)
+    state.close(entry, bias, column(row.psi_acceleration for row in state.rows(state.v, bias)))
+    pi = column(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters)
+    a = ca.SX.sym("a", n_v)
+    parts = (state.mechanism, state.shape, state.values)
+    tau = machine.formulation.forces(*parts, state.motion(state.v, a), machine.parameters, pi)
+    M = ca.sparsify(ca.jacobian(tau, a))
+    tau_bias = machine.formulation.forces(*parts, state.motion(state.v, bias), machine.parameters, pi)
+    acting = Acting(state.builder, machine, state.values, state.configuration, with_wrench=with_wrench)
+    rest = G.T @ (acting.generalized - tau_bias)
+    reduced = G.T @ (M @ G)
+    require_inertia(reduced, entry)
+    acceleration = state.builder.solve_symmetric(reduced, rest, "accelerations")
+    q_rate = coordinate_rate(state.shape, state.configuration.q, state.v)
+    program = state.builder.finish(
+        {
+            "rate": ca.vertcat(q_rate[list(entry.q)], acceleration, acting.powers(state.v)),
+            "all_q": state.configuration.q,
+            "all_v": state.v,
+        }
+    )
+    whole = [entry.q.index(iq) for iq, _ in state.shape.quaternions if set(range(iq, iq + 4)) <= set(entry.q)]
+    return RateProgram(
+        program=program,
+        state=(("position", entry.position.size), ("velocity", entry.velocity.size)),
+        quaternions=tuple(whole),
+    )
+
+
+def energy_program(machine: Machine) -> Program:
+    """Program of the kinetic and the potential energy, J, of a state (q, v).
+
+    Raises:
+        DescriptionError: a rod has no kinetic energy.
+    """
+    shape, mechanism = machine.assembly.loops.topology, machine.assembly.loops.mechanism
+    builder = ProgramBuilder("energy", {})
+    values = nominal(mechanism)
+    q, v = builder.input("q", shape.n_q), builder.input("v", shape.n_v)
+    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
+    entries = parameter_entries(machine, values)
+    return builder.finish(
+        {
+            "kinetic": kinetic_energy(mechanism, shape, values, motion, entries),
+            "potential": potential_energy(mechanism, shape, values, motion, entries),
+        }
+    )
+
+
+def parameter_entries(machine: Machine, values: Values) -> Entries:
+    """The machine's dynamic parameters by element and role."""
+    parameters = machine.parameters
+    return Entries(parameters, column(ca.SX(values.scalar(p.expression)) for p in parameters))
+
+
+def coordinate_rate(shape: Topology, q: ca.SX, v: ca.SX) -> ca.SX:
+    """Rates q' = N(q) v (n_q,); a quaternion turns with the angular velocity in its reference frame."""
+    rate = ca.SX(shape.n_q, 1)
+    for iv, iq in enumerate(shape.q_of_v):
+        if iq >= 0:
+            rate[iq] = v[iv]
+    for iq, iv in shape.quaternions:
+        real, vector, turning = q[iq], q[iq + 1 : iq + 4], v[iv : iv + 3]
+        rate[iq] = -ca.dot(vector, turning) / 2
+        rate[iq + 1 : iq + 4] = (real * turning + ca.cross(turning, vector)) / 2
+    return rate
+
+
+class Acting:
+    """Actuator forces and the wrench at the tool, as inputs of a program.
+
+    Attributes:
+        generalized: forces S u + J^T w on all velocities (n_v,).
+    """
+
+    def __init__(
+        self,
+        builder: ProgramBuilder,
+        machine: Machine,
+        values: Values,
+        configuration: Configuration,
+        *,
+        with_wrench: bool,
+    ) -> None:
+        """Declare the inputs `force` and, with it, `wrench`."""
+        self._machine, self._values = machine, values
+        self._shape, self._mechanism = machine.assembly.loops.topology, machine.assembly.loops.mechanism
+        S = transmission(self._mechanism, self._shape, values).T
+        self.generalized: ca.SX = S @ builder.input("force", len(self._mechanism.actuators))
+        if with_wrench:
+            wrench = builder.input("wrench", WRENCH)
+            v = ca.SX.sym("v", self._shape.n_v)
+            motion = tree_motion(self._shape, values, configuration, v, ca.SX(self._shape.n_v, 1))
+            twist = tool_twist(motion, self._mechanism, values)
+            self.generalized = self.generalized + ca.jacobian(twist, v).T @ wrench
+
+    def powers(self, v: ca.SX) -> ca.SX:
+        """Power of what acts, and power lost in friction (2,), W, at velocities (n_v,)."""
+        entries = parameter_entries(self._machine, self._values)
+        friction = friction_forces(self._mechanism, self._shape, self._values, v, entries)
+        return ca.vertcat(ca.dot(self.generalized, v), ca.dot(friction, v))

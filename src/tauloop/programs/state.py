@@ -1,0 +1,220 @@
+"""Results of motions: states and forces, each with the evidence that it can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from tauloop import result
+from tauloop.assembly.limits import Limits
+from tauloop.programs.program import ClosedForm, Evidence, Program
+
+#: Position residuals (m or pure numbers) above this mean that Newton's method has not arrived.
+CONVERGED = 1e-9
+#: Bounds of tensions are kept where they are missed by less than this share of the largest figure: rounding is 1e-11.
+WITHIN = 1e-9
+#: A pivot below this share of its typical size means a singular pose.
+SMALLEST_PIVOT = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Evidence of a run over N samples.
+
+    Attributes:
+        closed_forms: the loops solved in closed form.
+        discriminants: one column for each of them (N, n); negative where the loop cannot close.
+        smallest_pivot: smallest pivot of all eliminations over its typical size (N,).
+        residuals: per loop solved by Newton's method, what is left of it (N,).
+        iterations: Newton steps taken (N,).
+        finite: whether all results are finite numbers (N,).
+        missed: by how much bounds of tensions are missed, of the largest figure among them (N,).
+    """
+
+    closed_forms: tuple[ClosedForm, ...]
+    discriminants: np.ndarray
+    smallest_pivot: np.ndarray
+    residuals: dict[str, np.ndarray]
+    iterations: np.ndarray
+    finite: np.ndarray
+    missed: np.ndarray
+
+    @property
+    def is_within(self) -> np.ndarray:
+        """Whether all tensions are within their bounds (N,)."""
+        return np.asarray(self.missed < WITHIN)
+
+    def at(self, samples: np.ndarray) -> Health:
+        """The evidence of some samples, by number."""
+        return replace(
+            self,
+            discriminants=self.discriminants[samples],
+            smallest_pivot=self.smallest_pivot[samples],
+            residuals={name: residual[samples] for name, residual in self.residuals.items()},
+            iterations=self.iterations[samples],
+            finite=self.finite[samples],
+            missed=self.missed[samples],
+        )
+
+    @property
+    def is_reached(self) -> np.ndarray:
+        """Whether all loops close (N,)."""
+        ok = (self.discriminants >= 0).all(axis=1)
+        for residual in self.residuals.values():
+            ok &= np.abs(residual) < CONVERGED
+        return np.asarray(ok)
+
+    @property
+    def is_regular(self) -> np.ndarray:
+        """Whether all linear blocks can be solved, and nothing has overflowed (N,)."""
+        return np.asarray((self.smallest_pivot > SMALLEST_PIVOT) & self.finite)
+
+    @property
+    def has_overflowed(self) -> np.ndarray:
+        """Whether results are not finite though all loops close and all blocks can be solved (N,)."""
+        return np.asarray(self.is_reached & (self.smallest_pivot > SMALLEST_PIVOT) & ~self.finite)
+
+
+def health(program: Program, evidence: Evidence, results: Mapping[str, np.ndarray] = MappingProxyType({})) -> Health:
+    """Evidence of a program's run in the caller's terms.
+
+    Args:
+        program: what was run.
+        evidence: what it left behind.
+        results: its outputs (N, n), which shall be finite.
+    """
+    n = len(evidence.pivots)
+    residuals: dict[str, np.ndarray] = {}
+    iterations = np.zeros(n, dtype=int)
+    for step, phi, counts in evidence.newton:
+        for name, column in zip(step.what, phi.T, strict=True):
+            residuals[name] = column
+        iterations = np.maximum(iterations, counts)
+    smallest = evidence.pivots.min(axis=1, initial=np.inf)
+    return Health(
+        closed_forms=program.closed_forms,
+        discriminants=evidence.discriminants,
+        smallest_pivot=np.where(np.isnan(smallest), 0.0, smallest),
+        residuals=residuals,
+        iterations=iterations,
+        finite=np.logical_and.reduce([np.ones(n, bool), *(np.isfinite(a).all(axis=1) for a in results.values())]),
+        missed=evidence.missed,
+    )
+
+
+def joined(parts: list[Health]) -> Health:
+    """Evidence of several runs of one program, one after the other; machine code tells less of its runs."""
+    brief = [set(part.residuals) == {"loops"} for part in parts]
+    if any(brief) and not all(brief):
+        pattern = parts[brief.index(False)]
+        parts = [_spread(part, pattern) if is_brief else part for part, is_brief in zip(parts, brief, strict=True)]
+    return Health(
+        closed_forms=parts[0].closed_forms,
+        discriminants=np.concatenate([part.discriminants for part in parts]),
+        smallest_pivot=np.concatenate([part.smallest_pivot for part in parts]),
+        residuals={key: np.concatenate([part.residuals[key] for part in parts]) for key in parts[0].residuals},
+        iterations=np.concatenate([part.iterations for part in parts]),
+        finite=np.concatenate([part.finite for part in parts]),
+        missed=np.concatenate([part.missed for part in parts]),
+    )
+
+
+def _spread(found: Health, pattern: Health) -> Health:
+    """What machine code tells of a whole run, as if every closed form and every loop had told it."""
+    residual = found.residuals["loops"]
+    return replace(
+        found,
+        closed_forms=pattern.closed_forms,
+        discriminants=np.repeat(found.discriminants, pattern.discriminants.shape[1], axis=1),
+        residuals=dict.fromkeys(pattern.residuals, residual),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Where the whole turns of some angles come from: the loops do not tell them.
+
+    Attributes:
+        angles: names of the angles that are not given.
+        nearest: what they are nearest to: "reference pose", "start" or "sample before".
+    """
+
+    angles: tuple[str, ...]
+    nearest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Coordinates, and velocities and accelerations as far as they were asked for.
+
+    Attributes:
+        coordinate_names, velocity_names: names of the columns.
+        q: coordinates (N, n_q) or (n_q,) for a single sample.
+        v, a: velocities and accelerations (N, n_v) or (n_v,); None where not computed.
+        health: the evidence of every sample.
+        limits: the machine's limits, by which `evidence` judges.
+        turns: where the whole turns of angles come from.
+    """
+
+    coordinate_names: tuple[str, ...]
+    velocity_names: tuple[str, ...]
+    q: np.ndarray
+    v: np.ndarray | None
+    a: np.ndarray | None
+    health: Health
+    limits: Limits = field(repr=False)
+    turns: Turns
+
+    @property
+    def evidence(self) -> tuple[result.Evidence, ...]:
+        """What lies beyond a stop, by how much, and what looks like degrees."""
+        return self.limits.evidence(self.q)
+
+    def coordinate(self, name: str) -> np.ndarray:
+        """One coordinate by name."""
+        return np.asarray(self.q[..., self.coordinate_names.index(name)])
+
+    def single(self) -> State:
+        """The first sample without the axis of samples."""
+        v, a = (None if array is None else array[0] for array in (self.v, self.a))
+        return replace(self, q=self.q[0], v=v, a=a)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forces:
+    """Inverse dynamics of a motion.
+
+    Attributes:
+        actuator_names, closure_names: names of the columns.
+        force: actuator forces u (N, n_u), N or N m.
+        closure_force: multipliers lambda of the kept loop equations (N, c), N (N m for directions).
+        tree_force: M a + h on all velocities (N, n_v).
+        state: the full motion.
+        weights: w (n_u,) by which redundant actuators share forces, so that the sum of w u^2 is least; None where the
+            motion determines all forces.
+        tension_names: rods that are cables.
+        tension: their tensions (N, k), N.
+    """
+
+    actuator_names: tuple[str, ...]
+    closure_names: tuple[str, ...]
+    force: np.ndarray
+    closure_force: np.ndarray
+    tree_force: np.ndarray
+    state: State
+    weights: np.ndarray | None = None
+    tension_names: tuple[str, ...] = ()
+    tension: np.ndarray | None = None
+
+    @property
+    def evidence(self) -> tuple[result.Evidence, ...]:
+        """That of the motion (see `State.evidence`)."""
+        return self.state.evidence
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether actuation is redundant, so that these forces are one choice of many."""
+        return self.weights is not None
