@@ -146,7 +146,7 @@ def estimator_options(estimator: Estimator) -> dict[str, object]:
 
 def _out_of_scale(data: RegressionData) -> list[Problem]:
     """A problem where all forces are zero, or so large or small that their squares are no numbers."""
-    most = float(np.abs(data.forces).max(initial=0.0))
+    most = float(np.abs(data.forces[:, data.kept]).max(initial=0.0))
     if LEAST_FORCE < most < 1.0 / LEAST_FORCE:
         return []
     what = f"reach {most:.3g} N or N m in {len(data)} samples" if most else f"are zero in all {len(data)} samples"
