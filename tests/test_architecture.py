@@ -31,6 +31,7 @@ LAYERS = (
     ("programs",),
     ("codegen",),
     ("model",),
+    ("integrate",),
     ("kinematics",),
     ("motion",),
     ("logs",),

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tauloop.codegen import library
 from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, load_drive, record_axis, simulate_axis
-from tauloop.drives import machine_run as machine_module
 from tauloop.drives import simulation as axis_module
 from tauloop.drives.machine_path import DrivenMachine, Variation
 from tauloop.formats import load
@@ -53,8 +53,7 @@ def test_batches_divergence_and_sampled_controls_run_interpreted(tmp_path: Path)
 def test_one_notice_where_there_is_no_compiler(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(axis_module, "find_compiler", lambda: None)
-    monkeypatch.setattr(machine_module, "find_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_compiler", lambda: None)
     with caplog.at_level(logging.WARNING, logger="tauloop"):
         criteria = simulate_axis(Axis(load_drive("single_motor_axis")), duration=0.05)
         assert not criteria.failed.any()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tauloop import Model, load
-from tauloop.codegen import evaluator
+from tauloop.codegen import library
 from tauloop.codegen.evaluator import Compiled, Interpreted
 from tauloop.kinematics import random_states
 
@@ -16,7 +16,7 @@ from tauloop.kinematics import random_states
 def test_one_notice_for_all_programs_and_the_interpreters_numbers(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(evaluator, "find_compiler", lambda: None)
+    monkeypatch.setattr(library, "find_compiler", lambda: None)
     model, plain = (Model(load("delta"), evaluator=e) for e in (Compiled(at_least=0), Interpreted()))
     states = random_states(plain, 5, np.random.default_rng(1))
     motion = (states.position, states.velocity, states.acceleration)

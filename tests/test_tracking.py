@@ -50,9 +50,7 @@ def both_trackers(name: str, folder: Path) -> tuple[Model, Tracker, Tracker]:
     """A machine, and its forward kinematics followed sample by sample and in lanes."""
     model = Model(load(name))
     function = model.actuators.source_function("kinematics_0", ("q",))
-    found = find_compiler()
-    assert found is not None
-    return model, Tracker(function, found, folder), Tracker(function, found, folder, in_lanes=True)
+    return model, Tracker(function, folder), Tracker(function, folder, in_lanes=True)
 
 
 @needs_compiler

@@ -109,7 +109,7 @@ Made = tuple[Callable[[], object], Callable[[], tuple[np.ndarray, float]]]
 
 
 def _followed(model: Model, function: CFunction, compiler: Compiler, position: np.ndarray, in_lanes: bool) -> Made:
-    tracker = Tracker(function, compiler, in_lanes=in_lanes)
+    tracker = Tracker(function, in_lanes=in_lanes)
     start = np.ascontiguousarray(model.actuators.follow(position[tracker.starts(LONG)]).q)
 
     def work() -> tuple[np.ndarray, np.ndarray, float]:

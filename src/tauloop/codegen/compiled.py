@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -14,30 +11,13 @@ import numpy as np
 
 from tauloop.assembly.ports import real
 from tauloop.codegen.caller import Call, bound_call
-from tauloop.codegen.compiler import Compiler, build
+from tauloop.codegen.compiler import Compiler
+from tauloop.codegen.library import Library
 from tauloop.codegen.signature import HEALTH, CPort, CSignature
-from tauloop.errors import EngineError, InputError, Problem
+from tauloop.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from tauloop.codegen.source import CFunction
-
-#: The process that has imported this; any other is a fork of it.
-_PROCESS = os.getpid()
-
-
-def is_forked() -> bool:
-    """Whether this process is a fork of the one that imported Tauloop."""
-    return os.getpid() != _PROCESS
-
-
-def one_thread_after_fork(code: ctypes.CDLL) -> None:
-    """Let OpenMP's loops of the calling thread run in it alone, in a forked process.
-
-    A fork takes no other thread along than the one that forks. GNU's library would wait for the others for ever.
-    """
-    if is_forked():
-        with suppress(AttributeError):  # compiled without OpenMP
-            code.omp_set_num_threads(1)
 
 
 class CompiledFunction:
@@ -46,8 +26,7 @@ class CompiledFunction:
     def __init__(
         self,
         function: CSignature,
-        library: Path,
-        code: ctypes.CDLL,
+        library: Library,
         nominal: Mapping[str, np.ndarray] = MappingProxyType({}),
         threads: bool = False,
     ) -> None:
@@ -55,17 +34,15 @@ class CompiledFunction:
 
         Args:
             function: how it is called.
-            library, code: the library, and it loaded.
+            library: that holds it.
             nominal: what ports of bound calls hold at first; zeros without it.
             threads: whether batches are shared out over threads.
         """
         self.function = function
-        self.library = library
+        self.library, self._library = library.path, library
         self.nominal = nominal
-        self._code, self._threads = code, threads
-        self._batch = getattr(code, f"{function.name}_batch")
-        self._batch.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * len(function.arguments)]
-        self._batch.restype = None
+        self._threads = threads
+        self._batch = library.function(f"{function.name}_batch", "n" + "*" * len(function.arguments))
 
     def __call__(
         self, inputs: Mapping[str, np.ndarray], n: int, out: Mapping[str, np.ndarray] | None = None
@@ -89,8 +66,8 @@ class CompiledFunction:
         _require_writable(given, sizes, n)
         outputs = {name: given[name] if name in given else np.empty((n, size)) for name, size in sizes.items()}
         if self._threads:
-            one_thread_after_fork(self._code)
-        self._batch(n, *map(_address, (*arrays, *outputs.values())))
+            self._library.one_thread_after_fork()
+        self._batch(n, *arrays, *outputs.values())
         return outputs
 
     def bind(self) -> tuple[Mapping[str, np.ndarray], Call]:
@@ -109,13 +86,6 @@ class CompiledFunction:
         return MappingProxyType(arrays | whole), call
 
 
-def _address(array: np.ndarray) -> int:
-    """Where the numbers of an array lie; of one that may be written to in a third of NumPy's own time."""
-    if array.size and array.flags.writeable:
-        return ctypes.addressof(ctypes.c_double.from_buffer(array))
-    return array.ctypes.data
-
-
 def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, np.ndarray]]:
     """Ports with their parts of an array, one behind the other."""
     first = 0
@@ -125,7 +95,7 @@ def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, n
 
 
 def compile_function(
-    function: CFunction, compiler: Compiler, *, threads: bool = False, folder: Path | None = None
+    function: CFunction, compiler: Compiler | None = None, *, threads: bool = False, folder: Path | None = None
 ) -> CompiledFunction:
     """Compile a function (or find it in the cache) and load it.
 
@@ -135,7 +105,7 @@ def compile_function(
     from tauloop.codegen.source import c_units  # and CasADi, which a function out of the cache does not need
 
     units = c_units(function, f"{function.name}: made by Tauloop, do not edit", _bound_text(function))
-    return CompiledFunction(function, *loaded(units, compiler, threads, folder), threads=threads)
+    return CompiledFunction(function, Library.made(units, compiler, threads=threads, folder=folder), threads=threads)
 
 
 def _bound_text(function: CFunction) -> str:
@@ -144,27 +114,6 @@ def _bound_text(function: CFunction) -> str:
     arrays = ", ".join(f"arrays[{i}]" for i in range(len(function.arguments)))
     head = f"void {name}(double *const *arrays)"
     return f"{head};\n{head}\n{{\n    {function.name}({arrays});\n}}\n"
-
-
-def loaded(
-    source: str | Sequence[str], compiler: Compiler, threads: bool, folder: Path | None
-) -> tuple[Path, ctypes.CDLL]:
-    """A library and its code; what is damaged in the cache has been made anew before (`cache.is_intact`).
-
-    Raises:
-        EngineError: it cannot be made, or not be loaded.
-    """
-    library = build(source, compiler, threads=threads, folder=folder)
-    try:
-        return library, ctypes.CDLL(str(library))
-    except OSError as error:
-        raise EngineError(
-            Problem(
-                where=str(library),
-                what=f"compiled code cannot be loaded: {error}",
-                remedy="keep the cache where programs may be run; without it everything runs interpreted",
-            )
-        ) from error
 
 
 def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) -> list[np.ndarray]:

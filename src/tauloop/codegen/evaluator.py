@@ -13,12 +13,11 @@ import casadi as ca
 import numpy as np
 
 from tauloop.codegen.compiled import CompiledFunction, compile_function
-from tauloop.codegen.compiler import Compiler, find_compiler
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name
 from tauloop.codegen.straight import instructions
 from tauloop.codegen.tracking import Tracker
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError
 from tauloop.programs.bounded import Bounded
 from tauloop.programs.program import Evaluate, Newton, Program, Step
 from tauloop.programs.state import Health
@@ -99,7 +98,7 @@ class Compiled(Evaluator):
     def tracker(self, function: CFunction, *, in_lanes: bool) -> Tracker | None:
         """Machine code that follows motions; None, and a warning in the log, where it cannot be made."""
         try:
-            return Tracker(function, _compiler(), self.folder, in_lanes=in_lanes)
+            return Tracker(function, self.folder, in_lanes=in_lanes)
         except EngineError as error:
             self._warn(f"the samples of a motion are reached one by one, not followed: {error}")
             return None
@@ -115,15 +114,7 @@ class Compiled(Evaluator):
         Raises:
             EngineError: there is no compiler, it fails, or the cache cannot be written.
         """
-        return compile_function(function, _compiler(), threads=self.threads, folder=self.folder)
-
-
-def _compiler() -> Compiler:
-    compiler = find_compiler()
-    if compiler is None:
-        what = "none was found (cc, gcc, clang)"
-        raise EngineError(Problem(where="C compiler", what=what, remedy="install one"))
-    return compiler
+        return compile_function(function, threads=self.threads, folder=self.folder)
 
 
 def run_kernel(

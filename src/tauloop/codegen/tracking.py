@@ -7,15 +7,13 @@ block of the batch kernel has lanes; all lanes walk through their parts at the s
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from tauloop.codegen.batch_source import LANES
-from tauloop.codegen.compiled import loaded
-from tauloop.codegen.compiler import Compiler
+from tauloop.codegen.library import Library
 from tauloop.codegen.signature import HEALTH
 from tauloop.codegen.source import CFunction, block_text, c_text, scalar_text
 from tauloop.errors import AssemblyError, Problem
@@ -100,9 +98,7 @@ def track_source(function: CFunction, lanes: int) -> str:
 class Tracker:
     """Machine code that follows a motion, in one part or in as many as there are lanes."""
 
-    def __init__(
-        self, function: CFunction, compiler: Compiler, folder: Path | None = None, *, in_lanes: bool = False
-    ) -> None:
+    def __init__(self, function: CFunction, folder: Path | None = None, *, in_lanes: bool = False) -> None:
         """Compile, or find in the cache.
 
         Raises:
@@ -114,11 +110,8 @@ class Tracker:
         source = c_text(
             f"{text}\n{track_source(function, self.parts)}", f"{function.name}: made by Tauloop, do not edit"
         )
-        _, library = loaded(source, compiler, False, folder)
         self._n = next(port for port in function.outputs if port.name == "q").size
-        self._track = library.track
-        self._track.argtypes = [ctypes.c_size_t, ctypes.c_size_t, *[ctypes.c_void_p] * 6]
-        self._track.restype = None
+        self._track = Library.made(source, folder=folder).function("track", "nn******")
 
     def starts(self, n: int) -> np.ndarray:
         """Numbers of the first samples of all parts of a motion of n samples."""
@@ -140,7 +133,7 @@ class Tracker:
         n = len(position)
         q, health, seam = np.empty((n, self._n)), np.empty((n, HEALTH)), np.empty((self.parts, self._n))
         arrays = (position, start, theta, q, health, seam)
-        self._track(n, self._length(n), *(array.ctypes.data for array in arrays))
+        self._track(n, self._length(n), *arrays)
         first = self.starts(n)[1:]
         gap = np.abs(seam[:-1] - q[first])[np.diff(self.starts(n)) == self._length(n)]
         return q, health, float(gap.max(initial=0.0))

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
-from tauloop.drives.interpreted import HybridRun
-from tauloop.drives.stepping_source import CHATTERING, DIVERGED, FAR, HUGE, LATE, OK, REPORT, TOO_LONG
+from tauloop.drives.axis_source import CHATTERING, DIVERGED, OK, REPORT, TOO_LONG
 from tauloop.drives.system import INPUTS, System
+from tauloop.integrate.interpreted import Problem, Run, Stepped
+from tauloop.integrate.tableau import dormand_prince
 
-#: First step and shortest, s; halvings that find where the judged position passes a level or turns.
-FIRST_STEP, SMALLEST_STEP, HALVINGS = 1e-6, 1e-13, 50
+#: As in `axis.c`; and halvings that find where the judged position passes a level or turns.
+FIRST_STEP, FAR, HUGE, LATE, HALVINGS = 1e-6, 1e3, 1e12, 0.75, 50
 
 
 class InterpretedAxis:
@@ -42,13 +43,38 @@ class InterpretedAxis:
         """
         reports = np.empty((len(parameters), len(REPORT)))
         for i, (p, f) in enumerate(zip(parameters, fixed, strict=True)):
-            run = _Run(self._system, self._calls, p, f, tolerances)
-            reports[i] = run.to_the_end(times, kept)
+            step = _Step(self._system, self._calls, p, f, tolerances)
+            reports[i] = step.to_the_end(times, kept)
         return reports
 
 
-class _Run(HybridRun):
-    """One run."""
+class _Line(Problem):
+    """The equations of a line under one parameter set."""
+
+    def __init__(self, system: System, calls: tuple[BatchFunction, ...], p: np.ndarray) -> None:
+        self._calls, self._p = calls, p
+        self.inputs, self.z = np.zeros(len(INPUTS)), np.zeros(system.held_size)
+
+    def _call(self, which: int, y: np.ndarray, s: np.ndarray) -> list[np.ndarray]:
+        arrays = [part[None] for part in (y, s, self.z, self.inputs, self._p)]
+        return [part[0] for part in self._calls[which](arrays, 1)]
+
+    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Rates and guards."""
+        rate, guards = self._call(0, y, run.s)
+        return rate, guards, True
+
+    def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
+        """States as the modes prescribe them."""
+        return self._call(1, y, run.s)[0]
+
+    def hold(self, run: Run) -> None:
+        """What the control holds from a sample on."""
+        self.z = self._call(2, run.y, run.s)[0]
+
+
+class _Step:
+    """One step of the reference, with the criteria on the way."""
 
     def __init__(
         self,
@@ -59,83 +85,63 @@ class _Run(HybridRun):
         tolerances: tuple[float, float, int],
     ) -> None:
         rtol, atol, self.most = tolerances
-        super().__init__(np.zeros(len(system.state_names)), np.array(system.mode_starts), FIRST_STEP, rtol, atol)
-        self.system, self.calls, self.p = system, calls, p
+        self.system, self.line = system, _Line(system, calls, p)
+        self.run = Run(
+            self.line,
+            dormand_prince(),
+            np.zeros(len(system.state_names)),
+            modes=np.array(system.mode_starts),
+            step=FIRST_STEP,
+            rtol=rtol,
+            atol=atol,
+        )
         self.factor, self.band, self.period, self.before, self.to, self.load, self.load_time, self.duration = fixed
-        self.inputs = np.zeros(len(INPUTS))
-        self.inputs[[0, 1, 3]] = self.to, self.before, atol
-        self.z = np.zeros(system.held_size)
+        self.line.inputs[[0, 1, 3]] = self.to, self.before, atol
         self.n_q = sum(name.endswith(".velocity") for name in system.state_names)
         self.rise_start = self.rise_end = -1.0
         self.overshoot = self.overshoot_at = self.settled_at = 0.0
         self.lowest, self.highest = np.inf, -np.inf
         self.inside = abs(self.before - self.to) <= self.band
 
-    def _call(self, which: int, y: np.ndarray) -> list[np.ndarray]:
-        arrays = [part[None] for part in (y, self.s, self.z, self.inputs, self.p)]
-        return [part[0] for part in self.calls[which](arrays, 1)]
-
-    def rates(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rates and guards."""
-        self.healthy = bool((np.abs(y) < HUGE).all())
-        dy, g = self._call(0, y)
-        return dy, g
-
-    def reset(self) -> None:
-        """States as the modes prescribe them."""
-        self.y = self._call(1, self.y)[0]
-
-    def _hold(self) -> None:
-        if self.period > 0:
-            self.z = self._call(2, self.y)[0]
-
     def to_the_end(self, times: np.ndarray, kept: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
         """The report of the run (k,)."""
-        t, tick, sample, outcome, out = 0.0, 1, 0, OK, self.system.output
+        run, line = self.run, self.line
+        tick, sample, outcome, out = 1, 0, OK, self.system.output
         size = abs(self.to - self.before) or 1.0
         if self.load_time <= 0:
-            self.inputs[2] = self.load
-        self._hold()
-        self.agree()
-        while t < self.duration and outcome == OK:
+            line.inputs[2] = self.load
+        if self.period > 0:
+            line.hold(run)
+        while run.time < self.duration:
             limit = self.duration
-            if t < self.load_time < limit:
+            if run.time < self.load_time < limit:
                 limit = self.load_time
             if self.period > 0 and tick * self.period < limit:
                 limit = tick * self.period
-            if self.steps >= self.most:
+            if run.steps + run.rejected >= self.most:
                 outcome = TOO_LONG
                 break
-            is_last = t + 1.01 * self.h >= limit
-            step = self.attempt(limit - t if is_last else self.h)
-            if step is None:
-                outcome = DIVERGED if self.h < SMALLEST_STEP else OK
-                continue
-            self._watch(t, step.taken, step.Q, step.x)
-            end = limit if is_last and not step.is_event else t + step.x * step.taken
-            while sample < len(times) and times[sample] <= end:
-                at = (times[sample] - t) / step.taken if step.taken > 0 else 0.0
-                for array, row in zip(kept, (self.along(step.Q, at), self.s, self.z), strict=True):
+            code = run.next(limit)
+            if code != Stepped.STEPPED:
+                outcome = CHATTERING if code == Stepped.CROWDED else DIVERGED
+                break
+            self._watch()
+            while sample < len(times) and times[sample] <= run.time:
+                at = (times[sample] - run.origin) / run.length if run.length > 0 else 0.0
+                for array, row in zip(kept, (run.along(at), run.s, line.z), strict=True):
                     array[sample] = row
                 sample += 1
-            self.take(step, is_last=is_last)
-            t, is_new = end, step.is_event
-            if abs(self.factor * self.y[out] - self.to) > FAR * size:
+            if np.abs(run.y).max() > HUGE or abs(self.factor * run.y[out] - self.to) > FAR * size:
                 outcome = DIVERGED
                 break
-            if self.crowds:
-                outcome = CHATTERING
-                break
-            if t >= self.load_time and self.inputs[2] != self.load:
-                self.inputs[2], is_new = self.load, True
-            if self.period > 0 and t >= tick * self.period:
-                self._hold()
-                tick, is_new = tick + 1, True
-            if is_new:
-                self.agree()
-        return self._report(outcome, t)
+            if run.time >= self.load_time and line.inputs[2] != self.load:
+                line.inputs[2], run.is_known = self.load, False
+            if self.period > 0 and run.time >= tick * self.period:
+                line.hold(run)
+                tick, run.is_known = tick + 1, False
+        return self._report(outcome)
 
-    def _report(self, outcome: int, t: float) -> np.ndarray:
+    def _report(self, outcome: int) -> np.ndarray:
         settled = outcome == OK and self.inside
         risen = self.rise_start >= 0 and self.rise_end >= 0
         rise = self.rise_end - self.rise_start if risen else 0.0 if self.before == self.to else self.duration
@@ -143,15 +149,15 @@ class _Run(HybridRun):
             "rise_time": rise,
             "overshoot": self.overshoot,
             "settling_time": self.settled_at if settled else self.duration,
-            "energy": self.y[-1],
-            "final_error": abs(self.factor * self.y[self.system.output] - self.to),
+            "energy": self.run.y[-1],
+            "final_error": abs(self.factor * self.run.y[self.system.output] - self.to),
             "lowest": self.lowest,
             "highest": self.highest,
             "settled": settled,
             "outcome": outcome,
-            "end": t,
-            "steps": self.steps,
-            "events": self.events,
+            "end": self.run.time,
+            "steps": self.run.steps + self.run.rejected,
+            "events": self.run.events,
             "rise_start": self.rise_start,
             "overshoot_at": self.overshoot_at,
         }
@@ -159,30 +165,29 @@ class _Run(HybridRun):
 
     # The judged position within a step
 
-    def _at(self, Q: np.ndarray, k: int, x: float) -> float:
-        return float(self.y[k] + Q[k] @ np.array([x, x**2, x**3, x**4]))
+    def _at(self, k: int, x: float) -> float:
+        return float(self.run.along(x)[k])
 
-    def _watch(self, t: float, h: float, Q: np.ndarray, x: float) -> None:
+    def _watch(self) -> None:
         """Look at a step, in two pieces where the position turns."""
-        out = self.system.output
-        speed = self.n_q + out
-        first = self.y[speed]
-        if first * self._at(Q, speed, x) < 0:
-            turn = _halved(lambda place: self._at(Q, speed, place) * first > 0, 0.0, x)[1]
-            self._watch_piece(t, h, Q, 0.0, turn)
-            self._watch_piece(t, h, Q, turn, x)
+        speed, x = self.n_q + self.system.output, self.run.share
+        first = self.run.start[speed]
+        if first * self._at(speed, x) < 0:
+            turn = _halved(lambda place: self._at(speed, place) * first > 0, 0.0, x)[1]
+            self._watch_piece(0.0, turn)
+            self._watch_piece(turn, x)
         else:
-            self._watch_piece(t, h, Q, 0.0, x)
+            self._watch_piece(0.0, x)
 
-    def _watch_piece(self, t: float, h: float, Q: np.ndarray, a: float, b: float) -> None:
+    def _watch_piece(self, a: float, b: float) -> None:
         """Look at a piece in which the position goes one way."""
-        out, step = self.system.output, self.to - self.before
+        out, step, t, h = self.system.output, self.to - self.before, self.run.origin, self.run.length
         way = -1.0 if step < 0 else 1.0
-        pa, pb = (self.factor * self._at(Q, out, place) for place in (a, b))
+        pa, pb = (self.factor * self._at(out, place) for place in (a, b))
 
         def passing(level: float) -> float:
             rises = pb > level
-            return t + h * _halved(lambda x: (self.factor * self._at(Q, out, x) > level) != rises, a, b)[1]
+            return t + h * _halved(lambda x: (self.factor * self._at(out, x) > level) != rises, a, b)[1]
 
         for name, share in (("rise_start", 0.1), ("rise_end", 0.9)):
             level = self.before + share * step
@@ -195,7 +200,7 @@ class _Run(HybridRun):
             self.settled_at = passing(self.to + (self.band if pa > self.to else -self.band))
         if t + h * b >= LATE * self.duration:
             late = (LATE * self.duration - t) / h
-            pl = self.factor * self._at(Q, out, late) if late > a else pa
+            pl = self.factor * self._at(out, late) if late > a else pa
             self.lowest, self.highest = min(self.lowest, pl, pb), max(self.highest, pl, pb)
 
 

@@ -8,16 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
-from tauloop.drives.interpreted import HybridRun
 from tauloop.drives.machine_run import MachineTrace, Start
-from tauloop.drives.machine_source import CHATTERING, OK, SMALLEST_STEP, TOO_LONG, TOO_SMALL, UNHEALTHY
+from tauloop.drives.machine_source import CHATTERING, OK, TOO_LONG, TOO_SMALL, UNHEALTHY
 from tauloop.drives.machine_system import LineSystem, MachineSystem
 from tauloop.drives.simulation import Stepping
+from tauloop.integrate.interpreted import Problem, Run, Stepped
+from tauloop.integrate.tableau import dormand_prince
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT, health
+
+_OUTCOMES = {
+    Stepped.STEPPED: OK,
+    Stepped.UNHEALTHY: UNHEALTHY,
+    Stepped.TOO_SMALL: TOO_SMALL,
+    Stepped.ASTRAY: UNHEALTHY,
+    Stepped.CROWDED: CHATTERING,
+}
 
 
 class InterpretedMachine:
-    """The steps of `tauloop.drives.machine_source`, one by one."""
+    """What `machine.c` does, one step after the other."""
 
     def __init__(self, system: MachineSystem) -> None:
         """Keep the equations."""
@@ -26,14 +35,42 @@ class InterpretedMachine:
 
     def __call__(self, start: Start, reference: np.ndarray, stepping: Stepping) -> MachineTrace:
         """Run it."""
-        run = _Run(self._system, self._calls, start, stepping)
+        machine = _Machine(self._system, self._calls, start, stepping)
+        run = Run(
+            machine,
+            dormand_prince(),
+            start.states,
+            modes=np.array([value for line in self._system.lines for value in line.mode_starts]),
+            guess=start.q,
+            step=1e-2 * self._system.period,
+            rtol=stepping.rtol,
+            atol=stepping.atol,
+        )
+        outcome, kept = OK, []
         for k in range(len(reference)):
-            run.sample(reference[k])
-            if k + 1 < len(reference):
-                run.advance()
-            if run.outcome != OK:
+            machine.sample(run, reference[k])
+            if not run.agree():
+                outcome = UNHEALTHY
+            kept.append((run.y.copy(), run.s.copy(), machine.z.copy()))
+            end = (k + 1) * self._system.period
+            while k + 1 < len(reference) and run.time < end and outcome == OK:
+                outcome = _OUTCOMES[run.next(end)]
+                if outcome == OK and run.steps + run.rejected >= stepping.max_steps:
+                    outcome = TOO_LONG
+            if outcome != OK:
                 break
-        return run.trace()
+        states, modes, held = (np.array(part) for part in zip(*kept, strict=True))
+        return MachineTrace(
+            states=states,
+            modes=modes,
+            held=held,
+            outcome=outcome,
+            end=run.time,
+            steps=run.steps + run.rejected,
+            events=run.events,
+            pivot=machine.pivot,
+            residual=machine.residual,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,35 +86,15 @@ class _Calls:
         return cls(BatchFunction(line.rate), BatchFunction(line.reset), BatchFunction(line.hold))
 
 
-class _Run(HybridRun):
-    """State of one run."""
+class _Machine(Problem):
+    """The equations of machine and lines, and what their controls hold."""
 
     def __init__(self, system: MachineSystem, calls: list[_Calls], start: Start, stepping: Stepping) -> None:
-        modes = np.array([value for line in system.lines for value in line.mode_starts])
-        super().__init__(start.states.copy(), modes, 1e-2 * system.period, stepping.rtol, stepping.atol)
-        self.system, self.calls, self.stepping = system, calls, stepping
-        self.z, self.q, self.p = start.held.copy(), start.q.copy(), start.parameters
+        self.system, self.calls, self.p = system, calls, start.parameters
+        self.z = start.held.copy()
         self.inputs = np.zeros((len(system.lines), 6))
         self.inputs[:, 3] = stepping.atol
-        self.time, self.outcome, self.pivot, self.residual = 0.0, OK, 1e300, 0.0
-        self.kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-
-    def trace(self) -> MachineTrace:
-        """What was reached."""
-        states, modes, held = (np.array(part) for part in zip(*self.kept, strict=True))
-        return MachineTrace(
-            states=states,
-            modes=modes,
-            held=held,
-            outcome=self.outcome,
-            end=self.time,
-            steps=self.steps,
-            events=self.events,
-            pivot=self.pivot,
-            residual=self.residual,
-        )
-
-    # Equations
+        self.pivot, self.residual = 1e300, 0.0
 
     def _parts(self) -> Iterator[tuple[int, slice, slice, slice]]:
         """Index of each line, and its places among states (with work and loss), modes and held numbers."""
@@ -87,12 +104,12 @@ class _Run(HybridRun):
             yield i, slice(y, ends[0]), slice(s, ends[1]), slice(z, ends[2])
             y, s, z = ends
 
-    def _loads(self, y: np.ndarray) -> np.ndarray:
+    def _loads(self, run: Run, y: np.ndarray) -> np.ndarray:
         """Positions and speeds of the actuators (n_u, 2)."""
         plant = self.system.plant
         n_p = plant.platform.entry.position.size
         position, velocity = y[:n_p], y[n_p : n_p + plant.platform.entry.velocity.size]
-        state = plant.platform.evaluate(position[None], velocity[None], start=self.q)
+        state = plant.platform.evaluate(position[None], velocity[None], start=run.guess)
         speeds = plant.assembly.loops.transmission @ np.asarray(state.v)[0]
         return np.stack([plant.actuator_position(state.q)[0], speeds], axis=1)
 
@@ -100,14 +117,14 @@ class _Run(HybridRun):
         x = x[: len(self.system.lines[i].start)]
         return [row[None] for row in (x, load[i], s, z, self.inputs[i], self.p)]
 
-    def rates(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """Rates of all states, and guards."""
-        load = self._loads(y)
-        dy, g, u = np.empty_like(y), np.empty_like(self.s), np.empty(len(self.calls))
+        load = self._loads(run, y)
+        dy, g, u = np.empty_like(y), np.empty_like(run.s), np.empty(len(self.calls))
         for i, at_y, at_s, at_z in self._parts():
-            found = self.calls[i].rate(self._arguments(i, y[at_y], load, self.s[at_s], self.z[at_z]), 1)
+            found = self.calls[i].rate(self._arguments(i, y[at_y], load, run.s[at_s], self.z[at_z]), 1)
             dy[at_y], g[at_s], u[i] = found[0][0], found[1][0], found[2][0, 0]
-        inputs, at = {"force": u[None], "start": self.q[None], "theta": np.empty((1, 0))}, 0
+        inputs, at = {"force": u[None], "start": run.guess[None], "theta": np.empty((1, 0))}, 0
         for name, size in self.system.rate.state:
             inputs[name] = y[None, at : at + size]
             at += size
@@ -116,54 +133,32 @@ class _Run(HybridRun):
         dy[: self.system.machine_size] = outputs["rate"][0]
         pivot = float(judged.smallest_pivot.min())
         residual = max((float(np.abs(r).max()) for r in judged.residuals.values()), default=0.0)
-        self.healthy = bool(judged.is_reached.all()) and pivot > SMALLEST_PIVOT and residual < CONVERGED
-        if self.healthy:
-            self.q = outputs["all_q"][0]
+        good = bool(judged.is_reached.all()) and pivot > SMALLEST_PIVOT and residual < CONVERGED
+        if good:
+            run.guess = outputs["all_q"][0]
             self.pivot, self.residual = min(self.pivot, pivot), max(self.residual, residual)
-        return dy, g
+        return dy, g, good
 
-    def reset(self) -> None:
-        """Put the states of the lines where their modes prescribe them."""
-        load = self._loads(self.y)
+    def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
+        """The states of the lines where their modes prescribe them."""
+        load, y = self._loads(run, y), y.copy()
         for i, at_y, at_s, at_z in self._parts():
-            arguments = self._arguments(i, self.y[at_y], load, self.s[at_s], self.z[at_z])
+            arguments = self._arguments(i, y[at_y], load, run.s[at_s], self.z[at_z])
             size = len(self.system.lines[i].start)
-            self.y[at_y.start : at_y.start + size] = self.calls[i].reset(arguments, 1)[0][0]
+            y[at_y.start : at_y.start + size] = self.calls[i].reset(arguments, 1)[0][0]
+        return y
 
-    def normalise(self) -> None:
+    def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
         """Quaternions of the machine, back to unit length."""
+        y = y.copy()
         for k in self.system.rate.quaternions:
-            self.y[k : k + 4] /= np.linalg.norm(self.y[k : k + 4])
+            y[k : k + 4] /= np.linalg.norm(y[k : k + 4])
+        return y, int(bool(self.system.rate.quaternions))
 
-    # Time
-
-    def sample(self, reference: np.ndarray) -> None:
-        """Measure, find the torques of one sample, and keep the state."""
+    def sample(self, run: Run, reference: np.ndarray) -> None:
+        """Measure, and find the torques of one sample."""
         self.inputs[:, [0, 1, 4, 5]] = reference
-        load = self._loads(self.y)
+        load = self._loads(run, run.y)
         for i, at_y, at_s, at_z in self._parts():
-            found = self.calls[i].hold(self._arguments(i, self.y[at_y], load, self.s[at_s], self.z[at_z]), 1)
-            self.z[at_z] = found[0][0]
-        self.agree()
-        self.kept.append((self.y.copy(), self.s.copy(), self.z.copy()))
-
-    def advance(self) -> None:
-        """Integrate to the next sample."""
-        t, period, begin = 0.0, self.system.period, self.time
-        while t < period and self.outcome == OK:
-            if self.steps >= self.stepping.max_steps:
-                self.outcome = TOO_LONG
-                return
-            is_last = t + 1.01 * self.h >= period
-            step = self.attempt(period - t if is_last else self.h)
-            if step is None:
-                if self.h < SMALLEST_STEP:
-                    self.outcome = TOO_SMALL if self.healthy else UNHEALTHY
-                continue
-            self.take(step, is_last=is_last)
-            t = period if is_last and not step.is_event else t + step.x * step.taken
-            self.time = begin + t
-            if step.is_event:
-                if self.crowds:
-                    self.outcome = CHATTERING
-                self.agree()
+            arguments = self._arguments(i, run.y[at_y], load, run.s[at_s], self.z[at_z])
+            self.z[at_z] = self.calls[i].hold(arguments, 1)[0][0]

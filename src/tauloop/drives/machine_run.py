@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from tauloop.codegen.compiled import loaded
-from tauloop.codegen.compiler import find_compiler
+from tauloop.codegen.library import Library
 from tauloop.drives.machine_source import OK, WORST, machine_source
 from tauloop.drives.machine_system import MachineSystem
 from tauloop.drives.simulation import Stepping
-from tauloop.errors import EngineError, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +75,9 @@ class CompiledMachine:
         Raises:
             EngineError: there is no compiler, or it fails.
         """
-        compiler = find_compiler()
-        if compiler is None:
-            what = "none was found (cc, gcc, clang)"
-            raise EngineError(Problem(where="C compiler", what=what, remedy="install one, or run interpreted"))
         self.system = system
-        _, library = loaded(machine_source(system), compiler, False, folder)
-        self._run = library.drive_machine
-        self._run.restype = ctypes.c_size_t
-        self._run.argtypes = [ctypes.c_size_t, *[ctypes.c_double] * 4, *[ctypes.c_void_p] * 10]
+        library = Library.made(machine_source(system), folder=folder)
+        self._run = library.function("drive_machine", "ndddd**********", "n")
 
     def __call__(self, start: Start, reference: np.ndarray, stepping: Stepping) -> MachineTrace:
         """Run it."""
@@ -104,7 +95,7 @@ class CompiledMachine:
             stepping.rtol,
             stepping.atol,
             float(stepping.max_steps),
-            *(array.ctypes.data for array in arrays),
+            *arrays,
         )
         return MachineTrace(
             states=ys[:reached],

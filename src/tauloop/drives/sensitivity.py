@@ -9,9 +9,9 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from tauloop.drives.axis_source import REPORT
 from tauloop.drives.criteria import NAMES, Criteria
 from tauloop.drives.simulation import Axis, Stepping, criteria_of, prepared_runs
-from tauloop.drives.stepping_source import REPORT
 from tauloop.drives.system import System, build_system
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.drive_line import DriveLine, ExactBacklash

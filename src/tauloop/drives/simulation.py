@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.assembly.ports import numbers
-from tauloop.codegen.compiled import is_forked, loaded
-from tauloop.codegen.compiler import find_compiler
+from tauloop.codegen.library import Library, is_forked
 from tauloop.drives.axis_interpreted import InterpretedAxis
+from tauloop.drives.axis_source import REPORT, axis_source
 from tauloop.drives.criteria import Criteria, Outcome, priced
-from tauloop.drives.stepping_source import REPORT, stepping_source
 from tauloop.drives.system import System, build_system
 from tauloop.errors import EngineError, InputError, Problem
+from tauloop.integrate.tableau import dormand_prince
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 
@@ -87,20 +86,13 @@ class Axis:
         if interpreted:
             return
         try:
-            compiler = find_compiler()
-            if compiler is None:
-                what = "none was found (cc, gcc, clang)"
-                raise EngineError(Problem(where="C compiler", what=what, remedy="install one"))
-            _, library = loaded(stepping_source(self.system), compiler, threads > 1, folder)
+            source = axis_source(self.system, dormand_prince())
+            library = Library.made(source, threads=threads > 1, folder=folder)
         except EngineError as error:
             _LOGGER.warning("the drive line runs interpreted, a thousand times slower: %s", error)
             self._interpreted = InterpretedAxis(self.system)
             return
-        self._run = library.drive_batch
-        self._run.restype = None
-        number, pointer = ctypes.c_double, ctypes.c_void_p
-        self._run.argtypes = [ctypes.c_size_t, ctypes.c_int, pointer, pointer, number, number, number, pointer]
-        self._run.argtypes += [ctypes.c_size_t, pointer, pointer, pointer, pointer]
+        self._run = library.function("drive_batch", "ni**ddd*n****")
 
     def parameters(self, given: Mapping[str, float | np.ndarray], n: int | None = None) -> np.ndarray:
         """Complete parameter sets (N, n_p): nominal where nothing is given.
@@ -177,15 +169,15 @@ class Axis:
         self._run(
             len(parameters),
             1 if is_forked() else self.threads,
-            parameters.ctypes.data,
-            fixed.ctypes.data,
+            parameters,
+            fixed,
             stepping.rtol,
             stepping.atol,
             stepping.max_steps,
-            report.ctypes.data,
+            report,
             len(times),
-            times.ctypes.data,
-            *(array.ctypes.data for array in kept),
+            times,
+            *kept,
         )
         return report, (kept[0], kept[1], kept[2])
 

@@ -9,7 +9,6 @@ What makes a function is imported where it is made: to find one that is there ta
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import importlib.util
 import json
@@ -28,8 +27,9 @@ from tauloop.codegen.cache import cache_folder, is_intact, is_own, put
 from tauloop.codegen.caller import prepare
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import compiler_stamp, file_stamp, processor_stamp
+from tauloop.codegen.library import Library
 from tauloop.codegen.signature import CPort, CSignature
-from tauloop.errors import InputError, Problem
+from tauloop.errors import EngineError, InputError, Problem
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path
 
@@ -142,7 +142,7 @@ def _make(
         outputs=tuple(ports.get(port.name, port) for port in results),
     )
     kept = {port.name: nominal[port.name] for port in inputs if port.name in nominal}
-    return CompiledFunction(signature, made.library, ctypes.CDLL(str(made.library)), kept, options.threads)
+    return CompiledFunction(signature, Library(made.library), kept, options.threads)
 
 
 def _exportable(function: str, entry: str) -> Exportable:
@@ -219,8 +219,8 @@ def _read(record: Path) -> CompiledFunction | None:
             outputs=tuple(_port(port) for port in found["outputs"]),
         )
         nominal = {name: np.array(values, dtype=float) for name, values in found["nominal"].items()}
-        return CompiledFunction(signature, library, ctypes.CDLL(str(library)), nominal)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return CompiledFunction(signature, Library(library), nominal)
+    except (EngineError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -10,27 +10,15 @@ from typing import final
 import numpy as np
 
 from tauloop.errors import InputError, Problem
+from tauloop.integrate.tableau import chained
 
 SPACES = ("joint", "platform")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
-    """An explicit Runge-Kutta method whose stages each need only the one before: rates at y + h c_k (rate before).
-
-    Attributes:
-        places: c of the stages after the first, in steps.
-        weights: b of all stages.
-    """
-
-    places: tuple[float, ...]
-    weights: tuple[float, ...]
-
-
 #: The classical method of fourth order.
-RUNGE_KUTTA_4 = Method(places=(0.5, 0.5, 1.0), weights=(1 / 6, 1 / 3, 1 / 3, 1 / 6))
+RUNGE_KUTTA_4 = chained(places=(0.5, 0.5, 1.0), weights=(1 / 6, 1 / 3, 1 / 3, 1 / 6))
 #: Heun's method of third order: a quarter cheaper.
-HEUN_3 = Method(places=(1 / 3, 2 / 3), weights=(0.25, 0.0, 0.75))
+HEUN_3 = chained(places=(1 / 3, 2 / 3), weights=(0.25, 0.0, 0.75))
 
 
 class Compensation(enum.Enum):

@@ -6,19 +6,20 @@ steps; quaternions are kept at unit length.
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.assembly.singular_kinds import singular_kind
-from tauloop.codegen.compiled import loaded
-from tauloop.codegen.compiler import find_compiler
 from tauloop.codegen.evaluator import Compiled
-from tauloop.errors import EngineError, InputError, PoseError, Problem
+from tauloop.codegen.library import Library
+from tauloop.errors import InputError, PoseError, Problem
+from tauloop.integrate.interpreted import Problem as Dynamics
+from tauloop.integrate.interpreted import Run
+from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
-from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller, Method
+from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller
 from tauloop.simulate.controllers_source import WORST, loop_source
 
 
@@ -49,7 +50,7 @@ class Loop:
     plant: Model
     model: Model
     controller: Controller
-    method: Method
+    method: Tableau
     substeps: int
     delay: int
     period: float
@@ -88,7 +89,7 @@ class Trace:
 class CompiledLoop:
     """The loop as machine code: the machine, the controller and the integrator in one library."""
 
-    def __init__(self, plant: Model, model: Model, controller: Controller, method: Method = RUNGE_KUTTA_4) -> None:
+    def __init__(self, plant: Model, model: Model, controller: Controller, method: Tableau = RUNGE_KUTTA_4) -> None:
         """Compile, or find in the cache.
 
         Args:
@@ -101,17 +102,9 @@ class CompiledLoop:
             EngineError: there is no compiler, or it fails.
         """
         self._made_for = (plant, model, type(controller), controller.space, method)
-        compiler = find_compiler()
-        if compiler is None:
-            what = "none was found (cc, gcc, clang)"
-            raise EngineError(Problem(where="C compiler", what=what, remedy="install one, or run interpreted"))
         self.source = loop_source(plant, model, controller, method)
         folder = plant.evaluator.folder if isinstance(plant.evaluator, Compiled) else None
-        _, library = loaded(self.source, compiler, False, folder)
-        self._run = library.tl_control
-        self._run.restype = ctypes.c_size_t
-        self._run.argtypes = [ctypes.c_size_t, ctypes.c_long, ctypes.c_long, ctypes.c_double, ctypes.c_int]
-        self._run.argtypes += [ctypes.c_void_p] * 18
+        self._run = Library.made(self.source, folder=folder).function("tl_control", "nlldi" + "*" * 18, "n")
 
     def __call__(self, loop: Loop) -> Trace:
         """Run the loop.
@@ -133,8 +126,7 @@ class CompiledLoop:
         inputs = [loop.position, loop.velocity, loop.q, *loop.reference, loop.forward, loop.first, *loop.gains]
         inputs += [loop.limit, loop.resolution, *theta]
         arrays = [np.ascontiguousarray(array, dtype=float) for array in inputs] + [position, velocity, force, worst]
-        pointers = [array.ctypes.data for array in arrays]
-        reached = self._run(n, loop.substeps, loop.delay, loop.period, int(loop.differences), *pointers)
+        reached = self._run(n, loop.substeps, loop.delay, loop.period, int(loop.differences), *arrays)
         least, pivot, residual = worst[:WORST]
         end = ""
         if reached < n:
@@ -176,39 +168,78 @@ class InterpretedLoop:
         return run.trace()
 
 
+class _Plant(Dynamics):
+    """The machine under constant forces; states are positions and velocities of its platform."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop, self.force = loop, loop.first
+        self.pivot, self.residual = 1e300, 0.0
+
+    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Rates; where the machine cannot be a PoseError says why."""
+        platform, n = self._loop.plant.platform, len(self._loop.position)
+        state = platform.forward_dynamics(y[:n], y[n:], self.force, start=run.guess)
+        run.guess = state.q
+        self.pivot = min(self.pivot, float(state.health.smallest_pivot.min()))
+        self.residual = max([self.residual, *(float(np.abs(r).max()) for r in state.health.residuals.values())])
+        full, a = np.asarray(state.v), np.asarray(state.a)
+        shape = self._loop.plant.topology
+        rate = np.zeros(shape.n_q)
+        for iv, iq in enumerate(shape.q_of_v):
+            if iq >= 0:
+                rate[iq] = full[iv]
+        for q0, v0 in shape.quaternions:
+            w, x, y_, z = state.q[q0 : q0 + 4]
+            E = np.array([[-x, -y_, -z], [w, z, -y_], [-z, w, x], [y_, -x, w]])
+            rate[q0 : q0 + 4] = 0.5 * E @ full[v0 : v0 + 3]
+        return np.concatenate([rate[list(platform.entry.q)], a[list(platform.entry.v)]]), np.zeros(0), True
+
+    def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
+        """Quaternions of the platform, back to unit length."""
+        y, whole = y.copy(), unit_quaternions(self._loop.plant)
+        for columns in whole:
+            y[columns] /= np.linalg.norm(y[columns])
+        return y, int(bool(whole))
+
+
 class _Run:
     """State of one interpreted run."""
 
     def __init__(self, loop: Loop) -> None:
-        self.loop, self.position, self.velocity = loop, loop.position.copy(), loop.velocity.copy()
-        self.q, self.estimate, self.past = loop.q.copy(), loop.q.copy(), (loop.q, loop.q, loop.q)
-        self.positions: list[np.ndarray] = []
-        self.velocities: list[np.ndarray] = []
+        self.loop, self.plant, h = loop, _Plant(loop), loop.period / loop.substeps
+        start = np.concatenate([loop.position, loop.velocity])
+        self.run = Run(self.plant, loop.method, start, guess=loop.q, step=h, rtol=1.0, atol=1.0, longest=h)
+        self.estimate, self.past = loop.q.copy(), (loop.q, loop.q, loop.q)
+        self.states: list[np.ndarray] = []
         self.forces: list[np.ndarray] = []
         self.last: np.ndarray | None = None
-        self.pivot, self.residual, self.end = 1e300, 0.0, ""
+        self.end = ""
 
     def trace(self) -> Trace:
         """What was reached."""
-        n = len(self.forces)
-        shapes = ((n, len(self.position)), (n, len(self.velocity)), (n, len(self.loop.limit)))
-        parts = (self.positions[:n], self.velocities[:n], self.forces)
-        position, velocity, force = (np.array(p).reshape(s) for p, s in zip(parts, shapes, strict=True))
+        n, n_p = len(self.forces), len(self.loop.position)
+        states = np.array(self.states[:n]).reshape(n, len(self.run.y))
         return Trace(
-            position=position,
-            velocity=velocity,
-            force=force,
-            pivot=self.pivot,
-            residual=self.residual,
+            position=states[:, :n_p],
+            velocity=states[:, n_p:],
+            force=np.array(self.forces).reshape(n, len(self.loop.limit)),
+            pivot=self.plant.pivot,
+            residual=self.plant.residual,
             end=self.end,
         )
+
+    def step(self, since: int) -> None:
+        """One integration step; `since` counts the steps since the first force took effect."""
+        self.plant.force = self.loop.first if since < 0 else self.forces[since // self.loop.substeps]
+        self.run.time = 0.0
+        self.run.next(self.loop.period / self.loop.substeps)
 
     def sample(self, k: int) -> None:
         """Measure, and find the forces of one sample."""
         loop = self.loop
-        state = loop.plant.platform.kinematics(self.position, self.velocity, start=self.q)
-        self.positions.append(self.position.copy())
-        self.velocities.append(self.velocity.copy())
+        n_p = len(loop.position)
+        state = loop.plant.platform.kinematics(self.run.y[:n_p], self.run.y[n_p:], start=self.run.guess)
+        self.states.append(self.run.y.copy())
         measured = loop.plant.actuator_position(state.q)
         speed = loop.plant.assembly.loops.transmission @ np.asarray(state.v)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -263,40 +294,6 @@ class _Run:
             kind = singular_kind(self.loop.model.assembly, self.estimate)
             remedy = "keep the trajectory away from it"
             raise PoseError(Problem(where="platform", what=f"singular pose ({kind})", remedy=remedy)) from error
-
-    def step(self, since: int) -> None:
-        """One integration step; `since` counts the steps since the first force took effect."""
-        loop, h = self.loop, self.loop.period / self.loop.substeps
-        force = loop.first if since < 0 else self.forces[since // loop.substeps]
-        p, v = self.position, self.velocity
-        rates = [self._rate(p, v, force)]
-        for place in loop.method.places:
-            dp, dv = rates[-1]
-            rates.append(self._rate(p + h * place * dp, v + h * place * dv, force))
-        weighted = list(zip(loop.method.weights, rates, strict=True))
-        self.position = p + h * sum(w * dp for w, (dp, _) in weighted)
-        self.velocity = v + h * sum(w * dv for w, (_, dv) in weighted)
-        for columns in unit_quaternions(loop.plant):
-            self.position[columns] /= np.linalg.norm(self.position[columns])
-
-    def _rate(self, p: np.ndarray, v: np.ndarray, force: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        platform = self.loop.plant.platform
-        state = platform.forward_dynamics(p, v, force, start=self.q)
-        self.q = state.q
-        self.pivot = min(self.pivot, float(state.health.smallest_pivot.min()))
-        residuals = [float(np.abs(r).max()) for r in state.health.residuals.values()]
-        self.residual = max([self.residual, *residuals])
-        full, a = np.asarray(state.v), np.asarray(state.a)
-        shape = self.loop.plant.topology
-        rate = np.zeros(shape.n_q)
-        for iv, iq in enumerate(shape.q_of_v):
-            if iq >= 0:
-                rate[iq] = full[iv]
-        for q0, v0 in shape.quaternions:
-            w, x, y, z = state.q[q0 : q0 + 4]
-            E = np.array([[-x, -y, -z], [w, z, -y], [-z, w, x], [y, -x, w]])
-            rate[q0 : q0 + 4] = 0.5 * E @ full[v0 : v0 + 3]
-        return rate[list(platform.entry.q)], a[list(platform.entry.v)]
 
 
 def unit_quaternions(model: Model) -> list[list[int]]:

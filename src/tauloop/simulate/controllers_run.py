@@ -9,13 +9,14 @@ from typing import Protocol
 import numpy as np
 
 from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
+from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.cables import cable_problems
 from tauloop.model import Model
 from tauloop.motion import Trajectory
 from tauloop.programs import State
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.result import Evidence, Result, provenance
-from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller, Method, Sampling
+from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller, Sampling
 from tauloop.simulate.controllers_loop import CompiledLoop, InterpretedLoop, Loop, Trace
 
 _LOGGER = logging.getLogger("tauloop")
@@ -73,7 +74,7 @@ def control(
     *,
     plant: Model | None = None,
     loop: LoopRunner | None = None,
-    method: Method = RUNGE_KUTTA_4,
+    method: Tableau = RUNGE_KUTTA_4,
     substeps: int = SUBSTEPS,
     settling: float = 0.0,
 ) -> ControlledMotion:
@@ -126,7 +127,7 @@ def control(
     return _result(prepared, wanted, time, trace, controller, sampling)
 
 
-def _runner(plant: Model, model: Model, controller: Controller, method: Method) -> LoopRunner:
+def _runner(plant: Model, model: Model, controller: Controller, method: Tableau) -> LoopRunner:
     try:
         return CompiledLoop(plant, model, controller, method)
     except EngineError as error:

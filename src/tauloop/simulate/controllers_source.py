@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tauloop.codegen.source import CFunction, c_source, number
+from tauloop.integrate.source import c_text, integrator_source
+from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
-from tauloop.simulate.controllers import Compensation, Controller, Method
+from tauloop.simulate.controllers import Compensation, Controller
 
 #: Figures of health that the loop reports: least discriminant, least pivot, largest residual.
 WORST = 3
 
 _SOLVE = """\
-static void tl_solve(double *A, double *b)
+static void solve(double *A, double *b)
 {
     for (int c = 0; c < NU; ++c) {
         int best = c;
@@ -40,68 +42,27 @@ static void tl_solve(double *A, double *b)
 }
 """
 
-_NOTE = """\
-static void tl_note(const double *health, double *worst)
-{
+_NOTE = f"""\
+static int healthy(const double *health)
+{{
+    return health[0] >= 0.0 && health[1] > {number(SMALLEST_PIVOT)} && health[2] < {number(CONVERGED)};
+}}
+
+static void note(const double *health, double *worst)
+{{
     worst[0] = health[0] >= worst[0] ? worst[0] : health[0];
     worst[1] = health[1] >= worst[1] ? worst[1] : health[1];
     worst[2] = health[2] <= worst[2] ? worst[2] : health[2];
-}
-"""
+}}
 
-_RUN = """\
-size_t tl_control(size_t n, long substeps, long delay, double period, int differences,
-    const double *p0, const double *v0, const double *q0, const double *p_ref, const double *v_ref,
-    const double *a_ref, const double *forward, const double *first, const double *kp, const double *kd,
-    const double *limit, const double *resolution, const double *theta, const double *model_theta,
-    double *position, double *velocity, double *force, double *worst)
-{
-    double p[NP], v[NV], start[NQ], estimate[NQ], past[3][NQ], measured[NU], speed[NU], last[NU];
-    const double h = period / (double)substeps;
-    for (int i = 0; i < NP; ++i) p[i] = p0[i];
-    for (int i = 0; i < NV; ++i) v[i] = v0[i];
-    for (int i = 0; i < NQ; ++i) start[i] = estimate[i] = past[0][i] = past[1][i] = past[2][i] = q0[i];
-    for (size_t k = 0; k < n; ++k) {
-        double *u = force + k * NU;
-        for (int i = 0; i < NP; ++i) position[k * NP + i] = p[i];
-        for (int i = 0; i < NV; ++i) velocity[k * NV + i] = v[i];
-        tl_measure(p, v, start, theta, measured, speed, worst);
-        for (int i = 0; i < NU; ++i) {
-            if (resolution[i] > 0.0) measured[i] = resolution[i] * floor(measured[i] / resolution[i] + 0.5);
-            if (differences) {
-                speed[i] = k ? (measured[i] - last[i]) / period : 0.0;
-                last[i] = measured[i];
-            }
-        }
-        for (int i = 0; i < NQ; ++i) {
-            const double ahead = 4.0 * estimate[i] - 6.0 * past[0][i] + 4.0 * past[1][i] - past[2][i];
-            past[2][i] = past[1][i];
-            past[1][i] = past[0][i];
-            past[0][i] = estimate[i];
-            estimate[i] = ahead;
-        }
-        tl_law(measured, speed, p_ref + k * NR, v_ref + k * NV, a_ref + k * NV, kp, kd, estimate, model_theta, u,
-            worst);
-        int finite = 1;
-        for (int i = 0; i < NU; ++i) {
-            u[i] += forward[k * NU + i];
-            u[i] = u[i] > limit[i] ? limit[i] : u[i] < -limit[i] ? -limit[i] : u[i];
-            finite = finite && u[i] - u[i] == 0.0;
-        }
-        for (int i = 0; i < NP; ++i) finite = finite && p[i] - p[i] == 0.0;
-        if (!(finite && worst[0] >= 0.0 && worst[1] > SMALLEST && worst[2] < CONVERGED)) return k;
-        if (k + 1 == n) break;
-        for (long j = 0; j < substeps; ++j) {
-            const long since = (long)k * substeps + j - delay;
-            tl_step(p, v, since < 0 ? first : force + (size_t)(since / substeps) * NU, h, start, theta, worst);
-        }
-    }
-    return n;
-}
+typedef struct {{
+    const double *u, *theta;
+    double *worst;
+}} acts;
 """
 
 
-def loop_source(plant: Model, model: Model, controller: Controller, method: Method) -> str:
+def loop_source(plant: Model, model: Model, controller: Controller, method: Tableau) -> str:
     """C text of `tl_control` for a machine, the controller's model of it, a controller and an integrator.
 
     Args:
@@ -126,17 +87,21 @@ def loop_source(plant: Model, model: Model, controller: Controller, method: Meth
         "NR": reference,
     }
     parts = [
-        c_source(list(named.values()), "sampled control loop: made by Tauloop, do not edit", with_batch=False),
+        c_source(
+            list(named.values()),
+            "sampled control loop: made by Tauloop, do not edit",
+            with_batch=False,
+            includes=("<string.h>",),
+        ),
         *(f"#define {name} {size}" for name, size in sizes.items()),
-        f"#define SMALLEST {number(SMALLEST_PIVOT)}",
-        f"#define CONVERGED {number(CONVERGED)}",
+        integrator_source(method),
         _NOTE,
         _rate(plant, named["plant_forward"]),
-        _step(plant, method),
+        _back(plant),
         _measure(plant, named["plant_kinematics"]),
         *([_SOLVE] if "model_embedding" in named else []),
         _law(model, controller, named),
-        _RUN,
+        c_text("tauloop.simulate", "control.c"),
     ]
     return "\n".join(parts)
 
@@ -170,55 +135,45 @@ def _rate(plant: Model, forward: CFunction) -> str:
         rates[q0 + 1] = f"0.5 * ({w} * {a} + {z} * {b} - {y} * {c})"
         rates[q0 + 2] = f"0.5 * ({w} * {b} + {x} * {c} - {z} * {a})"
         rates[q0 + 3] = f"0.5 * ({w} * {c} + {y} * {a} - {x} * {b})"
-    inputs = {"position": "p", "velocity": "v", "force": "u", "start": "start", "theta": "theta"}
-    return "\n".join(
-        [
-            "static void tl_rate(const double *p, const double *v, const double *u, double *start,",
-            "    const double *theta, double *dp, double *dv, double *worst)",
-            "{",
-            "    double q[NQ], full[NF], health[4];",
-            "    (void)theta;",
-            _call(forward, inputs, {"acceleration": "dv", "q": "q", "v": "full"}),
-            "    tl_note(health, worst);",
-            "    for (int i = 0; i < NQ; ++i) start[i] = q[i];",
-            *(f"    dp[{k}] = {rates[iq]};" for k, iq in enumerate(entry.q)),
-            "}",
-            "",
-        ]
-    )
-
-
-def _step(plant: Model, method: Method) -> str:
-    """One step of the integrator under constant forces; the weights' zeros and the stages are unrolled."""
+    places = {
+        "position": "y",
+        "velocity": "y + NP",
+        "force": "what->u",
+        "start": "run->guess",
+        "theta": "what->theta",
+        "acceleration": "rate + NP",
+        "q": "q",
+        "v": "full",
+    }
     lines = [
-        "static void tl_step(double *p, double *v, const double *u, double h, double *start, const double *theta,",
-        "    double *worst)",
+        "static int plant_rate(tl_run *run, double time, const double *y, double *rate, double *guards)",
         "{",
-        f"    double dp[{len(method.weights)}][NP], dv[{len(method.weights)}][NV], x[NP], y[NV];",
-        "    tl_rate(p, v, u, start, theta, dp[0], dv[0], worst);",
+        "    const acts *what = run->data;",
+        "    double q[NQ], full[NF], health[4];",
+        "    (void)time; (void)guards;",
+        _call(forward, places, places),
+        "    note(health, what->worst);",
+        "    memcpy(run->guess, q, sizeof q);",
+        *(f"    rate[{k}] = {rates[iq]};" for k, iq in enumerate(entry.q)),
+        "    return healthy(health);",
+        "}",
+        "",
     ]
-    for k, place in enumerate(method.places):
-        lines += [
-            f"    for (int i = 0; i < NP; ++i) x[i] = p[i] + h * {number(place)} * dp[{k}][i];",
-            f"    for (int i = 0; i < NV; ++i) y[i] = v[i] + h * {number(place)} * dv[{k}][i];",
-            f"    tl_rate(x, y, u, start, theta, dp[{k + 1}], dv[{k + 1}], worst);",
-        ]
-    for size, name in (("NP", "p"), ("NV", "v")):
-        terms = " + ".join(f"{number(w)} * d{name}[{k}][i]" for k, w in enumerate(method.weights) if w)
-        lines.append(f"    for (int i = 0; i < {size}; ++i) {name}[i] += h * ({terms});")
-    return "\n".join([*lines, *_normalised(plant), "}", ""])
+    return "\n".join(lines)
 
 
-def _normalised(plant: Model) -> list[str]:
+def _back(plant: Model) -> str:
     """Whole quaternions among the platform's positions, brought back to unit length."""
-    entry, lines = plant.platform.entry, []
+    entry, moved = plant.platform.entry, 0
+    lines = ["static int plant_back(tl_run *run, double time, double *y)", "{", "    (void)run; (void)time; (void)y;"]
     for q0, _ in plant.topology.quaternions:
         k = [entry.q.index(q0 + i) for i in range(4) if q0 + i in entry.q]
         if len(k) == 4:
-            square = " + ".join(f"p[{i}] * p[{i}]" for i in k)
+            moved = 1
+            square = " + ".join(f"y[{i}] * y[{i}]" for i in k)
             lines.append(f"    const double norm_{q0} = sqrt({square});")
-            lines += [f"    p[{i}] /= norm_{q0};" for i in k]
-    return lines
+            lines += [f"    y[{i}] /= norm_{q0};" for i in k]
+    return "\n".join([*lines, f"    return {moved};", "}", ""])
 
 
 def _measure(plant: Model, kinematics: CFunction) -> str:
@@ -234,14 +189,14 @@ def _measure(plant: Model, kinematics: CFunction) -> str:
     inputs = {"position": "p", "velocity": "v", "start": "start", "theta": "theta"}
     return "\n".join(
         [
-            "static void tl_measure(const double *p, const double *v, const double *start, const double *theta,",
+            "static void measure(const double *p, const double *v, const double *start, const double *theta,",
             "    double *measured, double *speed, double *worst)",
             "{",
             "    double q[NQ], full[NF], health[4];",
             "    (void)start;",
             "    (void)theta;",
             _call(kinematics, inputs, {"q": "q", "v": "full"}),
-            "    tl_note(health, worst);",
+            "    note(health, worst);",
             *(f"    measured[{i}] = {sums(i, 'q', coordinates)};" for i in range(len(transmission))),
             *(f"    speed[{i}] = {sums(i, 'full', places)};" for i in range(len(transmission))),
             "}",
@@ -256,7 +211,7 @@ def _law(model: Model, controller: Controller, named: Mapping[str, CFunction]) -
     entry = model.platform.entry
     x, y = ("x", "y") if platform else ("measured", "speed")
     lines = [
-        "static void tl_law(const double *measured, const double *speed, const double *p_ref, const double *v_ref,",
+        "static void law(const double *measured, const double *speed, const double *p_ref, const double *v_ref,",
         "    const double *a_ref, const double *kp, const double *kd, double *estimate, const double *theta,",
         "    double *u, double *worst)",
         "{",
@@ -268,7 +223,7 @@ def _law(model: Model, controller: Controller, named: Mapping[str, CFunction]) -
         given = {"position": "measured", "velocity": "speed", "start": "estimate", "theta": "theta"}
         lines += [
             _call(named["model_pose"], given, {"q": "q", "v": "full"}),
-            "    tl_note(health, worst);",
+            "    note(health, worst);",
             "    for (int i = 0; i < NQ; ++i) estimate[i] = q[i];",
             *(f"    x[{k}] = q[{iq}];" for k, iq in enumerate(entry.q)),
             *(f"    y[{k}] = full[{iv}];" for k, iv in enumerate(entry.v)),
@@ -278,7 +233,7 @@ def _law(model: Model, controller: Controller, named: Mapping[str, CFunction]) -
         lines.append("    for (int i = 0; i < NV; ++i) push[i] = p_ref[i] - measured[i];")
     lines.append(f"    for (int i = 0; i < NV; ++i) push[i] = kp[i] * push[i] + kd[i] * (v_ref[i] - {y}[i]);")
     given = {"position": x, "velocity": y, "acceleration": "push", "start": "estimate", "theta": "theta"}
-    known = ["    tl_note(health, worst);", "    for (int i = 0; i < NQ; ++i) estimate[i] = q[i];"]
+    known = ["    note(health, worst);", "    for (int i = 0; i < NQ; ++i) estimate[i] = q[i];"]
     if controller.compensation is Compensation.ACCELERATION:
         lines.append("    for (int i = 0; i < NV; ++i) push[i] += a_ref[i];")
         lines += [_call(named["model_inverse"], given, {"force": "u", "q": "q"}), *known, "}", ""]
@@ -322,9 +277,9 @@ def _platform_force(model: Model, embedding: CFunction, given: Mapping[str, str]
     """Actuator forces u of a force on the platform: J^T u = f, J = A G; G comes by columns."""
     transmission = model.assembly.loops.transmission
     inputs = {**given, "velocity": "zero"}
-    lines = ["    double G[NF * NV], A[NU * NU];", _call(embedding, inputs, {"G": "G"}), "    tl_note(health, worst);"]
+    lines = ["    double G[NF * NV], A[NU * NU];", _call(embedding, inputs, {"G": "G"}), "    note(health, worst);"]
     lines.append("    for (int c = 0; c < NV; ++c) {")
     for i, row in enumerate(transmission):
         terms = " + ".join(f"{number(r)} * G[c * NF + {j}]" for j, r in enumerate(row) if r) or "0.0"
         lines.append(f"        A[c * NU + {i}] = {terms};")
-    return [*lines, "    }", "    tl_solve(A, push);"]
+    return [*lines, "    }", "    solve(A, push);"]

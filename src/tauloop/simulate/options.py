@@ -175,7 +175,7 @@ class RungeKutta4(Integrator):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Radau(Integrator):
-    """Implicit Radau IIA of order 5 for stiff machines (SciPy's), with Jacobians by differences.
+    """Implicit Radau IIA of order 5 for stiff machines, with Jacobians by differences (Hairer and Wanner 1996, IV.8).
 
     Attributes:
         rtol, atol: as of `DormandPrince`.

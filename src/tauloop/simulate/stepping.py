@@ -8,18 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.simulate import stepping_source as code
-from tauloop.simulate.options import DormandPrince, RungeKutta4
-from tauloop.simulate.steps import Steps
+from tauloop.errors import InputError, Problem
+from tauloop.integrate.interpreted import Stepped
+from tauloop.integrate.tableau import Tableau, dormand_prince, runge_kutta_4
+from tauloop.simulate.options import DormandPrince, Integrator, Radau, RungeKutta4
+from tauloop.simulate.steps import Ending, Steps
 from tauloop.simulate.system import System
-from tauloop.simulate.tableaus import Tableau, dormand_prince, runge_kutta_4
 
 #: Steps that a part of an integration holds at most.
 CAPACITY = 512
 #: The first step of an adaptive integrator, s; its error estimate soon finds a better one.
 FIRST_STEP = 1e-4
+#: What a step that was not taken means.
+ENDINGS = {Stepped.UNHEALTHY: Ending.SINGULAR, Stepped.TOO_SMALL: Ending.STEP, Stepped.ASTRAY: Ending.LOOPS}
 
-Evaluated = tuple[np.ndarray, np.ndarray, np.ndarray]
 #: (time, state, acting): fills in what acts, in place.
 Law = Callable[[float, np.ndarray, np.ndarray], None]
 
@@ -33,22 +35,61 @@ class Progress:
         y: state (n,).
         acting: what acts (n_acting,); the law writes into it.
         guess: coordinates from which Newton's method starts (n_q,).
-        memory: the stepper's own numbers.
+        own: the stepper's own.
     """
 
     time: float
     y: np.ndarray
     acting: np.ndarray
     guess: np.ndarray
-    memory: np.ndarray
+    own: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """An integrator's numbers: explicit tableau, or None for Radau IIA; tolerances, longest and first step."""
+
+    tableau: Tableau | None
+    rtol: float
+    atol: float
+    longest: float
+    first: float
+    max_steps: int
+
+    @classmethod
+    def of(cls, integrator: Integrator) -> Method:
+        """The method that an integrator's options name.
+
+        Raises:
+            InputError: there is no such integrator.
+        """
+        most = integrator.max_steps
+        if isinstance(integrator, RungeKutta4):
+            step = integrator.step
+            return cls(tableau=runge_kutta_4(), rtol=1.0, atol=1.0, longest=step, first=step, max_steps=most)
+        if not isinstance(integrator, DormandPrince | Radau):
+            what, remedy = f"{type(integrator).__name__} is unknown", "DormandPrince, RungeKutta4 or Radau"
+            raise InputError(Problem(where="integrator", what=what, remedy=remedy))
+        return cls(
+            tableau=dormand_prince() if isinstance(integrator, DormandPrince) else None,
+            rtol=integrator.rtol,
+            atol=integrator.atol,
+            longest=integrator.max_step,
+            first=min(FIRST_STEP, integrator.max_step),
+            max_steps=most,
+        )
 
 
 class Stepper(ABC):
     """Carries one system forward; made once and used for any number of integrations."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, method: Method) -> None:
         """Keep the system."""
-        self.system = system
+        self.system, self.method = system, method
+
+    @abstractmethod
+    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray) -> Progress:
+        """The start of an integration at time zero."""
 
     @abstractmethod
     def advance(self, progress: Progress, end: float, law: Law | None, period: float | None) -> Steps:
@@ -60,28 +101,3 @@ class Stepper(ABC):
             law: what acts; None for what `progress` holds already.
             period: time between samples of the law, s; None for one that acts continuously.
         """
-
-    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray) -> Progress:
-        """The start of an integration at time zero."""
-        n_known = self.system.model.topology.n_q + self.system.model.topology.n_v
-        memory = np.zeros(code.MEMORY + self.system.size + n_known)
-        memory[0] = self.first_step
-        return Progress(time=0.0, y=y.copy(), acting=acting.copy(), guess=guess.copy(), memory=memory)
-
-    @property
-    def first_step(self) -> float:
-        """The step that is tried first, s."""
-        return FIRST_STEP
-
-
-def explicit_method(integrator: DormandPrince | RungeKutta4) -> tuple[Tableau, tuple[float, float, float], float]:
-    """Tableau; rtol, atol and longest step; first step."""
-    if isinstance(integrator, DormandPrince):
-        limits = (integrator.rtol, integrator.atol, integrator.max_step)
-        return dormand_prince(), limits, min(FIRST_STEP, integrator.max_step)
-    return runge_kutta_4(), (1.0, 1.0, integrator.step), integrator.step
-
-
-def polynomials_of(tableau: Tableau, h: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """The dense output (M, d, n) of steps of lengths (M,) with stages (M, s, n)."""
-    return np.asarray(h[:, None, None] * np.einsum("sd,msn->mdn", tableau.dense, K))

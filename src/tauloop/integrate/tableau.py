@@ -8,7 +8,7 @@ import numpy as np
 from scipy.integrate import RK45
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tableau:
     """An explicit Runge-Kutta method whose last stage is the rate at the end of the step.
 
@@ -52,3 +52,21 @@ def runge_kutta_4() -> Tableau:
     dense[0] += [1.0, -2.0, 1.0]
     dense[4] += [0.0, -1.0, 1.0]
     return Tableau(A=A, c=np.array([0.0, 0.5, 0.5, 1.0, 1.0]), error=np.zeros(5), dense=dense, order=4)
+
+
+def chained(places: tuple[float, ...], weights: tuple[float, ...]) -> Tableau:
+    """A method of fixed steps whose stages each need only the one before: rates at y + h c_k (rate before).
+
+    Nothing is known within its steps, and the rate at their ends is left to the next ones: for control loops, whose
+    forces change there.
+
+    Args:
+        places: c of the stages after the first, in steps.
+        weights: b of all stages.
+    """
+    size = len(weights) + 1
+    A = np.zeros((size, size))
+    for stage, place in enumerate(places, start=1):
+        A[stage, stage - 1] = place
+    A[-1, :-1] = weights
+    return Tableau(A=A, c=np.array([0.0, *places, 1.0]), error=np.zeros(size), dense=np.zeros((size, 0)), order=1)

@@ -1,0 +1,349 @@
+"""The integrator in Python, step by step: without a compiler, and to check `hybrid.c` against, whose twin it is."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.integrate.tableau import Tableau
+
+#: As in `hybrid.c`, where the reasons stand.
+SAFETY, LEAST_FACTOR, GREATEST_FACTOR, RETREAT, STRETCH = 0.9, 0.2, 10.0, 0.25, 0.01
+SMALLEST_STEP, SMALLEST_RETREAT, FARTHEST_RETURN = 1e-13, 1e-10, 10.0
+ADVANCE, CROWD, MOST_CROWDED, ROUNDS, TRIES = 1e-10, 1e-9, 200, 40, 90
+NEWTON, STALE, MEMORY, LEAST_ERROR = 7, 1e-3, 0.04, 1e-4
+
+_ROOT = np.sqrt(6.0)
+_C = np.array([(4 - _ROOT) / 10, (4 + _ROOT) / 10, 1.0])
+_A = np.array(
+    [
+        [(88 - 7 * _ROOT) / 360, (296 - 169 * _ROOT) / 1800, (-2 + 3 * _ROOT) / 225],
+        [(296 + 169 * _ROOT) / 1800, (88 + 7 * _ROOT) / 360, (-2 - 3 * _ROOT) / 225],
+        [(16 - _ROOT) / 36, (16 + _ROOT) / 36, 1 / 9],
+    ]
+)
+_M = np.linalg.inv(_A)
+_REAL = float(min(np.linalg.eigvals(_M), key=lambda value: abs(value.imag)).real)
+_E = np.array([-13 - 7 * _ROOT, -13 + 7 * _ROOT, -1.0]) / 3
+_P = np.linalg.inv(np.stack([_C, _C**2, _C**3], axis=1))
+
+
+class Stepped(enum.IntEnum):
+    """What a step comes to, as numbered in `hybrid.c`."""
+
+    STEPPED = 0
+    UNHEALTHY = 1
+    TOO_SMALL = 2
+    ASTRAY = 3
+    CROWDED = 4
+
+
+class Problem(ABC):
+    """What is carried forward: y' = f(t, y) under modes; as `tl_problem`."""
+
+    @abstractmethod
+    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Rates (n,), guards (m,), and whether they can be relied on; `run.known` may be set beside."""
+
+    def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
+        """The state where the modes prescribe it."""
+        return y
+
+    def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
+        """The state led back to where it must be: 1 where it moved, 0 where not, -1 where there is no way."""
+        return y, 0
+
+
+class Run:
+    """A state and where it stands; as `tl_run`."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        method: Tableau | None,
+        y: np.ndarray,
+        *,
+        modes: np.ndarray | None = None,
+        guess: np.ndarray | None = None,
+        step: float,
+        rtol: float,
+        atol: float,
+        longest: float = np.inf,
+    ) -> None:
+        """Begin.
+
+        Args:
+            problem: what is carried forward.
+            method: an explicit method; Radau IIA without it.
+            y: state (n,).
+            modes: (m,), 0 or 1.
+            guess: from where rates iterate; put back where a step is given up.
+            step: the first to be tried, s.
+            rtol, atol: error of a step, relative and absolute.
+            longest: step, s.
+        """
+        self.problem, self.method, self.y = problem, method, np.array(y, dtype=float)
+        self.s = np.zeros(0) if modes is None else np.array(modes, dtype=float)
+        self.guess = np.zeros(0) if guess is None else np.array(guess, dtype=float)
+        self.step, self.rtol, self.atol, self.longest, self.time = step, rtol, atol, longest, 0.0
+        self.known: object = None
+        self.start, self.Q = self.y, np.zeros((3, len(self.y)))
+        self.start_known: object = None
+        self.origin, self.length, self.share, self.is_event = 0.0, 0.0, 1.0, False
+        self.evaluations = self.rejected = self.steps = self.events = 0
+        self.is_known = False
+        self._crowded, self._last, self._last_error, self._jacobian = 0, 0.0, LEAST_ERROR, (np.zeros(0), 0)
+        self._K = self._guards = np.zeros(0)
+        self._known_now: object = None
+
+    def along(self, x: float) -> np.ndarray:
+        """The state at a share of the last step."""
+        return np.asarray(self.start + x ** np.arange(1, len(self.Q) + 1) @ self.Q)
+
+    def agree(self) -> bool:
+        """Flip modes until all guards hold; whether the rates can be relied on."""
+        good = True
+        for turn in range(ROUNDS + 1):
+            self._K, self._guards, good = self._rates(self.time, self.y)
+            wrong = np.where(self.s != 0, self._guards < 0, self._guards > 0)
+            if turn == ROUNDS or not wrong.any():
+                break
+            self.s = np.where(wrong, 1 - self.s, self.s)
+            self.y = self.problem.reset(self, self.y)
+        self._known_now, self.is_known, self._jacobian = self.known, True, (np.zeros(0), 0)
+        return good
+
+    def next(self, limit: float) -> Stepped:
+        """One step that is good enough, up to an instant at most; what it comes to. As `tl_next`."""
+        if not self.is_known and not self.agree():
+            return Stepped.UNHEALTHY
+        near, after_rejection = self.guess.copy(), False
+        is_fixed = self.method is not None and not self.method.is_adaptive
+        while True:
+            h = min(self.step, self.longest)
+            is_last = self.time + h * (1 + STRETCH) >= limit
+            h = limit - self.time if is_last else h
+            with np.errstate(all="ignore"):
+                trial = self._explicit(h) if self.method is not None else self._implicit(h, near, after_rejection)
+            healthy, good, moved = trial.healthy, trial.good, 0
+            factor = min(max(trial.factor, LEAST_FACTOR), 1.0 if after_rejection else GREATEST_FACTOR)
+            if good:
+                before = self.start, self.Q
+                self.start, self.Q = self.y, trial.Q
+                share = self._event(h, trial.guards) if len(self.s) else 1.0
+                is_event = share < 1.0 or self._violation(trial.guards) > 0
+                end = self.along(share) if share < 1.0 else trial.end
+                back, moved = self.problem.back(self, end)
+                if moved and not is_fixed:
+                    good = moved > 0 and self._norm(back - end, back) < FARTHEST_RETURN
+                if good:
+                    self._take(trial, back, h, share, limit if is_last and share == 1.0 else None)
+                    self.is_known, self._last = not moved and bool(self.method is None or self.method.dense.size), h
+                    if not is_fixed and not is_event:
+                        self.step = h * factor if not is_last or factor < 1.0 else self.step
+                        self._last_error = max(trial.norm, LEAST_ERROR)
+                    self.is_event = is_event
+                    if is_event:
+                        self.events, self.is_known, self.step, self._last = self.events + 1, False, h, 0.0
+                        self._crowded = self._crowded + 1 if share * h < CROWD else 0
+                        if self._crowded > MOST_CROWDED:
+                            return Stepped.CROWDED
+                    return Stepped.ASTRAY if moved < 0 else Stepped.STEPPED
+                self.start, self.Q = before
+                healthy, factor, self._last = False, RETREAT, 0.0
+            self.rejected += 1
+            self.guess = near.copy()
+            lost = Stepped.ASTRAY if moved < 0 else Stepped.TOO_SMALL if healthy else Stepped.UNHEALTHY
+            if is_fixed or h < (SMALLEST_STEP if healthy else SMALLEST_RETREAT):
+                return lost
+            after_rejection, self.step = True, h * factor
+
+    def _take(self, trial: _Trial, y: np.ndarray, h: float, share: float, instant: float | None) -> None:
+        self.origin, self.length, self.share = self.time, h, share
+        self.time = self.time + share * h if instant is None else instant
+        self.y, self._K, self._guards = y, trial.rate, trial.guards
+        self.start_known, self._known_now = self._known_now, trial.known
+        self.steps += 1
+
+    def _rates(self, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        self.evaluations += 1
+        rate, guards, good = self.problem.rate(self, time, y)
+        return rate, guards, good and bool(np.isfinite(rate).all())
+
+    def _violation(self, guards: np.ndarray) -> float:
+        return float(np.where(self.s != 0, -guards, guards).max(initial=-np.inf))
+
+    def _norm(self, error: np.ndarray, to: np.ndarray) -> float:
+        """An error in shares of what is allowed, root mean square over the state."""
+        scale = self.atol + self.rtol * np.maximum(np.abs(self.y), np.abs(to))
+        return float(np.sqrt(np.mean((error / scale) ** 2)))
+
+    def _explicit(self, h: float) -> _Trial:
+        method = self.method
+        assert method is not None
+        K, end, guards = [self._K], self.y, self._guards
+        for s in range(1, len(method.c)):
+            end = self.y + h * (method.A[s, :s] @ np.array(K))
+            if s + 1 == len(method.c) and not method.dense.size:
+                return _Trial(end, self._K, guards, healthy=bool(np.isfinite(end).all()))
+            rate, guards, good = self._rates(self.time + method.c[s] * h, end)
+            if not good:
+                return _Trial(self.y, self._K, self._guards, healthy=False)
+            K.append(rate)
+        stages = np.array(K)
+        norm = self._norm(h * (method.error @ stages), end) if method.is_adaptive else 0.0
+        factor = GREATEST_FACTOR
+        if norm > 0:
+            factor = SAFETY * norm ** (0.75 * MEMORY - 1 / method.order) * self._last_error**MEMORY
+        Q = h * (method.dense.T @ stages)
+        return _Trial(end, stages[-1], guards, known=self.known, norm=norm, factor=factor, Q=Q)
+
+    # Radau IIA
+
+    def _near(self, near: np.ndarray, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Rates that iterate from where the step began, and not from where a trial has led."""
+        self.guess = near.copy()
+        return self._rates(time, y)
+
+    def _differences(self, near: np.ndarray) -> bool:
+        """The Jacobian at the beginning of the step by differences; whether it could be computed."""
+        columns = []
+        for j in range(len(self.y)):
+            moved = self.y.copy()
+            moved[j] += (-1.5e-8 if self._K[j] < 0 else 1.5e-8) * max(abs(self.y[j]), 1e-5)
+            rate, _, good = self._near(near, self.time, moved)
+            if not good:
+                return False
+            columns.append((rate - self._K) / (moved[j] - self.y[j]))
+        self._jacobian = np.array(columns).T, 2
+        return True
+
+    def _implicit(self, h: float, near: np.ndarray, after_rejection: bool) -> _Trial:
+        nothing = _Trial(self.y, self._K, self._guards, healthy=False)
+        while True:
+            if not self._jacobian[1] and not self._differences(near):
+                return nothing
+            found = self._iterated(h, near)
+            if found.converged:
+                return self._judged(h, found, near, after_rejection)
+            if self._jacobian[1] == 2:
+                return _Trial(self.y, self._K, self._guards, factor=0.5, norm=np.inf) if found.healthy else nothing
+            self._jacobian = self._jacobian[0], 0
+
+    def _iterated(self, h: float, near: np.ndarray) -> _Stages:
+        """Newton's method for the stages' distances from the state."""
+        n, before, rate = len(self.y), 0.0, 0.0
+        tolerance = max(2e-15 / self.rtol, min(0.03, np.sqrt(self.rtol)))
+        whole = np.kron(_M / h, np.eye(n)) - np.kron(np.eye(3), self._jacobian[0])
+        Z = np.zeros((3, n))
+        if self._last > 0:
+            Z = np.array([self.along(1 + c * h / self._last) for c in _C]) - self.along(1.0)
+        for tries in range(NEWTON):
+            found = [self._near(near, self.time + _C[k] * h, self.y + Z[k]) for k in range(3)]
+            if not all(good for _, _, good in found):
+                return _Stages(Z, tries, rate, converged=False, healthy=False)
+            F = np.array([stage for stage, _, _ in found])
+            try:
+                change = np.linalg.solve(whole, (F - _M @ Z / h).ravel()).reshape(3, n)
+            except np.linalg.LinAlgError:
+                break
+            moved = float(np.sqrt(np.mean((change / (self.atol + self.rtol * np.abs(self.y))) ** 2)))
+            rate = moved / before if tries else 0.0
+            if not np.isfinite(moved) or rate >= 1:
+                break
+            if tries and rate ** (NEWTON - tries) / (1 - rate) * moved > tolerance:
+                break
+            Z = Z + change
+            if moved == 0 or (tries and rate / (1 - rate) * moved < tolerance):
+                return _Stages(Z, tries + 1, rate, converged=True, healthy=True)
+            before = moved
+        return _Stages(Z, NEWTON, rate, converged=False, healthy=True)
+
+    def _judged(self, h: float, stages: _Stages, near: np.ndarray, after_rejection: bool) -> _Trial:
+        """An implicit step whose stages are known, with its error."""
+        Z, tries = stages.Z, stages.tries
+        end, defect = self.y + Z[2], _E @ Z / h
+        real = _REAL / h * np.eye(len(self.y)) - self._jacobian[0]
+        error = np.linalg.solve(real, self._K + defect)
+        norm = self._norm(error, end)
+        if norm > 1 and after_rejection:
+            again, _, good = self._near(near, self.time, self.y + error)
+            if not good:
+                return _Trial(self.y, self._K, self._guards, healthy=False)
+            norm = self._norm(np.linalg.solve(real, again + defect), end)
+        factor = GREATEST_FACTOR
+        if norm > 0:
+            factor = SAFETY * (2 * NEWTON + 1) / (2 * NEWTON + tries) * norm**-0.25
+        if norm >= 1:
+            return _Trial(end, self._K, self._guards, norm=norm, factor=factor)
+        self._jacobian = self._jacobian[0], 0 if tries > 2 and stages.rate > STALE else 1
+        last, guards, good = self._near(near, self.time + h, end)
+        return _Trial(end, last, guards, known=self.known, norm=norm, factor=factor, Q=_P @ Z, healthy=good)
+
+    def _event(self, h: float, guards: np.ndarray) -> float:
+        """Where in the step a guard is violated first; 1 where none is."""
+
+        def at(x: float) -> float:
+            return self._violation(self._rates(self.time + x * h, self.along(x))[1])
+
+        lo, hi, v_lo, v_hi = 0.0, 1.0, self._violation(self._guards), self._violation(guards)
+        middle = at(0.5)
+        if middle > 0:
+            hi, v_hi = 0.5, middle
+        elif v_hi > 0:
+            lo, v_lo = 0.5, middle
+        else:
+            return 1.0
+        least = min(ADVANCE / h, 0.25)
+        if lo < least:
+            v = at(least)
+            hi = least if v > 0 else hi
+            lo, v_lo = least, v
+        side = 0
+        for k in range(TRIES):
+            if (hi - lo) * h <= 1e-15 * (1 + self.time) or hi - lo <= 1e-16:
+                break
+            x = (lo * v_hi - hi * v_lo) / (v_hi - v_lo) if k % 3 != 2 and v_lo < 0 else 0.5 * (lo + hi)
+            v = at(x)
+            if v > 0:
+                hi, v_hi, v_lo, side = x, v, v_lo * (0.5 if side == 1 else 1.0), 1
+            else:
+                lo, v_lo, v_hi, side = x, v, v_hi * (0.5 if side == -1 else 1.0), -1
+        return hi
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """What Newton's method has come to: distances of the stages (3, n), iterations and their last rate."""
+
+    Z: np.ndarray
+    tries: int
+    rate: float
+    converged: bool
+    healthy: bool
+
+
+class _Trial:
+    """A step that was computed, not taken yet: its end, the rates and guards there, and its polynomials."""
+
+    __slots__ = ("Q", "end", "factor", "good", "guards", "healthy", "known", "norm", "rate")
+
+    def __init__(
+        self,
+        end: np.ndarray,
+        rate: np.ndarray,
+        guards: np.ndarray,
+        *,
+        known: object = None,
+        norm: float = 0.0,
+        factor: float = RETREAT,
+        Q: np.ndarray | None = None,
+        healthy: bool = True,
+    ) -> None:
+        self.end, self.rate, self.guards, self.known = end, rate, guards, known
+        self.norm, self.factor = norm, factor
+        self.Q = np.zeros((1, len(end))) if Q is None else Q
+        self.healthy, self.good = healthy, healthy and norm < 1.0
