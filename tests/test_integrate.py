@@ -154,7 +154,7 @@ def test_implicit_steps_find_what_scipys_radau_finds(in_c):
 
 @pytest.mark.parametrize(("method", "order"), [(dormand_prince(), 5), (None, 5)])
 def test_errors_fall_with_the_order(method, order):
-    """Steps of one length by a loose tolerance; the last 2^k of them halve the error 2^5 times."""
+    """Steps of one length, held by a loose tolerance: half the length, a thirty-second of the error."""
     errors = []
     for h in (0.2, 0.1):
         run = Run(Swing(), method, np.array([1.0, 0.0]), step=h, rtol=1e-3, atol=1.0, longest=h)

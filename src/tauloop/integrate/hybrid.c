@@ -101,7 +101,7 @@ struct tl_run {
     double evaluations, rejected, steps, events;
     /* Its own. */
     int is_known, crowded, has_jacobian, has_factors;
-    double factored, last_length, last_error; /* the last to the power of TL_MEMORY */
+    double factored, last_length, last_error;
     double *K, *next, *guards, *guards_end, *found, *rates, *near, *known_end, *known_now, *work, *J, *real, *pair, *Z;
     int *pivots;
 };
@@ -139,7 +139,7 @@ TL_INLINE void tl_prepare(const tl_problem *p, const tl_method *m, tl_run *r, do
     r->is_known = r->crowded = r->has_jacobian = r->has_factors = r->is_event = 0;
     r->evaluations = r->rejected = r->steps = r->events = 0.0;
     r->last_length = 0.0;
-    r->last_error = pow(TL_LEAST_ERROR, TL_MEMORY);
+    r->last_error = TL_LEAST_ERROR;
 }
 
 TL_INLINE double tl_along(const tl_problem *p, const tl_method *m, const tl_run *r, int i, double x)
@@ -182,7 +182,7 @@ TL_INLINE double tl_violation(const tl_problem *p, const tl_run *r, const double
 /* Flips modes until all guards hold; the rates at the state are known then. */
 TL_INLINE int tl_agree(const tl_problem *p, tl_run *r)
 {
-    int good = 1;
+    int good = 1, flipped = 0;
     for (int round = 0; round <= TL_ROUNDS; ++round) {
         int flips = 0;
         good = tl_rates(p, r, r->time, r->y, r->K, p->modes ? r->guards : 0);
@@ -193,11 +193,12 @@ TL_INLINE int tl_agree(const tl_problem *p, tl_run *r)
                 ++flips;
             }
         if (!flips) break;
+        flipped = 1;
         if (p->reset) p->reset(r, r->time, r->y);
     }
     if (p->known) memcpy(r->known_now, r->known, sizeof(double) * (size_t)p->known);
     r->is_known = 1;
-    r->has_jacobian = r->has_factors = 0;
+    if (flipped) r->has_jacobian = r->has_factors = 0;
     return good;
 }
 
@@ -437,6 +438,9 @@ TL_INLINE int tl_implicit(const tl_problem *p, tl_run *r, double h, int after_re
         }
         const double worth = (2.0 * TL_NEWTON + 1.0) / (2.0 * TL_NEWTON + tries);
         *factor = *norm > 0.0 ? TL_SAFETY * worth * pow(*norm, -0.25) : TL_GREATEST_FACTOR;
+        /* errors that have begun to grow go on to (Gustafsson 1994) */
+        const double growth = r->last_length > 0.0 && *norm > 0.0 ? h / r->last_length * pow(r->last_error / *norm, 0.25) : 1.0;
+        if (growth < 1.0) *factor *= growth;
         if (*norm < 1.0) {
             for (int k = 0; k < 3; ++k)
                 for (int i = 0; i < n; ++i)
@@ -506,8 +510,9 @@ TL_INLINE int tl_next(const tl_problem *p, const tl_method *m, tl_run *r, double
         if (m->A) {
             healthy = good = tl_explicit(p, m, r, h, &norm);
             if (good && !is_fixed)
-                factor = norm > 0.0 ? TL_SAFETY * pow(norm, 0.75 * TL_MEMORY - m->exponent) * r->last_error
-                                    : TL_GREATEST_FACTOR;
+                factor = norm > 0.0
+                    ? TL_SAFETY * pow(norm, 0.75 * TL_MEMORY - m->exponent) * pow(r->last_error, TL_MEMORY)
+                    : TL_GREATEST_FACTOR;
         } else {
             const int found = tl_implicit(p, r, h, after_rejection, &norm, &factor);
             healthy = found != 0, good = found > 0;
@@ -554,7 +559,7 @@ TL_INLINE int tl_next(const tl_problem *p, const tl_method *m, tl_run *r, double
                 r->last_length = is_event ? 0.0 : h;
                 if (!is_fixed && !is_event) {
                     if (!is_last || factor < 1.0) r->step = h * factor;
-                    r->last_error = pow(norm > TL_LEAST_ERROR ? norm : TL_LEAST_ERROR, TL_MEMORY);
+                    r->last_error = norm > TL_LEAST_ERROR ? norm : TL_LEAST_ERROR;
                 }
                 if (is_event) {
                     r->events += 1.0;

@@ -105,15 +105,17 @@ class Run:
 
     def agree(self) -> bool:
         """Flip modes until all guards hold; whether the rates can be relied on."""
-        good = True
+        good, flipped = True, False
         for turn in range(ROUNDS + 1):
             self._K, self._guards, good = self._rates(self.time, self.y)
             wrong = np.where(self.s != 0, self._guards < 0, self._guards > 0)
             if turn == ROUNDS or not wrong.any():
                 break
-            self.s = np.where(wrong, 1 - self.s, self.s)
+            self.s, flipped = np.where(wrong, 1 - self.s, self.s), True
             self.y = self.problem.reset(self, self.y)
-        self._known_now, self.is_known, self._jacobian = self.known, True, (np.zeros(0), 0)
+        self._known_now, self.is_known = self.known, True
+        if flipped:
+            self._jacobian = np.zeros(0), 0
         return good
 
     def next(self, limit: float) -> Stepped:
@@ -277,6 +279,8 @@ class Run:
         factor = GREATEST_FACTOR
         if norm > 0:
             factor = SAFETY * (2 * NEWTON + 1) / (2 * NEWTON + tries) * norm**-0.25
+            if self._last > 0:
+                factor *= min(1.0, h / self._last * (self._last_error / norm) ** 0.25)
         if norm >= 1:
             return _Trial(end, self._K, self._guards, norm=norm, factor=factor)
         self._jacobian = self._jacobian[0], 0 if tries > 2 and stages.rate > STALE else 1
