@@ -91,9 +91,7 @@ class EngineError(TauloopError):
 
 
 @contextmanager
-def solving(
-    error: type[TauloopError], remedy: str = "check units, exponents and columns of what is given"
-) -> Iterator[None]:
+def solving(error: type[TauloopError]) -> Iterator[None]:
     """Name what NumPy and SciPy cannot solve; a decorator of functions that solve linear equations, or a context.
 
     Raises:
