@@ -15,12 +15,15 @@ from tauloop.codegen.evaluator import Compiled
 from tauloop.codegen.library import Library
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.integrate.interpreted import Problem as Dynamics
-from tauloop.integrate.interpreted import Run
+from tauloop.integrate.interpreted import Run, Stepped
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.simulate.controllers import RUNGE_KUTTA_4, Compensation, Controller
 from tauloop.simulate.controllers_source import WORST, loop_source
+
+#: What is said of a motion that has grown beyond numbers.
+NOT_FINITE = "the motion is no longer finite shortly before {:.6g} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +151,7 @@ def _reason(plant: Model, q: np.ndarray, least: float, pivot: float, residual: f
     if not pivot > SMALLEST_PIVOT:
         kind = singular_kind(plant.assembly, q)
         return f"singular pose ({kind}) shortly before {time:.6g} s: pivot at {pivot:.3g} of its typical size"
-    return f"the motion is no longer finite shortly before {time:.6g} s"
+    return NOT_FINITE.format(time)
 
 
 class InterpretedLoop:
@@ -163,6 +166,8 @@ class InterpretedLoop:
                 if k + 1 < len(loop.forward):
                     for j in range(loop.substeps):
                         run.step(k * loop.substeps + j - loop.delay)
+                if run.end:
+                    break
         except PoseError as error:
             run.end = str(error.problems[0])
         return run.trace()
@@ -232,7 +237,8 @@ class _Run:
         """One integration step; `since` counts the steps since the first force took effect."""
         self.plant.force = self.loop.first if since < 0 else self.forces[since // self.loop.substeps]
         self.run.time = 0.0
-        self.run.next(self.loop.period / self.loop.substeps)
+        if not self.end and self.run.next(self.loop.period / self.loop.substeps) != Stepped.STEPPED:
+            self.end = NOT_FINITE.format(len(self.states) * self.loop.period)
 
     def sample(self, k: int) -> None:
         """Measure, and find the forces of one sample."""
