@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -23,17 +24,18 @@ def mat_columns(path: Path) -> dict[str, np.ndarray]:
     Raises:
         LogError: it is damaged, or would fill the memory.
     """
-    reader = _reader(os.getpid())  # a fork has none of its parent's
-    try:
-        found = reader.columns(path)
-    except (OSError, ValueError):
-        _reader.cache_clear()
-        what = f"not a readable MAT file: it ends the process that reads it ({reader.ended()})"
-        raise _refused(path, what) from None
-    except KeyboardInterrupt:
-        _reader.cache_clear()  # it may be in the middle of an answer
-        raise
-    return found
+    ended = 0
+    for _ in range(2):  # once more with a new process: the first may have been ended by something else
+        reader = _reader(os.getpid())  # a fork has none of its parent's
+        try:
+            return reader.columns(path)
+        except (OSError, ValueError, EOFError):
+            ended = reader.end()
+            _reader.cache_clear()
+        except KeyboardInterrupt:
+            _reader.cache_clear()  # it may be in the middle of an answer
+            raise
+    raise _refused(path, f"not a readable MAT file: it ends the process that reads it (exit status {ended})")
 
 
 class _Reader:
@@ -41,11 +43,13 @@ class _Reader:
 
     def __init__(self) -> None:
         command = [sys.executable, "-P", str(_SCRIPT)]
-        quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=quiet)
+        self._owner = os.getpid()
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
 
     def columns(self, path: Path) -> dict[str, np.ndarray]:
-        """As `mat_columns`; OSError or ValueError where the process is gone."""
+        """As `mat_columns`; OSError, ValueError or EOFError where the process is gone."""
         into, out = self._process.stdin, self._process.stdout
         assert into is not None
         assert out is not None
@@ -58,22 +62,24 @@ class _Reader:
             raise _refused(path, f"not a readable MAT file: {head['error']}")
         found = {}
         for name, kind, size in head["columns"]:
-            dtype = np.dtype(kind)
-            found[name] = np.frombuffer(out.read(size * dtype.itemsize), dtype)
+            found[name] = np.frombuffer(out.read(size * np.dtype(kind).itemsize), kind)
+            if len(found[name]) != size:
+                raise EOFError(name)
         return found
 
-    def ended(self) -> str:
-        """How the process ended."""
+    def end(self) -> int:
+        """End the process; its exit status."""
         self._process.kill()
-        return f"exit status {self._process.wait()}"
-
-    def __del__(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(OSError):  # what was written and never read
+                    stream.close()
+        return self._process.wait()
+
+    def __del__(self) -> None:
+        """End the process, unless it is that of the process that this one is a fork of."""
+        if os.getpid() == self._owner:
+            self.end()
 
 
 @functools.lru_cache(maxsize=1)
