@@ -15,6 +15,8 @@ from tauloop.identify.result import Identification
 BLOCKS = 6
 #: Samples of a log that are looked at: its first ones.
 LONGEST = 12_000
+#: What one output gains may make others worse by this share, or by this part of the gain.
+WORSE, PAID = 0.01, 0.15
 #: Directions of unit-norm columns below this share of the largest are none: of products, the square of what is kept.
 RANK = 1e-12
 #: A column of unit norm of which a smaller square is left beside the others cannot be told.
@@ -159,6 +161,36 @@ class BlockFits:
 def pooled(errors: np.ndarray) -> np.ndarray:
     """RMS (n_kept,) over the blocks."""
     return np.asarray(np.maximum(np.sqrt(np.mean(errors**2, axis=0)), np.finfo(float).tiny))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What further columns are worth.
+
+    Attributes:
+        output: number of the one that gains most, among those that are kept.
+        share: by which its error falls over all blocks.
+        alike: blocks in which it does.
+        is_fair: whether no output gets worse by more than `WORSE`, or `PAID` of the gain.
+    """
+
+    output: int
+    share: float
+    alike: int
+    is_fair: bool
+
+
+def gained(errors: np.ndarray, before: np.ndarray) -> Gain:
+    """The gain from errors (BLOCKS, n_kept) before to those after."""
+    ratios = pooled(errors) / pooled(before)
+    output = int(np.argmin(ratios))
+    share = 1.0 - float(ratios[output])
+    return Gain(
+        output=output,
+        share=share,
+        alike=int(np.sum(errors[:, output] < before[:, output])),
+        is_fair=bool(ratios.max() <= 1.0 + max(WORSE, PAID * share)),
+    )
 
 
 def _products(left: np.ndarray, right: np.ndarray, blocks: np.ndarray) -> np.ndarray:

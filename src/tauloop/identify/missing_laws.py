@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import Problem
-from tauloop.identify.block_fits import BlockFits, pooled
+from tauloop.identify.block_fits import BlockFits, gained, pooled
 from tauloop.identify.columns import asymmetric_friction, stribeck_friction
 from tauloop.identify.data import RegressionData
 from tauloop.identify.element_motion import ElementMotion
@@ -26,8 +26,6 @@ from tauloop.identify.threads import one_thread
 BETTER = 0.03
 #: ... in so many of them, ...
 ALIKE = 5
-#: ... makes no output worse by this share, or this part of what is gained, ...
-WORSE, PAID = 0.01, 0.15
 #: ... and moves some base parameter by so many standard deviations, or lessens the error by so much, ...
 MOVED, MUCH = 3.0, 0.2
 #: ... while the output's residual is this share of its force or more: less is rounding.
@@ -158,15 +156,12 @@ def _told(
     result: Identification,
 ) -> MissingLaw | None:
     """The law, if errors (BLOCKS, n_kept) and parameters without and with it say that it is missing."""
-    ratios = pooled(after) / pooled(before)
-    output, count = int(np.argmin(ratios)), len(result.values)
-    alike = int(np.sum(after[:, output] < before[:, output]))
+    gain, count = gained(after, before), len(result.values)
     shifts = np.abs(moved[:count] - values[:count]) / result.standard_deviations
-    most = int(np.argmax(shifts))
-    gain = 1.0 - float(ratios[output])
-    if gain < BETTER or ratios.max() > 1.0 + max(WORSE, PAID * gain) or alike < ALIKE:
+    most, output = int(np.argmax(shifts)), gain.output
+    if gain.share < BETTER or not gain.is_fair or gain.alike < ALIKE:
         return None
-    if shifts[most] < MOVED and gain < MUCH:
+    if shifts[most] < MOVED and gain.share < MUCH:
         return None
     percent = [float(100.0 * pooled(one)[output] / fits.largest[output]) for one in (before, after)]
     return MissingLaw(
@@ -177,7 +172,7 @@ def _told(
         coefficient=float(moved[-law.columns[0].shape[-1]]),
         output=result.training[output].output,
         errors=(percent[0], percent[1]),
-        alike=alike,
+        alike=gain.alike,
         moved=result.base.base[most].short_name(),
         deviations=float(shifts[most]),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.identify.block_fits import BlockFits, pooled
+from tauloop.identify.block_fits import BLOCKS, BlockFits, gained, pooled
 from tauloop.identify.data import RegressionData
 from tauloop.identify.element_motion import ElementMotion
 from tauloop.identify.estimators import WeightedLeastSquares
@@ -21,10 +21,8 @@ PRESLIDING = "presliding"
 SHARES = tuple(np.geomspace(1e-4, 0.2, 12).tolist())
 #: Lengths that are tried about the best of these, as multiples of it, and again about the best of those.
 FINER = ((0.6, 0.77, 1.3, 1.7), (0.87, 1.15))
-#: A length is taken where it lessens the error of an output over all blocks by this share and in every block, ...
+#: A length is taken where it lessens the error of an output over all blocks by this share and in every block.
 BETTER = 0.02
-#: ... and that of no other output grows by more than this share, or this part of what is gained.
-WORSE, PAID = 0.01, 0.15
 #: Elements are gone through so many times at most.
 SWEEPS = 3
 #: An element below this share of its largest speed is at rest.
@@ -116,8 +114,8 @@ def choose_presliding(
     """Try lengths for each element in turn, and keep the best of each where every part of the logs is better with it.
 
     Each block of the logs (`BlockFits`) is predicted by a fit to all others. A length is kept where the error of the
-    output that gains most falls by `BETTER` over all blocks and in each of them, and that of no other output grows by
-    `WORSE`, or by `PAID` of the gain (which what is left at other joints makes up for). The longest that is tried is
+    output that gains most falls by `BETTER` over all blocks and in each of them, and no other output pays too much for
+    it (`Gain.is_fair`). The longest that is tried is
     none: what turns round so slowly is no friction after a reversal. Friction that stays at rest is kept only where
     that is better by `BETTER` again.
 
@@ -196,11 +194,8 @@ def _best(tried: Mapping[float, np.ndarray], without: np.ndarray) -> float:
 
 def _is_better(errors: np.ndarray, before: np.ndarray, *, every: bool) -> bool:
     """Whether some output is better by enough, in every block if asked, and none worse."""
-    ratios = pooled(errors) / pooled(before)
-    own = int(np.argmin(ratios))
-    alike = (errors[:, own] < before[:, own]).all() or not every
-    lost = max(WORSE, PAID * (1.0 - float(ratios[own])))
-    return bool(ratios[own] < 1.0 - BETTER and ratios.max() < 1.0 + lost and alike)
+    gain = gained(errors, before)
+    return gain.share > BETTER and gain.is_fair and (gain.alike == BLOCKS or not every)
 
 
 def _overall(errors: np.ndarray) -> float:
