@@ -88,6 +88,14 @@ def interrupt(name: str, delay: float, given: Path) -> tuple[str, float, int | N
         return name, delay, status, round(took, 2), _left(mark)
 
 
+def sooner(name: str, delay: float, given: Path) -> tuple[str, float, int | None, float, list[str]] | None:
+    """What came of one command, interrupted ever sooner while it ends by itself before; None where it always does."""
+    for shorter in (delay, delay / 2, delay / 4, delay / 8):
+        if (found := interrupt(name, shorter, given)) is not None:
+            return found
+    return None
+
+
 def _run(words: list[str]) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -126,6 +134,6 @@ if __name__ == "__main__":
         rows = np.tile(np.loadtxt(given / "log.csv", delimiter=",", skiprows=1)[:-1], (REPEATED, 1))
         rows[:, 0] = np.arange(len(rows)) * 0.005
         np.savetxt(given / "long.csv", rows, delimiter=",", header=header, comments="", fmt="%.8g")
-        sys.stdout.write(json.dumps([interrupt(name, delay, given) for name in names for delay in delays]))
+        sys.stdout.write(json.dumps([sooner(name, delay, given) for name in names for delay in delays]))
     finally:
         shutil.rmtree(given)

@@ -26,7 +26,8 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
 
     Python's own handler only marks the interrupt, and raises when the main thread comes back from machine code; some
     libraries swallow what it raises. A search that keeps its best result has a handler of its own: the first Ctrl-C
-    leaves it alone, a second one does not. What the process has started, such as compilers, ends with it.
+    leaves it alone, a second one does not. What the process has started, such as compilers, ends with it. A command
+    that a swallowed interrupt did not keep from its own end counts as interrupted all the same.
     """
     if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
         yield
@@ -34,23 +35,31 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     former = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(reading, grace), daemon=True).start()
+    is_ending = threading.Event()
+    threading.Thread(target=_watch, args=(reading, grace, is_ending), daemon=True).start()
     try:
         yield
     except KeyboardInterrupt:
         end_children()
         raise
+    except SystemExit:
+        if not is_ending.is_set():
+            raise
     finally:
         signal.set_wakeup_fd(former)
         os.close(writing)
+    if is_ending.is_set():
+        end_children()
+        raise KeyboardInterrupt
 
 
-def _watch(reading: int, grace: float) -> None:
+def _watch(reading: int, grace: float, is_ending: threading.Event) -> None:
     asked = 0
     with suppress(OSError):
         while signals := os.read(reading, 64):
             asked += signals.count(signal.SIGINT)
             if asked > 1 or (asked and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
+                is_ending.set()
                 time.sleep(grace)
                 if sys.stderr is not None and sys.stderr.isatty():
                     os.write(2, b"\x1b[?25h\n")  # the cursor, which a bar of progress has hidden
