@@ -25,7 +25,7 @@ from tauloop.result import Evidence, Result, provenance
 
 #: Poses handled at once.
 CHUNK = 8192
-#: Poses of a grid at most: some 300 bytes of memory each.
+#: Poses of a grid at most.
 LARGEST_GRID = 10_000_000
 #: Tensions are not judged at poses whose measure of singularity is below this.
 SOUND = 1e-6
