@@ -29,18 +29,18 @@ from rich.table import Table
 from scipy.optimize import least_squares
 
 from tauloop import Model, load
-from tauloop.calibrate.fitting import fit
-from tauloop.calibrate.instruments import Position
-from tauloop.calibrate.pose_equations import station_functions
-from tauloop.calibrate.poses_candidates import candidate_poses
-from tauloop.calibrate.poses_readings import simulated_series
-from tauloop.calibrate.poses_selection import CRITERIA, select_poses
-from tauloop.calibrate.problem import CalibrationProblem, Evaluation, calibration_problem
-from tauloop.calibrate.reading import read_measurements
-from tauloop.calibrate.residuals import ForwardKinematics, LoopEquations
-from tauloop.calibrate.solving import prior_weights, solve
-from tauloop.calibrate.unknowns import Tolerances
-from tauloop.calibrate.validation import bootstrap
+from tauloop.calibration.fitting import fit
+from tauloop.calibration.instruments import Position
+from tauloop.calibration.pose_equations import station_functions
+from tauloop.calibration.poses_candidates import candidate_poses
+from tauloop.calibration.poses_readings import simulated_series
+from tauloop.calibration.poses_selection import CRITERIA, select_poses
+from tauloop.calibration.problem import CalibrationProblem, Evaluation, calibration_problem
+from tauloop.calibration.reading import read_measurements
+from tauloop.calibration.residuals import ForwardKinematics, LoopEquations
+from tauloop.calibration.solving import prior_weights, solve
+from tauloop.calibration.unknowns import Tolerances
+from tauloop.calibration.validation import bootstrap
 from tauloop.codegen import Compiled
 from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import TauloopError

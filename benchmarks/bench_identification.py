@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 from tauloop import Model, load, loads
 from tauloop.codegen import Compiled
 from tauloop.formats.urdf import load_urdf
-from tauloop.identify import (
+from tauloop.identification import (
     OrdinaryLeastSquares,
     PhysicallyConsistent,
     RegressionData,

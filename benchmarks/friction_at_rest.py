@@ -21,7 +21,7 @@ from rich.table import Table
 
 from tauloop import Model
 from tauloop.formats.urdf import load_urdf
-from tauloop.identify import RegressionData, WeightedLeastSquares, fit, regression_data, with_columns
+from tauloop.identification import RegressionData, WeightedLeastSquares, fit, regression_data, with_columns
 from tauloop.logs import Preparation, decimate, load_recording, prepare, read_log, samples
 
 HERE = Path(__file__).parent.parent / "examples" / "tx40"

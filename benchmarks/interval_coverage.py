@@ -26,7 +26,7 @@ from scipy.stats import norm
 
 from tauloop import Model, load
 from tauloop.codegen import Compiled
-from tauloop.identify import (
+from tauloop.identification import (
     AutocorrelatedErrors,
     ClusteredErrors,
     ErrorModel,

@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from tauloop import Model, load
-from tauloop.identify import RegressionData, Ties, WeightedLeastSquares, base_parameters, fit
-from tauloop.identify.from_log import leaf_ties, regression_data
-from tauloop.identify.result import Identification
+from tauloop.identification import RegressionData, Ties, WeightedLeastSquares, base_parameters, fit
+from tauloop.identification.from_log import leaf_ties, regression_data
+from tauloop.identification.result import Identification
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine

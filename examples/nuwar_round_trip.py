@@ -21,8 +21,8 @@ from tauloop.motion import POLYNOMIAL_345, Ellipse, PeakAcceleration, Trajectory
 from tauloop.report import save_figure
 from tauloop.report.simulation_figure import round_trip_figure
 from tauloop.result import write_json
-from tauloop.simulate import DormandPrince, ExtendedSpace, IndependentCoordinates, Projected
-from tauloop.simulate.round_trip import RoundTrip, round_trip
+from tauloop.simulation import DormandPrince, ExtendedSpace, IndependentCoordinates, Projected
+from tauloop.simulation.round_trip import RoundTrip, round_trip
 
 HALF_WIDTH, BOTTOM, RISE, SCALE = 0.2, -0.9, 0.4, 0.72
 PEAK_ACCELERATION = 294.82

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from tauloop import Mechanism, Model, load
-from tauloop.calibrate import (
+from tauloop.calibration import (
     Contact,
     Distance,
     Inclinometer,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.identify import RegressionData
+from tauloop.identification import RegressionData
 from tauloop.logs.channels import Channel, Signals
 
 LENGTH, GRAVITY = 0.4, 9.81

@@ -6,8 +6,8 @@ import functools
 
 from tauloop import Model, load
 from tauloop.codegen.evaluator import Interpreted
-from tauloop.simulate import DormandPrince, Integrator, Route, Simulator
-from tauloop.simulate.swing import Swing, swing, without_friction
+from tauloop.simulation import DormandPrince, Integrator, Route, Simulator
+from tauloop.simulation.swing import Swing, swing, without_friction
 
 #: Tolerances of a step at which a conservative swing keeps its energy to 1e-8 for 10 s.
 FINE = DormandPrince(rtol=1e-11, atol=1e-12)

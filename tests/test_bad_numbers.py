@@ -12,14 +12,14 @@ import pytest
 from compiled_machines import compiled, compilers, motion
 
 from tauloop import Model, load
-from tauloop.calibrate import Position, Series
+from tauloop.calibration import Position, Series
 from tauloop.codegen.evaluator import Compiled, Interpreted, compiled_health
 from tauloop.drives import Axis, load_drive, simulate_axis
 from tauloop.errors import InputError, PoseError
 from tauloop.kinematics import conditioning
 from tauloop.kinematics.workspace import workspace
 from tauloop.motion import Line, SampledPath, polyline, random_multisine
-from tauloop.simulate import simulate
+from tauloop.simulation import simulate
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 #: What no input may be; 1e200 is finite, and its square is not.

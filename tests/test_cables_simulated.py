@@ -17,7 +17,7 @@ from tauloop.codegen import Interpreted
 from tauloop.errors import AssemblyError, InputError
 from tauloop.model import Model
 from tauloop.result import Status
-from tauloop.simulate import CableSimulation, ConstantForce, DormandPrince, simulate, simulate_cables
+from tauloop.simulation import CableSimulation, ConstantForce, DormandPrince, simulate, simulate_cables
 
 G, LENGTH, MASS = 9.81, 1.5, 2.0
 FINE = DormandPrince(rtol=1e-10, atol=1e-12)

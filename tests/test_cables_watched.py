@@ -15,7 +15,7 @@ from tauloop.codegen import Interpreted
 from tauloop.errors import InputError
 from tauloop.model import Model
 from tauloop.result import Status
-from tauloop.simulate import Ending, Event, Feedback, ForceLaw, simulate_cables
+from tauloop.simulation import Ending, Event, Feedback, ForceLaw, simulate_cables
 
 
 def height(model: Model, above: float, **options: object) -> Event:

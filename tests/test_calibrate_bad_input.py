@@ -12,7 +12,7 @@ from calibration_sessions import encoders, home, machine, measured, part_errors
 from typer.testing import CliRunner
 
 from tauloop import Model
-from tauloop.calibrate import Contact, Position, Series
+from tauloop.calibration import Contact, Position, Series
 from tauloop.cli.app import app
 
 NAME, NOISE, POSES = "gantry_tau_3dof", 2e-5, 176

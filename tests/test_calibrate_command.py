@@ -11,9 +11,9 @@ from calibration_sessions import encoders, machine, measured, part_errors
 from typer.testing import CliRunner
 
 from tauloop import load
-from tauloop.calibrate import Contact, Cylinder, Distance, JointSensor, Plane, Pose, Position, Sphere
-from tauloop.calibrate.quantities import quantity
-from tauloop.calibrate.reading import read_measurements
+from tauloop.calibration import Contact, Cylinder, Distance, JointSensor, Plane, Pose, Position, Sphere
+from tauloop.calibration.quantities import quantity
+from tauloop.calibration.reading import read_measurements
 from tauloop.cli.app import app
 from tauloop.errors import InputError, LogError
 from tauloop.mechanism.units import ANGLE, LENGTH

@@ -12,7 +12,7 @@ from calibration_sessions import P21, P51, encoders, machine, measured, part_err
 from scipy.spatial.transform import Rotation
 
 from tauloop import loads
-from tauloop.calibrate import (
+from tauloop.calibration import (
     Cauchy,
     Contact,
     Distance,
@@ -38,7 +38,7 @@ from tauloop.calibrate import (
     leave_one_out,
     solve,
 )
-from tauloop.calibrate.validation import held_out
+from tauloop.calibration.validation import held_out
 from tauloop.errors import IdentificationError, InputError, PoseError
 from tauloop.formats.yaml_writer import to_yaml
 from tauloop.result import Status

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from calibration_sessions import P21, P51, encoders, machine, measured
 
-from tauloop.calibrate import (
+from tauloop.calibration import (
     Contact,
     Direction,
     Identifiability,
@@ -16,7 +16,7 @@ from tauloop.calibrate import (
     calibration_problem,
     identifiability,
 )
-from tauloop.calibrate.gauges import gauges
+from tauloop.calibration.gauges import gauges
 
 #: Shares explained of motions that are in the null space exactly: squares of derivatives exact to 1e-7 or better.
 EXACT = 1 - 1e-9

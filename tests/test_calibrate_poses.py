@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.calibrate.instruments import Contact, Inclinometer, Instrument, Orientation, Pose, Position
-from tauloop.calibrate.observability import observability, shown_directions
-from tauloop.calibrate.poses import plan_poses
-from tauloop.calibrate.poses_candidates import PoseLimits, candidate_poses, usual_clearance
-from tauloop.calibrate.poses_readings import simulated_readings, simulated_series
-from tauloop.calibrate.poses_selection import CRITERIA, D_OPTIMAL, E_OPTIMAL, select_poses
-from tauloop.calibrate.problem import calibration_problem
-from tauloop.calibrate.solving import solve
-from tauloop.calibrate.surfaces import Plane, Sphere
-from tauloop.calibrate.unknowns import Tolerances
+from tauloop.calibration.instruments import Contact, Inclinometer, Instrument, Orientation, Pose, Position
+from tauloop.calibration.observability import observability, shown_directions
+from tauloop.calibration.poses import plan_poses
+from tauloop.calibration.poses_candidates import PoseLimits, candidate_poses, usual_clearance
+from tauloop.calibration.poses_readings import simulated_readings, simulated_series
+from tauloop.calibration.poses_selection import CRITERIA, D_OPTIMAL, E_OPTIMAL, select_poses
+from tauloop.calibration.problem import calibration_problem
+from tauloop.calibration.solving import solve
+from tauloop.calibration.surfaces import Plane, Sphere
+from tauloop.calibration.unknowns import Tolerances
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError, PoseError
 from tauloop.kinematics.clearance import rod_clearance

@@ -9,7 +9,7 @@ import pytest
 from calibration_sessions import P21, encoders, machine, measured, part_errors
 from scipy.spatial.transform import Rotation
 
-from tauloop.calibrate import (
+from tauloop.calibration import (
     Contact,
     Cylinder,
     Distance,
@@ -31,7 +31,7 @@ from tauloop.calibrate import (
     select_unknowns,
     solve,
 )
-from tauloop.calibrate.statistics import covariance
+from tauloop.calibration.statistics import covariance
 from tauloop.codegen import Compiled
 from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import InputError, PoseError

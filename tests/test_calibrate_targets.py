@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from scipy.stats import multivariate_normal
 from typer.testing import CliRunner
 
-from tauloop.calibrate import (
+from tauloop.calibration import (
     Calibration,
     ExchangeSearch,
     FitOptions,
@@ -28,8 +28,8 @@ from tauloop.calibrate import (
     indistinguishable_swaps,
     solve,
 )
-from tauloop.calibrate.prior_tightness import prior_tightness
-from tauloop.calibrate.reading import read_measurements
+from tauloop.calibration.prior_tightness import prior_tightness
+from tauloop.calibration.reading import read_measurements
 from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.result import Status

@@ -20,7 +20,7 @@ from tauloop.errors import InputError
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, Together, Turn, plan, stroke
 from tauloop.motion.paths import quaternion_product
 from tauloop.result import Status
-from tauloop.simulate.controllers import (
+from tauloop.simulation.controllers import (
     CONTROLLERS,
     HEUN_3,
     PD,
@@ -30,8 +30,8 @@ from tauloop.simulate.controllers import (
     GravityCompensation,
     Sampling,
 )
-from tauloop.simulate.controllers_loop import CompiledLoop, InterpretedLoop, pose_error
-from tauloop.simulate.controllers_run import control
+from tauloop.simulation.controllers_loop import CompiledLoop, InterpretedLoop, pose_error
+from tauloop.simulation.controllers_run import control
 
 PLATE = ("platform.x", "platform.y", "platform.z")
 SCALE, BANDWIDTH = 0.72, 150.0

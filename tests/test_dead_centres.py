@@ -11,15 +11,15 @@ import pytest
 from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.calibrate.building import _inverse as inverses
+from tauloop.calibration.building import _inverse as inverses
 from tauloop.cli.app import app
 from tauloop.engines.check import check
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.kinematics.singularities import singularities
 from tauloop.motion import Line
 from tauloop.motion.stroke import stroke
-from tauloop.simulate import DormandPrince, simulate
-from tauloop.simulate.controllers_loop import _reason
+from tauloop.simulation import DormandPrince, simulate
+from tauloop.simulation.controllers_loop import _reason
 
 CASES = Path(__file__).parent / "cases"
 

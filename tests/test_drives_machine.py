@@ -33,9 +33,9 @@ from tauloop.mechanism.yaml_nodes import parse_nodes
 from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, plan, stroke
 from tauloop.result import Status
-from tauloop.simulate.controllers import FeedForward, Sampling
-from tauloop.simulate.controllers_loop import CompiledLoop, Loop, Trace
-from tauloop.simulate.controllers_run import control
+from tauloop.simulation.controllers import FeedForward, Sampling
+from tauloop.simulation.controllers_loop import CompiledLoop, Loop, Trace
+from tauloop.simulation.controllers_run import control
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "gantry_tau_racks"
 #: The issue's bar: figures change by less than this when tolerances are tightened a hundredfold.

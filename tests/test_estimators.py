@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planar_arm import LENGTH, NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor
 
 from tauloop.errors import IdentificationError, InputError
-from tauloop.identify import (
+from tauloop.identification import (
     Estimator,
     FilteredErrors,
     IndependentErrors,
@@ -24,7 +24,7 @@ from tauloop.identify import (
     split,
     ties,
 )
-from tauloop.identify.condense import SAMPLES_AT_ONCE, condense
+from tauloop.identification.condense import SAMPLES_AT_ONCE, condense
 from tauloop.result import Status
 
 #: The same least-squares solution by two routes at condition numbers below 100.

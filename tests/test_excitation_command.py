@@ -14,12 +14,12 @@ from tauloop import load
 from tauloop.cli import excite as command
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError
-from tauloop.identify import excitation_search
-from tauloop.identify.excitation import ExcitationOptions, excite
-from tauloop.identify.excitation_limits import ExcitationLimits
-from tauloop.identify.excitation_problem import ExcitationProblem, ExcitationTask
-from tauloop.identify.excitation_search import random_search
-from tauloop.identify.excitation_solver import SolverOptions
+from tauloop.identification import excitation_search
+from tauloop.identification.excitation import ExcitationOptions, excite
+from tauloop.identification.excitation_limits import ExcitationLimits
+from tauloop.identification.excitation_problem import ExcitationProblem, ExcitationTask
+from tauloop.identification.excitation_search import random_search
+from tauloop.identification.excitation_solver import SolverOptions
 from tauloop.result import Status
 
 TASK = ExcitationTask(harmonics=3, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=3.0, acceleration=20.0))

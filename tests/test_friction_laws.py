@@ -22,12 +22,12 @@ from tauloop.formats.mjcf_writer import to_mjcf
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import write_urdf
 from tauloop.formats.yaml_writer import to_yaml
-from tauloop.identify import OrdinaryLeastSquares, RegressionData, fit, leaf_ties
-from tauloop.identify.from_log import dynamic_leaves
-from tauloop.identify.write_back import identified_mechanism
+from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit, leaf_ties
+from tauloop.identification.from_log import dynamic_leaves
+from tauloop.identification.write_back import identified_mechanism
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import POLYNOMIAL_345, Line, fastest_rate, stroke
-from tauloop.simulate import ConstantForce, simulate
+from tauloop.simulation import ConstantForce, simulate
 
 #: Two routes to one force: rounding.
 SAME = 1e-12

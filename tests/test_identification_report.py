@@ -17,7 +17,7 @@ from rich.console import Console
 
 from tauloop.errors import IdentificationError, InputError
 from tauloop.files import write_file
-from tauloop.identify import (
+from tauloop.identification import (
     Identification,
     OrdinaryLeastSquares,
     RegressionData,

@@ -20,8 +20,8 @@ from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.codegen import Compiled
 from tauloop.errors import InputError, LogError
-from tauloop.identify import WeightedLeastSquares, choose_channels, fit, split, usable_velocities
-from tauloop.identify.from_log import regression_data
+from tauloop.identification import WeightedLeastSquares, choose_channels, fit, split, usable_velocities
+from tauloop.identification.from_log import regression_data
 from tauloop.logs import (
     Preparation,
     Signals,

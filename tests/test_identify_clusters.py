@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError
-from tauloop.identify import (
+from tauloop.identification import (
     AutocorrelatedErrors,
     ClusteredErrors,
     Identification,

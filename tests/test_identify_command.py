@@ -18,7 +18,7 @@ from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.codegen import Compiled
 from tauloop.formats.library import loads
-from tauloop.identify import (
+from tauloop.identification import (
     InstrumentalVariables,
     RegressionData,
     WeightedLeastSquares,

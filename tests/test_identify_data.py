@@ -18,7 +18,7 @@ from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError
 from tauloop.formats.library import loads
 from tauloop.formats.yaml_writer import to_yaml
-from tauloop.identify import (
+from tauloop.identification import (
     AutocorrelatedErrors,
     OrdinaryLeastSquares,
     RegressionData,
@@ -26,15 +26,15 @@ from tauloop.identify import (
     fit,
     split,
 )
-from tauloop.identify.columns import asymmetric_friction, gain_regression, stribeck_friction, with_columns
-from tauloop.identify.condense import condense
-from tauloop.identify.essential import essential_parameters
-from tauloop.identify.faults import clipped, delays, wrong_signs
-from tauloop.identify.filter_scan import scan_filters
-from tauloop.identify.from_log import regression_data
-from tauloop.identify.periods import average_periods, fourier_derivatives
-from tauloop.identify.streaming import condense_parts, estimate_condensed, merge
-from tauloop.identify.write_back import identified_mechanism
+from tauloop.identification.columns import asymmetric_friction, gain_regression, stribeck_friction, with_columns
+from tauloop.identification.condense import condense
+from tauloop.identification.essential import essential_parameters
+from tauloop.identification.faults import clipped, delays, wrong_signs
+from tauloop.identification.filter_scan import scan_filters
+from tauloop.identification.from_log import regression_data
+from tauloop.identification.periods import average_periods, fourier_derivatives
+from tauloop.identification.streaming import condense_parts, estimate_condensed, merge
+from tauloop.identification.write_back import identified_mechanism
 from tauloop.logs import Preparation, Sensors, measure, samples, write_log
 from tauloop.motion import random_multisine
 

@@ -17,10 +17,10 @@ from tauloop.cli import main
 from tauloop.cli.app import app
 from tauloop.codegen import Compiled
 from tauloop.errors import IdentificationError
-from tauloop.identify import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
-from tauloop.identify.channel_faults import measured, wrong_channels
-from tauloop.identify.payload import drive_gains, known_parameters, with_payload
-from tauloop.identify.signal_faults import clipped, spikes
+from tauloop.identification import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
+from tauloop.identification.channel_faults import measured, wrong_channels
+from tauloop.identification.payload import drive_gains, known_parameters, with_payload
+from tauloop.identification.signal_faults import clipped, spikes
 from tauloop.logs import Preparation, Sensors, measure, prepared_signals, read_signals, write_log
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine

@@ -12,8 +12,8 @@ import xarray as xr
 from tauloop import Model, load
 from tauloop.errors import IdentificationError, InputError, LogError, PoseError
 from tauloop.formats.library import loads
-from tauloop.identify import Identification, RegressionData, WeightedLeastSquares, fit, split
-from tauloop.identify.from_log import dynamic_leaves, leaf_ties, regression_data
+from tauloop.identification import Identification, RegressionData, WeightedLeastSquares, fit, split
+from tauloop.identification.from_log import dynamic_leaves, leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
 from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import random_multisine

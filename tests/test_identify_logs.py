@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from tauloop import IdentificationError, Model, load
 from tauloop.cli.app import app
 from tauloop.codegen import Compiled
-from tauloop.identify import KnownNoise, WeightedLeastSquares, fit, merge, scan_filters, split, split_each
-from tauloop.identify.from_log import leaf_ties, regression_data
+from tauloop.identification import KnownNoise, WeightedLeastSquares, fit, merge, scan_filters, split, split_each
+from tauloop.identification.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine

@@ -16,8 +16,8 @@ from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
-from tauloop.identify import WeightedLeastSquares, fit, split
-from tauloop.identify.block_fits import BLOCKS, BlockFits
+from tauloop.identification import WeightedLeastSquares, fit, split
+from tauloop.identification.block_fits import BLOCKS, BlockFits
 from tauloop.logs import write_log
 
 RATE, DURATION = 200.0, 20.0  # Hz, s

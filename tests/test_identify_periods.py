@@ -16,9 +16,16 @@ from tauloop import LogError, Model, load
 from tauloop.cli.app import app
 from tauloop.cli.identify_logs import force_noise
 from tauloop.codegen import Compiled
-from tauloop.identify import Identification, InstrumentalVariables, WeightedLeastSquares, average_periods, fit, split
-from tauloop.identify.from_log import leaf_ties
-from tauloop.identify.periodic_data import periodic_motion_regressor, periodic_regression
+from tauloop.identification import (
+    Identification,
+    InstrumentalVariables,
+    WeightedLeastSquares,
+    average_periods,
+    fit,
+    split,
+)
+from tauloop.identification.from_log import leaf_ties
+from tauloop.identification.periodic_data import periodic_motion_regressor, periodic_regression
 from tauloop.logs import Sensors, measure, read_log, samples, write_log
 from tauloop.mechanism import machine_path
 from tauloop.mechanism.model import Mechanism

@@ -16,11 +16,19 @@ from typer.testing import CliRunner
 
 from tauloop import Model, load
 from tauloop.cli.app import app
-from tauloop.identify import WeightedLeastSquares, choose_presliding, dahl_state, element_motion, fit, merge, split
-from tauloop.identify.channel_faults import measured, wrong_channels
-from tauloop.identify.columns import with_columns
-from tauloop.identify.from_log import regression_data
-from tauloop.identify.presliding import presliding_columns, presliding_state
+from tauloop.identification import (
+    WeightedLeastSquares,
+    choose_presliding,
+    dahl_state,
+    element_motion,
+    fit,
+    merge,
+    split,
+)
+from tauloop.identification.channel_faults import measured, wrong_channels
+from tauloop.identification.columns import with_columns
+from tauloop.identification.from_log import regression_data
+from tauloop.identification.presliding import presliding_columns, presliding_state
 from tauloop.logs import Preparation, Signals, prepared_signals, write_log
 from tauloop.logs.channels import Channel
 from tauloop.motion import Multisine, random_multisine

@@ -15,12 +15,12 @@ from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.errors import LogError
 from tauloop.formats import loads
-from tauloop.identify import WeightedLeastSquares, fit, split
-from tauloop.identify.excitation_limits import ExcitationLimits
-from tauloop.identify.excitation_problem import ExcitationProblem, ExcitationTask
-from tauloop.identify.faults import clipped
-from tauloop.identify.from_log import leaf_ties, regression_data
-from tauloop.identify.unexcited import unexcited
+from tauloop.identification import WeightedLeastSquares, fit, split
+from tauloop.identification.excitation_limits import ExcitationLimits
+from tauloop.identification.excitation_problem import ExcitationProblem, ExcitationTask
+from tauloop.identification.faults import clipped
+from tauloop.identification.from_log import leaf_ties, regression_data
+from tauloop.identification.unexcited import unexcited
 from tauloop.logs import Preparation, Sensors, measure, write_log
 from tauloop.mechanism import machine_path
 from tauloop.motion import SampledMotion, random_multisine

@@ -10,8 +10,8 @@ from planar_arm import arm_data
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tauloop.errors import IdentificationError
-from tauloop.identify import Estimate, OrdinaryLeastSquares, fit
-from tauloop.identify.estimators import CondensedEstimator
+from tauloop.identification import Estimate, OrdinaryLeastSquares, fit
+from tauloop.identification.estimators import CondensedEstimator
 
 
 def threads() -> set[int]:

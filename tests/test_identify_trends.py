@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from tauloop import Model
 from tauloop.cli.app import app
 from tauloop.formats import loads
-from tauloop.identify import regression_data
-from tauloop.identify.residual_trends import Trend, residual_trends, trend_problems
-from tauloop.identify.time_stamps import jitter
+from tauloop.identification import regression_data
+from tauloop.identification.residual_trends import Trend, residual_trends, trend_problems
+from tauloop.identification.time_stamps import jitter
 from tauloop.logs import Preparation, Signals, write_log
 
 RATE, DURATION = 200.0, 40.0  # Hz, s

@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 from tauloop import Model
 from tauloop.cli.app import app
 from tauloop.formats import loads
-from tauloop.identify import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
-from tauloop.identify.channel_faults import measured
-from tauloop.identify.dead_channels import copied, dead
-from tauloop.identify.prior import compare_with_prior
-from tauloop.identify.time_unit import wrong_time_unit
+from tauloop.identification import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
+from tauloop.identification.channel_faults import measured
+from tauloop.identification.dead_channels import copied, dead
+from tauloop.identification.prior import compare_with_prior
+from tauloop.identification.time_unit import wrong_time_unit
 from tauloop.logs import Preparation, Signals, prepared_signals, write_log
 
 PREPARATION = Preparation(cutoff=30.0, trim=40)

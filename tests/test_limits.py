@@ -18,15 +18,15 @@ from tauloop.cli.app import app
 from tauloop.formats.mjcf_writer import write_mjcf
 from tauloop.formats.urdf_writer import write_urdf
 from tauloop.formats.yaml_writer import to_yaml
-from tauloop.identify.motion_limits import motion_limits
+from tauloop.identification.motion_limits import motion_limits
 from tauloop.logs.channels import Channel, Log, build_log
 from tauloop.mechanism import machine_path
 from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.motion import Line
 from tauloop.motion.stroke import stroke
 from tauloop.result import Evidence, Status
-from tauloop.simulate import simulate
-from tauloop.simulate.simulation import Simulation
+from tauloop.simulation import simulate
+from tauloop.simulation.simulation import Simulation
 
 #: A point mass on a massless bar of 0.1 m, which hangs down along z and turns about y: l a = -g sin(q). And a cart.
 PENDULUM = """

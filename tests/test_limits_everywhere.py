@@ -13,9 +13,9 @@ from kills import prepare
 from typer.testing import CliRunner
 
 from tauloop import Model, PoseError, loads
-from tauloop.calibrate.poses_candidates import PoseLimits, candidate_poses
+from tauloop.calibration.poses_candidates import PoseLimits, candidate_poses
 from tauloop.cli.app import COMMANDS, app
-from tauloop.identify.motion_limits import motion_limits
+from tauloop.identification.motion_limits import motion_limits
 from tauloop.kinematics import random_states
 from tauloop.kinematics.assembly_modes import assembly_modes
 from tauloop.kinematics.workspace import Reason, WorkspaceLimits, workspace

@@ -16,7 +16,7 @@ from tauloop.cli.app import app
 from tauloop.errors import IdentificationError
 from tauloop.formats import loads
 from tauloop.formats.yaml_writer import to_yaml
-from tauloop.identify import (
+from tauloop.identification import (
     RegressionData,
     WeightedLeastSquares,
     fit,

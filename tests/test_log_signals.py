@@ -10,8 +10,8 @@ import pytest
 from tauloop import Model, load
 from tauloop.codegen import Interpreted
 from tauloop.errors import LogError
-from tauloop.identify import OrdinaryLeastSquares, fit, regression_data, scan_filters
-from tauloop.identify.faults import clipped
+from tauloop.identification import OrdinaryLeastSquares, fit, regression_data, scan_filters
+from tauloop.identification.faults import clipped
 from tauloop.logs import (
     Preparation,
     Signals,

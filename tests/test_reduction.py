@@ -22,7 +22,7 @@ from tauloop.mechanism.expression import Constant, evaluate, multiply
 from tauloop.mechanism.model import Actuator, Body, Inertia, Joint, Placement, SlenderPart, Vector
 from tauloop.mechanism.rotation import rotation_matrix
 from tauloop.model import Model
-from tauloop.reduce import (
+from tauloop.reduction import (
     Motion,
     drop_rod_inertia,
     equivalence,
@@ -40,7 +40,7 @@ from tauloop.reduce import (
     total_mass,
     without_unused_parameters,
 )
-from tauloop.reduce.inertia import carried, total, turned
+from tauloop.reduction.inertia import carried, total, turned
 from tauloop.result import Status, plain
 
 #: "Exact": rounding of forces made by two different sets of equations, as a share of the largest force.

@@ -9,9 +9,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
-from tauloop.identify import PhysicallyConsistent, cones, fit_consistent, merge
-from tauloop.identify.from_log import leaf_ties
-from tauloop.identify.periodic_data import periodic_regression
+from tauloop.identification import PhysicallyConsistent, cones, fit_consistent, merge
+from tauloop.identification.from_log import leaf_ties
+from tauloop.identification.periodic_data import periodic_regression
 from tauloop.logs import Sensors, measure
 from tauloop.report.two_run_identification_figures import figures
 from tauloop.reproduce import Experiment, experiment

@@ -19,7 +19,7 @@ from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Friction
 from tauloop.result import Status
-from tauloop.simulate import (
+from tauloop.simulation import (
     Baumgarte,
     ConstantForce,
     DormandPrince,
@@ -38,11 +38,11 @@ from tauloop.simulate import (
     simulate_many,
     start_state,
 )
-from tauloop.simulate.controllers_loop import pose_error
-from tauloop.simulate.round_trip import round_trip
-from tauloop.simulate.spline_motion import SplineMotion
-from tauloop.simulate.stepping_compiled import CompiledStepper
-from tauloop.simulate.stepping_interpreted import InterpretedStepper
+from tauloop.simulation.controllers_loop import pose_error
+from tauloop.simulation.round_trip import round_trip
+from tauloop.simulation.spline_motion import SplineMotion
+from tauloop.simulation.stepping_compiled import CompiledStepper
+from tauloop.simulation.stepping_interpreted import InterpretedStepper
 
 MACHINES = shipped_machines()
 #: Machines with the features that matter here: closed forms, Newton blocks, quaternions, dropped rows, no loops.

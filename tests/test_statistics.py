@@ -11,7 +11,7 @@ from planar_arm import LENGTH, NAMES, TRUE, UNITS, arm_data, arm_motion, arm_reg
 from scipy.optimize import least_squares
 
 from tauloop.errors import IdentificationError, InputError
-from tauloop.identify import (
+from tauloop.identification import (
     AutocorrelatedErrors,
     FilteredErrors,
     IndependentErrors,
@@ -26,8 +26,8 @@ from tauloop.identify import (
     fit,
     whiteness,
 )
-from tauloop.identify.base_parameters import BaseParameters
-from tauloop.identify.error_models import Equations
+from tauloop.identification.base_parameters import BaseParameters
+from tauloop.identification.error_models import Equations
 from tauloop.logs import decimate
 
 #: Runs of the coverage study, and what 95 % intervals must cover when the model of the errors is right. With six

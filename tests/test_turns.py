@@ -20,7 +20,7 @@ from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.programs.state import Turns
 from tauloop.result import Status
-from tauloop.simulate import (
+from tauloop.simulation import (
     DormandPrince,
     IndependentCoordinates,
     Integrator,
@@ -31,8 +31,8 @@ from tauloop.simulate import (
     RungeKutta4,
     simulate,
 )
-from tauloop.simulate.controllers import CONTROLLERS, Sampling
-from tauloop.simulate.controllers_run import control
+from tauloop.simulation.controllers import CONTROLLERS, Sampling
+from tauloop.simulation.controllers_run import control
 
 #: The double crank: the base is the shortest link, so that both cranks go around, and the coupler with them.
 BASE, LENGTH, MASS, INERTIA = 0.1, (0.25, 0.22, 0.27), (1.0, 0.8, 1.2), (0.006, 0.004, 0.008)

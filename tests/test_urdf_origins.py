@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from tauloop import InputError, Model, load, loads
-from tauloop.calibrate import Pose, Series, calibration_problem, fit
+from tauloop.calibration import Pose, Series, calibration_problem, fit
 from tauloop.cli.app import app
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.yaml_writer import to_yaml

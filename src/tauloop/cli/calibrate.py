@@ -15,7 +15,7 @@ from rich.progress import Progress
 from threadpoolctl import threadpool_limits
 
 from tauloop.assembly.limits import require_within_limits
-from tauloop.calibrate import (
+from tauloop.calibration import (
     Bounds,
     CalibrationProblem,
     Cauchy,
@@ -35,9 +35,9 @@ from tauloop.calibrate import (
     indistinguishable_swaps,
     leave_one_out,
 )
-from tauloop.calibrate.quantities import bounds_of, quantity
-from tauloop.calibrate.reading import KINDS, MeasurementFile, read_measurements
-from tauloop.calibrate.residuals import ResidualKind
+from tauloop.calibration.quantities import bounds_of, quantity
+from tauloop.calibration.reading import KINDS, MeasurementFile, read_measurements
+from tauloop.calibration.residuals import ResidualKind
 from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (

@@ -50,7 +50,7 @@ from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
 from tauloop.report import save_figure
 from tauloop.report.control_figure import control_figure
-from tauloop.simulate.controllers import (
+from tauloop.simulation.controllers import (
     HEUN_3,
     PD,
     RUNGE_KUTTA_4,
@@ -61,8 +61,8 @@ from tauloop.simulate.controllers import (
     GravityCompensation,
     Sampling,
 )
-from tauloop.simulate.controllers_run import SUBSTEPS, ControlledMotion
-from tauloop.simulate.controllers_run import control as follow
+from tauloop.simulation.controllers_run import SUBSTEPS, ControlledMotion
+from tauloop.simulation.controllers_run import control as follow
 
 CONTROLLERS: dict[str, type[PD | FeedForward | GravityCompensation | ComputedTorque]] = {
     "pd": PD,

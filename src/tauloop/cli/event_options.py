@@ -13,7 +13,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
-from tauloop.simulate import Event
+from tauloop.simulation import Event
 
 #: The least of all three measures of singularity.
 ANY_KIND = "singularity"

@@ -71,7 +71,7 @@ from tauloop.cli.output import (
 )
 from tauloop.codegen import Compiled
 from tauloop.errors import InputError, Problem
-from tauloop.identify import (
+from tauloop.identification import (
     ConsistentIdentification,
     FilterScan,
     Identification,
@@ -84,11 +84,11 @@ from tauloop.identify import (
     scan_filters,
     split_each,
 )
-from tauloop.identify.from_log import dynamic_leaves, leaf_ties, require_channels
-from tauloop.identify.periods import PeriodAverage
-from tauloop.identify.prior import compare_with_prior, runaway_masses
-from tauloop.identify.unexcited import unexcited
-from tauloop.identify.write_back import identified_mechanism
+from tauloop.identification.from_log import dynamic_leaves, leaf_ties, require_channels
+from tauloop.identification.periods import PeriodAverage
+from tauloop.identification.prior import compare_with_prior, runaway_masses
+from tauloop.identification.unexcited import unexcited
+from tauloop.identification.write_back import identified_mechanism
 from tauloop.model import Model
 from tauloop.report import fit_table, identification_figure, identification_table, save_figure
 from tauloop.report.essential_table import essential_table

@@ -10,9 +10,9 @@ from rich.table import Table
 from tauloop.cli.identify_logs import MeasuredLog
 from tauloop.cli.output import table
 from tauloop.errors import InputError, Problem
-from tauloop.identify import AutocorrelatedErrors, ClusteredErrors, ErrorModel, Estimator, RegressionData
-from tauloop.identify.base_parameters import BaseParameters
-from tauloop.identify.log_comparison import LogComparison, compare_logs
+from tauloop.identification import AutocorrelatedErrors, ClusteredErrors, ErrorModel, Estimator, RegressionData
+from tauloop.identification.base_parameters import BaseParameters
+from tauloop.identification.log_comparison import LogComparison, compare_logs
 
 
 def require_comparable(logs: int, **beside: Any) -> None:

@@ -11,21 +11,21 @@ import numpy as np
 from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.identify_logs import MeasuredLog, Periodicity, naming_log, not_repeated, of_log
 from tauloop.errors import IdentificationError, Problem
-from tauloop.identify import Identification, InstrumentalVariables, RegressionData, Ties
-from tauloop.identify.block_fits import LONGEST
-from tauloop.identify.channel_faults import Measured, measured, wrong_channels
-from tauloop.identify.dead_channels import copied, dead
-from tauloop.identify.element_motion import elements, motion_of_elements
-from tauloop.identify.faults import unexplained, wrong_signs
-from tauloop.identify.missing_laws import missing_law_problems, missing_laws
-from tauloop.identify.motion_limits import motion_limits
-from tauloop.identify.periodic_data import periodic_motion
-from tauloop.identify.periods import PeriodAverage
-from tauloop.identify.presliding import PRESLIDING
-from tauloop.identify.residual_trends import residual_trends, trend_problems
-from tauloop.identify.signal_faults import clipped, spikes
-from tauloop.identify.time_stamps import jitter
-from tauloop.identify.time_unit import wrong_time_unit
+from tauloop.identification import Identification, InstrumentalVariables, RegressionData, Ties
+from tauloop.identification.block_fits import LONGEST
+from tauloop.identification.channel_faults import Measured, measured, wrong_channels
+from tauloop.identification.dead_channels import copied, dead
+from tauloop.identification.element_motion import elements, motion_of_elements
+from tauloop.identification.faults import unexplained, wrong_signs
+from tauloop.identification.missing_laws import missing_law_problems, missing_laws
+from tauloop.identification.motion_limits import motion_limits
+from tauloop.identification.periodic_data import periodic_motion
+from tauloop.identification.periods import PeriodAverage
+from tauloop.identification.presliding import PRESLIDING
+from tauloop.identification.residual_trends import residual_trends, trend_problems
+from tauloop.identification.signal_faults import clipped, spikes
+from tauloop.identification.time_stamps import jitter
+from tauloop.identification.time_unit import wrong_time_unit
 from tauloop.logs import butterworth, channels, sample_period, samples
 from tauloop.model import Model
 from tauloop.result import Evidence

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from tauloop.cli.assigned import quantity
 from tauloop.cli.identify_logs import MeasuredLog
 from tauloop.errors import IdentificationError, InputError, Problem
-from tauloop.identify import RegressionData, with_columns
-from tauloop.identify.element_motion import element_motion, elements, require_elements
-from tauloop.identify.friction_columns import friction_columns
-from tauloop.identify.presliding import BETTER, PreslidingChoice, choose_presliding, presliding_columns
+from tauloop.identification import RegressionData, with_columns
+from tauloop.identification.element_motion import element_motion, elements, require_elements
+from tauloop.identification.friction_columns import friction_columns
+from tauloop.identification.presliding import BETTER, PreslidingChoice, choose_presliding, presliding_columns
 from tauloop.mechanism.units import ANGLE, ANGULAR_SPEED, LENGTH, SPEED
 from tauloop.model import Model
 

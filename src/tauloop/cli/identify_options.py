@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.cli.identify_logs import MeasuredLog, Periodicity, one_decimation
 from tauloop.errors import InputError, Problem
-from tauloop.identify import (
+from tauloop.identification import (
     AutocorrelatedErrors,
     ClusteredErrors,
     ErrorModel,
@@ -24,7 +24,7 @@ from tauloop.identify import (
     WeightedLeastSquares,
     decimation_correlation,
 )
-from tauloop.identify.from_log import OUTPUTS
+from tauloop.identification.from_log import OUTPUTS
 
 ESTIMATORS = ("ols", "wls", "irls", "tls", "iv")
 PARAMETERS = ("standard", "file")

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
-from tauloop.calibrate.instruments import (
+from tauloop.calibration.instruments import (
     Contact,
     Distance,
     Inclinometer,
@@ -21,12 +21,12 @@ from tauloop.calibrate.instruments import (
     Position,
     Vector3,
 )
-from tauloop.calibrate.poses import ENOUGH, PosePlan, plan_poses
-from tauloop.calibrate.poses_candidates import PoseLimits
-from tauloop.calibrate.poses_selection import CRITERIA
-from tauloop.calibrate.quantities import quantity
-from tauloop.calibrate.reading import KINDS, read_instrument
-from tauloop.calibrate.unknowns import Tolerances
+from tauloop.calibration.poses import ENOUGH, PosePlan, plan_poses
+from tauloop.calibration.poses_candidates import PoseLimits
+from tauloop.calibration.poses_selection import CRITERIA
+from tauloop.calibration.quantities import quantity
+from tauloop.calibration.reading import KINDS, read_instrument
+from tauloop.calibration.unknowns import Tolerances
 from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (

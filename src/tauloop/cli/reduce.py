@@ -17,7 +17,7 @@ from tauloop.formats.yaml_writer import to_yaml
 from tauloop.kinematics.reduction import Reduction, ReductionOptions
 from tauloop.kinematics.reduction import reduce as reduced
 from tauloop.model import Model
-from tauloop.reduce import as_laminas
+from tauloop.reduction import as_laminas
 from tauloop.result import Status
 
 #: Digits of a displacement in metres: nanometres are rounding.

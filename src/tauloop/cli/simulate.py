@@ -37,7 +37,7 @@ from tauloop.model import Model
 from tauloop.report import save_figure
 from tauloop.report.simulation_figure import comparison_figure, round_trip_figure, simulation_figure
 from tauloop.result import Status
-from tauloop.simulate import (
+from tauloop.simulation import (
     ConstantForce,
     DormandPrince,
     Event,
@@ -53,13 +53,13 @@ from tauloop.simulate import (
     Simulator,
     start_state,
 )
-from tauloop.simulate import (
+from tauloop.simulation import (
     simulate as run,
 )
-from tauloop.simulate.round_trip import RoundTrip, round_trip
-from tauloop.simulate.spline_motion import SplineMotion
-from tauloop.simulate.swing import AMPLITUDE, FREQUENCY, Swing
-from tauloop.simulate.swing import swing as hang
+from tauloop.simulation.round_trip import RoundTrip, round_trip
+from tauloop.simulation.spline_motion import SplineMotion
+from tauloop.simulation.swing import AMPLITUDE, FREQUENCY, Swing
+from tauloop.simulation.swing import swing as hang
 
 ROUTES: dict[str, Route] = {
     "independent": IndependentCoordinates(),

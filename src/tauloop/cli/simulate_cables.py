@@ -21,7 +21,7 @@ from tauloop.model import Model
 from tauloop.report import save_figure
 from tauloop.report.simulation_figure import cable_figure
 from tauloop.result import Status
-from tauloop.simulate import CableSimulation, ConstantForce, Event, Integrator, Route, simulate_cables, start_state
+from tauloop.simulation import CableSimulation, ConstantForce, Event, Integrator, Route, simulate_cables, start_state
 
 #: Changes of cables that are shown; all of them are in JSON.
 SHOWN = 20

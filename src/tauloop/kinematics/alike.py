@@ -10,7 +10,7 @@ from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.mechanism.model import Inertia, Mechanism, Rod
 from tauloop.model import Model
-from tauloop.reduce import Motion, numbers
+from tauloop.reduction import Motion, numbers
 
 #: Orientations (and rod directions, in lengths) that differ by less over all states move alike: far above the residual
 #: of closed loops, far below what a joint error of a micrometre makes.

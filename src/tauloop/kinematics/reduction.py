@@ -14,7 +14,7 @@ from tauloop.kinematics.states import random_states
 from tauloop.mechanism.cables import struts
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
-from tauloop.reduce import (
+from tauloop.reduction import (
     Motion,
     Step,
     drop_rod_inertia,

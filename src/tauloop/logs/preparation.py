@@ -39,7 +39,7 @@ class Preparation:
         cutoffs: cut-off, Hz, of single channels, in place of `cutoff`.
         velocity: where velocities come from, of `SOURCES`: "positions" differentiates these; "measured" takes channels
             of velocity, low-passed as the positions; "fused" both, by their noise (`velocities_of_source`). None: the
-            positions, and who chooses by validation may choose (`tauloop.identify.choose_channels`).
+            positions, and who chooses by validation may choose (`tauloop.identification.choose_channels`).
         velocities: the same of single channels, in place of `velocity`.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from tauloop.calibrate import Calibration
+from tauloop.calibration import Calibration
 from tauloop.report.calibration_table import SHOWN
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 

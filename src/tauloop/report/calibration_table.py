@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from tauloop.calibrate import Calibration, Comparison, Direction
-from tauloop.calibrate.identifiability import NOT_TOLD_APART
+from tauloop.calibration import Calibration, Comparison, Direction
+from tauloop.calibration.identifiability import NOT_TOLD_APART
 from tauloop.result import Status
 
 #: What one SI unit is in the unit that is shown.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.identify import Identification, OutputFit, RegressionData
+from tauloop.identification import Identification, OutputFit, RegressionData
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, TINT, clean, thin
 
 if TYPE_CHECKING:  # half a second that a command without a figure need not wait for

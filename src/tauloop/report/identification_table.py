@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from tauloop.identify import Identification, OutputFit
+from tauloop.identification import Identification, OutputFit
 from tauloop.result import Status
 
 #: Characters for a combination's name; the whole of it is in the JSON file.

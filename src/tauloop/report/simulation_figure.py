@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean, thin
-from tauloop.simulate import CableSimulation, Simulation
-from tauloop.simulate.round_trip import RoundTrip
+from tauloop.simulation import CableSimulation, Simulation
+from tauloop.simulation.round_trip import RoundTrip
 
 #: Lines of one panel, told apart by lightness too.
 COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.identify.excitation_result import Excitation
-from tauloop.identify.regrouping import AnalyticRegrouping
-from tauloop.identify.result import Identification
+from tauloop.identification.excitation_result import Excitation
+from tauloop.identification.regrouping import AnalyticRegrouping
+from tauloop.identification.result import Identification
 from tauloop.reproduce.reduced_models import Fit
 from tauloop.reproduce.reproduction import Reproduction
 

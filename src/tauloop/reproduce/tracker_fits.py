@@ -8,14 +8,14 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from tauloop.calibrate.identifiability import Identifiability, identifiability
-from tauloop.calibrate.instruments import Instrument, Pose, Position
-from tauloop.calibrate.measurements import Series
-from tauloop.calibrate.poses_candidates import candidate_poses
-from tauloop.calibrate.poses_readings import simulated_readings, simulated_series
-from tauloop.calibrate.problem import CalibrationProblem, calibration_problem
-from tauloop.calibrate.solving import Solution, solve
-from tauloop.calibrate.unknowns import PICKED_GROUPS, Tolerances
+from tauloop.calibration.identifiability import Identifiability, identifiability
+from tauloop.calibration.instruments import Instrument, Pose, Position
+from tauloop.calibration.measurements import Series
+from tauloop.calibration.poses_candidates import candidate_poses
+from tauloop.calibration.poses_readings import simulated_readings, simulated_series
+from tauloop.calibration.problem import CalibrationProblem, calibration_problem
+from tauloop.calibration.solving import Solution, solve
+from tauloop.calibration.unknowns import PICKED_GROUPS, Tolerances
 from tauloop.errors import IdentificationError
 from tauloop.formats.library import load
 from tauloop.mechanism.model import Mechanism

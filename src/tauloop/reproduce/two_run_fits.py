@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.formats.library import load
-from tauloop.identify import (
+from tauloop.identification import (
     AutocorrelatedErrors,
     Cone,
     Identification,
@@ -22,12 +22,12 @@ from tauloop.identify import (
     fit_consistent,
     ties,
 )
-from tauloop.identify.from_log import leaf_ties
-from tauloop.identify.periodic_data import periodic_regression
-from tauloop.identify.periods import average_periods
-from tauloop.identify.regression import base_columns
-from tauloop.identify.streaming import merge
-from tauloop.identify.two_runs import TwoRuns, subtract_disconnected
+from tauloop.identification.from_log import leaf_ties
+from tauloop.identification.periodic_data import periodic_regression
+from tauloop.identification.periods import average_periods
+from tauloop.identification.regression import base_columns
+from tauloop.identification.streaming import merge
+from tauloop.identification.two_runs import TwoRuns, subtract_disconnected
 from tauloop.logs.channels import TIME
 from tauloop.model import Model
 from tauloop.motion import Multisine

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 import numpy as np
 import xarray as xr
 
-from tauloop.identify import cones
-from tauloop.identify.cones import Cone
+from tauloop.identification import cones
+from tauloop.identification.cones import Cone
 from tauloop.logs import Sensors, measure
 from tauloop.mechanism.expression import Constant, add
 from tauloop.mechanism.model import Mechanism

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.identify import base_parameters
-from tauloop.identify.excitation import excite
-from tauloop.identify.excitation_criteria import LogDeterminant
-from tauloop.identify.excitation_limits import ExcitationLimits
-from tauloop.identify.excitation_problem import ExcitationProblem, ExcitationTask
-from tauloop.identify.excitation_result import Conditions
-from tauloop.identify.from_log import leaf_ties
+from tauloop.identification import base_parameters
+from tauloop.identification.excitation import excite
+from tauloop.identification.excitation_criteria import LogDeterminant
+from tauloop.identification.excitation_limits import ExcitationLimits
+from tauloop.identification.excitation_problem import ExcitationProblem, ExcitationTask
+from tauloop.identification.excitation_result import Conditions
+from tauloop.identification.from_log import leaf_ties
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.motion.fourier import FourierSeries

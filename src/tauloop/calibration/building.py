@@ -1,0 +1,242 @@
+"""Setting a series up: coordinates at the start values, and which combinations of its equations are residuals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.ports import LISTED
+from tauloop.calibration.measurements import Series
+from tauloop.calibration.pose_equations import Reach, independent_rows, station_functions
+from tauloop.calibration.residuals import ForwardKinematics, ResidualKind
+from tauloop.calibration.stations import ITERATIONS, LONGEST, STEP, Elimination, Station, solved, square
+from tauloop.equations.topology import integrate
+from tauloop.errors import InputError, PoseError, Problem
+
+#: Steps of the straight line in encoder space from the reference pose to the measured ones.
+WAYPOINTS = 12
+#: Singular values below this share of the largest are zero: directions that no hard equation holds.
+OPEN = 1e-8
+
+
+def build_station(
+    reach: Reach, series: Series, kind: ResidualKind, encoder_noise: float, twin: Station | None, *, where: str
+) -> Station:
+    """Functions and elimination of one series; the functions are those of a twin with the same instrument.
+
+    Raises:
+        PoseError: poses out of reach.
+        InputError: the instrument reads more than `LoopEquations` can use.
+    """
+    assembly = reach.assembly
+    functions = twin.functions if twin is not None else station_functions(reach, series.instrument, len(series))
+    hard, soft = kind.split(*functions.sizes)
+    n, n_v = len(series), assembly.loops.topology.n_v
+    nothing = Elimination(
+        hard=hard, soft=soft, closing=np.zeros((n, 0, len(soft))), whitening=np.zeros((n, 0, len(soft)))
+    )
+    station = Station(
+        series=series,
+        nuisances=reach.nuisances,
+        topology=assembly.loops.topology,
+        functions=functions,
+        leading=assembly.leading,
+        elimination=nothing,
+        q=np.broadcast_to(assembly.q, (n, assembly.loops.topology.n_q)).copy(),
+    )
+    zero = np.zeros(len(reach.unknowns))
+    if isinstance(kind, ForwardKinematics):
+        station = replace(station, q=followed(station, zero))
+        _require_reached(station, zero, assembly, where)
+    else:
+        station = replace(station, q=station.state(zero, station.q).q)
+    _, rates = station.evaluate(zero, station.q)
+    if len(hard) > n_v or (np.linalg.matrix_rank(rates[0, hard], tol=OPEN * np.abs(rates[0]).max()) < len(hard)):
+        raise InputError(
+            Problem(
+                where=series.instrument.name,
+                what=f"{len(hard)} equations are to give {n_v} coordinates, and they are not independent",
+                remedy="use ForwardKinematics() residuals, which need no more than actuators and loops",
+            )
+        )
+    open_count = n_v - len(hard)
+    station = _closed(station, zero, open_count) if open_count else station
+    return replace(station, elimination=_whitened(station, zero, encoder_noise))
+
+
+def followed(station: Station, x: np.ndarray) -> np.ndarray:
+    """Coordinates (N, n_q) by continuation from the reference pose along straight lines in encoder space."""
+    q = station.q
+    loops, encoders, _ = station.n_equations
+    f, _ = station.evaluate(x, q)
+    # readings at which the reference pose solves the encoders' equations (their scales are near one)
+    origin = station.series.encoders.copy()
+    origin[:, list(station.leading)] += f[:, loops : loops + encoders]
+    for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:]:
+        waypoint = origin + fraction * (station.series.encoders - origin)
+        for _ in range(4):
+            f, rates = station.evaluate(x, q, waypoint)
+            hard = station.elimination.hard
+            step = solved(rates[:, hard], f[:, hard, None])[:, :, 0]
+            length = np.abs(step).max(axis=1, initial=0.0)
+            step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
+            q = integrate(station.topology, q, -step)
+            if length.max(initial=0.0) < 1e-3:
+                break
+    return q
+
+
+def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where: str) -> None:
+    state = station.state(x, station.q)
+    lost = np.flatnonzero(~state.is_reached)
+    if not len(lost):
+        return
+    series = station.series
+    loops = station.n_equations[0]
+    f, _ = station.evaluate(x, state.q)
+    problems = []
+    for i in lost[:10]:
+        name, gap = _widest_gap(assembly, f[i, :loops]) if loops else ("encoders", "an unknown length")
+        readings = ", ".join(f"{value:.5g}" for value in series.encoders[i])
+        problems.append(
+            Problem(
+                where=f"{where} ({series.instrument.name}), {series.label(int(i))}",
+                what=f"out of reach of the nominal geometry: with encoders at ({readings}) the loop {name!r} stays "
+                f"open by {gap}",
+                remedy="check the units, signs and order of the encoder columns (SI here), or leave the pose out",
+            )
+        )
+    if len(lost) > 10:
+        problems.append(Problem(where=where, what=f"and {len(lost) - 10} more poses of {len(series)}"))
+    problems += _reached_when_swapped(station, x, assembly)
+    raise PoseError(problems)
+
+
+def _widest_gap(assembly: Assembly, phi: np.ndarray) -> tuple[str, str]:
+    """The loop equation (of the independent ones) that is left most, and by how much, with its unit."""
+    found = assembly.loops
+    rows = independent_rows(assembly)
+    k = int(np.abs(phi).argmax())
+    row, left = rows[k], float(phi[k])
+    rod = next((rod for rod in found.mechanism.rods if rod.name == found.elements[row]), None)
+    if rod is not None and rod.length is not None:  # phi = (d.d - L^2) / 2L
+        length = found.mechanism.value(rod.length)
+        left = float(np.sqrt(max(length**2 + 2 * length * left, 0.0))) - length
+    if found.is_length[row]:
+        return found.names[row], f"{1e3 * abs(left):.3g} mm"
+    return found.names[row], f"{abs(left):.3g} (the cosine of an angle that should be a right one)"
+
+
+def _reached_when_swapped(station: Station, x: np.ndarray, assembly: Assembly) -> list[Problem]:
+    """Pairs of encoder columns whose swap brings all poses within reach."""
+    names = [actuator.name for actuator in assembly.loops.mechanism.actuators]
+    start = np.broadcast_to(assembly.q, station.q.shape)
+    found = []
+    for i, j in combinations(range(len(names)), 2):
+        encoders = station.series.encoders.copy()
+        encoders[:, [i, j]] = encoders[:, [j, i]]
+        other = replace(station, series=replace(station.series, encoders=encoders), q=start.copy())
+        if other.state(x, followed(other, x)).is_reached.all():
+            found.append(
+                Problem(
+                    where=f"{station.series.instrument.name}.encoders",
+                    what=f"all poses are within reach with the columns of {names[i]} and {names[j]} swapped",
+                    remedy="check the order of these columns",
+                )
+            )
+    return found
+
+
+def _closed(station: Station, x: np.ndarray, open_count: int) -> Station:
+    """Close open coordinates so that soft equations are left as small as they can be, and keep how."""
+    part = station.elimination
+    sigma = _soft_scale(station)
+    closing = np.zeros((len(station.series), open_count, len(part.soft)))
+    for _ in range(ITERATIONS):
+        f, rates = station.evaluate(x, station.q)
+        _, _, directions = np.linalg.svd(rates[:, part.hard])
+        N = directions[:, len(part.hard) :, :].transpose(0, 2, 1)
+        U, sizes, _ = np.linalg.svd(rates[:, part.soft] @ N / sigma[:, None], full_matrices=False)
+        held = sizes > OPEN * np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
+        if not held.all():
+            raise InputError(
+                Problem(
+                    where=station.series.instrument.name,
+                    what=f"leaves {int((~held).sum(axis=1).max())} of {open_count} coordinates undetermined at "
+                    f"{station.series.label(int((~held).any(axis=1).argmax()))}",
+                    remedy="lock the passive freedom, or measure more components",
+                )
+            )
+        closing = U[:, :, :open_count].transpose(0, 2, 1) / sigma
+        station = replace(station, elimination=replace(part, closing=closing))
+        F, F_v = square(f, rates, station.elimination)
+        step = solved(F_v, F[:, :, None])[:, :, 0]
+        length = np.abs(step).max(axis=1)
+        step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
+        station = replace(station, q=integrate(station.topology, station.q, -step))
+        if length.max() < STEP:
+            break
+    return station
+
+
+def _soft_scale(station: Station) -> np.ndarray:
+    """Standard deviations of the soft equations, one for those without noise of their own."""
+    loops, encoders, _ = station.n_equations
+    sigma = np.concatenate([np.ones(loops + encoders), station.series.sigma])
+    return np.asarray(sigma[station.elimination.soft])
+
+
+def _inverse(F_v: np.ndarray, station: Station) -> np.ndarray:
+    """Inverses of the equations' rates (N, n_v, n_v) at all poses.
+
+    Raises:
+        PoseError: a measured pose is singular: which ones.
+    """
+    try:
+        return np.linalg.inv(F_v)
+    except np.linalg.LinAlgError as error:
+        bad = np.flatnonzero(np.linalg.matrix_rank(F_v) < F_v.shape[1])
+        listed = ", ".join(str(i) for i in bad[:LISTED])
+        what = (
+            f"singular pose (of the measurement: its coordinates do not follow from it) in pose {listed} of {len(F_v)}"
+        )
+        where = station.series.instrument.name
+        raise PoseError(Problem(where=where, what=what, remedy="leave these poses out")) from error
+
+
+def _whitened(station: Station, x: np.ndarray, encoder_noise: float) -> Elimination:
+    """Residual combinations of covariance one, from the noise of the instrument and of the encoders.
+
+    An error e of the equations moves the coordinates by -F_v^-1 e, so the soft ones vary by e_soft - s_v F_v^-1 e_F.
+    """
+    part = station.elimination
+    loops, encoders, _ = station.n_equations
+    n, n_soft, k = len(station.series), len(part.soft), part.closing.shape[1]
+    variance = np.concatenate([np.zeros(loops), np.full(encoders, encoder_noise**2), station.series.sigma**2])
+    _, rates = station.evaluate(x, station.q)
+    _, F_v = square(np.zeros((n, rates.shape[1])), rates, part)
+    D = rates[:, part.soft] @ _inverse(F_v, station)[:, :, : len(part.hard)]
+    S = np.broadcast_to(np.diag(variance[part.soft]), (n, n_soft, n_soft)) + (D * variance[part.hard]) @ D.transpose(
+        0, 2, 1
+    )
+    if k:
+        scale = _soft_scale(station)
+        Q, _ = np.linalg.qr((part.closing * scale).transpose(0, 2, 1), mode="complete")
+        basis = Q[:, :, k:].transpose(0, 2, 1) / scale
+    else:
+        basis = np.broadcast_to(np.eye(n_soft), (n, n_soft, n_soft))
+    covariance = basis @ S @ basis.transpose(0, 2, 1)
+    try:
+        whitening = np.linalg.solve(np.linalg.cholesky(covariance), basis)
+    except np.linalg.LinAlgError:
+        raise InputError(
+            Problem(
+                where=station.series.instrument.name,
+                what="some residuals have no noise, so they cannot be weighted",
+                remedy="give the encoders a noise above zero, or use ForwardKinematics() residuals",
+            )
+        ) from None
+    return replace(part, whitening=whitening)

@@ -1,0 +1,323 @@
+"""Measurements that cannot be what they claim: each fault with the figure that shows it and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+
+from tauloop.assembly.closing import coordinate_limits
+from tauloop.calibration.building import followed
+from tauloop.calibration.exchanges import EXCHANGE_SEARCH, ExchangeSearch, exchanged
+from tauloop.calibration.instruments import Contact, Pose, Position
+from tauloop.calibration.measurements import Series
+from tauloop.calibration.problem import CalibrationProblem, Evaluation
+from tauloop.calibration.stations import Station
+from tauloop.calibration.surfaces import Plane
+from tauloop.errors import Problem
+
+#: A spread below this share of the next larger one is none: poses on a line, or in a plane.
+FLAT = 1e-2
+#: Another reading of the data (swapped, mirrored, in other units) is believed when it fits so many times better.
+FITS_BETTER = 5.0
+#: And when, as it stands, the error is beyond this share of the spread of the poses.
+LARGE_ERROR = 0.02
+#: A pose is gross when it is also so many times further off than the median one.
+GROSS = 20.0
+#: Gross poses that are named one by one.
+NAMED = 5
+#: A joint may be beyond its stops by this share of it: zero points are among what calibrations find.
+BEYOND = 0.05
+#: Ratios of lengths that are two units mixed up.
+UNIT_RATIOS = {
+    1e3: "mm read as m",
+    1e-3: "m read as mm",
+    25.4: "inches read as mm",
+    1e2: "cm read as m",
+    1e-2: "m read as cm",
+}
+
+
+def inspect(
+    problem: CalibrationProblem,
+    *,
+    gross: bool = True,
+    start: Evaluation | None = None,
+    exchanges: ExchangeSearch = EXCHANGE_SEARCH,
+) -> tuple[Problem, ...]:
+    """Everything about the measurements that keeps a calibration from being meaningful.
+
+    Args:
+        problem: measurements and unknowns.
+        gross: also look for single poses that are far off before anything is fitted; a least-squares fit bends to
+            them until they hide behind others, a robust loss may take them.
+        start: the evaluation of `problem.predicting()` without corrections, where it is at hand.
+        exchanges: how long swapped encoders are looked for.
+    """
+    found: list[Problem] = []
+    n = len(problem.free)
+    rows = len(problem.pose_of_row)
+    priors = sum(problem.unknowns[i].has_prior for i in problem.free)
+    if rows + priors < n:
+        found.append(
+            Problem(
+                where="measurements",
+                what=f"{rows} residuals of {problem.n_poses} poses cannot give {n} unknowns",
+                remedy="measure more poses, estimate fewer parameters, or give priors from tolerances",
+            )
+        )
+    forward = problem.predicting()
+    evaluation = forward.evaluate(np.zeros(n)) if start is None else start
+    nothing = np.zeros(len(problem.unknowns))
+    for station, state in zip(forward.stations, evaluation.states, strict=True):
+        points = station.points(nothing, state.q)
+        found += _on_a_line(station.series, points)
+        if isinstance(station.series.instrument, Position | Pose):
+            wrong = _wrong_reading(forward, station, state.errors, exchanges)
+            found += wrong
+            if wrong:
+                continue
+        if gross:
+            found += _beyond_range(forward, station, state.q)
+            found += _gross(forward, station, state.errors, float(np.linalg.norm(_spreads(points))))
+    return tuple(found)
+
+
+def _spreads(points: np.ndarray) -> np.ndarray:
+    """Root mean square spreads (3,) along the principal directions, largest first."""
+    centred = points - points.mean(axis=0)
+    squares = np.linalg.eigvalsh(centred.T @ centred / len(points))
+    return np.asarray(np.sqrt(np.maximum(squares[::-1], 0.0)))
+
+
+def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
+    if len(points) < 3:
+        return []
+    spreads = _spreads(points)
+    if spreads[1] > FLAT * max(spreads[0], 1e-12):
+        return []
+    name = series.instrument.name
+    on_plane = isinstance(series.instrument, Contact) and isinstance(series.instrument.surface, Plane)
+    what = "the plane is touched on one line only" if on_plane else "all poses lie on one line"
+    return [
+        Problem(
+            where=name,
+            what=f"{what}: they spread by {1e3 * spreads[0]:.3g} mm along it and {1e3 * spreads[1]:.3g} mm across",
+            remedy="spread the poses over the whole work volume"
+            if not on_plane
+            else "touch the plane in two directions",
+        )
+    ]
+
+
+def kabsch(measured: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Turn (3, 3) that carries measured points onto predicted ones, best in the least squares (Kabsch 1976).
+
+    Returns:
+        R with p - mean(p) = R (y - mean(y)), the RMS distance left, and that with a mirror instead of a turn.
+    """
+    y, p = measured - measured.mean(axis=0), predicted - predicted.mean(axis=0)
+    U, _, Vt = np.linalg.svd(p.T @ y)
+    sign = np.sign(np.linalg.det(U @ Vt)) or 1.0
+
+    def rms(R: np.ndarray) -> float:
+        return float(np.sqrt(np.mean(np.sum((p - y @ R.T) ** 2, axis=1))))
+
+    turn = U @ np.diag([1.0, 1.0, sign]) @ Vt
+    return turn, rms(turn), rms(U @ np.diag([1.0, 1.0, -sign]) @ Vt)
+
+
+def _wrong_reading(
+    problem: CalibrationProblem, station: Station, errors: np.ndarray, exchanges: ExchangeSearch
+) -> list[Problem]:
+    """Units, mirrors and swapped columns of positions of which all three components were read."""
+    instrument = station.series.instrument
+    if (isinstance(instrument, Position) and sorted(instrument.components) != ["x", "y", "z"]) or len(errors) < 4:
+        return []
+    order = [instrument.components.index(c) for c in "xyz"] if isinstance(instrument, Position) else [0, 1, 2]
+    measured, predicted = station.series.readings[:, order], (errors[:, :3] + station.series.readings[:, :3])[:, order]
+    spread = float(np.linalg.norm(_spreads(predicted)))
+    if not spread > 0.0:
+        return []
+    found = _units(station.series, measured, predicted)
+    if found:
+        return found
+    frame_free = any(name.startswith(f"{instrument.name}.frame.r") for name in problem.names)
+    _, turned, mirrored = kabsch(measured, predicted)
+    flat = _spreads(predicted)[2] < FLAT * _spreads(predicted)[0]
+    if not flat and turned > FITS_BETTER * mirrored and turned > LARGE_ERROR * spread:
+        found.append(
+            Problem(
+                where=f"{instrument.name}.frame",
+                what=f"the readings are a mirror image: {1e3 * mirrored:.3g} mm RMS from the nominal positions when "
+                f"mirrored, {1e3 * turned:.3g} mm as they are",
+                remedy="turn the sign of one column, or swap two columns: the instrument's frame is left-handed",
+            )
+        )
+    as_is = turned if frame_free else float(np.sqrt(np.mean(np.sum((predicted - measured) ** 2, axis=1))))
+    if as_is <= LARGE_ERROR * spread:
+        return found
+    if not frame_free:
+        for columns in permutations(range(3)):
+            other = float(np.sqrt(np.mean(np.sum((predicted - measured[:, columns]) ** 2, axis=1))))
+            if as_is > FITS_BETTER * other:
+                names = "".join("xyz"[c] for c in columns)
+                found.append(
+                    Problem(
+                        where=f"{instrument.name}.readings",
+                        what=f"columns look swapped: {1e3 * other:.3g} mm RMS from the nominal positions when read as "
+                        f"{names}, {1e3 * as_is:.3g} mm as xyz",
+                        remedy=f"map the columns in the order {names}, or let the frame be unknown",
+                    )
+                )
+    units = _encoder_units(problem, station, measured, as_is, frame_free)
+    # another explanation is named only where it fits about as well as the ones before
+    best = as_is if not found else min(as_is, FITS_BETTER**2 * mirrored)
+    return found + (units or _swapped_encoders(problem, station, measured, best, frame_free, exchanges))
+
+
+def _swapped_encoders(
+    problem: CalibrationProblem,
+    station: Station,
+    measured: np.ndarray,
+    as_is: float,
+    frame_free: bool,
+    exchanges: ExchangeSearch,
+) -> list[Problem]:
+    """Two encoder columns that fit when swapped back; as far as the search goes."""
+    names = [actuator.name for actuator in problem.mechanism.actuators]
+    found = []
+    for i, j in exchanges.pairs(station.series.encoders):
+        swapped = exchanged(station.series.encoders, i, j)
+        other = _left(problem, station, swapped, measured, frame_free)
+        if other is not None and as_is > FITS_BETTER * other:
+            found.append(
+                Problem(
+                    where=f"{station.series.instrument.name}.encoders",
+                    what=f"{names[i]} and {names[j]} look swapped: {1e3 * other:.3g} mm RMS from the nominal positions "
+                    f"when swapped back, {1e3 * as_is:.3g} mm as they are",
+                    remedy="swap the two columns",
+                )
+            )
+    return found
+
+
+def _units(series: Series, measured: np.ndarray, predicted: np.ndarray) -> list[Problem]:
+    """One wrong unit for all poses, or poses in two units."""
+    where = f"{series.instrument.name}.readings"
+    ratio = float(np.linalg.norm(_spreads(measured)) / np.linalg.norm(_spreads(predicted)))
+    for known, text in UNIT_RATIOS.items():
+        if abs(np.log(max(ratio, 1e-300) / known)) < np.log(1.3):
+            what = f"positions spread {ratio:.4g} times as far as the nominal ones: {text}?"
+            return [Problem(where=where, what=what, remedy="state the unit of the columns")]
+    distance = np.linalg.norm(measured - np.median(measured, axis=0), axis=1)
+    usual = np.median(distance)
+    reach = float(np.linalg.norm(predicted - predicted.mean(axis=0), axis=1).max())
+    far = np.flatnonzero(distance > 20 * max(min(usual, reach), 1e-12))
+    if 2 <= len(far) <= len(series) / 2:  # else it is the prediction that is wrong: encoders in another unit
+        names = ", ".join(series.label(int(i)) for i in far[:5])
+        times = distance[far].min() / max(min(usual, reach), 1e-12)
+        what = (
+            f"{len(far)} of {len(series)} positions are {times:.0f} times as far away as the others ({names}): "
+            "two units in one table?"
+        )
+        return [Problem(where=where, what=what, remedy="bring all rows to one unit")]
+    return []
+
+
+def _left(
+    problem: CalibrationProblem, station: Station, encoders: np.ndarray, measured: np.ndarray, frame_free: bool
+) -> float | None:
+    """RMS distance of nominal and measured positions with other encoder readings, m; None where out of reach."""
+    zero = np.zeros(len(problem.unknowns))
+    other = replace(station, series=replace(station.series, encoders=encoders))
+    start = np.broadcast_to(problem.assembly.q, station.q.shape)
+    state = other.state(zero, followed(replace(other, q=start.copy()), zero))
+    if not state.is_reached.all():
+        return None
+    if frame_free and len(measured) > 3:
+        return kabsch(measured, state.errors[:, :3] + station.series.readings[:, :3])[1]
+    return float(np.sqrt(np.mean(np.sum(state.errors[:, :3] ** 2, axis=1))))
+
+
+def _encoder_units(
+    problem: CalibrationProblem, station: Station, measured: np.ndarray, as_is: float, frame_free: bool
+) -> list[Problem]:
+    """Encoders of all poses in another unit."""
+    for ratio in UNIT_RATIOS:
+        other = _left(problem, station, ratio * station.series.encoders, measured, frame_free)
+        if other is not None and as_is > FITS_BETTER * other:
+            what = (
+                f"{1e3 * other:.3g} mm RMS from the nominal positions when multiplied by {ratio:g}, "
+                f"{1e3 * as_is:.3g} mm as they are: in another unit?"
+            )
+            where = f"{station.series.instrument.name}.encoders"
+            return [Problem(where=where, what=what, remedy="state the unit of the encoder columns")]
+    return []
+
+
+def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) -> list[Problem]:
+    """Poses that close, but with driven joints far beyond their stops in the machine file."""
+    loops = problem.assembly.loops
+    lower, upper = coordinate_limits(loops, ("stop",))
+    width = upper - lower
+    over = np.maximum(lower - q, q - upper)
+    driven = {name for actuator in problem.mechanism.actuators for name, _ in actuator.drives}
+    counts = np.array([name in driven for name in loops.topology.coordinate_names])
+    over[:, ~(counts & np.isfinite(width))] = -np.inf
+    far = np.flatnonzero((over > BEYOND * width).any(axis=1))
+    found = []
+    for pose in far[:NAMED]:
+        j = int(over[pose].argmax())
+        factor, unit = (np.degrees(1.0), "deg") if loops.topology.is_angle[j] else (1e3, "mm")
+        what = (
+            f"the encoders put {loops.topology.coordinate_names[j]} at {factor * q[pose, j]:.4g} {unit}, "
+            f"{factor * over[pose, j]:.3g} {unit} beyond its range of {factor * lower[j]:.4g} to "
+            f"{factor * upper[j]:.4g} {unit}; {len(far)} of {len(q)} are like that"
+        )
+        remedy = "check the encoders of this pose, their unit and zero, or leave it out; else mend the machine's limits"
+        where = f"{station.series.instrument.name}, {station.series.label(int(pose))}"
+        found.append(Problem(where=where, what=what, remedy=remedy))
+    return found
+
+
+def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, spread: float) -> list[Problem]:
+    """Single poses so far off that their readings are wrong, whatever the geometry is."""
+    series = station.series
+    lengths = [k for k, (_, unit) in enumerate(series.instrument.errors) if unit == "m"]
+    if not lengths:
+        return []
+    size = np.linalg.norm(errors[:, lengths], axis=1)
+    usual = float(np.median(size))
+    far = np.flatnonzero(size > max(GROSS * usual, LARGE_ERROR * spread))
+    found = []
+    for pose in far[np.argsort(-size[far])][:NAMED]:
+        what = (
+            f"{1e3 * size[pose]:.3g} mm off with the nominal geometry, where the median is {1e3 * usual:.3g} mm; "
+            f"{len(far)} of {len(series)} are like that"
+        )
+        unit = _unit_of_one(problem, station.take(np.array([pose])), float(size[pose]))
+        remedy = "measure this pose again or leave it out, or use a robust loss"
+        if unit:
+            what, remedy = f"{what}; {unit}: two units in one table?", "bring all rows to one unit"
+        found.append(Problem(where=f"{series.instrument.name}, {series.label(int(pose))}", what=what, remedy=remedy))
+    return found
+
+
+def _unit_of_one(problem: CalibrationProblem, station: Station, size: float) -> str:
+    """What a pose's readings (or encoders) are multiplied by to fit; empty where nothing makes them fit."""
+    series = station.series
+    if not isinstance(series.instrument, Position):
+        return ""
+    zero = np.zeros(len(problem.unknowns))
+    predicted = station.state(zero, station.q).errors + series.readings
+    for ratio in UNIT_RATIOS:
+        other = float(np.linalg.norm(predicted - ratio * series.readings))
+        if size > FITS_BETTER * other:
+            return f"{1e3 * other:.3g} mm with the readings multiplied by {ratio:g}"
+    for ratio in UNIT_RATIOS:
+        left = _left(problem, station, ratio * series.encoders, series.readings, frame_free=False)
+        if left is not None and size > FITS_BETTER * left:
+            return f"{1e3 * left:.3g} mm with the encoders multiplied by {ratio:g}"
+    return ""

@@ -1,0 +1,112 @@
+"""Encoder columns that may be exchanged: a search over pairs that is bounded in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from time import process_time
+
+import numpy as np
+
+from tauloop.calibration.building import followed
+from tauloop.calibration.problem import CalibrationProblem
+from tauloop.calibration.solving import Solution, solve
+from tauloop.errors import IdentificationError, InputError, PoseError, Problem
+
+#: A cost so near that of the best fit cannot be told from it.
+SAME_FIT = 1.05
+#: A fit to exchanged columns may take so many times the evaluations of the fit as it is, and so many more: one that
+#: fits as well arrives as soon, and one that does not would wander on.
+LONGER, MORE = 3, 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeSearch:
+    """How long exchanged encoders are looked for.
+
+    Attributes:
+        seconds: processor time after which no further pair is tried; none is for zero.
+    """
+
+    seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        """Check the time."""
+        if not self.seconds >= 0.0:
+            what = f"is {self.seconds:g} s"
+            raise InputError(Problem(where="exchanges", what=what, remedy="give seconds, or zero for no search"))
+
+    def pairs(self, encoders: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Pairs of columns (N, n_u) until the time is over; those first that are most alike."""
+        spread = np.maximum(encoders.std(axis=0), 1e-300)
+        alike = {
+            (i, j): float(np.sqrt(np.mean((encoders[:, i] - encoders[:, j]) ** 2)) / min(spread[i], spread[j]))
+            for i, j in combinations(range(encoders.shape[1]), 2)
+        }
+        began = process_time()
+        for pair in sorted(alike, key=lambda pair: alike[pair]):
+            if not process_time() - began < self.seconds:
+                return
+            yield pair
+
+
+EXCHANGE_SEARCH = ExchangeSearch()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchanges:
+    """Pairs of actuators whose encoder columns could be exchanged without the data telling.
+
+    Attributes:
+        pairs: their names; the fit is as good.
+        tried: how many pairs were tried before the time was over.
+        of: how many there are.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    tried: int
+    of: int
+
+
+def exchanged(encoders: np.ndarray, i: int, j: int) -> np.ndarray:
+    """Readings (N, n_u) with two columns exchanged."""
+    result = encoders.copy()
+    result[:, [i, j]] = result[:, [j, i]]
+    return result
+
+
+def indistinguishable_swaps(
+    problem: CalibrationProblem, solution: Solution, search: ExchangeSearch = EXCHANGE_SEARCH
+) -> Exchanges:
+    """Pairs of actuators whose encoder columns could be swapped without the data telling: the fit is as good.
+
+    Args:
+        problem: the calibration.
+        solution: its optimum.
+        search: how long is looked; one fit more may begin just before that.
+    """
+    names = [actuator.name for actuator in problem.mechanism.actuators]
+    cost = float(solution.residual @ solution.residual)
+    found, tried = [], 0
+    zero = np.zeros(len(problem.unknowns))
+    forward = problem.predicting()
+    every = np.concatenate([station.series.encoders for station in forward.stations])
+    most = LONGER * solution.evaluations + MORE
+    for i, j in search.pairs(every):
+        tried += 1
+        stations = []
+        for station in forward.stations:
+            series = replace(station.series, encoders=exchanged(station.series.encoders, i, j))
+            start = np.broadcast_to(problem.assembly.q, station.q.shape).copy()
+            other = replace(station, series=series, q=start)
+            stations.append(replace(other, q=followed(other, zero)))
+        try:
+            swapped = solve(replace(forward, stations=tuple(stations)), most=most)
+        except (PoseError, IdentificationError):
+            continue
+        if float(swapped.residual @ swapped.residual) <= SAME_FIT * max(cost, 1e-12):
+            found.append((names[i], names[j]))
+    n = len(names)
+    order = sorted(found, key=lambda pair: (names.index(pair[0]), names.index(pair[1])))
+    return Exchanges(pairs=tuple(order), tried=tried, of=n * (n - 1) // 2)

@@ -1,0 +1,443 @@
+"""Instruments: what each kind of measurement reads at a pose, and the unknowns that it brings along itself.
+
+An instrument gives expressions: its readings as they should be at coordinates q, less what was read. Frames, targets,
+centres and zero points of instruments are *nuisance* parameters with names of their own (``tracker.frame.x``); they
+are fixed at their start values unless a calibration names them among its unknowns.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+
+from tauloop.calibration.surfaces import Plane, Surface
+from tauloop.equations.topology import Topology
+from tauloop.equations.tree import TreeMotion, quaternion_rotation
+from tauloop.equations.values import Values
+from tauloop.errors import InputError, Problem
+from tauloop.mechanism.model import Mechanism
+
+Vector3 = tuple[float, float, float]
+ORIGIN: Vector3 = (0.0, 0.0, 0.0)
+#: Usual sizes of corrections: of a length (m), an angle (rad) and a plain number.
+TYPICAL = {"m": 1e-3, "rad": 1e-3, "1": 1e-3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nuisance:
+    """An unknown that belongs to an instrument and not to the machine.
+
+    Attributes:
+        name: such as ``tracker.frame.x``.
+        value: start value, SI.
+        unit: m, rad or 1.
+    """
+
+    name: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """The machine at symbolic coordinates, as instruments see it.
+
+    Attributes:
+        mechanism, topology, values, motion: the machine, its parameters and where its bodies are.
+        nuisances: values or symbols of all nuisance parameters by name.
+    """
+
+    mechanism: Mechanism
+    topology: Topology
+    values: Values
+    motion: TreeMotion
+    nuisances: Mapping[str, Any]
+
+    def vector(self, prefix: str, letters: tuple[str, ...] = ("x", "y", "z")) -> ca.SX:
+        """Nuisance parameters ``prefix.x`` and so on as a vector."""
+        return ca.SX(ca.vertcat(*(self.nuisances[f"{prefix}.{letter}"] for letter in letters)))
+
+    def target(self, name: str) -> ca.SX:
+        """Point (3,) in the base frame that an instrument looks at: its target's offset from the tool centre point."""
+        R_tool, p_tool = self.values.placement(self.mechanism.platform.tool)
+        body = self.motion.bodies[self.mechanism.platform.tool.body]
+        return body.p + body.R @ (p_tool + R_tool @ self.vector(f"{name}.target"))
+
+    @property
+    def tool_rotation(self) -> ca.SX:
+        """Orientation (3, 3) of the tool frame in the base frame."""
+        R_tool, _ = self.values.placement(self.mechanism.platform.tool)
+        return self.motion.bodies[self.mechanism.platform.tool.body].R @ R_tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instrument(ABC):
+    """One kind of measurement.
+
+    Attributes:
+        name: prefix of its nuisance parameters; one name for each real instrument.
+    """
+
+    name: str
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Name and SI unit of every number that is read."""
+
+    @property
+    def errors(self) -> tuple[tuple[str, str], ...]:
+        """Name and SI unit of every error; as the columns, unless a quaternion is read."""
+        return self.columns
+
+    @abstractmethod
+    def nuisances(self) -> tuple[Nuisance, ...]:
+        """The unknowns of the instrument with their start values."""
+
+    @abstractmethod
+    def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
+        """Errors (n_errors,): what should have been read less what was read (n_columns,)."""
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """What is wrong with this instrument on this machine."""
+        return []
+
+
+def _vector_nuisances(prefix: str, start: Vector3, unit: str = "m", letters: str = "xyz") -> tuple[Nuisance, ...]:
+    return tuple(
+        Nuisance(name=f"{prefix}.{letter}", value=value, unit=unit)
+        for letter, value in zip(letters, start, strict=True)
+    )
+
+
+_TURN_LETTERS = ("rx", "ry", "rz")
+
+
+def _turn_nuisances(prefix: str) -> tuple[Nuisance, ...]:
+    return tuple(Nuisance(name=f"{prefix}.{letter}", value=0.0, unit="rad") for letter in _TURN_LETTERS)
+
+
+def _turned(rho: ca.SX, start: tuple[float, float, float, float]) -> ca.SX:
+    """R(rho) R_0 (3, 3) with the quaternion (1, rho/2) made to length one: the rotation vector up to third order."""
+    q = ca.vertcat(1, rho / 2)
+    return quaternion_rotation(q / ca.sqrt(ca.dot(q, q))) @ quaternion_rotation(ca.SX(list(start)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Start pose of an instrument's frame in the base frame: origin (m) and unit quaternion (w, x, y, z)."""
+
+    position: Vector3 = ORIGIN
+    quaternion: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Framed(Instrument):
+    """An instrument that reads in a frame of its own: y = R_F^T (p - t_F).
+
+    The unknown turn ``frame.rx, ry, rz`` is R_F = R(rho) R_0.
+
+    Attributes:
+        frame: start pose of that frame in the base frame.
+        target: start value of the target's offset from the tool centre point, in the tool frame, m.
+    """
+
+    frame: Frame = field(default_factory=Frame)
+    target: Vector3 = ORIGIN
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """The frame's quaternion has length one."""
+        return _not_unit(f"{self.name}.frame", self.frame.quaternion)
+
+    def nuisances(self) -> tuple[Nuisance, ...]:
+        """Frame (6) and target (3)."""
+        return (
+            *_vector_nuisances(f"{self.name}.frame", self.frame.position),
+            *_turn_nuisances(f"{self.name}.frame"),
+            *_vector_nuisances(f"{self.name}.target", self.target),
+        )
+
+    def _frame_rotation(self, scene: Scene) -> ca.SX:
+        return _turned(scene.vector(f"{self.name}.frame", _TURN_LETTERS), self.frame.quaternion)
+
+    def _position(self, scene: Scene) -> ca.SX:
+        offset = scene.target(self.name) - scene.vector(f"{self.name}.frame")
+        return self._frame_rotation(scene).T @ offset
+
+
+def _not_unit(where: str, quaternion: tuple[float, float, float, float]) -> list[Problem]:
+    size = math.sqrt(sum(number * number for number in quaternion))
+    if abs(size - 1.0) < 1e-6:
+        return []
+    what = f"the quaternion has length {size:.6g}"
+    return [Problem(where=where, what=what, remedy="give a unit quaternion (w, x, y, z)")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Oriented(_Framed):
+    """An instrument that reads the orientation of a target on the tool: R_F^T R_tool R_T.
+
+    The unknown turn ``target.rx, ry, rz`` is R_T = R(rho) R_0, from the tool's axes to the target's own.
+
+    Attributes:
+        target_quaternion: start orientation R_0 of the target in the tool frame (w, x, y, z).
+    """
+
+    target_quaternion: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+
+    def nuisances(self) -> tuple[Nuisance, ...]:
+        """Frame (6) and target (6)."""
+        return (*_Framed.nuisances(self), *_turn_nuisances(f"{self.name}.target"))
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """Both quaternions have length one."""
+        return [
+            *_Framed.check(self, mechanism, topology),
+            *_not_unit(f"{self.name}.target", self.target_quaternion),
+        ]
+
+    def _turn_error(self, scene: Scene, quaternion: ca.SX) -> ca.SX:
+        """Rotation vector (3,) from the measured to the predicted orientation: 2 sin(angle/2) along the axis."""
+        measured = quaternion_rotation(quaternion / ca.sqrt(ca.dot(quaternion, quaternion)))
+        target = _turned(scene.vector(f"{self.name}.target", _TURN_LETTERS), self.target_quaternion)
+        E = measured.T @ self._frame_rotation(scene).T @ scene.tool_rotation @ target
+        twice_sine = ca.vertcat(E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1])
+        return twice_sine / ca.sqrt(1 + ca.trace(E))
+
+
+_QUATERNION = (("qw", "1"), ("qx", "1"), ("qy", "1"), ("qz", "1"))
+_TURN = (("turn x", "rad"), ("turn y", "rad"), ("turn z", "rad"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position(_Framed):
+    """Position of a target on the tool, as a laser tracker reads it: all components or some.
+
+    Attributes:
+        components: which of x, y, z were measured.
+    """
+
+    components: str = "xyz"
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The measured components, m."""
+        return tuple((letter, "m") for letter in self.components)
+
+    def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
+        """Predicted less measured position in the instrument's frame."""
+        predicted = self._position(scene)
+        return ca.vertcat(*(predicted["xyz".index(letter)] for letter in self.components)) - reading
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """Components are distinct letters, and the frame is one."""
+        wrong = _Framed.check(self, mechanism, topology)
+        if self.components and set(self.components) <= set("xyz") and len(set(self.components)) == len(self.components):
+            return wrong
+        remedy = "give distinct letters of x, y and z"
+        return [*wrong, Problem(where=f"{self.name}.components", what=f"is {self.components!r}", remedy=remedy)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orientation(_Oriented):
+    """Orientation of a target on the tool as a unit quaternion (w, x, y, z)."""
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The quaternion."""
+        return _QUATERNION
+
+    @property
+    def errors(self) -> tuple[tuple[str, str], ...]:
+        """The rotation vector from measured to predicted, rad."""
+        return _TURN
+
+    def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
+        """Rotation vector in the target's frame."""
+        return self._turn_error(scene, reading)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pose(_Oriented):
+    """Position and orientation of a target on the tool."""
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Position and quaternion."""
+        return (("x", "m"), ("y", "m"), ("z", "m"), *_QUATERNION)
+
+    @property
+    def errors(self) -> tuple[tuple[str, str], ...]:
+        """Position and rotation vector."""
+        return (("x", "m"), ("y", "m"), ("z", "m"), *_TURN)
+
+    def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
+        """Predicted less measured position, and the rotation vector."""
+        return ca.vertcat(self._position(scene) - reading[:3], self._turn_error(scene, reading[3:]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distance(Instrument):
+    """Distance from a fixed centre to a target on the tool, as a ball bar reads it.
+
+    Attributes:
+        center: start value of the centre in the base frame, m.
+        target: start value of the target's offset from the tool centre point, in the tool frame, m.
+    """
+
+    center: Vector3
+    target: Vector3 = ORIGIN
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The distance, m."""
+        return (("distance", "m"),)
+
+    def nuisances(self) -> tuple[Nuisance, ...]:
+        """Centre (3), target (3) and a constant error of the bar's length."""
+        return (
+            *_vector_nuisances(f"{self.name}.center", self.center),
+            *_vector_nuisances(f"{self.name}.target", self.target),
+            Nuisance(name=f"{self.name}.offset", value=0.0, unit="m"),
+        )
+
+    def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
+        """Predicted less measured distance."""
+        d = scene.target(self.name) - scene.vector(f"{self.name}.center")
+        return ca.sqrt(ca.dot(d, d)) + scene.nuisances[f"{self.name}.offset"] - reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contact(Instrument):
+    """A target on the tool touches a known surface; what is read is the gap, which is zero at contact.
+
+    Attributes:
+        surface: a plane, sphere or cylinder.
+        target: start value of the touching point's offset from the tool centre point, in the tool frame, m.
+    """
+
+    surface: Surface = field(default_factory=Plane)
+    target: Vector3 = ORIGIN
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The gap, m."""
+        return (("gap", "m"),)
+
+    def nuisances(self) -> tuple[Nuisance, ...]:
+        """Place of the surface, and target (3)."""
+        surface = tuple(
+            Nuisance(name=f"{self.name}.{name}", value=value, unit=unit)
+            for name, value, unit in self.surface.unknowns()
+        )
+        return (*surface, *_vector_nuisances(f"{self.name}.target", self.target))
+
+    def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
+        """Signed distance from the surface less the gap."""
+        place = {name: scene.nuisances[f"{self.name}.{name}"] for name, _, _ in self.surface.unknowns()}
+        return self.surface.distance(scene.target(self.name), place) - reading
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """The surface has a direction and a size."""
+        return [
+            Problem(where=f"{self.name}.surface.{where}", what=what, remedy="give a direction or a size above zero")
+            for where, what in self.surface.faults()
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inclinometer(Instrument):
+    """Two angles of the tool frame against the vertical: roll atan2(u_y, u_z) and pitch -asin(u_x).
+
+    u is the upward vertical (against gravity) in the tool frame.
+    """
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Roll and pitch, rad."""
+        return (("roll", "rad"), ("pitch", "rad"))
+
+    def nuisances(self) -> tuple[Nuisance, ...]:
+        """Zero offsets of both angles."""
+        return tuple(Nuisance(name=f"{self.name}.{angle}", value=0.0, unit="rad") for angle in ("roll", "pitch"))
+
+    def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
+        """Predicted less measured angles."""
+        gravity = scene.values.vector(scene.mechanism.gravity)
+        u = -scene.tool_rotation.T @ gravity / ca.sqrt(ca.dot(gravity, gravity))
+        predicted = ca.vertcat(ca.atan2(u[1], u[2]), -ca.asin(u[0]))
+        return predicted + scene.vector(self.name, ("roll", "pitch")) - reading
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """There must be gravity to tell the vertical."""
+        if any(mechanism.value(component) != 0.0 for component in mechanism.gravity):
+            return []
+        return [Problem(where=self.name, what="gravity is zero, so there is no vertical", remedy="state gravity")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointSensor(Instrument):
+    """A sensor on one more joint of the machine: what was read is the coordinate times a scale plus an offset.
+
+    Redundant sensors let a machine calibrate itself.
+
+    Attributes:
+        coordinate: name of a scalar coordinate (see `tauloop show`).
+        unit: m or rad.
+    """
+
+    coordinate: str
+    unit: str = "rad"
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """The reading."""
+        return ((self.coordinate, self.unit),)
+
+    def nuisances(self) -> tuple[Nuisance, ...]:
+        """Scale and offset."""
+        return (
+            Nuisance(name=f"{self.name}.scale", value=1.0, unit="1"),
+            Nuisance(name=f"{self.name}.offset", value=0.0, unit=self.unit),
+        )
+
+    def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
+        """Predicted less measured reading."""
+        q = scene.motion.configuration.q[scene.topology.coordinate_names.index(self.coordinate)]
+        return scene.nuisances[f"{self.name}.scale"] * q + scene.nuisances[f"{self.name}.offset"] - reading
+
+    def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
+        """The coordinate is there and is a scalar of that unit."""
+        names = topology.coordinate_names
+        scalars = [names[j] for j in topology.q_of_v if j >= 0]
+        where = f"{self.name}.coordinate"
+        if self.coordinate not in scalars:
+            remedy = f"scalar coordinates are {', '.join(scalars)}"
+            return [Problem(where=where, what=f"{self.coordinate!r} is no scalar coordinate", remedy=remedy)]
+        unit = "rad" if topology.is_angle[names.index(self.coordinate)] else "m"
+        if unit != self.unit:
+            return [
+                Problem(where=f"{self.name}.unit", what=f"is {self.unit!r}", remedy=f"{self.coordinate} is in {unit}")
+            ]
+        return []
+
+
+def require_instruments(instruments: list[Instrument], mechanism: Mechanism, topology: Topology) -> None:
+    """Refuse instruments that cannot work on a machine, all problems at once.
+
+    Raises:
+        InputError: with every problem.
+    """
+    problems = [problem for instrument in instruments for problem in instrument.check(mechanism, topology)]
+    by_name: dict[str, Instrument] = {}
+    for instrument in instruments:
+        if by_name.setdefault(instrument.name, instrument) != instrument:
+            what = f"two different instruments are called {instrument.name!r}"
+            problems.append(Problem(where="name", what=what, remedy="give each instrument a name of its own"))
+    if problems:
+        raise InputError(problems)

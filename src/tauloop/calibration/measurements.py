@@ -1,0 +1,87 @@
+"""Measurements as objects: what actuators and one instrument read at N poses, and how noisy the instrument is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.assembly.ports import numbers
+from tauloop.calibration.instruments import Instrument
+from tauloop.errors import InputError, Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Series:
+    """Readings of one instrument at N poses of the machine.
+
+    Several series, of several instruments or of one, make a calibration; they need not share poses.
+
+    Attributes:
+        instrument: what was read.
+        encoders: readings of all actuators at every pose (N, n_u), in the order of the machine file; m or rad.
+        readings: what the instrument read (N, n_columns), SI, columns as `instrument.columns`.
+        noise: standard deviation of the instrument's errors, SI: one number, or one for each of `instrument.errors`.
+        labels: a name for each pose, for messages; counted from 1 without them.
+    """
+
+    instrument: Instrument
+    encoders: np.ndarray
+    readings: np.ndarray
+    noise: float | tuple[float, ...]
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check shapes, finiteness and noise."""
+        name = self.instrument.name
+        encoders = np.atleast_2d(numbers(self.encoders, f"{name}.encoders"))
+        readings = numbers(self.readings, f"{name}.readings")
+        if readings.ndim == 1 and len(self.instrument.columns) == 1:
+            readings = readings[:, None]
+        object.__setattr__(self, "encoders", encoders)
+        object.__setattr__(self, "readings", readings)
+        problems: list[Problem] = []
+
+        def refuse(where: str, what: str, remedy: str) -> None:
+            problems.append(Problem(where=f"{name}.{where}", what=what, remedy=remedy))
+
+        expected = (len(encoders), len(self.instrument.columns))
+        if readings.shape != expected:
+            columns = ", ".join(column for column, _ in self.instrument.columns)
+            refuse("readings", f"have shape {readings.shape} instead of {expected}", f"give columns {columns}")
+        for where, values in (("encoders", encoders), ("readings", readings)):
+            bad = np.argwhere(~np.isfinite(values))
+            if len(bad):
+                refuse(where, f"{len(bad)} are not finite, first at pose {bad[0, 0] + 1}", "leave these poses out")
+        noise = np.atleast_1d(numbers(self.noise, f"{name}.noise"))
+        if noise.shape not in ((1,), (len(self.instrument.errors),)) or not (np.isfinite(noise) & (noise > 0)).all():
+            remedy = f"give one standard deviation above zero, or {len(self.instrument.errors)} of them, SI"
+            refuse("noise", f"is {self.noise}", remedy)
+        if self.labels and len(self.labels) != len(encoders):
+            refuse("labels", f"are {len(self.labels)} for {len(encoders)} poses", "give one for each pose, or none")
+        if problems:
+            raise InputError(problems)
+
+    def __len__(self) -> int:
+        """Number of poses."""
+        return len(self.encoders)
+
+    @property
+    def sigma(self) -> np.ndarray:
+        """Standard deviations (n_errors,), SI."""
+        return np.broadcast_to(np.asarray(self.noise, dtype=float), (len(self.instrument.errors),))
+
+    def label(self, pose: int) -> str:
+        """Name of a pose, for messages."""
+        return self.labels[pose] if self.labels else f"pose {pose + 1}"
+
+    def take(self, poses: np.ndarray) -> Series:
+        """The same series at some of its poses (indices or a mask)."""
+        chosen = np.arange(len(self))[poses]
+        return Series(
+            instrument=self.instrument,
+            encoders=self.encoders[chosen],
+            readings=self.readings[chosen],
+            noise=self.noise,
+            labels=tuple(self.label(int(i)) for i in chosen),
+        )

@@ -1,0 +1,235 @@
+"""Candidate poses for measuring: spread over the work volume, within reach, limits, and away from singularities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+from scipy.stats import qmc
+
+from tauloop.assembly.closing import coordinate_limits
+from tauloop.assembly.limits import AT_THE_STOP
+from tauloop.assembly.ports import Port
+from tauloop.calibration.instruments import Contact
+from tauloop.calibration.poses_contact import Gap
+from tauloop.errors import InputError, PoseError, Problem
+from tauloop.kinematics.clearance import rod_clearance
+from tauloop.kinematics.singularities import KINDS, singularities
+from tauloop.kinematics.workspace import section_axes
+from tauloop.model import Model
+
+#: Poses tried for each one that is wanted, at most.
+TRIES = 30
+#: Share of the rods' mean length that their centre lines keep apart where nobody says more.
+SLENDER = 0.02
+#: Steps of the range in which a platform position without limits is tried, as a share of the characteristic length.
+FINENESS = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoseLimits:
+    """What a measuring pose must keep.
+
+    Attributes:
+        singularity: least measure of every kind of singularity, 0 to 1 (see `Singularities`).
+        clearance: least distance of the centre lines of two rods, m; None for that of `usual_clearance`, zero for any.
+        joint_ranges: whether ranges of joints and rods in the machine file must be kept.
+        ranges: from and to of platform positions by column; those of the machine file without it.
+        turn: largest angle about each axis by which a platform that can turn is turned from its reference, rad.
+    """
+
+    singularity: float = 0.05
+    clearance: float | None = None
+    joint_ranges: bool = True
+    ranges: Mapping[str, tuple[float, float]] | None = None
+    turn: float = 0.15
+
+
+LIMITS = PoseLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Candidates:
+    """Poses that can be measured.
+
+    Attributes:
+        columns: names of the platform positions.
+        position: platform positions (N, n), SI.
+        q: all coordinates (N, n_q).
+        encoders: actuator positions (N, n_u), m or rad.
+        tried: how many poses were tried.
+        excluded: how many of them were left out, by reason.
+        clearance: distance that centre lines of rods keep, m; None for a machine without pairs of rods.
+    """
+
+    columns: tuple[str, ...]
+    position: np.ndarray
+    q: np.ndarray
+    encoders: np.ndarray
+    tried: int
+    excluded: Mapping[str, int]
+    clearance: float | None = None
+
+    def __len__(self) -> int:
+        """Number of poses."""
+        return len(self.position)
+
+
+def usual_clearance(model: Model) -> float | None:
+    """Distance that centre lines of rods keep where nobody says more, m; None for a machine without pairs of rods.
+
+    Machine files give rods no thickness. A fiftieth of their mean length is about what slender rods are thick, and half
+    of the least distance at the reference pose is allowed at any rate, so that it is never left out itself.
+    """
+    clearance, q = rod_clearance(model), model.assembly.q[None]
+    if not len(clearance.pairs):
+        return None
+    ends = clearance.segments(q)[0]
+    lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
+    return float(min(SLENDER * lengths.mean(), clearance.distances(q).min() / 2))
+
+
+def candidate_poses(
+    model: Model,
+    count: int,
+    rng: np.random.Generator,
+    *,
+    limits: PoseLimits = LIMITS,
+    touching: Contact | None = None,
+) -> Candidates:
+    """Poses spread evenly (a scrambled Halton sequence) over the work volume, those that break a limit left out.
+
+    Args:
+        model: the machine.
+        count: how many poses are wanted.
+        rng: scrambles the sequence.
+        limits: what the poses must keep.
+        touching: an instrument whose surface every pose touches: positions are moved onto it.
+
+    Raises:
+        InputError: a count below one, unknown or empty ranges, or a platform that cannot be moved onto a surface.
+        PoseError: too few poses keep the limits; which limits left out how many.
+    """
+    if count < 1:
+        raise InputError(Problem(where="candidates", what=f"{count} are asked for", remedy="ask for one or more"))
+    port = model.platform.entry.position
+    box = _box(model, limits)
+    turned = _quaternion(port)
+    clearance = usual_clearance(model) if limits.clearance is None else limits.clearance
+    kept_apart = replace(limits, clearance=clearance or 0.0)
+    gap = Gap(model, touching) if touching is not None else None
+    halton = qmc.Halton(len(port.columns), rng=rng)
+    found: list[tuple[np.ndarray, np.ndarray]] = []
+    excluded: dict[str, int] = {}
+    tried = kept = 0
+    while kept < count and tried < TRIES * count:
+        position = _spread(halton.random(max(count, 16)), box, turned)
+        tried += len(position)
+        if gap is not None:
+            position = gap.closed(position, box, excluded)
+        q, good = _kept(model, position, kept_apart, excluded)
+        kept += len(good)
+        found.append((position[good], q[good]))
+    if kept < count:
+        reasons = ", ".join(f"{reason} {number}" for reason, number in sorted(excluded.items(), key=lambda e: -e[1]))
+        raise PoseError(
+            Problem(
+                where="candidates",
+                what=f"only {kept} of {tried} poses tried keep the limits, {count} are wanted; left out: {reasons}",
+                remedy="widen the limits, narrow the ranges to the work volume, or ask for fewer candidates",
+            )
+        )
+    position, q = (np.concatenate(parts)[:count] for parts in zip(*found, strict=True))
+    return Candidates(
+        columns=port.columns,
+        position=position,
+        q=q,
+        encoders=model.actuator_position(q),
+        tried=tried,
+        excluded=excluded,
+        clearance=clearance,
+    )
+
+
+def _quaternion(port: Port) -> tuple[int, ...]:
+    """Columns of a whole quaternion, if there is one."""
+    ends = tuple(column.rpartition(".")[2] for column in port.columns)
+    return tuple(ends.index(name) for name in ("qw", "qx", "qy", "qz")) if "qw" in ends else ()
+
+
+def _box(model: Model, limits: PoseLimits) -> np.ndarray:
+    """From and to of every platform position (n, 2); of a quaternion's columns, rotations about its axes, rad."""
+    port, entry = model.platform.entry.position, model.platform.entry
+    given = dict(limits.ranges or {})
+    unknown = [name for name in given if name not in port.columns]
+    problems = [Problem(where=name, what="is no platform position", remedy=", ".join(port.columns)) for name in unknown]
+    problems += [
+        Problem(where=name, what=f"range {low:g} to {high:g} is empty", remedy="give LOW:HIGH")
+        for name, (low, high) in given.items()
+        if not low < high
+    ]
+    if problems:
+        raise InputError(problems)
+    lower, upper = coordinate_limits(model.assembly.loops)
+    reference = entry.at(model.assembly.q)
+    turned = _quaternion(port)
+    box = []
+    for i, (name, unit) in enumerate(zip(port.columns, port.units, strict=True)):
+        low, high = given.get(name, (lower[entry.q[i]], upper[entry.q[i]]))
+        if np.isfinite([low, high]).all():
+            box.append((low, high))
+        elif i in turned:
+            box.append((-limits.turn, limits.turn))
+        elif unit == "1":  # a quaternion's component turns by twice its size
+            box.append((reference[i] - limits.turn / 2, reference[i] + limits.turn / 2))
+        elif unit == "rad":
+            box.append((reference[i] - limits.turn, reference[i] + limits.turn))
+        else:
+            axis = section_axes(model, (name,), FINENESS * model.assembly.loops.length)[name]
+            box.append((float(axis[0]), float(axis[-1])))
+    return np.array(box)
+
+
+def _spread(unit: np.ndarray, box: np.ndarray, turned: tuple[int, ...]) -> np.ndarray:
+    """Platform positions (N, n) from points of the unit cube."""
+    position = box[:, 0] + unit * np.ptp(box, axis=1)
+    if turned:
+        rotation = Rotation.from_rotvec(position[:, turned[1:]])
+        position[:, turned] = rotation.as_quat(scalar_first=True)
+    return np.asarray(position)
+
+
+def _kept(
+    model: Model, position: np.ndarray, limits: PoseLimits, excluded: dict[str, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """All coordinates (N, n_q), and indices of the poses that keep the limits; the others are counted by reason."""
+    state = model.platform.evaluate(position)
+    good = np.flatnonzero(state.health.is_reached & np.isfinite(state.q).all(axis=1))
+
+    def count(reason: str, left: np.ndarray) -> np.ndarray:
+        if len(left) < len(good):
+            excluded[reason] = excluded.get(reason, 0) + len(good) - len(left)
+        return left
+
+    if len(good) < len(position):
+        excluded["out of reach"] = excluded.get("out of reach", 0) + len(position) - len(good)
+    if limits.joint_ranges:
+        ranges, held = model.limits, set(model.platform.entry.q)
+        # `--range` takes the place of the ranges in which a given coordinate is drawn
+        given = np.array([i in held for i in ranges.columns] + [False] * len(ranges.cuts.names), dtype=bool)
+        room = ranges.room(state.q[good]) + AT_THE_STOP
+        good = count("joint range", good[((room >= 0.0) | given & ~ranges.is_stop).all(axis=1)])
+    if len(good):
+        found = singularities(model, state.q[good])
+        near = np.stack([found.distance(kind) < limits.singularity for kind in KINDS])
+        for kind, is_first in zip(KINDS, near & (near.cumsum(axis=0) == 1), strict=True):
+            if is_first.any():
+                reason = f"{kind} singularity"
+                excluded[reason] = excluded.get(reason, 0) + int(is_first.sum())
+        good = good[~near.any(axis=0)]
+    clearance = rod_clearance(model)
+    if len(good) and len(clearance.pairs) and limits.clearance:
+        good = count("interference of rods", good[clearance.distances(state.q[good]).min(axis=1) >= limits.clearance])
+    return state.q, good

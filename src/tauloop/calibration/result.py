@@ -1,0 +1,158 @@
+"""The result of a calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.calibration.identifiability import Identifiability
+from tauloop.calibration.prior_tightness import PriorTightness
+from tauloop.calibration.problem import CalibrationProblem
+from tauloop.calibration.residual_analysis import ResidualAnalysis, analyse_residuals
+from tauloop.calibration.solving import Solution
+from tauloop.calibration.statistics import ErrorFigures, Outlier
+from tauloop.errors import Problem
+from tauloop.mechanism.model import Mechanism, ParameterTable
+from tauloop.result import Result, plain, write_json
+
+#: First entry of the JSON file; a change of its meaning changes the number.
+FORMAT = "tauloop-calibration/1"
+#: Correlations beyond this size are told.
+STRONG = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """One unknown after the fit, SI.
+
+    Attributes:
+        name, members, unit, nominal: of the unknown; nominal of its first member.
+        value, correction: after the fit, and their difference.
+        deviation: standard deviation.
+        tolerance, has_prior, is_nuisance: as in `Unknown`.
+        bound: the bound at which the estimate ends, SI, where the data would have it go further; None without.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    unit: str
+    nominal: float
+    value: float
+    correction: float
+    deviation: float
+    tolerance: float
+    has_prior: bool
+    is_nuisance: bool
+    bound: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibration(Result):
+    """A geometry with error bars, and what the data cannot say.
+
+    Attributes:
+        problem: with the unknowns that were estimated free.
+        solution: the optimum.
+        estimates: all estimated unknowns.
+        covariance, correlations: of the estimates (n, n), SI.
+        variance_factor: weighted sum of squares over degrees of freedom; None without any.
+        identifiability: what can be told, and what was left out and why.
+        findings: what is wrong with the measurements, where it was accepted.
+        before, after: errors of every quantity with nominal and calibrated geometry, SI.
+        errors: errors (N, n_errors) of every series after, SI.
+        outliers: poses that do not belong.
+        prior_tightness: whether the priors are as wide as the data want them; None without priors.
+    """
+
+    problem: CalibrationProblem
+    solution: Solution
+    estimates: tuple[Estimate, ...]
+    covariance: np.ndarray
+    correlations: np.ndarray
+    variance_factor: float | None
+    identifiability: Identifiability
+    findings: tuple[Problem, ...]
+    before: tuple[ErrorFigures, ...]
+    after: tuple[ErrorFigures, ...]
+    errors: tuple[np.ndarray, ...]
+    outliers: tuple[Outlier, ...]
+    prior_tightness: PriorTightness | None = None
+
+    @property
+    def residual_analysis(self) -> ResidualAnalysis:
+        """Trends, correlation from pose to pose and distribution of the errors after the fit."""
+        return analyse_residuals(self.problem, self.solution, self.errors)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Values of all parameters, nuisances included, that were estimated, SI."""
+        return self.problem.values(self.solution.correction)
+
+    @property
+    def strong_correlations(self) -> tuple[tuple[str, str, float], ...]:
+        """Pairs of estimates whose correlation is beyond 0.9, the strongest first."""
+        n = len(self.estimates)
+        pairs = [
+            (self.estimates[i].name, self.estimates[j].name, float(self.correlations[i, j]))
+            for i in range(n)
+            for j in range(i + 1, n)
+            if abs(self.correlations[i, j]) > STRONG
+        ]
+        return tuple(sorted(pairs, key=lambda pair: -abs(pair[2])))
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The machine with calibrated values; each says so, with its error bar and its nominal value."""
+        nominal, values = self.problem.mechanism, self.values
+        deviations = {member: e.deviation for e in self.estimates for member in e.members}
+        poses = ", ".join(f"{len(s)} poses of {s.instrument.name}" for s in self.problem.series)
+        table = ParameterTable(
+            tuple(
+                replace(
+                    p,
+                    value=values[p.name],
+                    status="calibrated",
+                    source=f"tauloop calibrate, {poses}; standard deviation "
+                    f"{deviations[p.name] / p.scale:.3g} {p.unit}; nominal {p.value / p.scale:.9g} {p.unit}".rstrip(),
+                )
+                if p.name in values
+                else p
+                for p in nominal.parameters
+            )
+        )
+        return replace(nominal, parameters=table)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole result as plain data for JSON."""
+        content = {
+            "format": FORMAT,
+            "status": self.status,
+            "advice": self.advice,
+            "evidence": self.evidence,
+            "parameters": self.estimates,
+            "covariance": self.covariance,
+            "correlations": self.correlations,
+            "strong_correlations": self.strong_correlations,
+            "variance_factor": self.variance_factor,
+            "evaluations": self.solution.evaluations,
+            "identifiability": self.identifiability,
+            "findings": [problem.as_dict() for problem in self.findings],
+            "errors_before": self.before,
+            "errors_after": self.after,
+            "outliers": self.outliers,
+            "prior_tightness": self.prior_tightness,
+            "residual_analysis": self.residual_analysis,
+            "provenance": self.provenance,
+        }
+        return dict(plain(content))
+
+    def write_json(self, path: str | Path) -> Path:
+        """Write `as_dict` as JSON.
+
+        Raises:
+            InputError: the folder is not there or cannot be written.
+        """
+        return write_json(path, self.as_dict())

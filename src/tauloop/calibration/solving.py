@@ -1,0 +1,201 @@
+"""Levenberg-Marquardt on the whitened residuals, priors and bounds included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from tauloop.calibration.losses import Loss, Squares
+from tauloop.calibration.problem import CalibrationProblem, Evaluation, Linearised
+from tauloop.errors import IdentificationError, PoseError, Problem
+
+SQUARES = Squares()
+#: The search ends when the sum of squares, or the corrections, change by less than these shares.
+COST_CHANGE, STEP_CHANGE = 1e-10, 1e-9
+#: Residuals evaluated before the search gives up: where data say next to nothing it would wander on.
+MOST_EVALUATIONS = 200
+#: A correction so near a bound, in tolerances, is at it.
+AT_BOUND = 1e-3
+#: A trial geometry that does not close all loops is given residuals this many times those at the start.
+OUT_OF_REACH = 1e3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solution:
+    """An optimum.
+
+    Attributes:
+        correction: of the free unknowns (n,), SI.
+        evaluation: residuals there.
+        jacobian: of the whitened residuals (R, n), SI.
+        prior: weights (n,) of the priors, 1/tolerance or zero.
+        weights: (R,) what a robust loss leaves of each residual's weight; ones for squares.
+        evaluations: of the residuals, until the end.
+    """
+
+    correction: np.ndarray
+    evaluation: Evaluation
+    jacobian: np.ndarray
+    prior: np.ndarray
+    weights: np.ndarray
+    evaluations: int
+
+    @property
+    def residual(self) -> np.ndarray:
+        """Whitened residuals (R,)."""
+        return self.evaluation.residual
+
+    @property
+    def cost(self) -> float:
+        """r^T r + c^T P c: squares of the whitened residuals and of the corrections that have priors."""
+        return float((self.residual**2).sum() + ((self.prior * self.correction) ** 2).sum())
+
+    @property
+    def information(self) -> np.ndarray:
+        """J^T W J + P (n, n), SI: inverse of the covariance where noise is as stated."""
+        return np.asarray(self.jacobian.T @ (self.weights[:, None] * self.jacobian) + np.diag(self.prior**2))
+
+
+class _Walk:
+    """Residuals and Jacobian for SciPy, each pose started from where it was last."""
+
+    def __init__(self, problem: CalibrationProblem, near: Evaluation | Linearised | None) -> None:
+        self.problem, self.scale = problem, problem.tolerances
+        self.prior = prior_weights(problem)
+        self._prior_rows = np.flatnonzero(self.prior)
+        self._linear = near if isinstance(near, Linearised) else None
+        self.last = near.evaluation if isinstance(near, Linearised) else near
+        self.count = 0
+        self._penalty: np.ndarray | None = None
+
+    def at(self, s: np.ndarray) -> Evaluation:
+        x = s * self.scale
+        if self.last is None or not np.array_equal(self.last.correction, x):
+            evaluation = self.problem.evaluate(x, self._linear or self.last)
+            self.count += 1
+            if not evaluation.is_reached or not np.isfinite(evaluation.residual).all():
+                return evaluation
+            self.last = evaluation
+        return self.last
+
+    def residual(self, s: np.ndarray) -> np.ndarray:
+        evaluation = self.at(s)
+        r = np.concatenate([evaluation.residual, (self.prior * self.scale * s)[self._prior_rows]])
+        if evaluation is not self.last:
+            return np.full(len(r), OUT_OF_REACH) if self._penalty is None else self._penalty
+        if self._penalty is None:
+            self._penalty = np.full(len(r), OUT_OF_REACH * (1.0 + float(np.abs(r).max(initial=0.0))))
+        return r
+
+    def jacobian_at(self, evaluation: Evaluation) -> np.ndarray:
+        """Jacobian (R, n) of the residuals, SI."""
+        if self._linear is not None and self._linear.evaluation is evaluation:
+            return self._linear.jacobian
+        return self.problem.jacobian(evaluation)
+
+    def jacobian(self, s: np.ndarray) -> np.ndarray:
+        evaluation = self.at(s)
+        if self._linear is None or self._linear.evaluation is not evaluation:
+            self._linear = self.problem.linearised(evaluation)
+        J = self._linear.jacobian * self.scale
+        return np.concatenate([J, np.diag(self.prior * self.scale)[self._prior_rows]])
+
+
+def limits(problem: CalibrationProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest corrections (n,) of the free unknowns, SI."""
+    unknowns = [problem.unknowns[i] for i in problem.free]
+    return np.array([u.lower for u in unknowns]), np.array([u.upper for u in unknowns])
+
+
+def bounds_met(problem: CalibrationProblem, solution: Solution) -> list[float | None]:
+    """For each free unknown the value (SI) of the bound that keeps it from fitting better; None where none does."""
+    lower, upper = limits(problem)
+    gradient = solution.jacobian.T @ (solution.weights * solution.residual) + solution.prior**2 * solution.correction
+    near = AT_BOUND * problem.tolerances
+    found: list[float | None] = []
+    for k, unknown in enumerate(problem.unknowns[i] for i in problem.free):
+        x = solution.correction[k]
+        if x - lower[k] < near[k] and gradient[k] > 0:
+            found.append(unknown.value + float(lower[k]))
+        elif upper[k] - x < near[k] and gradient[k] < 0:
+            found.append(unknown.value + float(upper[k]))
+        else:
+            found.append(None)
+    return found
+
+
+def prior_weights(problem: CalibrationProblem) -> np.ndarray:
+    """1/tolerance of the free unknowns with a prior, zero for the others (n,)."""
+    return np.array([1.0 / u.tolerance if u.has_prior else 0.0 for u in (problem.unknowns[i] for i in problem.free)])
+
+
+def solve(
+    problem: CalibrationProblem,
+    start: np.ndarray | None = None,
+    *,
+    loss: Loss = SQUARES,
+    near: Evaluation | Linearised | None = None,
+    most: int = MOST_EVALUATIONS,
+) -> Solution:
+    """Least (or robust) squares from a start; nothing is checked beforehand (`fit` does).
+
+    Args:
+        problem: the calibration.
+        start: corrections to start from (n,), SI; zeros without it.
+        loss: how residuals count.
+        near: an evaluation of the same poses whose coordinates to start from, with derivatives where they are at hand.
+        most: evaluations of the residuals before the search gives up.
+
+    Raises:
+        IdentificationError: fewer residuals than unknowns.
+        PoseError: poses are out of reach at the start.
+    """
+    walk = _Walk(problem, near)
+    n = len(problem.free)
+    s = np.zeros(n) if start is None else np.asarray(start, dtype=float) / walk.scale
+    first = walk.residual(s)
+    if len(first) < n:
+        raise IdentificationError(
+            Problem(
+                where="measurements",
+                what=f"{len(first)} residuals of {problem.n_poses} poses cannot give {n} unknowns",
+                remedy="measure more poses, estimate fewer parameters, or give priors from tolerances",
+            )
+        )
+    if walk.last is None or not walk.last.is_reached:
+        raise PoseError(
+            Problem(where="start", what="some poses are out of reach there", remedy="start nearer the nominal geometry")
+        )
+    lower, upper = (limit / walk.scale for limit in limits(problem))
+    # unknowns are scaled by their tolerances already, so SciPy is not to scale them by columns again
+    settings = {"ftol": COST_CHANGE, "xtol": STEP_CHANGE, "gtol": 1e-14, "jac": walk.jacobian, "x_scale": 1.0}
+    if isinstance(loss, Squares):
+        found = least_squares(walk.residual, s, method="lm", max_nfev=most, **settings).x
+        outside = (found < lower) | (found > upper)
+        if outside.any():
+            inside = np.clip(s, lower + 1e-9, upper - 1e-9)
+            found = least_squares(
+                walk.residual, inside, method="trf", bounds=(lower, upper), max_nfev=most, **settings
+            ).x
+    else:
+        measured = len(first) - int((walk.prior > 0).sum())
+
+        def rho(z: np.ndarray) -> np.ndarray:
+            return np.concatenate([loss.rho(z[:measured]), SQUARES.rho(z[measured:])], axis=1)
+
+        inside = np.clip(s, lower + 1e-9, upper - 1e-9)
+        found = least_squares(
+            walk.residual, inside, method="trf", bounds=(lower, upper), loss=rho, max_nfev=most, **settings
+        ).x
+    evaluation = walk.at(found)
+    residual = evaluation.residual
+    return Solution(
+        correction=found * walk.scale,
+        evaluation=evaluation,
+        jacobian=walk.jacobian_at(evaluation),
+        prior=walk.prior,
+        weights=loss.rho(residual**2)[1],
+        evaluations=walk.count,
+    )

@@ -1,0 +1,168 @@
+"""One series of measurements with its functions: coordinates pose by pose, what is left, and how that varies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tauloop.calibration.instruments import Nuisance
+from tauloop.calibration.measurements import Series
+from tauloop.calibration.pose_equations import StationFunctions
+from tauloop.equations.topology import Topology, integrate
+
+#: Newton's method stops when no coordinate moves by more than this (m or rad): what is left then is its square.
+STEP = 1e-7
+#: It need not start where hard equations are left by less than this (m or rad).
+CLOSED = 1e-12
+#: Steps before a pose counts as out of reach, and the longest step (m or rad).
+ITERATIONS, LONGEST = 40, 0.3
+#: Hard equations that are left by more than this (m or rad) are not solved.
+SOLVED = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Elimination:
+    """Constant combinations of the equations of every pose, found once at the start values.
+
+    Attributes:
+        hard, soft: indices of the equations.
+        closing: combinations (N, k, n_soft) that close the coordinates which hard equations leave open.
+        whitening: combinations (N, r, n_soft) that are the residuals, of covariance one.
+    """
+
+    hard: np.ndarray
+    soft: np.ndarray
+    closing: np.ndarray
+    whitening: np.ndarray
+
+    def take(self, poses: np.ndarray) -> Elimination:
+        """The same at some poses."""
+        return replace(self, closing=self.closing[poses], whitening=self.whitening[poses])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StationState:
+    """Coordinates of a series' poses at given corrections.
+
+    Attributes:
+        q: coordinates (N, n_q).
+        rates: derivatives (N, n_eq, n_v) of all equations in the velocities.
+        residual: whitened residuals (N, r).
+        errors: errors of the instrument (N, n_errors), SI.
+        is_reached: whether the coordinates solve the hard equations (N,).
+    """
+
+    q: np.ndarray
+    rates: np.ndarray
+    residual: np.ndarray
+    errors: np.ndarray
+    is_reached: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Station:
+    """One series with its functions.
+
+    Attributes:
+        series: the measurements.
+        nuisances: of instruments and encoders.
+        topology: coordinates.
+        functions: of poses and corrections.
+        leading: actuators whose encoders count as equations.
+        elimination: which equations give coordinates and which are residuals.
+        q: coordinates (N, n_q) at the start values.
+    """
+
+    series: Series
+    nuisances: tuple[Nuisance, ...]
+    topology: Topology
+    functions: StationFunctions
+    leading: tuple[int, ...]
+    elimination: Elimination
+    q: np.ndarray
+
+    @property
+    def n_equations(self) -> tuple[int, int, int]:
+        """Numbers of equations: loops, encoders, errors."""
+        return self.functions.sizes
+
+    @property
+    def n_rows(self) -> int:
+        """Residuals of one pose."""
+        return self.elimination.whitening.shape[1]
+
+    def take(self, poses: np.ndarray) -> Station:
+        """The same at some poses."""
+        return replace(self, series=self.series.take(poses), elimination=self.elimination.take(poses), q=self.q[poses])
+
+    def evaluate(
+        self, x: np.ndarray, q: np.ndarray, encoders: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """All equations (N, n_eq) and their derivatives in the velocities (N, n_eq, n_v)."""
+        n = len(q)
+        f, columns = self.functions.equations([q, *self._given(x, encoders)], n)
+        return f, columns.reshape(n, self.topology.n_v, -1).transpose(0, 2, 1)
+
+    def points(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Targets (N, 3) of the instrument in the base frame, m."""
+        return self.functions.target([q, np.broadcast_to(x, (len(q), len(x)))], len(q))[0]
+
+    def _given(self, x: np.ndarray, encoders: np.ndarray | None) -> list[np.ndarray]:
+        n = len(self.series)
+        p = self.series.encoders if encoders is None else encoders
+        return [np.broadcast_to(x, (n, len(x))), p, self.series.readings]
+
+    def state(self, x: np.ndarray, q: np.ndarray) -> StationState:
+        """Coordinates by Newton's method from q (N, n_q), and what is left."""
+        part = self.elimination
+        f, rates = self.evaluate(x, q)
+        F, F_v = square(f, rates, part)
+        for _ in range(ITERATIONS):
+            if np.abs(F).max(initial=0.0) < CLOSED:
+                break
+            step = solved(F_v, F[:, :, None])[:, :, 0]
+            length = np.abs(step).max(axis=1, initial=0.0)
+            step *= np.minimum(1.0, LONGEST / np.maximum(length, 1e-300))[:, None]
+            q = integrate(self.topology, q, -step)
+            f, rates = self.evaluate(x, q)
+            F, F_v = square(f, rates, part)
+            if length.max(initial=0.0) < STEP:
+                break
+        loops, encoders, _ = self.n_equations
+        return StationState(
+            q=q,
+            rates=rates,
+            residual=(part.whitening @ f[:, part.soft, None])[:, :, 0],
+            errors=f[:, loops + encoders :],
+            is_reached=np.abs(F).max(axis=1, initial=0.0) < SOLVED,
+        )
+
+    def jacobian(self, x: np.ndarray, state: StationState) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives in all unknowns of the whitened residuals (N, r, n) and of the coordinates (N, n_v, n)."""
+        n, part = len(state.q), self.elimination
+        (columns,) = self.functions.sensitivity([state.q, *self._given(x, None)], n)
+        f_x = columns.reshape(n, len(x), -1).transpose(0, 2, 1)
+        F_x = np.concatenate([f_x[:, part.hard], part.closing @ f_x[:, part.soft]], axis=1)
+        F_v = np.concatenate([state.rates[:, part.hard], part.closing @ state.rates[:, part.soft]], axis=1)
+        q_x = -solved(F_v, F_x)
+        return np.asarray(part.whitening @ (f_x[:, part.soft] + state.rates[:, part.soft] @ q_x)), q_x
+
+
+def square(f: np.ndarray, rates: np.ndarray, part: Elimination) -> tuple[np.ndarray, np.ndarray]:
+    """Equations that give the coordinates: hard ones, and combinations of soft ones."""
+    if not part.closing.shape[1]:
+        return f[:, part.hard], rates[:, part.hard]
+    F = np.concatenate([f[:, part.hard], (part.closing @ f[:, part.soft, None])[:, :, 0]], axis=1)
+    return F, np.concatenate([rates[:, part.hard], part.closing @ rates[:, part.soft]], axis=1)
+
+
+def solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Solutions of stacked linear systems (N, m, n) (N, m, k); of least norm where they are not square and regular."""
+    if A.shape[1] == A.shape[2]:
+        try:
+            return np.asarray(np.linalg.solve(A, b))
+        except np.linalg.LinAlgError:
+            pass
+    sound = np.isfinite(A).all(axis=(1, 2))[:, None, None]
+    return np.asarray(np.linalg.pinv(np.where(sound, A, 0.0), rcond=1e-10) @ np.where(np.isfinite(b), b, 0.0))

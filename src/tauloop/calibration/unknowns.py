@@ -1,0 +1,228 @@
+"""Which parameters a calibration estimates: leaf parameters of the machine, and nuisance parameters, by pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from tauloop.calibration.instruments import TYPICAL, Nuisance
+from tauloop.errors import InputError, Problem
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.mechanism.units import UnitError, parse_unit
+
+#: Units of unknowns in words.
+_SPOKEN = {"m": "a length", "rad": "an angle", "1": "a plain number"}
+#: Groups of leaf parameters that a pattern with * or ? picks, and those of a drive in one of `_SPOKEN`'s units only: a
+#: rotor's inertia shows in no measured pose. Others must be named in full.
+PICKED_GROUPS = ("geometry", "drive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """One number that is estimated: a correction that is added to the start values of its members.
+
+    Attributes:
+        name: of its parameter, or the name given to several that move together.
+        members: parameters that get the correction.
+        value: start value of the first member, SI.
+        unit: SI unit: m, rad or 1 (or another).
+        tolerance: usual size of the correction, SI: scale of the problem, limit of what counts as observable, and
+            standard deviation of the prior where there is one.
+        has_prior: whether the correction is drawn to zero with that standard deviation.
+        lower, upper: limits of the correction, SI.
+        is_nuisance: whether it belongs to an instrument or encoder and not to the machine file.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    value: float
+    unit: str
+    tolerance: float
+    has_prior: bool = False
+    lower: float = -np.inf
+    upper: float = np.inf
+    is_nuisance: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Least and largest value of an unknown (of its first member, for ties), SI.
+
+    Attributes:
+        lower, upper: minus or plus infinity for none.
+        unit: m, rad or 1, to be checked against that of the unknown; empty where nobody said.
+    """
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerances:
+    """Usual sizes of corrections.
+
+    Attributes:
+        length, angle, ratio: for parameters in m, rad and plain numbers; others count as a plain number times value.
+        named: by name of an unknown (or pattern), before the three above, SI.
+        priors: patterns of the unknowns whose tolerance is also a prior; ("*",) for all of the machine's.
+    """
+
+    length: float = TYPICAL["m"]
+    angle: float = TYPICAL["rad"]
+    ratio: float = TYPICAL["1"]
+    named: Mapping[str, float] = field(default_factory=dict)
+    priors: tuple[str, ...] = ()
+
+    def of(self, name: str, unit: str, value: float) -> float:
+        """Tolerance of an unknown, SI."""
+        for pattern, tolerance in self.named.items():
+            if fnmatchcase(name, pattern):
+                return tolerance
+        usual = {"m": self.length, "rad": self.angle, "1": self.ratio}.get(unit)
+        return usual if usual is not None else self.ratio * (abs(value) or 1.0)
+
+
+def select_unknowns(
+    mechanism: Mechanism, nuisances: Iterable[Nuisance], patterns: Iterable[str], tolerances: Tolerances
+) -> tuple[Unknown, ...]:
+    """Unknowns that patterns name.
+
+    Args:
+        mechanism: its leaf parameters with bounds.
+        nuisances: nuisance parameters of instruments and encoders.
+        patterns: names or shell patterns such as ``track*.length``; ``radius=tower*.radius`` ties all that match into
+            one unknown of that name: they get the same correction.
+        tolerances: usual sizes of corrections.
+
+    Raises:
+        InputError: nothing matches a pattern, a parameter is named twice, or a tie mixes units.
+    """
+    table = {p.name: p for p in mechanism.parameters}
+    other = {n.name: n for n in nuisances}
+    known = [*table, *other]
+    problems: list[Problem] = []
+    result: list[Unknown] = []
+    taken: dict[str, str] = {}
+
+    def unit_of(name: str) -> str:
+        return other[name].unit if name in other else _si_unit(table[name].unit)
+
+    def is_picked(name: str) -> bool:
+        group = table[name].group
+        return group in PICKED_GROUPS and (group == "geometry" or unit_of(name) in _SPOKEN)
+
+    def unknown(name: str, members: tuple[str, ...]) -> Unknown:
+        first = members[0]
+        value = other[first].value if first in other else table[first].value
+        leaves = [table[member] for member in members if member in table]
+        is_nuisance = not leaves
+        unit = unit_of(first)
+        tolerance = tolerances.of(name, unit, value)
+        has_prior = any(
+            fnmatchcase(name, pattern) and (not is_nuisance or pattern != "*") for pattern in tolerances.priors
+        )
+        return Unknown(
+            name=name,
+            members=members,
+            value=value,
+            unit=unit,
+            tolerance=tolerance,
+            has_prior=has_prior,
+            lower=max((leaf.lower - leaf.value for leaf in leaves), default=-np.inf),
+            upper=min((leaf.upper - leaf.value for leaf in leaves), default=np.inf),
+            is_nuisance=is_nuisance,
+        )
+
+    for text in patterns:
+        tie, _, pattern = text.rpartition("=")
+        tie, pattern = tie.strip(), pattern.strip()
+        matches = tuple(
+            name
+            for name in known
+            if name == pattern or (fnmatchcase(name, pattern) and (name in other or is_picked(name)))
+        )
+        if not matches:
+            remedy = suggestion(pattern, known) or "see `tauloop show MACHINE --parameters`; nuisance parameters are "
+            remedy += "" if remedy.startswith("did") else ", ".join(list(other)[:12]) or "none"
+            problems.append(Problem(where=text, what="no parameter has this name", remedy=remedy))
+            continue
+        units = {unit_of(name) for name in matches}
+        if tie and len(units) > 1:
+            what = f"ties parameters in {' and '.join(sorted(units))}"
+            problems.append(Problem(where=text, what=what, remedy="tie parameters of one unit"))
+            continue
+        for name in matches:
+            if name in taken:
+                what = f"{name} is already named by {taken[name]!r}"
+                problems.append(Problem(where=text, what=what, remedy="name each parameter once"))
+            taken[name] = text
+        result += [unknown(tie, matches)] if tie else [unknown(name, (name,)) for name in matches]
+    if not problems and not result:
+        problems.append(Problem(where="parameters", what="none are named", remedy="name at least one"))
+    problems += [
+        Problem(where=u.name, what=f"the tolerance is {u.tolerance:g}", remedy="give a size above zero")
+        for u in result
+        if not (np.isfinite(u.tolerance) and u.tolerance > 0)
+    ]
+    if problems:
+        raise InputError(problems)
+    return tuple(result)
+
+
+def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[Unknown, ...]:
+    """Unknowns whose values must stay within bounds as well as those they had.
+
+    Args:
+        unknowns: what is estimated.
+        bounds: by name or pattern.
+
+    Raises:
+        InputError: nothing matches a pattern, bounds are empty or in another unit, or a start value lies outside.
+    """
+    result = list(unknowns)
+    problems: list[Problem] = []
+    for pattern, bound in bounds.items():
+        low, high = bound.lower, bound.upper
+        matches = [i for i, unknown in enumerate(result) if fnmatchcase(unknown.name, pattern)]
+        where = f"bounds of {pattern}"
+        if not matches:
+            names = [unknown.name for unknown in result]
+            remedy = suggestion(pattern, names) or f"unknowns are {', '.join(names[:12])}"
+            problems.append(Problem(where=where, what="no unknown has this name", remedy=remedy))
+        if not low < high:
+            what = f"{low:g} to {high:g} is no range"
+            problems.append(Problem(where=where, what=what, remedy="give a lower bound and a larger upper one"))
+            continue
+        for i in matches:
+            unknown = result[i]
+            if bound.unit and bound.unit != unknown.unit:
+                what = f"is {_SPOKEN[bound.unit]}, and {unknown.name} is {_SPOKEN.get(unknown.unit, unknown.unit)}"
+                problems.append(Problem(where=where, what=what, remedy="give both bounds in its unit"))
+                continue
+            if not low <= unknown.value <= high:
+                unit = "" if unknown.unit == "1" else f" {unknown.unit}"
+                what = f"{unknown.name} starts at {unknown.value:g}{unit}, outside {low:g} to {high:g}{unit}"
+                remedy = "widen the bounds, or change the machine's value"
+                problems.append(Problem(where=where, what=what, remedy=remedy))
+            result[i] = replace(
+                unknown,
+                lower=max(unknown.lower, low - unknown.value),
+                upper=min(unknown.upper, high - unknown.value),
+            )
+    if problems:
+        raise InputError(problems)
+    return tuple(result)
+
+
+def _si_unit(text: str) -> str:
+    if not text.strip():
+        return "1"
+    try:
+        return str(parse_unit(text).dimension) or "1"
+    except UnitError:
+        return "1"

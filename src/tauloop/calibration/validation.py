@@ -1,0 +1,345 @@
+"""Judging a calibration by poses that it has not seen: leave-one-out, k folds, bootstrap, nested models in pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from tauloop.calibration.problem import CalibrationProblem
+from tauloop.calibration.solving import Solution, limits, solve
+from tauloop.errors import IdentificationError, InputError, Problem, solving
+
+#: Called after each piece of work with how many are done and how many there are.
+Progress = Callable[[int, int], None]
+#: A bootstrap fit ends when the next step is below this share of a standard deviation.
+ENOUGH = 1e-2
+
+
+def _silent(done: int, total: int) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeldOut:
+    """Errors at poses by fits that had not seen them.
+
+    Attributes:
+        residuals: whitened, one row (r,) for each pose; padded with NaN where series differ in length.
+        errors: the instruments' errors in SI, likewise.
+    """
+
+    residuals: np.ndarray
+    errors: np.ndarray
+
+    @property
+    def pose_squares(self) -> np.ndarray:
+        """Mean squared whitened residual of every pose (N,)."""
+        return np.asarray(np.nanmean(self.residuals**2, axis=1))
+
+    @property
+    def rms(self) -> float:
+        """Root mean square of all errors, SI; only of one unit when all series are of one instrument's kind."""
+        return float(np.sqrt(np.nanmean(self.errors**2)))
+
+    @property
+    def rms_whitened(self) -> float:
+        """Root mean square in standard deviations."""
+        return float(np.sqrt(np.nanmean(self.residuals**2)))
+
+
+@solving(IdentificationError)
+def held_out(
+    problem: CalibrationProblem, solution: Solution, parts: list[np.ndarray], progress: Progress = _silent
+) -> HeldOut:
+    """Errors at each part's poses by a fit to all other poses.
+
+    Args:
+        problem: the calibration.
+        solution: its optimum, from which each fit starts.
+        parts: indices of poses; every pose in one part.
+        progress: told of every fit.
+    """
+    rows = max(station.n_rows for station in problem.stations)
+    width = max(len(station.series.instrument.errors) for station in problem.stations)
+    residuals = np.full((problem.n_poses, rows), np.nan)
+    errors = np.full((problem.n_poses, width), np.nan)
+    warm = _at_solution(problem, solution)
+    for done, part in enumerate(parts):
+        rest = np.setdiff1d(np.arange(problem.n_poses), part)
+        fitted = solve(warm.take(rest), solution.correction)
+        tested = warm.take(part)
+        evaluation = tested.evaluate(fitted.correction)
+        first = 0
+        order = np.sort(part)
+        for state in evaluation.states:
+            mine = order[first : first + len(state.q)]
+            residuals[mine, : state.residual.shape[1]] = state.residual
+            errors[mine, : state.errors.shape[1]] = state.errors
+            first += len(state.q)
+        progress(done + 1, len(parts))
+    return HeldOut(residuals=residuals, errors=errors)
+
+
+def _at_solution(problem: CalibrationProblem, solution: Solution) -> CalibrationProblem:
+    """The same problem whose coordinates start at the optimum."""
+    stations = tuple(
+        replace(station, q=state.q) for station, state in zip(problem.stations, solution.evaluation.states, strict=True)
+    )
+    return replace(problem, stations=stations)
+
+
+def leave_one_out(problem: CalibrationProblem, solution: Solution, progress: Progress = _silent) -> HeldOut:
+    """Every pose judged by a fit to all the others."""
+    return held_out(problem, solution, [np.array([i]) for i in range(problem.n_poses)], progress)
+
+
+def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Random parts of nearly equal size.
+
+    Raises:
+        InputError: more parts than poses, or fewer than two.
+    """
+    if not 2 <= count <= n_poses:
+        remedy = f"give a number from 2 to {n_poses}"
+        raise InputError(Problem(where="folds", what=f"{count} folds of {n_poses} poses", remedy=remedy))
+    return [np.sort(part) for part in np.array_split(rng.permutation(n_poses), count)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelScore:
+    """How one set of unknowns predicts.
+
+    Attributes:
+        name: of the set.
+        unknowns: their number.
+        fit_rms: of the fit to all poses, in standard deviations.
+        leave_one_out: errors by leave-one-out.
+        fold_rms: (draws,) whitened RMS of each repeated k-fold draw.
+        fold_errors: (draws,) the same in SI.
+    """
+
+    name: str
+    unknowns: int
+    fit_rms: float
+    leave_one_out: HeldOut
+    fold_rms: np.ndarray
+    fold_errors: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedDifference:
+    """The second model's squared held-out residuals less the first's, pose by pose or draw by draw.
+
+    Attributes:
+        first, second: names.
+        leave_one_out: mean difference, in variances of the noise; negative where the second predicts better.
+        leave_one_out_error: its standard error over poses.
+        folds: mean difference over the draws.
+        folds_spread: standard deviation over the draws (same poses: not an error of the mean).
+        folds_won: share of draws in which the second predicts better.
+    """
+
+    first: str
+    second: str
+    leave_one_out: float
+    leave_one_out_error: float
+    folds: float
+    folds_spread: float
+    folds_won: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """Sets of unknowns compared on the same held-out poses.
+
+    Attributes:
+        models: in the order of their size.
+        differences: every later one against the first.
+        recommended: name of the set to use.
+        reason: why.
+    """
+
+    models: tuple[ModelScore, ...]
+    differences: tuple[PairedDifference, ...]
+    recommended: str
+    reason: str
+
+
+@solving(IdentificationError)
+def compare(
+    problems: Mapping[str, CalibrationProblem],
+    rng: np.random.Generator,
+    *,
+    draws: int = 30,
+    count: int = 5,
+    progress: Progress = _silent,
+) -> Comparison:
+    """Compare sets of unknowns by leave-one-out and repeated k folds, all on the same poses and the same folds.
+
+    The larger set is recommended only where both ways agree: it must win leave-one-out by more than a standard error
+    and most of the k-fold draws; else the smaller one.
+
+    Args:
+        problems: by name, with the same measurements.
+        rng: draws the folds.
+        draws, count: how often all poses are split, and into how many parts.
+        progress: told of every fit.
+
+    Raises:
+        InputError: fewer than two problems, or different measurements.
+    """
+    order = sorted(problems, key=lambda name: len(problems[name].free))
+    sizes = {problem.n_poses for problem in problems.values()}
+    if len(order) < 2 or len(sizes) > 1:
+        what = f"{len(order)} sets of unknowns on {sorted(sizes)} poses"
+        raise InputError(Problem(where="compare", what=what, remedy="give two or more sets on the same measurements"))
+    n = sizes.pop()
+    splits = [folds(n, count, rng) for _ in range(draws)]
+    total, done = len(order) * (n + draws * count), 0
+    scores: list[ModelScore] = []
+    for name in order:
+        problem = problems[name]
+        solution = solve(problem)
+
+        def tick(_: int, __: int) -> None:
+            nonlocal done
+            done += 1
+            progress(done, total)
+
+        alone = leave_one_out(problem, solution, tick)
+        repeated = [held_out(problem, solution, split, tick) for split in splits]
+        scores.append(
+            ModelScore(
+                name=name,
+                unknowns=len(problem.free),
+                fit_rms=float(np.sqrt(np.mean(solution.residual**2))),
+                leave_one_out=alone,
+                fold_rms=np.array([part.rms_whitened for part in repeated]),
+                fold_errors=np.array([part.rms for part in repeated]),
+            )
+        )
+    differences = tuple(_paired(scores[0], other) for other in scores[1:])
+    recommended, reason = _recommended(scores)
+    return Comparison(models=tuple(scores), differences=differences, recommended=recommended, reason=reason)
+
+
+def _paired(first: ModelScore, second: ModelScore) -> PairedDifference:
+    per_pose = second.leave_one_out.pose_squares - first.leave_one_out.pose_squares
+    per_draw = second.fold_rms**2 - first.fold_rms**2
+    return PairedDifference(
+        first=first.name,
+        second=second.name,
+        leave_one_out=float(per_pose.mean()),
+        leave_one_out_error=float(per_pose.std(ddof=1) / np.sqrt(len(per_pose))),
+        folds=float(per_draw.mean()),
+        folds_spread=float(per_draw.std(ddof=1)) if len(per_draw) > 1 else 0.0,
+        folds_won=float((per_draw < 0).mean()),
+    )
+
+
+def _recommended(scores: list[ModelScore]) -> tuple[str, str]:
+    best = scores[0]
+    reasons = []
+    for other in scores[1:]:
+        pair = _paired(best, other)
+        wins = -pair.leave_one_out > pair.leave_one_out_error and pair.folds < 0 and pair.folds_won > 0.5
+        share = 100 / best.leave_one_out.pose_squares.mean()
+        figures = (
+            f"leave-one-out {share * pair.leave_one_out:+.0f} % of the mean square "
+            f"(standard error {share * pair.leave_one_out_error:.0f} %), "
+            f"repeated folds {100 * pair.folds / np.mean(best.fold_rms**2):+.0f} %, "
+            f"better in {100 * pair.folds_won:.0f} % of the draws"
+        )
+        if wins:
+            reasons.append(f"{other.name} predicts better than {best.name} ({figures})")
+            best = other
+        else:
+            reasons.append(f"{other.name} does not predict better than the smaller {best.name} ({figures})")
+    return best.name, "; ".join(reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bootstrap:
+    """Corrections refitted to resampled poses.
+
+    Attributes:
+        names: unknowns (n,).
+        corrections: (replicates, n), SI.
+        standard_deviations: (n,), SI.
+        intervals: 2.5 % and 97.5 % quantiles (n, 2), SI.
+    """
+
+    names: tuple[str, ...]
+    corrections: np.ndarray
+    standard_deviations: np.ndarray
+    intervals: np.ndarray
+
+
+@solving(IdentificationError)
+def bootstrap(
+    problem: CalibrationProblem,
+    solution: Solution,
+    rng: np.random.Generator,
+    *,
+    replicates: int = 1000,
+    progress: Progress = _silent,
+) -> Bootstrap:
+    """Refit to poses drawn with replacement, within each series: accuracy without assuming the noise.
+
+    Every replicate is found by Gauss-Newton steps from the optimum, the first of them with the Jacobian there.
+
+    Raises:
+        InputError: fewer than two replicates.
+        IdentificationError: fewer poses than unknowns, so that replicates are not determined.
+    """
+    n_rows, n = solution.jacobian.shape
+    if replicates < 2:
+        raise InputError(Problem(where="replicates", what=f"is {replicates}", remedy="give at least 2; 1000 is usual"))
+    distinct = 0.63 * n_rows + float((solution.prior > 0).sum())
+    if distinct < n:
+        raise IdentificationError(
+            Problem(
+                where="bootstrap",
+                what=f"a draw holds about {distinct:.0f} different residuals for {n} unknowns",
+                remedy="measure more poses, or rely on the covariance",
+            )
+        )
+    scale, prior = problem.tolerances, solution.prior
+    counts_of = [len(station.series) for station in problem.stations]
+    pose_of_row = problem.pose_of_row
+    deviations = np.sqrt(np.diag(np.linalg.pinv(solution.information * np.outer(scale, scale), hermitian=True)))
+    corrections = np.empty((replicates, n))
+    J_start = solution.jacobian * scale
+    penalty = np.diag((prior * scale) ** 2)
+    lower, upper = (limit / scale for limit in limits(problem))
+    for k in range(replicates):
+        counts = np.concatenate([rng.multinomial(count, np.full(count, 1.0 / count)) for count in counts_of])
+        weights = counts[pose_of_row] * solution.weights
+        s, r, J, near = solution.correction / scale, solution.residual, J_start, solution.evaluation
+        for iteration in range(4):
+            weighted = J.T * weights
+            gradient = weighted @ r + (prior * scale) ** 2 * s
+            step = -np.linalg.lstsq(weighted @ J + penalty, gradient, rcond=1e-14)[0]
+            if ((s + step < lower) | (s + step > upper)).any():
+                rows = np.concatenate([np.sqrt(weights)[:, None] * J, np.diag(prior * scale)])
+                left = np.concatenate([np.sqrt(weights) * r, prior * scale * s])
+                step = lsq_linear(rows, -left, bounds=(lower - s, upper - s)).x
+            s = s + step
+            if iteration and (np.abs(step) <= ENOUGH * deviations).all():
+                break
+            if iteration < 3:
+                near = problem.evaluate(s * scale, near)
+                if not near.is_reached:
+                    break
+                r, J = near.residual, problem.jacobian(near) * scale
+        corrections[k] = s * scale
+        progress(k + 1, replicates)
+    return Bootstrap(
+        names=problem.names,
+        corrections=corrections,
+        standard_deviations=corrections.std(axis=0, ddof=1),
+        intervals=np.quantile(corrections, [0.025, 0.975], axis=0).T,
+    )

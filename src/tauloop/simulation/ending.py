@@ -1,0 +1,120 @@
+"""Why a simulation ended: what went wrong at the last state that was reached, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tauloop.assembly.rank import conditions
+from tauloop.assembly.singular_kinds import singular_kind
+from tauloop.errors import Problem
+from tauloop.programs.state import Health, health
+from tauloop.simulation.options import IndependentCoordinates, Integrator
+from tauloop.simulation.steps import Ending, Steps
+from tauloop.simulation.system import System
+
+#: The worst pivot or discriminant below this, of its typical size, is what the integration fails at.
+NEAR = 0.1
+
+
+def why_ended(
+    system: System, ending: Ending, steps: Steps, q: np.ndarray, acting: np.ndarray, integrator: Integrator
+) -> Problem | None:
+    """The problem of a simulation that did not come to its end; None for one that did.
+
+    Args:
+        system: the equations.
+        ending: how it ended.
+        steps: all steps.
+        q: coordinates (n_q,) at the end.
+        acting: what acts there (n_acting,).
+        integrator: that gave up.
+    """
+    if ending in (Ending.END, Ending.EVENT):
+        return None
+    at = f"at {steps.time[-1]:.6g} s"
+    if ending is Ending.STEPS:
+        what = f"{len(steps)} steps were not enough: {at} the end is not reached"
+        remedy = "allow more steps or larger errors, or take an implicit integrator if the machine is stiff"
+        if _has_coulomb(system):
+            remedy += "; Coulomb friction that sticks makes steps endlessly short: take fixed steps, or leave it out"
+        return Problem(where="integrator", what=what, remedy=remedy)
+    place, condition = _weakest(system, steps.y[-1], q, acting)
+    if ending is Ending.SINGULAR:
+        return Problem(
+            where=place or system.model.mechanism.name,
+            what=f"the motion runs into a singular or unreachable pose {at}: {condition}",
+            remedy="hold the machine in its workspace by forces or springs"
+            + (
+                "; full coordinates (`Projected`) pass through leg-side singularities"
+                if isinstance(system.route, IndependentCoordinates)
+                else ""
+            ),
+        )
+    what = {
+        Ending.STEP: f"no step is short enough for the tolerances {at}: {condition}",
+        Ending.LOOPS: f"the projection onto the loops does not converge {at}: {condition}",
+    }.get(ending, f"the integrator failed {at}: {condition}")
+    remedy = "give larger tolerances; if forces are not smooth, or the pose is near a singularity, look there first"
+    return Problem(where=place or type(integrator).__name__, what=what, remedy=remedy)
+
+
+def _has_coulomb(system: System) -> bool:
+    return any(parameter.role == "coulomb" for parameter in system.model.parameters)
+
+
+def _weakest(system: System, y: np.ndarray, q: np.ndarray, acting: np.ndarray) -> tuple[str, str]:
+    """The loop or elimination that is nearest to failing at a state, and the condition numbers there in words."""
+    with np.errstate(all="ignore"):
+        outputs, evidence = system.rate.program.run(system.inputs(y[None, :], acting[None, :], q[None, :]), 1)
+        found = health(system.rate.program, evidence)
+        condition = _condition(system, outputs["all_q"])
+    pivots = evidence.pivots[0]
+    place = _nearest_form(system, found) or _open_loop(found)
+    if not place and len(pivots) and np.nanmin(pivots) < NEAR:
+        place = system.rate.program.all_pivots[int(np.nanargmin(pivots))].what
+    smallest = f", smallest pivot {np.nanmin(pivots):.2g} of its usual size" if len(pivots) else ""
+    return place, condition + smallest
+
+
+def _nearest_form(system: System, found: Health) -> str:
+    """Element of the closed form whose two solutions are about to meet: there the leg is stretched or folded."""
+    typical = _typical_discriminants(system)
+    if not len(typical):
+        return ""
+    share = found.discriminants[0] / typical
+    worst = int(np.argmin(share))
+    return found.closed_forms[worst].element if share[worst] < NEAR else ""
+
+
+def _typical_discriminants(system: System) -> np.ndarray:
+    if not system.rate.program.closed_forms:
+        return np.empty(0)
+    states = system.model.assembly.states
+    y = np.zeros((len(states), system.size))
+    y[:, : system.rate.state[0][1]] = system.model.platform.entry.at(states)
+    found = system.rates(y, np.zeros((1, system.acting)), states)
+    return np.asarray(np.median(np.abs(found.health.discriminants), axis=0) + 1e-300)
+
+
+def _open_loop(found: Health) -> str:
+    residuals = {name: abs(float(value[0])) for name, value in found.residuals.items()}
+    worst = max(residuals, key=residuals.__getitem__, default="")
+    return worst if worst and not residuals[worst] < 1e-9 else ""
+
+
+def _condition(system: System, q: np.ndarray) -> str:
+    """Condition numbers of the loops (platform motion given), and of the map from platform to actuators."""
+    assembly = system.model.assembly
+    loops = assembly.loops
+    if not np.isfinite(q).all():
+        return "no coordinates there"
+    _, K = loops.residuals(q)
+    kept = loops.scaled(K)[:, list(assembly.rows)]
+    moving = [i for i in range(loops.topology.n_v) if i not in assembly.frozen]
+    dependent = [i for i in moving if i not in assembly.independent]
+    legs = conditions(kept[:, :, dependent])[0]
+    undriven = [i for i in moving if i not in assembly.driven]
+    text = f"condition number {legs:.3g} of the loops in the legs"
+    if len(undriven) == len(assembly.rows):
+        text += f", {conditions(kept[:, :, undriven])[0]:.3g} with the actuators held"
+    return f"{text}; nearest kind, {singular_kind(assembly, q[0])}"

@@ -1,0 +1,100 @@
+"""Events: functions of the state whose zeros are looked for along a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+
+from tauloop.simulation.steps import Steps
+
+#: Places of events are found to this, s.
+TIME_TOLERANCE = 1e-13
+
+#: States (N, n) of the system -> coordinates (N, n_q) and velocities (N, n_v), near known coordinates (N, n_q).
+Decode = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A function of the state that is zero at an event.
+
+    It is looked at where steps begin and end: two zeros within one step go unseen, so choose `max_step` accordingly.
+
+    Attributes:
+        name: for the record.
+        function: times (N,), coordinates (N, n_q) and velocities (N, n_v) -> values (N,).
+        direction: 1 for zeros through which it rises, -1 for those through which it falls, 0 for both.
+        is_terminal: whether the simulation ends there.
+    """
+
+    name: str
+    function: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    direction: Literal[-1, 0, 1] = 0
+    is_terminal: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """An event that took place.
+
+    Attributes:
+        name: of the event.
+        time: s.
+        q, v: coordinates (n_q,) and velocities (n_v,) there.
+        is_terminal: whether the simulation ended there.
+    """
+
+    name: str
+    time: float
+    q: np.ndarray
+    v: np.ndarray
+    is_terminal: bool
+
+
+def occurrences(
+    events: tuple[Event, ...],
+    steps: Steps,
+    last: tuple[np.ndarray, np.ndarray],
+    decode: Decode,
+) -> list[Occurrence]:
+    """Events within some steps in the order of time, none after the first terminal one.
+
+    Args:
+        events: what to look for.
+        steps: where.
+        last: coordinates and velocities at the end of the last step.
+        decode: from states to coordinates and velocities.
+    """
+    if not len(steps) or not events:
+        return []
+    q, v = np.vstack([steps.q, last[0]]), np.vstack([steps.v, last[1]])
+    found: list[Occurrence] = []
+    for event in events:
+        values = np.asarray(event.function(steps.time, q, v), dtype=float)
+        rises = (values[:-1] < 0) & (values[1:] >= 0)
+        falls = (values[:-1] > 0) & (values[1:] <= 0)
+        crossed = {1: rises, -1: falls, 0: rises | falls}[event.direction]
+        for i in np.flatnonzero(crossed):
+            found.append(_located(event, steps, int(i), q[i], decode))
+    found.sort(key=lambda item: item.time)
+    ends = [k for k, item in enumerate(found) if item.is_terminal]
+    return found[: ends[0] + 1] if ends else found
+
+
+def _located(event: Event, steps: Steps, i: int, near: np.ndarray, decode: Decode) -> Occurrence:
+    def state(time: float) -> tuple[np.ndarray, np.ndarray]:
+        return decode(steps.at(np.array([time])), near[None, :])
+
+    def value(time: float) -> float:
+        return float(event.function(np.array([time]), *state(time))[0])
+
+    start, end = float(steps.time[i]), float(steps.time[i + 1])
+    at_start, at_end = value(start), value(end)
+    # the dense output ends a rounding (or a projection) beside the step's end
+    time = end if at_start * at_end > 0 else float(brentq(value, start, end, xtol=TIME_TOLERANCE, rtol=1e-15))
+    q, v = state(time)
+    return Occurrence(name=event.name, time=time, q=q[0], v=v[0], is_terminal=event.is_terminal)

@@ -1,0 +1,505 @@
+"""Simulations: a machine carried forward in time, with the evidence that the result can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+
+from tauloop.assembly.limits import Beyond
+from tauloop.assembly.ports import numbers
+from tauloop.errors import DescriptionError, InputError, PoseError, Problem, solving
+from tauloop.model import Model
+from tauloop.programs.program import Program
+from tauloop.programs.rates import energy_program
+from tauloop.programs.tool import WRENCH
+from tauloop.result import Evidence, Provenance, Result, provenance
+from tauloop.simulation.ending import why_ended
+from tauloop.simulation.events import Event, Occurrence, occurrences
+from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench
+from tauloop.simulation.options import DormandPrince, IndependentCoordinates, Integrator, Route
+from tauloop.simulation.steppers import stepper
+from tauloop.simulation.stepping import Law, Progress, Stepper
+from tauloop.simulation.steps import Ending, Steps, joined_steps, without_last
+from tauloop.simulation.system import BALANCE, System
+
+#: Loops opened wider than this (m, or pure number) make a simulation doubtful.
+LOOPS_CLOSED = 1e-8
+#: So does an energy that misses its balance by more than this share of the largest kinetic energy.
+ENERGY_BALANCED = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation(Result):
+    """A machine's motion under forces, at the ends of the integrator's steps.
+
+    Attributes:
+        machine: its name.
+        coordinate_names, velocity_names, actuator_names: of the columns.
+        time: s (N,).
+        q, v: coordinates and velocities (N, n_q), (N, n_v).
+        force: actuator forces (N, n_u), N or N m.
+        wrench: force and moment at the tool (N, 6); no columns where none acts.
+        kinetic, potential: energies (N,), J; not a number where a rod has none.
+        work, loss: of actuators and the tool's wrench, and in friction, since the start (N,), J.
+        residual: largest residual of all loop equations, redundant ones too (N,), m or pure number.
+        duration: that was asked for, s.
+        ending: why it ended.
+        problem: what went wrong, with the remedy; None where it reached the end or a terminal event.
+        occurrences: events in the order of time.
+        steps: the integrator's steps, with polynomials between them.
+        system: the equations that were integrated.
+    """
+
+    machine: str
+    coordinate_names: tuple[str, ...]
+    velocity_names: tuple[str, ...]
+    actuator_names: tuple[str, ...]
+    time: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    force: np.ndarray
+    wrench: np.ndarray
+    kinetic: np.ndarray
+    potential: np.ndarray
+    work: np.ndarray
+    loss: np.ndarray
+    residual: np.ndarray
+    duration: float
+    ending: Ending
+    problem: Problem | None
+    occurrences: tuple[Occurrence, ...]
+    steps: Steps = field(repr=False)
+    system: System = field(repr=False)
+
+    @property
+    def energy_error(self) -> np.ndarray:
+        """Energy that is missing from the balance T + V - work + loss = constant (N,), J."""
+        balance = self.kinetic + self.potential - self.work + self.loss
+        return np.asarray(balance - balance[0])
+
+    @property
+    def relative_energy_error(self) -> float:
+        """Largest energy error over the largest kinetic energy; infinite where nothing moves, but energy is missing."""
+        worst, largest = float(np.abs(self.energy_error).max()), float(self.kinetic.max())
+        return worst / largest if largest > 0 else (0.0 if worst == 0 else np.inf)
+
+    @property
+    def beyond_stops(self) -> tuple[Beyond, ...]:
+        """Coordinates that go beyond their stops, which do not hold them here: by how much, and when first."""
+        return self.system.model.limits.beyond(self.q, self.time)
+
+    def coordinate(self, name: str) -> np.ndarray:
+        """One coordinate by name (N,)."""
+        return np.asarray(self.q[:, self.coordinate_names.index(name)])
+
+    def at(self, time: object) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates (N, n_q) and velocities (N, n_v) at any times (N,), by the integrator's dense output.
+
+        Raises:
+            InputError: a time that was not reached.
+        """
+        times = np.atleast_1d(np.asarray(time, dtype=float))
+        if not len(self.steps) or not ((times >= self.time[0]) & (times <= self.time[-1])).all():
+            what = f"asked from {times.min():.6g} to {times.max():.6g} s, reached is 0 to {self.time[-1]:.6g} s"
+            raise InputError(Problem(where="time", what=what, remedy="ask for times that were reached"))
+        near = self.q[np.clip(np.searchsorted(self.time, times, side="right") - 1, 0, len(self.q) - 1)]
+        return decoded(self.system, self.steps.at(times), near)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: figures, not the samples."""
+        has_energy = bool(np.isfinite(self.kinetic).all())
+        has_error = has_energy and bool(np.isfinite(self.relative_energy_error))
+        return {
+            "machine": self.machine,
+            "route": type(self.system.route).__name__,
+            "status": self.status.value,
+            "ending": self.ending.value,
+            "problem": None if self.problem is None else self.problem.as_dict(),
+            "duration_s": self.duration,
+            "reached_s": float(self.time[-1]),
+            "steps": len(self.steps),
+            "rejected_steps": self.steps.rejected,
+            "evaluations": self.steps.evaluations,
+            "largest_kinetic_energy_J": float(self.kinetic.max()) if has_energy else None,
+            "relative_energy_error": self.relative_energy_error if has_error else None,
+            "largest_loop_residual_m": float(self.residual.max()),
+            "final": dict(zip(self.coordinate_names, map(float, self.q[-1]), strict=True)),
+            "beyond_stops": [item.as_dict() for item in self.beyond_stops],
+            "events": [{"name": item.name, "time_s": item.time} for item in self.occurrences],
+            "evidence": list(self.evidence),
+            "provenance": self.provenance,
+        }
+
+
+class Simulator:
+    """A machine on a route with an integrator, compiled once for any number of simulations."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        route: Route | None = None,
+        integrator: Integrator | None = None,
+        with_wrench: bool = False,
+    ) -> None:
+        """Build, and compile where the model's evaluator does.
+
+        Args:
+            model: the machine.
+            route: the way to forward dynamics; independent coordinates without it.
+            integrator: Dormand and Prince's without it.
+            with_wrench: whether simulations have a wrench at the tool.
+
+        Raises:
+            InputError, DescriptionError: as of `System`.
+        """
+        self.model = model
+        self.integrator: Integrator = DormandPrince() if integrator is None else integrator
+        chosen: Route = IndependentCoordinates() if route is None else route
+        self.system = System(model, chosen, with_wrench=with_wrench)
+        self.stepper: Stepper = stepper(self.system, self.integrator)
+        self._energy = _energy(model)
+        self._elsewhere: dict[Model, Simulator] = {}
+
+    def run(
+        self,
+        duration: float,
+        *,
+        q: object | None = None,
+        v: object | None = None,
+        force: ForceLaw | None = None,
+        wrench: Wrench | None = None,
+        events: Sequence[Event] = (),
+    ) -> Simulation:
+        """Simulate from a start; what was reached is kept, whatever happens.
+
+        Args:
+            duration: s.
+            q: start coordinates (n_q,); the assembled reference pose without them.
+            v: start velocities (n_v,); rest without them.
+            force: what the actuators do; nothing without it.
+            wrench: force and moment at the tool centre point in the base frame (6,), or a function of time.
+            events: what to look for.
+
+        Raises:
+            InputError: a duration that is not positive, or numbers of the wrong shape.
+            AssemblyError: the start is not assembled.
+        """
+        if not 0 < duration < np.inf:
+            what = f"must be positive, got {duration:g} s"
+            raise InputError(Problem(where="duration", what=what, remedy="give seconds"))
+        if wrench is not None and not self.system.with_wrench:
+            raise InputError(Problem(where="wrench", what="has no place", remedy="make the simulator with_wrench"))
+        start_q = self.model.assembly.q if q is None else numbers(q, "q")
+        start_v = np.zeros(self.model.topology.n_v) if v is None else numbers(v, "v")
+        y = self.system.encode(start_q, start_v)
+        ((chosen, _),) = self.by_branch(start_q[None, :])
+        if chosen is not self:
+            return chosen.run(duration, q=start_q, v=start_v, force=force, wrench=wrench, events=events)
+        self.require_branch(y[None, :], start_q[None, :])
+        acting = _Acting(self.system, force, wrench)
+        progress = self.stepper.begin(y, acting.constant, start_q)
+        parts: list[Steps] = []
+        happened: list[Occurrence] = []
+        ending: Ending | None = None
+        while ending is None:
+            part = self.stepper.advance(progress, duration, acting.law, acting.period)
+            found = self._occurrences(tuple(events), part, progress)
+            happened += found
+            parts.append(part)
+            if found and found[-1].is_terminal:
+                parts[-1] = _cut(part, found[-1].time)
+                ending = Ending.EVENT
+            elif part.ending is not None:
+                ending = part.ending
+            elif sum(map(len, parts)) >= self.integrator.max_steps:
+                ending = Ending.STEPS
+        return self._result(joined_steps(parts), duration, ending, happened, progress, acting)
+
+    def by_branch(self, q: np.ndarray) -> list[tuple[Simulator, np.ndarray]]:
+        """The simulator of every start (N, n_q), and the numbers of its starts.
+
+        It is this one but for starts on another branch of the closed forms, which have one of their own, kept.
+
+        Raises:
+            AssemblyError: the loops have another rank there.
+        """
+        if not isinstance(self.system.route, IndependentCoordinates):
+            return [(self, np.arange(len(q)))]
+        found = []
+        for functions, where in self.model.platform.by_branch(q):
+            model = functions.model
+            if model is not self.model and model not in self._elsewhere:
+                self._elsewhere[model] = Simulator(
+                    model, route=self.system.route, integrator=self.integrator, with_wrench=self.system.with_wrench
+                )
+            found.append((self._elsewhere.get(model, self), where))
+        return found
+
+    def require_branch(self, y: np.ndarray, q: np.ndarray) -> None:
+        """Refuse starts that the independent coordinates do not lead to: constant coordinates have other values there.
+
+        Args:
+            y: states (N, n).
+            q: coordinates of the same starts (N, n_q).
+
+        Raises:
+            InputError: which coordinate lies elsewhere, by how much.
+        """
+        found = self.system.rates(y, np.zeros((1, self.system.acting)), q)
+        # where the machine cannot be the integration ends at once, and says why
+        miss = np.abs(found.q - q)[found.is_good]
+        miss = np.where(self.model.topology.is_angle, np.minimum(miss % (2 * np.pi), -miss % (2 * np.pi)), miss)
+        if miss.max(initial=0.0) > BRANCH:
+            _, worst = np.unravel_index(int(np.argmax(miss)), miss.shape)
+            name = self.model.topology.coordinate_names[worst]
+            what = f"the start is not where its independent coordinates lead: off by {miss.max():.4g} (m or rad)"
+            remedy = "simulate in full coordinates (`Projected`), or make the start the reference (`Model.at`)"
+            raise InputError(Problem(where=name, what=what, remedy=remedy))
+
+    def _occurrences(self, events: tuple[Event, ...], part: Steps, progress: Progress) -> list[Occurrence]:
+        if not events or not len(part):
+            return []
+
+        def decode(y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return decoded(self.system, y, near)
+
+        last = decode(part.y[-1:], part.q[-1:])
+        return occurrences(events, part, (last[0][0], last[1][0]), decode)
+
+    def _result(
+        self,
+        steps: Steps,
+        duration: float,
+        ending: Ending,
+        happened: list[Occurrence],
+        progress: Progress,
+        acting: _Acting,
+    ) -> Simulation:
+        steps, last_q, last_v = self._usable(steps, progress.guess)
+        q, v = np.vstack([steps.q, last_q]), np.vstack([steps.v, last_v])
+        acted = np.vstack([steps.acting, acting.at(float(steps.time[-1]), steps.y[-1], last_q[0], progress)])
+        kinetic, potential = self.energies(q, v)
+        phi, _ = self.model.assembly.loops.residuals(q)
+        n_u, shape = len(self.model.mechanism.actuators), self.model.topology
+        result = Simulation(
+            evidence=(),
+            provenance=self.provenance(duration),
+            machine=self.model.mechanism.name,
+            coordinate_names=shape.coordinate_names,
+            velocity_names=shape.velocity_names,
+            actuator_names=tuple(actuator.name for actuator in self.model.mechanism.actuators),
+            time=steps.time,
+            q=q,
+            v=v,
+            force=acted[:, :n_u],
+            wrench=acted[:, n_u:],
+            kinetic=kinetic,
+            potential=potential,
+            work=steps.y[:, -BALANCE],
+            loss=steps.y[:, -1],
+            residual=np.abs(phi).max(axis=1, initial=0.0),
+            duration=duration,
+            ending=ending,
+            problem=why_ended(self.system, ending, steps, q[-1], acted[-1], self.integrator),
+            occurrences=tuple(happened),
+            steps=steps,
+            system=self.system,
+        )
+        return replace(result, evidence=_evidence(result))
+
+    def _usable(self, steps: Steps, guess: np.ndarray) -> tuple[Steps, np.ndarray, np.ndarray]:
+        """The steps, without a last one that ends where the machine cannot be, and q and v (1, n) at their end."""
+        near = steps.q[-1:] if len(steps) else guess[None, :]
+        q, v = decoded(self.system, steps.y[-1:], near)
+        if len(steps) and not (np.isfinite(q).all() and np.isfinite(v).all()):
+            return without_last(steps), steps.q[-1:], steps.v[-1:]
+        return steps, q, v
+
+    def energies(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Kinetic and potential energies (N,) of states (N, n_q), (N, n_v), J; not a number where a rod has none."""
+        if self._energy is None:
+            nothing = np.full(len(q), np.nan)
+            return nothing, nothing
+        found, _ = self._energy.run({"q": q, "v": v}, len(q))
+        return found["kinetic"][:, 0], found["potential"][:, 0]
+
+    def provenance(self, duration: float) -> Provenance:
+        """With what a simulation of this duration (s) was made."""
+        route, integrator = self.system.route, self.integrator
+        options = {"route": _described(route), "integrator": _described(integrator), "duration_s": duration}
+        return provenance(
+            packages=("numpy", "scipy", "casadi"), options=options, inputs={"machine": self.model.mechanism.name}
+        )
+
+
+#: A start that misses what the closed forms find by more than this (m, rad) lies on another branch.
+BRANCH = 1e-4
+
+
+@solving(PoseError)
+def simulate(
+    model: Model,
+    duration: float,
+    *,
+    q: object | None = None,
+    v: object | None = None,
+    force: ForceLaw | None = None,
+    wrench: Wrench | None = None,
+    route: Route | None = None,
+    integrator: Integrator | None = None,
+    events: Sequence[Event] = (),
+) -> Simulation:
+    """Simulate a machine once; see `Simulator`, which is compiled once for many.
+
+    Args:
+        model: the machine.
+        duration: s.
+        q, v: start coordinates (n_q,) and velocities (n_v,); the reference pose at rest without them.
+        force: what the actuators do; nothing without it.
+        wrench: at the tool centre point in the base frame (6,), N and N m, or a function of time.
+        route: independent coordinates without it.
+        integrator: Dormand and Prince's without it.
+        events: what to look for.
+
+    Raises:
+        InputError, AssemblyError, DescriptionError: as of `Simulator`.
+    """
+    simulator = Simulator(model, route=route, integrator=integrator, with_wrench=wrench is not None)
+    return simulator.run(duration, q=q, v=v, force=force, wrench=wrench, events=events)
+
+
+def start_state(model: Model, position: object, velocity: object | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates (n_q,) and velocities (n_v,) of a platform motion, for the start of a simulation.
+
+    Args:
+        model: the machine.
+        position: of the platform's entry (n,).
+        velocity: likewise; rest without it.
+
+    Raises:
+        InputError, PoseError: as of `MotionFunctions.kinematics`.
+    """
+    given = np.zeros(model.platform.entry.velocity.size) if velocity is None else velocity
+    state = model.platform.kinematics(position, given)
+    return state.q, np.asarray(state.v)
+
+
+def decoded(system: System, y: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates (N, n_q) and velocities (N, n_v) of states (N, n), near known coordinates (N, n_q)."""
+    with np.errstate(all="ignore"):
+        found = system.rates(y, np.zeros((1, system.acting)), np.broadcast_to(near, (len(y), near.shape[-1])))
+    return found.q, found.v
+
+
+class _Acting:
+    """Force law and wrench as one law of the stepper."""
+
+    def __init__(self, system: System, force: ForceLaw | None, wrench: Wrench | None) -> None:
+        n_u = len(system.model.mechanism.actuators)
+        self._system, self._force, self._n_u = system, force, n_u
+        self._wrench = wrench if callable(wrench) else None
+        self.constant = np.zeros(system.acting)
+        if isinstance(force, ConstantForce):
+            self.constant[:n_u] = _numbers("force", force.values, n_u)
+        if wrench is not None and not callable(wrench):
+            self.constant[n_u:] = _numbers("wrench", wrench, WRENCH)
+        self._is_constant = force is None or isinstance(force, ConstantForce)
+        self.period = force.period if force is not None else None
+        self._near = system.model.assembly.q
+        self.law: Law | None = None if self._is_constant and self._wrench is None else self._fill
+
+    def _fill(self, time: float, y: np.ndarray, acting: np.ndarray) -> None:
+        if self._force is not None and not self._is_constant:
+            q, v = self._known(y) if self._force.needs_state else (self._near, self._near[:0])
+            acting[: self._n_u] = self._force.force(time, q, v)
+        if self._wrench is not None:
+            acting[self._n_u :] = self._wrench(time)
+
+    def _known(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        q, v = decoded(self._system, y[None, :], self._near[None, :])
+        if np.isfinite(q).all():
+            self._near = q[0]
+        return q[0], v[0]
+
+    def at(self, time: float, y: np.ndarray, q: np.ndarray, progress: Progress) -> np.ndarray:
+        """What acts at the end; a sampled law's is held."""
+        acting = progress.acting.copy()
+        if self.law is not None and not self.period:
+            self._near = q
+            self.law(time, y, acting)
+        return acting
+
+
+def _numbers(where: str, values: object, size: int) -> np.ndarray:
+    array = numbers(values, where)
+    if array.shape != (size,) or not np.isfinite(array).all():
+        what = f"is no row of {size} finite numbers, but of shape {array.shape}"
+        raise InputError(Problem(where=where, what=what, remedy="one number for each actuator; six for a wrench"))
+    return array
+
+
+def _cut(part: Steps, time: float) -> Steps:
+    """The steps up to a time; the last one ends there."""
+    m = int(np.searchsorted(part.time, time, side="left"))
+    share = (time - part.time[m - 1]) / (part.time[m] - part.time[m - 1])
+    powers = share ** np.arange(1, part.polynomials.shape[1] + 1)
+    polynomials = part.polynomials[:m].copy()
+    polynomials[-1] *= powers[:, None]
+    return replace(
+        part,
+        time=np.append(part.time[:m], time),
+        y=np.vstack([part.y[:m], part.at(np.array([time]))]),
+        q=part.q[:m],
+        v=part.v[:m],
+        acting=part.acting[:m],
+        polynomials=polynomials,
+        ending=Ending.EVENT,
+    )
+
+
+def _energy(model: Model) -> Program | None:
+    """The energies' program; None for a machine in which a rod has no kinetic energy."""
+    try:
+        return energy_program(model.machine)
+    except DescriptionError:
+        return None
+
+
+def _evidence(result: Simulation) -> tuple[Evidence, ...]:
+    has_energy = bool(np.isfinite(result.kinetic).all()) and np.isfinite(result.relative_energy_error)
+    reached = 1.0 if result.ending is Ending.EVENT else float(result.time[-1] / result.duration)
+    return (
+        Evidence(
+            name="share of the duration reached",
+            value=reached,
+            lower=1.0 if result.ending is not Ending.EVENT else None,
+            advice=result.ending.value,
+        ),
+        Evidence(
+            name="energy missing from the balance, of the largest kinetic energy",
+            value=result.relative_energy_error if has_energy else None,
+            upper=ENERGY_BALANCED,
+            advice="tighten the tolerances or shorten the step",
+        ),
+        Evidence(
+            name="largest residual of the loops",
+            value=float(result.residual.max()),
+            unit="m",
+            upper=LOOPS_CLOSED,
+            advice="use independent coordinates or projection, or a stronger stabilisation",
+        ),
+        *result.system.model.limits.evidence(result.q, result.time),
+    )
+
+
+def _described(option: Route | Integrator) -> dict[str, object]:
+    numbers: dict[str, object] = {"name": type(option).__name__}
+    for item in fields(option):  # type: ignore[arg-type]
+        value = getattr(option, item.name)
+        if hasattr(value, "__dataclass_fields__"):
+            value = {part.name: getattr(value, part.name) for part in fields(value)}
+        numbers[item.name] = None if value == float("inf") else value
+    return numbers

@@ -1,0 +1,247 @@
+"""One machine on one route as a system of differential equations: states, rates, and the way back onto the loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.assembly.closing import open_loops
+from tauloop.assembly.singular_kinds import singular_kind
+from tauloop.codegen.evaluator import reads_start
+from tauloop.errors import AssemblyError, InputError, Problem
+from tauloop.mechanism.cables import cable_problems
+from tauloop.model import Model
+from tauloop.programs.extended import (
+    extended_rate_program,
+    hamilton_rate_program,
+    momentum_map_program,
+    projection_program,
+)
+from tauloop.programs.program import Program
+from tauloop.programs.rates import RateProgram, independent_rate_program
+from tauloop.programs.state import SMALLEST_PIVOT, Health, health
+from tauloop.programs.tool import WRENCH
+from tauloop.simulation.options import ExtendedSpace, IndependentCoordinates, Multipliers, Projected, Route
+
+#: A start may miss its loops by this much (m, or pure number), for rounded input; it is closed before the first step.
+START_GAP = 1e-6
+#: The projection has arrived when the residual before its last step was below this; then it is rounding.
+PROJECTED = 1e-13
+#: And it is given up after so many steps: each squares the residual, so more would not help.
+PROJECTION_STEPS = 8
+#: In independent coordinates a pose counts as singular below this share of a pivot's typical size: on free falls into
+#: leg-side singularities the energy error is 1e-7 there, and further on it grows faster than the pivot falls.
+SINGULAR_SHARE = 1e-4
+#: Work of what acts, and loss in friction, behind the state's parts.
+BALANCE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """A right-hand side at N states.
+
+    Attributes:
+        rate: of the states (N, n).
+        q, v: all coordinates and velocities (N, n_q), (N, n_v).
+        health: the evidence.
+        is_good: whether loops close and linear systems can be solved (N,).
+    """
+
+    rate: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    health: Health
+    is_good: np.ndarray
+
+
+class System:
+    """A machine on a route: y' = f(y, acting)."""
+
+    def __init__(self, model: Model, route: Route, *, with_wrench: bool = False) -> None:
+        """Build the programs.
+
+        Args:
+            model: the machine; free parameters are taken at their nominal values only by the full coordinates.
+            route: the way to forward dynamics.
+            with_wrench: whether a wrench at the tool acts.
+
+        Raises:
+            InputError: a model with free parameters or with cables, or momenta that give no velocities.
+            DescriptionError: Hamilton's equations where a rod has no kinetic energy.
+        """
+        if model.machine.free:
+            what = f"{', '.join(model.machine.free)} of the model are free"
+            raise InputError(Problem(where="model", what=what, remedy="simulate a model without free parameters"))
+        if problems := cable_problems(model.mechanism):
+            raise InputError(problems)
+        self.model, self.route, self.with_wrench = model, route, with_wrench
+        self.rate: RateProgram = _rate_program(model, route, with_wrench)
+        self.projection: Program | None = projection_program(model.machine) if isinstance(route, Projected) else None
+        self._momentum = momentum_map_program(model.machine) if isinstance(route, ExtendedSpace) else None
+        self._closing = self.projection or projection_program(model.machine)
+
+    @property
+    def size(self) -> int:
+        """Numbers of a state."""
+        return sum(size for _, size in self.rate.state) + BALANCE
+
+    @property
+    def acting(self) -> int:
+        """Numbers that act: actuator forces, then the wrench."""
+        return len(self.model.mechanism.actuators) + (WRENCH if self.with_wrench else 0)
+
+    @property
+    def smallest_pivot(self) -> float:
+        """Share of its typical size below which a pivot means a singular pose.
+
+        The pivots of full coordinates may pass through small values where the pose is none the worse.
+        """
+        return SINGULAR_SHARE if isinstance(self.route, IndependentCoordinates) else SMALLEST_PIVOT
+
+    @property
+    def reads_start(self) -> bool:
+        """Whether the right-hand side goes on from start values: Newton's method, or the turns of angles."""
+        return reads_start(self.rate.program, self.rate.program.outputs)
+
+    def inputs(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray) -> dict[str, np.ndarray]:
+        """The program's inputs at states (N, n)."""
+        result, at = {}, 0
+        for name, size in self.rate.state:
+            result[name] = np.ascontiguousarray(y[:, at : at + size])
+            at += size
+        n_u = len(self.model.mechanism.actuators)
+        result["force"], result["wrench"] = np.ascontiguousarray(acting[:, :n_u]), np.ascontiguousarray(acting[:, n_u:])
+        return result | {"start": np.ascontiguousarray(start), "theta": np.empty((len(y), 0))}
+
+    def rates(self, y: np.ndarray, acting: np.ndarray, start: np.ndarray) -> Rates:
+        """The right-hand side at states (N, n), interpreted.
+
+        Args:
+            y: states (N, n).
+            acting: forces and wrench (N, acting) or (1, acting).
+            start: start values (N, n_q) for Newton's method.
+        """
+        n = len(y)
+        acting = np.broadcast_to(acting, (n, self.acting))
+        outputs, evidence = self.rate.program.run(self.inputs(y, acting, start), n)
+        found = health(self.rate.program, evidence)
+        regular = found.smallest_pivot > self.smallest_pivot
+        return Rates(
+            rate=outputs["rate"],
+            q=outputs["all_q"],
+            v=outputs["all_v"],
+            health=found,
+            is_good=found.is_reached & regular & np.isfinite(outputs["rate"]).all(axis=1),
+        )
+
+    def back_onto_loops(self, y: np.ndarray) -> tuple[np.ndarray, bool]:
+        """A state (n,) with unit quaternions, and on the loops' manifold where the route projects; whether it is."""
+        y = y.copy()
+        if self.projection is not None:
+            n_q, n_v = self.rate.state[0][1], self.rate.state[1][1]
+            q, v, arrived = self._closed(y[None, :n_q], y[None, n_q : n_q + n_v])
+            y[:n_q], y[n_q : n_q + n_v] = q[0], v[0]
+            return y, arrived
+        for i in self.rate.quaternions:
+            y[i : i + 4] /= np.linalg.norm(y[i : i + 4])
+        return y, True
+
+    def _closed(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        for _ in range(PROJECTION_STEPS):
+            outputs, _ = self._closing.run({"q": q, "v": v}, len(q))
+            q, v = outputs["projected_q"], outputs["projected_v"]
+            if (outputs["gap"] < PROJECTED).all():
+                return q, v, True
+        return q, v, False
+
+    def encode(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The state (n,) of coordinates (n_q,) and velocities (n_v,), closed to rounding; work and loss are zero.
+
+        Raises:
+            AssemblyError: the start is not assembled: which loops are open, by how much, or opening how fast.
+        """
+        return np.asarray(self.encode_many(q[None], v[None])[0])
+
+    def encode_many(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The states (N, n) of many starts (N, n_q), (N, n_v); as `encode`.
+
+        Raises:
+            AssemblyError: a start is not assembled; the worst one is named.
+        """
+        q, v = self._checked(q, v)
+        if isinstance(self.route, IndependentCoordinates):
+            entry = self.model.platform.entry
+            parts = [q[:, list(entry.q)], np.linalg.solve(entry.to_v, v[:, list(entry.v)].T).T]
+        elif self._momentum is not None:
+            outputs, _ = self._momentum.run({"q": q, "v": v}, len(q))
+            parts = [q, outputs["momentum"]]
+        else:
+            parts = [q, v]
+        return np.concatenate([*parts, np.zeros((len(q), BALANCE))], axis=1)
+
+    def _checked(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        shape, loops = self.model.topology, self.model.assembly.loops
+        problems = [
+            Problem(where=name, what=f"is no row of {size} finite numbers", remedy=f"give {', '.join(names)}")
+            for name, rows, size, names in (
+                ("q", q, shape.n_q, shape.coordinate_names),
+                ("v", v, shape.n_v, shape.velocity_names),
+            )
+            if rows.shape != (len(q), size) or not np.isfinite(rows).all()
+        ]
+        if problems:
+            raise InputError(problems)
+        phi, K = loops.residuals(q)
+        if np.abs(phi).max(initial=0.0) > START_GAP:
+            worst = int(np.argmax(np.abs(phi).max(axis=1)))
+            raise AssemblyError(open_loops(loops, q[worst : worst + 1]))
+        norms = [np.abs(np.linalg.norm(q[:, iq : iq + 4], axis=1) - 1.0).max() for iq, _ in shape.quaternions]
+        if max(norms, default=0.0) > START_GAP:
+            what = f"a quaternion of the start misses unit length by {max(norms):.3g}"
+            raise AssemblyError(Problem(where="q", what=what, remedy="divide it by its length"))
+        _require_closing(loops.names, K, v)
+        closed_q, closed_v, arrived = self._closed(q, v)
+        if not arrived:
+            raise AssemblyError(
+                Problem(
+                    where="q",
+                    what="the loops do not close to rounding around the start, which is singular "
+                    f"({singular_kind(self.model.assembly, q[0])})",
+                    remedy="start away from singularities",
+                )
+            )
+        return closed_q, closed_v
+
+
+def _require_closing(names: tuple[str, ...], K: np.ndarray, v: np.ndarray) -> None:
+    """Refuse velocities (N, n_v) that open loops, with Jacobians K (N, rows, n_v).
+
+    Raises:
+        AssemblyError: which loop, how fast.
+    """
+    rates = np.abs(np.einsum("nij,nj->ni", K, v))
+    excess = rates / np.maximum(1.0, np.abs(v).max(axis=1, initial=0.0))[:, None]
+    if excess.max(initial=0.0) > START_GAP:
+        start, worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
+        raise AssemblyError(
+            Problem(
+                where=names[worst],
+                what=f"the start opens this loop at {rates[start, worst]:.3g} m/s (or 1/s)",
+                remedy="take velocities from kinematics, such as `start_state`",
+            )
+        )
+
+
+def _rate_program(model: Model, route: Route, with_wrench: bool) -> RateProgram:
+    if isinstance(route, IndependentCoordinates):
+        return independent_rate_program(model.machine, model.platform.entry, with_wrench=with_wrench)
+    if isinstance(route, Projected):
+        return extended_rate_program(model.machine, with_wrench=with_wrench)
+    if isinstance(route, ExtendedSpace | Multipliers):
+        factors = (route.stabilisation.alpha, route.stabilisation.beta) if route.stabilisation else (0.0, 0.0)
+        program = hamilton_rate_program if isinstance(route, ExtendedSpace) else extended_rate_program
+        return program(model.machine, *factors, with_wrench=with_wrench)
+    what = f"{type(route).__name__} is unknown"
+    remedy = "IndependentCoordinates, ExtendedSpace, Multipliers or Projected"
+    raise InputError(Problem(where="route", what=what, remedy=remedy))
