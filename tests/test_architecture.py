@@ -24,7 +24,7 @@ LAYERS = (
     ("lazy",),
     ("errors",),
     ("files",),
-    ("result",),
+    ("result", "options"),
     ("mechanism",),
     ("formats", "reduction"),
     ("equations",),

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop.cli.app import app
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.formats import load
 from tauloop.model import Model
+from tauloop.result import plain
 
 #: Forces by two sets of equations, as a share of the largest.
 EXACT = 1e-12
@@ -46,7 +48,7 @@ def test_reduced_machine_is_written_and_gives_the_same_forces(name: str, sizes: 
     assert np.max(np.abs(forces[1] - forces[0])) < WRITTEN * np.max(np.abs(forces[0]))
 
 
-def test_reduction_is_told_in_words() -> None:
+def test_reduction_is_printed_in_words() -> None:
     result = CliRunner().invoke(app, ["reduce", "delta", "--states", "10"], env={"COLUMNS": "140"})
     assert result.exit_code == 0
     for text in ("gather joints", "preserved exactly", "leg1.motor", "N m", "exact"):
@@ -80,3 +82,9 @@ def test_dynamics_by_every_formulation(name: str) -> None:
 def test_unknown_formulation_is_refused() -> None:
     answer = run_json("dynamics", "delta", "--formulation", "hamiltn", code=2)
     assert "did you mean hamilton" in answer["problems"][0]["remedy"]
+
+
+def test_json_of_the_command_is_that_of_the_function() -> None:
+    options = tl.ReductionOptions(states=20, seed=3, massless_rods=("leg1.forearm",))
+    answer = run_json("reduce", "nuwar", "--states", 20, "--seed", 3, "--massless", "leg1.forearm")
+    assert answer == plain(tl.reduce(load("nuwar"), options).as_dict())

@@ -20,6 +20,7 @@ from tauloop.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.assembly import Assembly
     from tauloop.formats import load, loads
+    from tauloop.kinematics import ReductionOptions, reduce
     from tauloop.mechanism import Mechanism, shipped_machines
     from tauloop.model import FunctionOptions, Model, load_function
     from tauloop.programs import Forces, State
@@ -32,6 +33,7 @@ else:
             **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
             **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
             **dict.fromkeys(("load", "loads"), "formats"),
+            **dict.fromkeys(("ReductionOptions", "reduce"), "kinematics"),
         },
     )
 
@@ -49,10 +51,12 @@ __all__ = [
     "Model",
     "PoseError",
     "Problem",
+    "ReductionOptions",
     "State",
     "TauloopError",
     "load",
     "load_function",
     "loads",
+    "reduce",
     "shipped_machines",
 ]

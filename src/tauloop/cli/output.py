@@ -5,19 +5,19 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 
-from tauloop.cli.machine import Beside, SideOption
+from tauloop.cli.options import flags, gathered, options_class, spread
 from tauloop.cli.screen import Screen, json_text
 from tauloop.errors import InputError, Problem, TauloopError, solving
 from tauloop.files import require_writable, unwritable_folder
-from tauloop.result import Evidence, plain
+from tauloop.report.tables import table as table
+from tauloop.result import Evidence, Status, plain
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -32,16 +32,6 @@ def console() -> Console:
 def print_json(data: Mapping[str, Any]) -> None:
     """Print plain data as JSON on standard output."""
     typer.echo(json_text(plain(data)))
-
-
-def table(title: str, *columns: str, numeric: tuple[int, ...] = ()) -> Table:
-    """An empty table; the columns with the given indices hold numbers, which are never cut off."""
-    result = Table(
-        title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
-    )
-    for i, column in enumerate(columns):
-        result.add_column(column, justify="right" if i in numeric else "left", no_wrap=i in numeric)
-    return result
 
 
 def log_ending(path: Path) -> Problem | None:
@@ -105,37 +95,68 @@ def print_doubts(evidence: Iterable[Evidence]) -> None:
             console().print(str(item), style="yellow", soft_wrap=True)
 
 
+def finish(
+    result: Any,
+    tables: Callable[[Any], Iterable[RenderableType]],
+    as_json: bool,
+    *,
+    written: Iterable[Path | None] = (),
+) -> None:
+    """Print a result as JSON or as tables with the files that were written; exit with 1 where it is doubtful."""
+    if as_json:
+        print_json(result.as_dict())
+    else:
+        screen = console()
+        for part in tables(result):
+            screen.print(part)
+        for path in written:
+            if path is not None:
+                screen.print(f"written: {path}")
+    if result.status is not Status.OK:
+        raise typer.Exit(FAILED)
+
+
+def command(
+    also: Callable[[Mapping[str, Any]], Problem | None] = lambda _: None, **files: Callable[[Path], Problem | None]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command: it `writes` files and `reports_errors`."""
+    return lambda function: reports_errors(writes(also, **files)(function))
+
+
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Turn Tauloop's errors into a message (or JSON, when the command was asked for it) and exit code 2.
 
-    A parameter that is annotated `SideOption` becomes all the options of `Beside`.
+    A parameter that is annotated with a class of options becomes an option of the command for each of its fields; what
+    is wrong with a field is said of that option.
     """
     # evaluated here, where the names that the annotations use are known
     signature = inspect.signature(command, eval_str=True)
-    beside = next((name for name, p in signature.parameters.items() if p.annotation == SideOption), None)
+    classes = {name: options_class(p.annotation) for name, p in signature.parameters.items()}
+    options = {name: kind for name, kind in classes.items() if kind is not None}
+    names: dict[str, str] = {}
+    for kind in options.values():
+        names |= flags(kind)
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
-        if beside is not None:
-            kwargs[beside] = Beside(**{field.name: kwargs.pop(field.name, None) for field in fields(Beside)})
         try:
             with solving(InputError):
-                command(*args, **kwargs)
+                command(*args, **kwargs | {name: gathered(kind, kwargs) for name, kind in options.items()})
         except TauloopError as error:
+            problems = [replace(problem, where=names.get(problem.where, problem.where)) for problem in error.problems]
             if kwargs.get("as_json"):
-                problems = [problem.as_dict() for problem in error.problems]
-                print_json({"status": "error", "kind": type(error).__name__, "problems": problems})
+                told = [problem.as_dict() for problem in problems]
+                print_json({"status": "error", "kind": type(error).__name__, "problems": told})
             else:
                 err = Screen(stderr=True, highlight=False, soft_wrap=True)
-                count = len(error.problems)
-                err.print(f"{count} problem{'s' if count > 1 else ''}:", style="bold red")
-                for problem in error.problems:
+                err.print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}:", style="bold red")
+                for problem in problems:
                     err.print(str(problem), markup=False)
             raise typer.Exit(BAD_INPUT) from None
 
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
-        parameters += inspect.signature(Beside, eval_str=True).parameters.values() if name == beside else [parameter]
+        parameters += spread(options[name]) if name in options else [parameter]
     wrapped.__signature__ = signature.replace(parameters=_in_order(parameters))  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapped

@@ -14,6 +14,7 @@ from tauloop.kinematics.states import random_states
 from tauloop.mechanism.cables import struts
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.options import option, require
 from tauloop.reduction import (
     Motion,
     Step,
@@ -33,7 +34,7 @@ from tauloop.reduction import (
     total_mass,
     without_unused_parameters,
 )
-from tauloop.result import Evidence, Result, provenance
+from tauloop.result import Evidence, Result, plain, provenance
 
 #: States over which it is decided what moves alike.
 MOTION_STATES = 64
@@ -46,18 +47,24 @@ class ReductionOptions:
     """What to approximate beyond the exact steps, and how to measure the error.
 
     Attributes:
-        massless_rods: rods whose inertia is left out.
-        lumped_rods: slender rods replaced by point masses at their ends.
-        shares_parameters: whether equal legs share their parameters (of whatever kind has equal nominal values).
-        states: random states over which the error is taken.
+        massless_rods: leave out the inertia of these rods.
+        lumped_rods: put the mass of these slender rods into their two ends.
+        shares_parameters: let equal legs share their parameters (of whatever kind has equal nominal values).
+        states: how many random states the error is taken over.
         speed: standard deviation of their velocities and accelerations, rad/s or characteristic lengths per second.
+        seed: of the random states.
     """
 
-    massless_rods: tuple[str, ...] = ()
-    lumped_rods: tuple[str, ...] = ()
-    shares_parameters: bool = False
-    states: int = 200
-    speed: float = 1.0
+    massless_rods: tuple[str, ...] = option((), flag="--massless", metavar="ROD")
+    lumped_rods: tuple[str, ...] = option((), flag="--lumped", metavar="ROD")
+    shares_parameters: bool = option(False, flag="--share-parameters")
+    states: int = option(200, least=1)
+    speed: float = option(1.0, least=0.0)
+    seed: int = option(0, least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +157,7 @@ class Reduction(Result):
             "mass_center_shift_m": found.center_shift.tolist(),
             "mass_center_deviation_m": found.center_deviation,
             "states": found.states,
+            "seed": self.provenance.options["seed"],
             "actuators": [
                 {
                     "actuator": e.actuator,
@@ -167,7 +175,7 @@ class Reduction(Result):
         }
 
 
-def reduce(mechanism: Mechanism, rng: np.random.Generator, options: ReductionOptions | None = None) -> Reduction:
+def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Reduction:
     """The smallest machine with the same motion that the steps here lead to, and its error against the full one.
 
     Exact steps, each where it applies: parallel rods become one; a platform that does not turn loses its rotations;
@@ -177,7 +185,6 @@ def reduce(mechanism: Mechanism, rng: np.random.Generator, options: ReductionOpt
 
     Args:
         mechanism: the machine.
-        rng: source of the random states.
         options: approximations wanted, and how the error is measured.
 
     Raises:
@@ -186,6 +193,7 @@ def reduce(mechanism: Mechanism, rng: np.random.Generator, options: ReductionOpt
     Source: Kroneis, Müller and Liu (SpiderMill), section 2.3.
     """
     options = options or ReductionOptions()
+    rng = np.random.default_rng(options.seed)
     full = Model(mechanism)
     steps: list[Step] = []
     result = mechanism
@@ -222,13 +230,7 @@ def reduce(mechanism: Mechanism, rng: np.random.Generator, options: ReductionOpt
         ),
         provenance=provenance(
             packages=("numpy", "casadi"),
-            options={
-                "massless_rods": list(options.massless_rods),
-                "lumped_rods": list(options.lumped_rods),
-                "shares_parameters": options.shares_parameters,
-                "states": options.states,
-                "speed": options.speed,
-            },
+            options=plain(options),
             inputs={"machine": mechanism.name},
         ),
     )

@@ -1,7 +1,26 @@
 """Figures and tables of results."""
 
-from tauloop.report.figures import save_figure
-from tauloop.report.identification_figure import identification_figure
-from tauloop.report.identification_table import fit_table, identification_table
+from __future__ import annotations
 
-__all__ = ["fit_table", "identification_figure", "identification_table", "save_figure"]
+from typing import TYPE_CHECKING
+
+from tauloop.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.report.figures import save_figure
+    from tauloop.report.identification_figures import identification_figure
+    from tauloop.report.identification_tables import fit_table, identification_table
+    from tauloop.report.reduction_table import reduction_tables
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "fit_table": "identification_tables",
+            "identification_figure": "identification_figures",
+            "identification_table": "identification_tables",
+            "reduction_tables": "reduction_table",
+            "save_figure": "figures",
+        },
+    )
+
+__all__ = ["fit_table", "identification_figure", "identification_table", "reduction_tables", "save_figure"]

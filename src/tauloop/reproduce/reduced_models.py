@@ -54,9 +54,9 @@ class Reduced:
 
     def __init__(self, settings: ReducedSettings) -> None:
         """Reduce the machine; nothing of the plant's offset is in it."""
-        options = ReductionOptions(massless_rods=settings.massless, shares_parameters=True)
+        options = ReductionOptions(massless_rods=settings.massless, shares_parameters=True, seed=settings.seed)
         self.settings = settings
-        self.mechanism = reduce(load(settings.machine), np.random.default_rng(settings.seed), options).mechanism
+        self.mechanism = reduce(load(settings.machine), options).mechanism
         self.model = Model(self.mechanism)
         self.driven_mechanism = driven_at(self.mechanism, settings.joints)
         self._driven = Model(self.driven_mechanism)

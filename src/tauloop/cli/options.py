@@ -1,0 +1,176 @@
+"""A command's options from the class of options of its workflow: one source of names, types, defaults, limits, texts.
+
+A parameter of a command whose annotation is a dataclass stands for all of its fields:
+
+    @command(out=any_ending)
+    def reduce(machine: MachineArgument, options: ReductionOptions, out: OutOption = None) -> None: ...
+
+`spread` makes ``--massless-rods`` of the field ``massless_rods``, with the text below "Attributes:" of the docstring as
+its help, and `gathered` makes the object of what was given. What a type looks like on the command line:
+
+- bool: a flag (``--no-...`` where the default is true); text, numbers, paths and enumerations: themselves;
+- a tuple of texts or paths: the option may be repeated; a tuple of numbers: numbers with commas between them;
+- a mapping: NAME=VALUE, may be repeated; another class of options: its fields too;
+- anything else: text, read by the field's own ``read`` (`tauloop.options.option`).
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import typer
+
+from tauloop.errors import InputError, Problem
+from tauloop.options import KEY, Option, described
+
+_PLAIN = (bool, int, float, str, Path)
+
+
+def options_class(annotation: Any) -> type | None:
+    """The class of options that an annotation names, alone or as "or None"."""
+    for kind in _members(annotation):
+        if isinstance(kind, type) and is_dataclass(kind):
+            return kind
+    return None
+
+
+def spread(options: type) -> list[inspect.Parameter]:
+    """The parameters of a command that stand for the fields of a class of options."""
+    texts, hints = described(options), get_type_hints(options, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    for item in fields(options):
+        said = _said(item)
+        if said.flag == "":
+            continue
+        inner = options_class(hints[item.name])
+        if inner is not None and said.read is None:
+            parameters += spread(inner)
+            continue
+        annotation = hints[item.name]
+        if get_origin(annotation) is not Annotated:
+            annotation = _annotated(item, annotation, said, texts.get(item.name, ""))
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        is_shown = isinstance(_default(item), (*_PLAIN, enum.Enum)) and said.read is None
+        default = _default(item) if is_shown else None
+        parameters.append(inspect.Parameter(item.name, keyword, default=default, annotation=annotation))
+    return parameters
+
+
+def gathered(options: type, arguments: dict[str, Any]) -> Any:
+    """The object of options from a command's arguments, which are taken out of them."""
+    hints = get_type_hints(options)
+    values: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for item in fields(options):
+        said = _said(item)
+        inner = options_class(hints[item.name])
+        if inner is not None and said.read is None and said.flag != "":
+            values[item.name] = gathered(inner, arguments)
+        elif item.name in arguments and (value := arguments.pop(item.name)) is not None:
+            try:
+                values[item.name] = said.read(value) if said.read else _value(item.name, hints[item.name], value)
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return options(**values)
+
+
+def flags(options: type) -> dict[str, str]:
+    """Names on the command line by field, of a class of options and those in it."""
+    names: dict[str, str] = {}
+    hints = get_type_hints(options)
+    for item in fields(options):
+        said, inner = _said(item), options_class(hints[item.name])
+        if inner is not None and said.read is None and said.flag != "":
+            names |= flags(inner)
+        elif said.flag != "":
+            names[item.name] = said.flag or _flag(item.name)
+    return names
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _said(item: Field[Any]) -> Option:
+    return item.metadata.get(KEY) or Option()
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default_factory() if item.default_factory is not MISSING else item.default
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    union = get_origin(annotation) in (Union, types.UnionType)
+    return tuple(kind for kind in get_args(annotation) if kind is not types.NoneType) if union else (annotation,)
+
+
+def _annotated(item: Field[Any], annotation: Any, said: Option, text: str) -> Any:
+    """The annotation that Typer reads."""
+    flag = said.flag or _flag(item.name)
+    help_ = text[:1].upper() + text[1:]
+    if said.choices or said.limits:
+        help_ = f"{help_.removesuffix('.')}: {', '.join(said.choices) or said.limits}."
+    kind = _members(annotation)[0]
+    metavar = said.metavar
+    if said.read is None and kind is bool:
+        shown: Any = bool
+        flag = f"{flag}/--no-{flag.removeprefix('--')}" if _default(item) is True else flag
+    elif said.read is None and isinstance(kind, type) and (kind in _PLAIN or issubclass(kind, enum.Enum)):
+        shown = kind if _default(item) is not None else kind | None
+    elif said.repeated or _is_repeated(kind, said):
+        shown = list[Path] | None if get_args(kind)[:1] == (Path,) else list[str] | None
+        metavar = metavar or ("NAME=VALUE" if _is_mapping(kind) else None)
+        help_ += " May be repeated."
+    else:
+        shown = str | None
+    return Annotated[shown, typer.Option(flag, help=help_, metavar=metavar)]
+
+
+def _is_mapping(kind: Any) -> bool:
+    origin = get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _is_repeated(kind: Any, said: Option) -> bool:
+    numbers = get_args(kind)[:1] in ((int,), (float,))
+    return said.read is None and (_is_mapping(kind) or (get_origin(kind) is tuple and not numbers))
+
+
+def _value(name: str, annotation: Any, given: Any) -> Any:
+    """The value of a field from what the command line was given."""
+    kind = _members(annotation)[0]
+    if get_origin(kind) is tuple and isinstance(given, str):
+        return tuple(_number(name, get_args(kind)[0], text) for text in given.split(",") if text.strip())
+    if get_origin(kind) is tuple:
+        return tuple(given)
+    if _is_mapping(kind):
+        number = get_args(kind)[1]
+        pairs = [text.partition("=") for text in given]
+        if wrong := [
+            text for text, (key, equals, value) in zip(given, pairs, strict=True) if not (key and equals and value)
+        ]:
+            problems = [Problem(where=name, what=f"{text!r} is not NAME=VALUE", remedy="write both") for text in wrong]
+            raise InputError(problems)
+        return {
+            key.strip(): _number(name, number, value) if number in (int, float) else value.strip()
+            for key, _, value in pairs
+        }
+    return given
+
+
+def _number(name: str, kind: Callable[[str], Any], text: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        what = f"{text.strip()!r} is no {'whole ' if kind is int else ''}number"
+        raise InputError(Problem(where=name, what=what, remedy="write numbers with commas between them")) from None

@@ -1,0 +1,106 @@
+"""Options of workflows: dataclasses whose fields say what they may be, for Python and the command line alike.
+
+A class of options is frozen, and its docstring describes every field below "Attributes:". A field that is made with
+`option` has limits or choices; `require` looks at all of them at once. The command line takes names, types, defaults,
+limits and texts from the same class.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tauloop.errors import InputError, Problem
+
+#: Under this key a field's metadata hold its `Option`.
+KEY = "option"
+_ENTRY = re.compile(r"(?P<names>\w+(?:, \w+)*): (?P<text>.*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """What is said of one field.
+
+    Attributes:
+        least, most: limits of a number, or of each of several; None for no limit.
+        choices: what a text may be; any where it is empty.
+        flag: its name on the command line; None for that of the field, "" where it is no option there.
+        metavar: what the command line's help writes for its value, such as NAME=SPEED.
+        read: makes the value of the text, or texts where it may be repeated, that the command line was given.
+        repeated: whether the command line takes it several times.
+    """
+
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    flag: str | None = None
+    metavar: str | None = None
+    read: Callable[[Any], Any] | None = None
+    repeated: bool = False
+
+    @property
+    def limits(self) -> str:
+        """The limits in words, "" without any."""
+        limits = [f"at least {self.least:g}"] if self.least is not None else []
+        limits += [f"at most {self.most:g}"] if self.most is not None else []
+        return " and ".join(limits)
+
+
+def option(default: Any = None, **said: Any) -> Any:
+    """A field of options with a default and what `Option` says of it."""
+    return field(default=default, metadata={KEY: Option(**said)})
+
+
+def require(options: Any) -> None:
+    """Refuse values outside their limits and choices, all at once; call it from ``__post_init__``.
+
+    Raises:
+        InputError: each with the field's name, the value and what it may be.
+    """
+    problems = []
+    for item in fields(options):
+        value, said = getattr(options, item.name), item.metadata.get(KEY, Option())
+        for one in value if isinstance(value, tuple) else (value,):
+            if problem := _problem(item.name, one, said):
+                problems.append(problem)
+    if problems:
+        raise InputError(problems)
+
+
+def _problem(name: str, value: object, said: Option) -> Problem | None:
+    if said.choices and value is not None and value not in said.choices:
+        return Problem(where=name, what=f"unknown: {value!r}", remedy=f"choose among {', '.join(said.choices)}")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    if not math.isfinite(value) and said.most is None and value == math.inf:
+        return None  # no limit, where one may be given
+    low = said.least is not None and not value >= said.least
+    high = said.most is not None and not value <= said.most
+    if not low and not high and not math.isnan(value):
+        return None
+    what = "is no number" if math.isnan(value) else f"is {value:g}"
+    return Problem(where=name, what=what, remedy=f"give a number {said.limits}".strip())
+
+
+def described(options: type) -> dict[str, str]:
+    """What the docstring of a class of options says of each field, by its name, in one line."""
+    lines = (options.__doc__ or "").partition("Attributes:")[2].splitlines()[1:]
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    texts: dict[str, str] = {}
+    names: Sequence[str] = ()
+    for line in lines:
+        if not line.strip():
+            continue
+        here = len(line) - len(line.lstrip())
+        if here < indents[0]:
+            break
+        entry = _ENTRY.match(line.strip()) if here == indents[0] else None
+        if entry:
+            names = entry["names"].split(", ")
+            texts |= dict.fromkeys(names, entry["text"])
+        else:
+            texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
+    return texts

@@ -1,0 +1,167 @@
+"""Classes of options: what they refuse, and the command's options that are made from them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tauloop.cli.machine import Beside
+from tauloop.cli.options import flags, gathered
+from tauloop.cli.output import command
+from tauloop.errors import InputError
+from tauloop.options import described, option, require
+
+
+class Way(enum.Enum):
+    SHORT = "short"
+    LONG = "long"
+
+
+def halved(text: str) -> float:
+    return float(text) / 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    """What lies inside.
+
+    Attributes:
+        depth: how deep, m.
+    """
+
+    depth: float = option(1.0, least=0.0)
+
+    def __post_init__(self) -> None:
+        require(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """Options of an example.
+
+    Attributes:
+        count: how many of them, and
+            what they are for.
+        low, high: ends of a range.
+        names: names that count.
+        cutoffs: some frequencies, Hz.
+        masses: masses by name, kg.
+        way: which way.
+        kind: what it is.
+        half: half of it.
+        is_tidy: whether it is tidy.
+        table: a file.
+        hidden: not for the command line.
+        inner: more.
+
+    Not an attribute: text behind the list.
+    """
+
+    count: int = option(3, least=1, most=9)
+    low: float | None = None
+    high: float | None = None
+    names: tuple[str, ...] = ()
+    cutoffs: tuple[float, ...] = ()
+    masses: Mapping[str, float] = field(default_factory=dict)
+    way: Way = Way.SHORT
+    kind: str = option("plain", choices=("plain", "fancy"), flag="--sort")
+    half: float = option(0.5, read=halved, metavar="DOUBLE")
+    is_tidy: bool = option(True, flag="--tidy")
+    table: Path | None = None
+    hidden: int = option(0, flag="")
+    inner: Inner = field(default_factory=Inner)
+
+    def __post_init__(self) -> None:
+        require(self)
+
+
+def called(*words: str) -> object:
+    """What a command with these options makes of words on the command line, or its output where that is refused."""
+    made: list[Example] = []
+
+    @command()
+    def example(options: Example, beside: Beside | None) -> None:
+        made.append(options)
+
+    app = typer.Typer()
+    app.command()(example)
+    ran = CliRunner().invoke(app, words)
+    assert ran.exit_code == (0 if made else 2), ran.output
+    return made[0] if made else ran.output
+
+
+def test_texts_come_from_the_docstring() -> None:
+    texts = described(Example)
+    assert texts["count"] == "how many of them, and what they are for."
+    assert texts["low"] == texts["high"] == "ends of a range."
+    assert "text behind" not in texts["inner"]
+
+
+def test_nothing_said_gives_the_defaults() -> None:
+    assert called() == Example()
+
+
+def test_every_kind_of_field_is_an_option() -> None:
+    words = "--count 4 --low -1e-3 --names a --names b --cutoffs 20,50.5 --masses arm=0.5 --masses tip=1 --way long"
+    more = "--sort fancy --half 3 --no-tidy --table x.csv --depth 2"
+    assert called(*words.split(), *more.split()) == Example(
+        count=4,
+        low=-1e-3,
+        names=("a", "b"),
+        cutoffs=(20.0, 50.5),
+        masses={"arm": 0.5, "tip": 1.0},
+        way=Way.LONG,
+        kind="fancy",
+        half=1.5,
+        is_tidy=False,
+        table=Path("x.csv"),
+        inner=Inner(depth=2.0),
+    )
+
+
+def test_what_is_refused_is_said_of_the_option_and_all_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        Example(count=0, kind="odd")
+    assert [problem.where for problem in caught.value.problems] == ["count", "kind"]
+    text = called("--count", "12", "--sort", "odd")
+    assert isinstance(text, str)
+    for part in ("--count: is 12", "at least 1 and at most 9", "--sort: unknown: 'odd'", "plain, fancy"):
+        assert part in text
+    assert "'2x' is no number" in str(called("--cutoffs", "1,2x"))
+    assert "'arm' is not NAME=VALUE" in str(called("--masses", "arm"))
+    assert "--depth: is no number" in str(called("--depth", "nan"))
+
+
+def test_help_names_limits_choices_and_texts() -> None:
+    text = _help()
+    for part in (
+        "--count",
+        "How many of them, and what they are for: at least 1 and at most 9.",
+        "plain, fancy",
+        "DOUBLE",
+    ):
+        assert part in text
+    assert "--hidden" not in text
+
+
+def _help() -> str:
+    @command()
+    def example(options: Example) -> None: ...
+
+    app = typer.Typer(rich_markup_mode=None)
+    app.command()(example)
+    return " ".join(CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).output.split())
+
+
+def test_flags_and_objects_without_a_command() -> None:
+    assert flags(Example)["kind"] == "--sort"
+    assert flags(Example)["depth"] == "--depth"
+    arguments = {"count": 2, "depth": 0.5, "other": 1}
+    assert gathered(Example, arguments) == Example(count=2, inner=Inner(depth=0.5))
+    assert arguments == {"other": 1}
