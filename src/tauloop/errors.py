@@ -61,6 +61,33 @@ class TauloopError(Exception):
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
+    @classmethod
+    def raise_if_any(cls, problems: Iterable[Problem]) -> None:
+        """Raise this error with all problems; do nothing where there are none."""
+        problems = tuple(problems)
+        if problems:
+            raise cls(problems)
+
+
+class Problems(list[Problem]):
+    """Problems of one input, gathered so that all of them are raised at once.
+
+    ``problems.add("rate", f"is {rate:g} Hz", "give a frequency above zero")`` for each, and at the end
+    ``InputError.raise_if_any(problems)``.
+    """
+
+    def add(self, where: str, what: str, remedy: str = "", *, file: str = "", line: int | None = None) -> None:
+        """Note one; the arguments are those of `Problem`."""
+        self.append(Problem(where=where, what=what, remedy=remedy, file=file, line=line))
+
+    @contextmanager
+    def collecting(self, *errors: type[TauloopError]) -> Iterator[None]:
+        """Take up the problems of errors of these types that are raised inside, and go on behind."""
+        try:
+            yield
+        except errors as error:
+            self.extend(error.problems)
+
 
 class DescriptionError(TauloopError):
     """A machine file (or an imported model) is wrong."""

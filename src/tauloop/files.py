@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 
 if sys.platform == "win32":  # there are no such locks there, and files of killed writers stay
 
@@ -110,22 +110,18 @@ def require_writable(*paths: str | Path | None) -> None:
     Raises:
         InputError: they are folders, their folders are not there or cannot be written, ...; all of them at once.
     """
-    problems: list[Problem] = []
+    problems = Problems()
     for path in paths:
         if path is None:
             continue
-        try:
-            with _reported(Path(path)):
-                target = _target(Path(path))
-                if target is not None:
-                    with _temporary(target):
-                        pass
-                elif _stream(Path(path)) is None and not os.access(path, os.W_OK):
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+        with problems.collecting(InputError), _reported(Path(path)):
+            target = _target(Path(path))
+            if target is not None:
+                with _temporary(target):
+                    pass
+            elif _stream(Path(path)) is None and not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    InputError.raise_if_any(problems)
 
 
 def unwritable_folder(path: Path) -> Problem | None:

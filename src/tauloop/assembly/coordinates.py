@@ -21,7 +21,7 @@ def named_independent(loops: Loops) -> tuple[int, ...]:
     """
     names = loops.topology.velocity_names
     wanted = loops.mechanism.platform.independent
-    problems = [
+    AssemblyError.raise_if_any(
         Problem(
             where="platform.independent",
             what=f"{name} is not a coordinate of the extended space: its joint closes a loop",
@@ -30,9 +30,7 @@ def named_independent(loops: Loops) -> tuple[int, ...]:
         )
         for name in wanted
         if name not in names
-    ]
-    if problems:
-        raise AssemblyError(problems)
+    )
     return tuple(names.index(name) for name in wanted)
 
 

@@ -256,9 +256,9 @@ def require_within_limits(evidence: Iterable[Evidence]) -> None:
         PoseError: which coordinates, by how much, and where.
     """
     remedy = "stay within the stops, or mend the machine file: {drawing: [lower, upper]} is a range that stops nothing"
-    problems = [Problem(where=item.name, what=item.advice, remedy=remedy) for item in beyond_limits(evidence)]
-    if problems:
-        raise PoseError(problems)
+    PoseError.raise_if_any(
+        Problem(where=item.name, what=item.advice, remedy=remedy) for item in beyond_limits(evidence)
+    )
 
 
 def limits_of(mechanism: Mechanism, topology: Topology) -> Limits:

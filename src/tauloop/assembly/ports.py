@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 
 #: How many faulty places of one kind a message lists.
 LISTED = 5
@@ -48,17 +48,15 @@ def checked(ports: Mapping[str, Port], arguments: Mapping[str, object]) -> tuple
     Raises:
         InputError: all problems at once.
     """
-    problems: list[Problem] = []
+    problems = Problems()
     for name in arguments:
         if name not in ports:
-            problems.append(Problem(where=name, what="no such input", remedy=f"inputs are: {', '.join(ports)}"))
+            problems.add(name, "no such input", f"inputs are: {', '.join(ports)}")
     arrays: dict[str, np.ndarray] = {}
     single = True
     for name, port in ports.items():
         if name not in arguments:
-            problems.append(
-                Problem(where=name, what="is missing", remedy=f"give {port.size} numbers: {', '.join(port.columns)}")
-            )
+            problems.add(name, "is missing", f"give {port.size} numbers: {', '.join(port.columns)}")
             continue
         array = _as_array(port, arguments[name], problems)
         if array is not None:
@@ -67,15 +65,12 @@ def checked(ports: Mapping[str, Port], arguments: Mapping[str, object]) -> tuple
     counts = {array.shape[0] for array in arrays.values()} - {1}
     if len(counts) > 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        problems.append(
-            Problem(
-                where="samples",
-                what=f"inputs differ in their number of samples: {shapes}",
-                remedy="give every input one row per sample, or a single row for all",
-            )
+        problems.add(
+            "samples",
+            f"inputs differ in their number of samples: {shapes}",
+            "give every input one row per sample, or a single row for all",
         )
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     n = max((array.shape[0] for array in arrays.values()), default=1)
     return {
         name: np.ascontiguousarray(np.broadcast_to(array, (n, array.shape[1]))) for name, array in arrays.items()

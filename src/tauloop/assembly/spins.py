@@ -76,7 +76,7 @@ def _indices(found: Loops, names: list[str]) -> tuple[int, ...]:
 
 def _require_scalar(shape: Topology, names: tuple[str, ...]) -> None:
     known = [name for name, i in zip(shape.velocity_names, shape.q_of_v, strict=True) if i >= 0]
-    problems = [
+    InputError.raise_if_any(
         Problem(
             where=f"locks.{name}",
             what="is not the rate of a coordinate of its own",
@@ -84,9 +84,7 @@ def _require_scalar(shape: Topology, names: tuple[str, ...]) -> None:
         )
         for name in names
         if name not in known
-    ]
-    if problems:
-        raise InputError(problems)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

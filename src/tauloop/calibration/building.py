@@ -14,7 +14,7 @@ from tauloop.calibration.pose_equations import Reach, independent_rows, station_
 from tauloop.calibration.residuals import ForwardKinematics, ResidualKind
 from tauloop.calibration.stations import ITERATIONS, LONGEST, STEP, Elimination, Station, solved, square
 from tauloop.equations.topology import integrate
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.errors import InputError, PoseError, Problem, Problems
 
 #: Steps of the straight line in encoder space from the reference pose to the measured ones.
 WAYPOINTS = 12
@@ -97,20 +97,18 @@ def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where:
     series = station.series
     loops = station.n_equations[0]
     f, _ = station.evaluate(x, state.q)
-    problems = []
+    problems = Problems()
     for i in lost[:10]:
         name, gap = _widest_gap(assembly, f[i, :loops]) if loops else ("encoders", "an unknown length")
         readings = ", ".join(f"{value:.5g}" for value in series.encoders[i])
-        problems.append(
-            Problem(
-                where=f"{where} ({series.instrument.name}), {series.label(int(i))}",
-                what=f"out of reach of the nominal geometry: with encoders at ({readings}) the loop {name!r} stays "
-                f"open by {gap}",
-                remedy="check the units, signs and order of the encoder columns (SI here), or leave the pose out",
-            )
+        problems.add(
+            f"{where} ({series.instrument.name}), {series.label(int(i))}",
+            f"out of reach of the nominal geometry: with encoders at ({readings}) the loop {name!r} stays "
+            f"open by {gap}",
+            "check the units, signs and order of the encoder columns (SI here), or leave the pose out",
         )
     if len(lost) > 10:
-        problems.append(Problem(where=where, what=f"and {len(lost) - 10} more poses of {len(series)}"))
+        problems.add(where, f"and {len(lost) - 10} more poses of {len(series)}")
     problems += _reached_when_swapped(station, x, assembly)
     raise PoseError(problems)
 

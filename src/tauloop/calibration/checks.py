@@ -15,7 +15,7 @@ from tauloop.calibration.measurements import Series
 from tauloop.calibration.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.stations import Station
 from tauloop.calibration.surfaces import Plane
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 
 #: A spread below this share of the next larger one is none: poses on a line, or in a plane.
 FLAT = 1e-2
@@ -55,17 +55,15 @@ def inspect(
         start: the evaluation of `problem.predicting()` without corrections, where it is at hand.
         exchanges: how long swapped encoders are looked for.
     """
-    found: list[Problem] = []
+    found = Problems()
     n = len(problem.free)
     rows = len(problem.pose_of_row)
     priors = sum(problem.unknowns[i].has_prior for i in problem.free)
     if rows + priors < n:
-        found.append(
-            Problem(
-                where="measurements",
-                what=f"{rows} residuals of {problem.n_poses} poses cannot give {n} unknowns",
-                remedy="measure more poses, estimate fewer parameters, or give priors from tolerances",
-            )
+        found.add(
+            "measurements",
+            f"{rows} residuals of {problem.n_poses} poses cannot give {n} unknowns",
+            "measure more poses, estimate fewer parameters, or give priors from tolerances",
         )
     forward = problem.predicting()
     evaluation = forward.evaluate(np.zeros(n)) if start is None else start

@@ -439,5 +439,4 @@ def require_instruments(instruments: list[Instrument], mechanism: Mechanism, top
         if by_name.setdefault(instrument.name, instrument) != instrument:
             what = f"two different instruments are called {instrument.name!r}"
             problems.append(Problem(where="name", what=what, remedy="give each instrument a name of its own"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)

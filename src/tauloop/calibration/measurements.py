@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.assembly.ports import numbers
 from tauloop.calibration.instruments import Instrument
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,10 +40,10 @@ class Series:
             readings = readings[:, None]
         object.__setattr__(self, "encoders", encoders)
         object.__setattr__(self, "readings", readings)
-        problems: list[Problem] = []
+        problems = Problems()
 
         def refuse(where: str, what: str, remedy: str) -> None:
-            problems.append(Problem(where=f"{name}.{where}", what=what, remedy=remedy))
+            problems.add(f"{name}.{where}", what, remedy)
 
         expected = (len(encoders), len(self.instrument.columns))
         if readings.shape != expected:
@@ -59,8 +59,7 @@ class Series:
             refuse("noise", f"is {self.noise}", remedy)
         if self.labels and len(self.labels) != len(encoders):
             refuse("labels", f"are {len(self.labels)} for {len(encoders)} poses", "give one for each pose, or none")
-        if problems:
-            raise InputError(problems)
+        InputError.raise_if_any(problems)
 
     def __len__(self) -> int:
         """Number of poses."""

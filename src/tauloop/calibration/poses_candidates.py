@@ -170,8 +170,7 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
         for name, (low, high) in given.items()
         if not low < high
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     lower, upper = coordinate_limits(model.assembly.loops)
     reference = entry.at(model.assembly.q)
     turned = _quaternion(port)

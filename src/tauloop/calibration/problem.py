@@ -329,7 +329,7 @@ def encoder_nuisances(mechanism: Mechanism, assembly: Assembly) -> tuple[Nuisanc
 def _require_encoders(series: tuple[Series, ...], mechanism: Mechanism) -> None:
     expected = len(mechanism.actuators)
     names = ", ".join(actuator.name for actuator in mechanism.actuators)
-    problems = [
+    InputError.raise_if_any(
         Problem(
             where=f"{item.instrument.name}.encoders",
             what=f"have {item.encoders.shape[1]} columns for {expected} actuators",
@@ -337,6 +337,4 @@ def _require_encoders(series: tuple[Series, ...], mechanism: Mechanism) -> None:
         )
         for item in series
         if item.encoders.shape[1] != expected
-    ]
-    if problems:
-        raise InputError(problems)
+    )

@@ -39,7 +39,7 @@ from tauloop.calibration.measurements import Series
 from tauloop.calibration.quantities import DIMENSIONS, any_quantity, bounds_of, quantity
 from tauloop.calibration.surfaces import Cylinder, Plane, Sphere, Surface
 from tauloop.calibration.unknowns import Bounds, Tolerances
-from tauloop.errors import InputError, LogError, Problem
+from tauloop.errors import InputError, LogError, Problem, Problems
 from tauloop.logs.findings import Findings
 from tauloop.logs.scales import find_scale
 from tauloop.logs.tables import Table, open_table
@@ -236,12 +236,12 @@ class _Reader:
     """Turns nodes into measurements and keeps all problems."""
 
     def __init__(self, file: str, folder: Path, mechanism: Mechanism) -> None:
-        self.problems: list[Problem] = []
+        self.problems = Problems()
         self._file, self._folder, self._mechanism = file, folder, mechanism
 
     def _fault(self, where: str, node: Node | None, what: str, remedy: str) -> None:
         line = node.line if node is not None else None
-        self.problems.append(Problem(where=where, what=what, remedy=remedy, file=self._file, line=line))
+        self.problems.add(where, what, remedy, file=self._file, line=line)
 
     def mapping(self, where: str, node: Node | None, known: Sequence[str] = ()) -> dict[str, Node]:
         if not isinstance(node, Mapping):

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from tauloop.calibration.instruments import TYPICAL, Nuisance
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import UnitError, parse_unit
@@ -105,7 +105,7 @@ def select_unknowns(
     table = {p.name: p for p in mechanism.parameters}
     other = {n.name: n for n in nuisances}
     known = [*table, *other]
-    problems: list[Problem] = []
+    problems = Problems()
     result: list[Unknown] = []
     taken: dict[str, str] = {}
 
@@ -149,28 +149,27 @@ def select_unknowns(
         if not matches:
             remedy = suggestion(pattern, known) or "see `tauloop show MACHINE --parameters`; nuisance parameters are "
             remedy += "" if remedy.startswith("did") else ", ".join(list(other)[:12]) or "none"
-            problems.append(Problem(where=text, what="no parameter has this name", remedy=remedy))
+            problems.add(text, "no parameter has this name", remedy)
             continue
         units = {unit_of(name) for name in matches}
         if tie and len(units) > 1:
             what = f"ties parameters in {' and '.join(sorted(units))}"
-            problems.append(Problem(where=text, what=what, remedy="tie parameters of one unit"))
+            problems.add(text, what, "tie parameters of one unit")
             continue
         for name in matches:
             if name in taken:
                 what = f"{name} is already named by {taken[name]!r}"
-                problems.append(Problem(where=text, what=what, remedy="name each parameter once"))
+                problems.add(text, what, "name each parameter once")
             taken[name] = text
         result += [unknown(tie, matches)] if tie else [unknown(name, (name,)) for name in matches]
     if not problems and not result:
-        problems.append(Problem(where="parameters", what="none are named", remedy="name at least one"))
+        problems.add("parameters", "none are named", "name at least one")
     problems += [
         Problem(where=u.name, what=f"the tolerance is {u.tolerance:g}", remedy="give a size above zero")
         for u in result
         if not (np.isfinite(u.tolerance) and u.tolerance > 0)
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     return tuple(result)
 
 
@@ -185,7 +184,7 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
         InputError: nothing matches a pattern, bounds are empty or in another unit, or a start value lies outside.
     """
     result = list(unknowns)
-    problems: list[Problem] = []
+    problems = Problems()
     for pattern, bound in bounds.items():
         low, high = bound.lower, bound.upper
         matches = [i for i, unknown in enumerate(result) if fnmatchcase(unknown.name, pattern)]
@@ -193,29 +192,28 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
         if not matches:
             names = [unknown.name for unknown in result]
             remedy = suggestion(pattern, names) or f"unknowns are {', '.join(names[:12])}"
-            problems.append(Problem(where=where, what="no unknown has this name", remedy=remedy))
+            problems.add(where, "no unknown has this name", remedy)
         if not low < high:
             what = f"{low:g} to {high:g} is no range"
-            problems.append(Problem(where=where, what=what, remedy="give a lower bound and a larger upper one"))
+            problems.add(where, what, "give a lower bound and a larger upper one")
             continue
         for i in matches:
             unknown = result[i]
             if bound.unit and bound.unit != unknown.unit:
                 what = f"is {_SPOKEN[bound.unit]}, and {unknown.name} is {_SPOKEN.get(unknown.unit, unknown.unit)}"
-                problems.append(Problem(where=where, what=what, remedy="give both bounds in its unit"))
+                problems.add(where, what, "give both bounds in its unit")
                 continue
             if not low <= unknown.value <= high:
                 unit = "" if unknown.unit == "1" else f" {unknown.unit}"
                 what = f"{unknown.name} starts at {unknown.value:g}{unit}, outside {low:g} to {high:g}{unit}"
                 remedy = "widen the bounds, or change the machine's value"
-                problems.append(Problem(where=where, what=what, remedy=remedy))
+                problems.add(where, what, remedy)
             result[i] = replace(
                 unknown,
                 lower=max(unknown.lower, low - unknown.value),
                 upper=min(unknown.upper, high - unknown.value),
             )
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     return tuple(result)
 
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from tauloop.assembly.ports import Port
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.parser import NUMBER
 from tauloop.mechanism.units import Dimension, UnitError, named, parse_unit
 
@@ -20,7 +20,7 @@ _QUANTITY = re.compile(rf"\s*(?P<number>[+-]?{NUMBER})\s*(?P<unit>[A-Za-z1].*)?"
 def assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> np.ndarray:
     """Numbers of a port from NAME=VALUE pairs; a name may leave out the prefix where one column alone ends so."""
     result = np.array(default, dtype=float)
-    problems = []
+    problems = Problems()
     taken: set[int] = set()
     for part in (text or "").split(","):
         if not part.strip():
@@ -47,9 +47,8 @@ def assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> n
             taken.add(places[0])
             result[places[0]] = value
             continue
-        problems.append(Problem(where=where, what=what, remedy=remedy))
-    if problems:
-        raise InputError(problems)
+        problems.add(where, what, remedy)
+    InputError.raise_if_any(problems)
     return result
 
 

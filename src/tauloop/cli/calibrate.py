@@ -50,7 +50,7 @@ from tauloop.cli.output import (
     reports_errors,
     writes,
 )
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.formats.yaml_writer import write_yaml
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.units import ANGLE, LENGTH
@@ -251,20 +251,17 @@ def _problem(
 
 def _bounds(texts: list[str] | None) -> dict[str, Bounds]:
     found: dict[str, Bounds] = {}
-    problems = []
+    problems = Problems()
     for part in _listed(texts):
         name, _, limits = part.rpartition("=")
         try:
             found[name.strip()] = bounds_of(limits, ":")
         except ValueError as error:
-            problems.append(Problem(where="--bounds", what=str(error), remedy="such as 'track1.length=1.2 m:1.3 m'"))
+            problems.add("--bounds", str(error), "such as 'track1.length=1.2 m:1.3 m'")
             continue
         if not name.strip():
-            problems.append(
-                Problem(where="--bounds", what=f"{part!r} names no unknown", remedy="write NAME=LOW:HIGH, with units")
-            )
-    if problems:
-        raise InputError(problems)
+            problems.add("--bounds", f"{part!r} names no unknown", "write NAME=LOW:HIGH, with units")
+    InputError.raise_if_any(problems)
     return found
 
 
@@ -289,13 +286,11 @@ def _noise(text: str | None, measure: str) -> float | None:
 
 def _check_choices(**chosen: str) -> None:
     known = {"loss": tuple(LOSSES), "residuals": tuple(RESIDUALS)}
-    problems = [
+    InputError.raise_if_any(
         Problem(where=f"--{name}", what=f"{value!r} is unknown", remedy=" or ".join(known[name]))
         for name, value in chosen.items()
         if value not in known[name]
-    ]
-    if problems:
-        raise InputError(problems)
+    )
 
 
 @contextmanager

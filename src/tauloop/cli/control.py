@@ -197,8 +197,7 @@ def _laws(names: list[str] | None, space: str, bandwidth: str, damping: float) -
     ]
     if space not in SPACES:
         problems.append(Problem(where="--space", what=f"{space!r} is unknown", remedy=" or ".join(SPACES)))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     width = quantity("--bandwidth", bandwidth, units.FREQUENCY)
     if bandwidth.strip().endswith("Hz"):
         width *= 2 * np.pi
@@ -240,8 +239,7 @@ def _plant(model: Model, text: str | None) -> Model | None:
         elif name not in known:
             remedy = suggestion(name, known) or "see `tauloop show`"
             problems.append(Problem(where="--plant", what=f"no parameter {name!r}", remedy=remedy))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     return Model(model.mechanism.with_values(values))
 
 

@@ -113,8 +113,7 @@ def assigned_values(text: str | None) -> dict[str, float]:
         except ValueError:
             what = f"{value!r} is not a number" if equals else f"{part.strip()!r} assigns nothing"
             problems.append(Problem(where=f"--set {name}", what=what, remedy="write NAME=NUMBER, in SI units"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     return found
 
 

@@ -28,7 +28,7 @@ from tauloop.cli.output import (
 )
 from tauloop.cli.tensions import print_tensions, pushed_cables, sharing_of
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
@@ -164,20 +164,13 @@ def _require_no_crossing(model: Model, motion: State, entry: str) -> None:
 
 
 def _check_options(entry: str, motion: Path | None, pose: dict[str, str | None]) -> None:
-    problems = []
+    problems = Problems()
     if entry not in ("platform", "actuators"):
-        problems.append(Problem(where="--entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
+        problems.add("--entry", f"{entry!r} is unknown", "platform or actuators")
     given = [f"--{name}" for name, text in pose.items() if text is not None]
     if motion is not None and given:
-        problems.append(
-            Problem(
-                where="--motion",
-                what=f"given beside {', '.join(given)}",
-                remedy="give one pose, or a table of many",
-            )
-        )
-    if problems:
-        raise InputError(problems)
+        problems.add("--motion", f"given beside {', '.join(given)}", "give one pose, or a table of many")
+    InputError.raise_if_any(problems)
 
 
 def _one_pose(
@@ -198,9 +191,7 @@ def _one_pose(
 def _table_motion(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     log = read_log(path)
     wanted = {kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()}
-    problems = channel_problems(log, wanted, str(path))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(channel_problems(log, wanted, str(path)))
     return log[TIME].to_numpy(), {kind: samples(log, kind, tuple(columns)) for kind, columns in wanted.items()}
 
 

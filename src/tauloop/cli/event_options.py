@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
@@ -46,15 +46,12 @@ def events(model: Model, until: list[str] | None, watch: list[str] | None) -> tu
         InputError: all that cannot be read, at once.
     """
     found: list[Event] = []
-    problems: list[Problem] = []
+    problems = Problems()
     for option, texts, is_terminal in (("--until", until, True), ("--watch", watch, False)):
         for text in texts or []:
-            try:
+            with problems.collecting(InputError):
                 found.append(_event(model, option, text, is_terminal))
-            except InputError as error:
-                problems += error.problems
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     return tuple(found)
 
 

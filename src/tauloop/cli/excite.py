@@ -205,9 +205,7 @@ def _named(port: Port, where: str, text: str | None) -> dict[str, float]:
 def _motion(path: Path, ports: dict[str, Port]) -> SampledMotion:
     log = read_log(path)
     wanted = {kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()}
-    problems = channel_problems(log, wanted, str(path))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(channel_problems(log, wanted, str(path)))
     return SampledMotion(
         time=log[TIME].to_numpy(), **{kind: samples(log, kind, tuple(columns)) for kind, columns in wanted.items()}
     )

@@ -29,8 +29,7 @@ def require_comparable(logs: int, **beside: Any) -> None:
     if logs < 2:
         what = "is given with one log, which has no other to be compared with"
         problems.append(Problem(where="--compare-logs", what=what, remedy="give several logs"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 def compared(

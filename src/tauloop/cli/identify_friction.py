@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tauloop.cli.assigned import quantity
 from tauloop.cli.identify_logs import MeasuredLog
-from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.identification import RegressionData, with_columns
 from tauloop.identification.element_motion import element_motion, elements, require_elements
 from tauloop.identification.friction_columns import friction_columns
@@ -21,13 +21,13 @@ def stribeck_texts(asymmetric: Sequence[str], stribeck: Sequence[str], beside: M
     Raises:
         InputError: an option that cannot be read, or that has no meaning beside others; all problems.
     """
-    problems = []
+    problems = Problems()
     found: dict[str, str] = {}
     for text in stribeck:
         name, _, value = (part.strip() for part in text.partition("="))
         if not (name and value) or name in found:
             what = f"{name!r} is given twice" if name in found else f"{text!r} is not NAME=SPEED"
-            problems.append(Problem(where="--stribeck", what=what, remedy="give such as 'elbow=0.2 rad/s'"))
+            problems.add("--stribeck", what, "give such as 'elbow=0.2 rad/s'")
         found[name] = value
     twice = sorted({name for name in asymmetric if list(asymmetric).count(name) > 1})
     problems += [
@@ -39,8 +39,7 @@ def stribeck_texts(asymmetric: Sequence[str], stribeck: Sequence[str], beside: M
             for other, is_given in beside.items()
             if given and is_given
         ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     return found
 
 
@@ -51,20 +50,19 @@ def presliding_texts(presliding: Sequence[str], beside: Mapping[str, bool]) -> d
         InputError: an element is named twice, or the option has no meaning beside others; all problems.
     """
     found: dict[str, str] = {}
-    problems = []
+    problems = Problems()
     for text in presliding:
         name, _, value = (part.strip() for part in text.partition("="))
         if not name or name in found:
             what = f"{name!r} is given twice" if name else f"{text!r} names no element"
-            problems.append(Problem(where="--presliding", what=what, remedy="give such as 'elbow' or 'elbow=0.01 rad'"))
+            problems.add("--presliding", what, "give such as 'elbow' or 'elbow=0.01 rad'")
         found[name] = value
     problems += [
         Problem(where="--presliding", what=f"has no meaning beside {other}", remedy="leave one of them out")
         for other, is_given in beside.items()
         if presliding and is_given
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     return found
 
 

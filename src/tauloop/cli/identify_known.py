@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tauloop.cli.assigned import quantity
 from tauloop.cli.output import table
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.identification import RegressionData
 from tauloop.identification.payload import DriveGains, drive_gains, known_parameters, known_rests, scaled, with_payload
 from tauloop.mechanism.model import Mechanism
@@ -52,7 +52,7 @@ def known(values: Sequence[str], payloads: Sequence[str], gains: bool, logs: Seq
     Raises:
         InputError: an option that cannot be read, or that has no meaning beside others; all problems.
     """
-    problems = []
+    problems = Problems()
     named = {path.name: path for path in logs}
     read: list[dict[str, str]] = []
     for option, texts, form in (
@@ -64,7 +64,7 @@ def known(values: Sequence[str], payloads: Sequence[str], gains: bool, logs: Seq
             name, equals, value = (part.strip() for part in text.partition("="))
             if not (name and equals and value) or name in found:
                 what = f"{name!r} is given twice" if name in found else f"{text!r} is not {form.split(',')[0]}"
-                problems.append(Problem(where=option, what=what, remedy=f"give {form}"))
+                problems.add(option, what, f"give {form}")
             found[name] = value
         read.append(found)
     problems += [
@@ -74,15 +74,14 @@ def known(values: Sequence[str], payloads: Sequence[str], gains: bool, logs: Seq
     ]
     if len(set(read[1].values())) > 1:
         what = f"sits on {listing(sorted(set(read[1].values())))}"
-        problems.append(Problem(where="--payload", what=what, remedy="name one body"))
+        problems.add("--payload", what, "name one body")
     for option, given in (("--payload", bool(payloads)), ("--gains", gains)):
         problems += [
             Problem(where=option, what=f"has no meaning beside {other}", remedy="leave one of them out")
             for other, value in beside.items()
             if given and value
         ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     return Known(values=read[0], payloads=read[1], gains=gains)
 
 
@@ -121,7 +120,7 @@ def with_known(
         coordinate = {element: "rad" if "rad" in units[f"{element}.stiffness"] else "m" for element in springs.values()}
         rests = {element: _value(name, wanted.pop(name), coordinate[element]) for name, element in springs.items()}
         found = [known_rests(part, rests) for part in found]
-    problems = [
+    InputError.raise_if_any(
         Problem(
             where="--known",
             what=f"{name!r} is no parameter of this machine",
@@ -129,9 +128,7 @@ def with_known(
         )
         for name in wanted
         if name not in units
-    ]
-    if problems:
-        raise InputError(problems)
+    )
     values = {name: _value(name, text, units[name]) for name, text in wanted.items()}
     return [known_parameters(part, values) for part in found] if values else found
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from tauloop.cli.identify_repairs import Repairs
 from tauloop.cli.output import table
-from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem
+from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem, Problems
 from tauloop.identification import RegressionData, Ties, average_periods, regression_data
 from tauloop.identification.from_log import force_mixing, motion_regressor, require_positions
 from tauloop.identification.periodic_data import periodic_motion_regressor, periodic_regression
@@ -105,7 +105,7 @@ def _require_different(logs: Sequence[MeasuredLog]) -> None:
     Raises:
         InputError: each of them, with the other.
     """
-    problems = [
+    InputError.raise_if_any(
         Problem(
             where=f"{two.name} (log {k + 1})",
             what=f"is {one.name} (log {i + 1}) over again, in all {len(one.log.time)} samples",
@@ -113,9 +113,7 @@ def _require_different(logs: Sequence[MeasuredLog]) -> None:
         )
         for (i, one), (k, two) in combinations(enumerate(logs), 2)
         if _same(one.log, two.log)
-    ]
-    if problems:
-        raise InputError(problems)
+    )
 
 
 def _same(one: Signals, two: Signals) -> bool:
@@ -199,10 +197,10 @@ def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model)
     """
     names = model.actuators.ports["position"].columns
     measured, given = (samples(one.log, "position", names) for one in (log, commanded))
-    problems = []
+    problems = Problems()
     if len(measured) != len(given):
         what = f"has {len(given)} samples, and {log.name} has {len(measured)}"
-        problems.append(Problem(where=commanded.name, what=what, remedy="give the commanded motion sample by sample"))
+        problems.add(commanded.name, what, "give the commanded motion sample by sample")
     else:
         apart = np.sqrt(np.mean((given - measured) ** 2, axis=0))
         far = apart > ANOTHER_MOTION * np.maximum(measured.std(axis=0), given.std(axis=0))
@@ -215,8 +213,7 @@ def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model)
             for name, distance, size, is_far in zip(names, apart, measured.std(axis=0), far, strict=True)
             if is_far and distance > 0.0
         ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 def not_repeated(log: MeasuredLog, average: PeriodAverage) -> tuple[Problem, ...]:
@@ -270,7 +267,7 @@ def require_same_forces(logs: Sequence[MeasuredLog], parts: Sequence[RegressionD
         InputError: each log that differs from the first, with what it has more or less.
     """
     present = [{part.outputs[k] for k in part.kept} for part in parts]
-    problems = [
+    InputError.raise_if_any(
         Problem(
             where=log.name,
             what=f"has {'no' if part < present[0] else 'a'} force of {', '.join(sorted(part ^ present[0]))}, and "
@@ -279,9 +276,7 @@ def require_same_forces(logs: Sequence[MeasuredLog], parts: Sequence[RegressionD
         )
         for log, part in zip(logs, present, strict=True)
         if part != present[0]
-    ]
-    if problems:
-        raise InputError(problems)
+    )
 
 
 def require_forces_of_all(logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]) -> None:
@@ -318,16 +313,16 @@ def periodicity(
     """How to average, or None; refused beside whatever belongs to a filter."""
     if period is None and highest is None:
         return None
-    problems = []
+    problems = Problems()
     if period is None or highest is None:
         what = "one of --period and --highest is given without the other"
-        problems.append(Problem(where="--period", what=what, remedy="give both"))
+        problems.add("--period", what, "give both")
     beside = [f"--{name}" for name in chosen if name not in ("trim", "standstill")]
     beside += ["--scan-cutoffs"] if scan is not None else []
     if beside:
         what = "whole periods are averaged and cut off at --highest without a filter, and their samples are few: "
         what += f"{', '.join(beside)} has no meaning"
-        problems.append(Problem(where="--period", what=what, remedy="leave it out, or filter without --period"))
+        problems.add("--period", what, "leave it out, or filter without --period")
     if period is None or highest is None or problems:
         raise InputError(problems)
     return Periodicity(period=period, highest=highest)

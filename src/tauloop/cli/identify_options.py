@@ -49,8 +49,7 @@ def check_options(commanded: list[Path] | None, logs: int, **chosen: str) -> Non
     elif commanded and len(commanded) != logs:
         what = f"is given {len(commanded)} times for {logs} logs"
         problems.append(Problem(where="--commanded", what=what, remedy="give one for each log, in their order"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 def chosen_estimator(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tauloop.cli.assigned import quantity
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 from tauloop.logs import FillGaps, Signals, held, resampled
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import parse_unit
@@ -55,13 +55,13 @@ def repairs(model: Model, hold: Sequence[str], fill_gaps: int | None, resample: 
     units = dict(zip(port.columns, port.units, strict=True))
     pose = dict(zip(port.columns, model.actuator_position(model.assembly.q)[list(model.assembly.leading)], strict=True))
     found: dict[str, tuple[float, str]] = {}
-    problems: list[Problem] = []
+    problems = Problems()
     for text in hold:
         name, equals, value = (part.strip() for part in text.partition("="))
         if name not in units or name in found:
             what = f"{name!r} is given twice" if name in found else f"{name!r} is no position of this machine"
             remedy = suggestion(name, units) or f"choose among {listing(units)}"
-            problems.append(Problem(where="--hold", what=what, remedy=remedy))
+            problems.add("--hold", what, remedy)
             continue
         try:
             dimension = parse_unit(units[name] or "1").dimension
@@ -69,8 +69,7 @@ def repairs(model: Model, hold: Sequence[str], fill_gaps: int | None, resample: 
             found[name] = (position, units[name])
         except InputError as error:
             problems += error.problems
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     gaps = None if fill_gaps is None else FillGaps(longest=fill_gaps)
     return Repairs(held=found, gaps=gaps, resample=resample)
 

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 
 from tauloop.cli.options import flags, gathered, options_class, spread
 from tauloop.cli.screen import Screen, json_text
-from tauloop.errors import InputError, Problem, TauloopError, solving
+from tauloop.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.files import require_writable, unwritable_folder
 from tauloop.report.tables import table as table
 from tauloop.result import Evidence, Status, plain
@@ -72,14 +72,11 @@ def writes(
         @functools.wraps(command)
         def wrapped(*args: Any, **kwargs: Any) -> None:
             given = {name: kwargs[name] for name in files if kwargs.get(name) is not None}
-            problems = [problem for name, path in given.items() if (problem := files[name](path))]
-            try:
+            problems = Problems(problem for name, path in given.items() if (problem := files[name](path)))
+            with problems.collecting(InputError):
                 require_writable(*(path for name, path in given.items() if files[name] is not folder))
-            except InputError as error:
-                problems += error.problems
             problems += [problem] if (problem := also(kwargs)) else []
-            if problems:
-                raise InputError(problems)
+            InputError.raise_if_any(problems)
             command(*args, **kwargs)
 
         wrapped.writes = tuple(files)  # type: ignore[attr-defined]

@@ -41,7 +41,7 @@ from tauloop.cli.output import (
     writes,
 )
 from tauloop.cli.workspace import ranges_of
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.files import write_file
 from tauloop.mechanism.units import LENGTH
 from tauloop.model import Model
@@ -154,16 +154,15 @@ def poses(
 
 
 def _checked(measure: str, criterion: str, parameters: str) -> str:
-    problems = []
+    problems = Problems()
     if measure not in KINDS:
-        problems.append(Problem(where="--measure", what=f"{measure!r} is unknown", remedy=", ".join(KINDS)))
+        problems.add("--measure", f"{measure!r} is unknown", ", ".join(KINDS))
     if criterion.upper() not in CRITERIA:
-        problems.append(Problem(where="--criterion", what=f"{criterion!r} is unknown", remedy=", ".join(CRITERIA)))
+        problems.add("--criterion", f"{criterion!r} is unknown", ", ".join(CRITERIA))
     if not parameters.strip():
         remedy = "name or pattern the unknowns, such as 'track*.length'; see `tauloop show MACHINE --parameters`"
-        problems.append(Problem(where="--parameters", what="are not given", remedy=remedy))
-    if problems:
-        raise InputError(problems)
+        problems.add("--parameters", "are not given", remedy)
+    InputError.raise_if_any(problems)
     return criterion.upper()
 
 

@@ -28,7 +28,7 @@ from tauloop.cli.output import (
     writes,
 )
 from tauloop.cli.simulate_cables import CableStart, cables_simulated, finish_cables, refuse_beside_cables
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems
@@ -162,18 +162,17 @@ def simulate(
 
 
 def _check(swing: bool, motion: Path | None, route: str, given: Mapping[str, object]) -> None:
-    problems = []
+    problems = Problems()
     if route not in ROUTES:
-        problems.append(Problem(where="--route", what=f"{route!r} is unknown", remedy=f"one of {', '.join(ROUTES)}"))
+        problems.add("--route", f"{route!r} is unknown", f"one of {', '.join(ROUTES)}")
     if swing and motion is not None:
-        problems.append(Problem(where="--swing", what="given beside --motion", remedy="give one of them"))
+        problems.add("--swing", "given beside --motion", "give one of them")
     if swing or motion is not None:
         what = f"means nothing beside {'--swing' if swing else '--motion'}"
         problems += [
             Problem(where=name, what=what, remedy="leave it out") for name, value in given.items() if value is not None
         ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 def _integrator(rtol: float, atol: float, step: float | None, stiff: bool) -> Integrator:
@@ -299,9 +298,9 @@ def _round_trip(
 ) -> None:
     port = model.platform.entry.position
     log = read_log(path)
-    problems = channel_problems(log, {"position": dict(zip(port.columns, port.units, strict=True))}, str(path))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(
+        channel_problems(log, {"position": dict(zip(port.columns, port.units, strict=True))}, str(path))
+    )
     time = log[TIME].to_numpy()
     spline = SplineMotion(model, time - time[0], samples(log, "position", port.columns))
     found = round_trip(model, spline, min(duration or np.inf, spline.duration), route=route, integrator=integrator)

@@ -48,9 +48,9 @@ def refuse_beside_cables(options: Mapping[str, object]) -> None:
         "--swing": "is not for machines with cables: they push nothing back",
         "--motion": "is not for machines with cables: those that stretch do not come back to the motion",
     }
-    problems = [Problem(where=n, what=why[n], remedy="leave it out") for n, value in options.items() if value]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(
+        Problem(where=n, what=why[n], remedy="leave it out") for n, value in options.items() if value
+    )
 
 
 def cables_simulated(

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from tauloop.cli.assigned import assigned
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import channels
 from tauloop.model import Model, MotionFunctions
@@ -115,13 +115,11 @@ class StrokeChoice:
 
 def _check_choices(shape: str, entry: str, law: str) -> None:
     choices = (("--shape", shape, SHAPES), ("--entry", entry, ("platform", "actuators")), ("--law", law, tuple(LAWS)))
-    problems = [
+    InputError.raise_if_any(
         Problem(where=where, what=f"{given!r} is unknown", remedy=f"choose among {', '.join(known)}")
         for where, given, known in choices
         if given not in known
-    ]
-    if problems:
-        raise InputError(problems)
+    )
 
 
 def _timing(time: float | None, speed: float | None, acceleration: float | None, share: float) -> Timing:
@@ -192,20 +190,19 @@ def _with_turn(
     """The path with a turn of the platform beside it."""
     columns = functions.entry.position.columns
     quaternion = [i for i, unit in enumerate(functions.entry.position.units) if unit == "1"]
-    problems = []
+    problems = Problems()
     if len(quaternion) != 4:
         what = f"the {functions.entry.name} has no free orientation: {', '.join(columns)}"
-        problems.append(Problem(where="--turn", what=what, remedy="leave it out, or move its coordinates by --to"))
+        problems.add("--turn", what, "leave it out, or move its coordinates by --to")
     try:
         rotation = np.array([float(part) for part in text.split(",")])
     except ValueError:
         rotation = np.empty(0)
     if len(rotation) != 3 or not np.isfinite(rotation).all():
-        problems.append(Problem(where="--turn", what=f"{text!r} is not three numbers", remedy="such as 0,0,0.2 (rad)"))
+        problems.add("--turn", f"{text!r} is not three numbers", "such as 0,0,0.2 (rad)")
     names = tuple(columns[i] for i in quaternion)
     if set(names) & set(moved):
-        problems.append(Problem(where="--turn", what="given beside components of the quaternion", remedy="one of them"))
-    if problems:
-        raise InputError(problems)
+        problems.add("--turn", "given beside components of the quaternion", "one of them")
+    InputError.raise_if_any(problems)
     turned = Turn(base[quaternion], rotation)
     return (*moved, *names), turned if path is None else Together((path, turned))

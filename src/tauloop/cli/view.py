@@ -22,7 +22,7 @@ from tauloop.cli.output import (
     table,
     writes,
 )
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.model import Model
 from tauloop.viewer.playback import Playback, read_playback
@@ -86,17 +86,14 @@ def view(
 
 
 def _check(position: str | None, entry: str, motion: Path | None, simulation: Path | None) -> None:
-    problems = []
+    problems = Problems()
     if entry not in ("platform", "actuators"):
-        problems.append(Problem(where="--entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
+        problems.add("--entry", f"{entry!r} is unknown", "platform or actuators")
     given = {"--position": position, "--motion": motion, "--simulation": simulation}
     several = [name for name, value in given.items() if value is not None]
     if len(several) > 1:
-        problems.append(
-            Problem(where=several[-1], what=f"given beside {', '.join(several[:-1])}", remedy="give one of them")
-        )
-    if problems:
-        raise InputError(problems)
+        problems.add(several[-1], f"given beside {', '.join(several[:-1])}", "give one of them")
+    InputError.raise_if_any(problems)
 
 
 def _start(model: Model, entry: str, position: str | None) -> np.ndarray:

@@ -14,7 +14,7 @@ from tauloop.codegen.caller import Call, bound_call
 from tauloop.codegen.compiler import Compiler
 from tauloop.codegen.library import Library
 from tauloop.codegen.signature import HEALTH, CPort, CSignature
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 
 if TYPE_CHECKING:
     from tauloop.codegen.source import CFunction
@@ -132,23 +132,21 @@ def _readable(inputs: Mapping[str, np.ndarray], ports: Sequence[CPort], n: int) 
             if array.shape != (n, port.size):
                 what = f"has shape {array.shape}, needs ({n}, {port.size})"
                 problems.append(Problem(where=port.name, what=what, remedy="one row of numbers for each sample"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     return arrays
 
 
 def _require_writable(out: Mapping[str, np.ndarray], sizes: Mapping[str, int], n: int) -> None:
     """Refuse arrays that machine code must not write to: it trusts their names, sizes and layout."""
-    problems = []
+    problems = Problems()
     for name, array in out.items():
         if name not in sizes:
             remedy = f"outputs are: {', '.join(sizes)}"
-            problems.append(Problem(where=f"out.{name}", what="is no output", remedy=remedy))
+            problems.add(f"out.{name}", "is no output", remedy)
         elif array.shape != (n, sizes[name]) or array.dtype != np.float64 or not array.flags.c_contiguous:
             what = f"is {array.dtype} {array.shape}, contiguous: {array.flags.c_contiguous}"
             remedy = f"give a contiguous float64 array ({n}, {sizes[name]})"
-            problems.append(Problem(where=f"out.{name}", what=what, remedy=remedy))
+            problems.add(f"out.{name}", what, remedy)
         elif not array.flags.writeable:
-            problems.append(Problem(where=f"out.{name}", what="is read-only", remedy="give an array of your own"))
-    if problems:
-        raise InputError(problems)
+            problems.add(f"out.{name}", "is read-only", "give an array of your own")
+    InputError.raise_if_any(problems)

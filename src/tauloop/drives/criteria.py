@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 
 #: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than any that did not,
 #: and less bad the longer it lasted, which gives an optimiser a way back.
@@ -79,16 +79,15 @@ def weighted(criteria: Criteria, weights: Mapping[str, float]) -> np.ndarray:
     Raises:
         InputError: a criterion is unknown, or a weight is not positive and finite.
     """
-    problems = []
+    problems = Problems()
     for name, weight in weights.items():
         if name not in NAMES:
-            problems.append(Problem(where=name, what="no such criterion", remedy=f"one of {', '.join(NAMES)}"))
+            problems.add(name, "no such criterion", f"one of {', '.join(NAMES)}")
         elif not (np.isfinite(weight) and weight > 0):
-            problems.append(Problem(where=name, what=f"the weight {weight} is not positive", remedy="correct it"))
+            problems.add(name, f"the weight {weight} is not positive", "correct it")
     if not weights:
-        problems.append(Problem(where="weights", what="no criterion is weighted", remedy="name at least one"))
-    if problems:
-        raise InputError(problems)
+        problems.add("weights", "no criterion is weighted", "name at least one")
+    InputError.raise_if_any(problems)
     return np.column_stack([getattr(criteria, name) / weight for name, weight in weights.items()])
 
 

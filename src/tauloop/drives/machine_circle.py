@@ -50,8 +50,7 @@ class Circle:
         if len(set(self.columns)) != 2:
             remedy = "such as platform.x and platform.y"
             problems.append(Problem(where="columns", what="are not two positions", remedy=remedy))
-        if problems:
-            raise InputError(problems)
+        InputError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

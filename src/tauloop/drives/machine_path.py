@@ -28,7 +28,7 @@ from tauloop.drives.machine_run import CompiledMachine, MachineRunner, MachineTr
 from tauloop.drives.machine_source import CHATTERING, OK, TOO_LONG, TOO_SMALL
 from tauloop.drives.machine_system import MachineSystem, machine_system
 from tauloop.drives.simulation import Stepping
-from tauloop.errors import EngineError, InputError, Problem
+from tauloop.errors import EngineError, InputError, Problem, Problems
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -310,7 +310,7 @@ class PathRun:
         Raises:
             InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
         """
-        problems = []
+        problems = Problems()
         for line in self.machine.system.lines:
             for names, found, need in zip(
                 line.figure_names, line.figures([p[None]], 1), ("be positive", "not be negative"), strict=True
@@ -319,9 +319,8 @@ class PathRun:
                     if not (value > 0 or (value == 0 and need == "not be negative")):
                         where, what = f"{line.line.name}.drive.{name}", f"must {need}, got {value:g}"
                         remedy = "correct the parameters that it follows from"
-                        problems.append(Problem(where=where, what=what, remedy=remedy))
-        if problems:
-            raise InputError(problems)
+                        problems.add(where, what, remedy)
+        InputError.raise_if_any(problems)
 
     def result(self, trace: MachineTrace, stepping: Stepping) -> DrivenMotion:
         """Errors, signals and the energy balance."""

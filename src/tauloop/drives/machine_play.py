@@ -160,8 +160,7 @@ def play_map(
     ]
     if not problems and not any(amounts.values()):
         problems.append(Problem(where="play", what="is zero everywhere", remedy="such as 10e-6 m"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     sensitivity = ToolSensitivity(model)
     space = workspace(model, axes, fixed=fixed)
     usable = space.usable.ravel()

@@ -111,9 +111,7 @@ def machine_system(mechanism: Mechanism, plant: Model, lines: tuple[DriveLine, .
             be; dry friction in the machine itself.
         DescriptionError: rigid connections that make no sense.
     """
-    problems = _problems(mechanism, lines)
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(_problems(mechanism, lines))
     used = set().union(*(leaves(line) for line in lines))
     table = ParameterTable(tuple(p for p in mechanism.parameters if p.name in used))
     built = tuple(_line_system(f"line{i}", line, table, mechanism) for i, line in enumerate(lines))

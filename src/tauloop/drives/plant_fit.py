@@ -10,7 +10,7 @@ from scipy.optimize import differential_evolution, least_squares
 
 from tauloop.drives.criteria import NAMES
 from tauloop.drives.simulation import Axis, Stepping, simulate_axis
-from tauloop.errors import InputError, Problem, solving
+from tauloop.errors import InputError, Problems, solving
 
 #: A direction along which all rows together change less than this share of their tolerances, over the whole range of
 #: the unknowns, is not determined by them.
@@ -304,13 +304,11 @@ def _require(
     Raises:
         InputError: with all problems.
     """
-    problems = []
+    problems = Problems()
     if not unknowns:
-        problems.append(Problem(where="unknowns", what="are none", remedy="name what shall be found"))
+        problems.add("unknowns", "are none", "name what shall be found")
     if not any(item.printed and not item.held_out for item in observations):
-        problems.append(
-            Problem(where="observations", what="hold no figure to fit", remedy="give one that is not held out")
-        )
+        problems.add("observations", "hold no figure to fit", "give one that is not held out")
     texts = {
         value for item in observations for value in (*item.parameters.values(), item.step) if isinstance(value, str)
     }
@@ -318,25 +316,24 @@ def _require(
     for item in unknowns:
         if not (np.isfinite([item.lower, item.upper]).all() and item.lower < item.upper):
             what = f"ranges from {item.lower:g} to {item.upper:g}"
-            problems.append(Problem(where=item.name, what=what, remedy="give two finite numbers, the lower first"))
+            problems.add(item.name, what, "give two finite numbers, the lower first")
         elif item.logarithmic and item.lower <= 0:
             what = f"has the lower end {item.lower:g}, which has no logarithm"
-            problems.append(Problem(where=item.name, what=what, remedy="begin above zero, or search it linearly"))
+            problems.add(item.name, what, "begin above zero, or search it linearly")
         if item.name not in texts and item.name not in axis.names:
             remedy = f"name one of {', '.join(axis.names)}, or use it in an observation"
-            problems.append(Problem(where=item.name, what="is used by nothing", remedy=remedy))
+            problems.add(item.name, "is used by nothing", remedy)
     for name in sorted(set(known or {}) & set(names)):
-        problems.append(Problem(where=name, what="is known and looked for", remedy="keep one of the two"))
+        problems.add(name, "is known and looked for", "keep one of the two")
     for text in sorted(texts - set(names) - set(known or {})):
-        problems.append(Problem(where=text, what="stands in an observation, but is no unknown", remedy="add it"))
+        problems.add(text, "stands in an observation, but is no unknown", "add it")
     for observation in observations:
         for name in observation.printed:
             if not observation.tolerances.get(name, 0.0) > 0:
                 what = f"has the tolerance {observation.tolerances.get(name)} for {name}"
-                problems.append(Problem(where=observation.name, what=what, remedy="give a positive one"))
+                problems.add(observation.name, what, "give a positive one")
             if name not in NAMES and not (name == "cost" and observation.weights):
                 what = f"has a figure {name}"
                 remedy = f"name one of {', '.join(NAMES)}, or cost with weights"
-                problems.append(Problem(where=observation.name, what=what, remedy=remedy))
-    if problems:
-        raise InputError(problems)
+                problems.add(observation.name, what, remedy)
+    InputError.raise_if_any(problems)

@@ -193,5 +193,4 @@ def _require(line: DriveLine, names: Sequence[str]) -> None:
         if isinstance(connection.compliance, ExactBacklash):
             what = "the force jumps where an exact backlash meets its contact, and the derivatives with it"
             problems.append(Problem(where=f"connections.{connection.name}", what=what, remedy=remedy))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)

@@ -15,7 +15,7 @@ from tauloop.drives.axis_interpreted import InterpretedAxis
 from tauloop.drives.axis_source import REPORT, axis_source
 from tauloop.drives.criteria import Criteria, Outcome, priced
 from tauloop.drives.system import System, build_system
-from tauloop.errors import EngineError, InputError, Problem
+from tauloop.errors import EngineError, InputError, Problem, Problems
 from tauloop.integrate.tableau import dormand_prince
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
@@ -42,13 +42,11 @@ class Stepping:
         Raises:
             InputError: with every such option.
         """
-        wrong = [
+        InputError.raise_if_any(
             Problem(where=name, what=f"{value} is not positive", remedy="correct it")
             for name, value in (("rtol", self.rtol), ("atol", self.atol), ("max_steps", self.max_steps))
             if not (np.isfinite(value) and value > 0)
-        ]
-        if wrong:
-            raise InputError(wrong)
+        )
 
 
 class Axis:
@@ -104,22 +102,21 @@ class Axis:
         Raises:
             InputError: with every unknown name, shape that does not fit, and number that is not finite or of no sense.
         """
-        problems = []
+        problems = Problems()
         columns = {}
         for name, value in given.items():
             if name not in self.names:
                 remedy = suggestion(name, self.names) or f"known: {', '.join(self.names)}"
-                problems.append(Problem(where=name, what="no such parameter", remedy=remedy))
+                problems.add(name, "no such parameter", remedy)
                 continue
             columns[name] = array = numbers(value, name)
             if array.ndim > 1:
                 what = f"has the shape {array.shape}"
-                problems.append(Problem(where=name, what=what, remedy="give a number, or an array (N,)"))
+                problems.add(name, what, "give a number, or an array (N,)")
             elif not np.isfinite(array).all():
                 what = f"is not finite in row {int(np.flatnonzero(~np.isfinite(np.atleast_1d(array)))[0])}"
-                problems.append(Problem(where=name, what=what, remedy="correct it"))
-        if problems:
-            raise InputError(problems)
+                problems.add(name, what, "correct it")
+        InputError.raise_if_any(problems)
         lengths = {len(array) for array in columns.values() if array.ndim} | ({n} if n is not None else set())
         lengths = lengths - {1} or lengths or {1}
         if len(lengths) > 1:
@@ -137,7 +134,7 @@ class Axis:
             InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
         """
         checks, signs, order, scales = self.system.figures([parameters], len(parameters))
-        problems = [
+        InputError.raise_if_any(
             Problem(
                 where=name,
                 what=f"must {need}, got {column[np.argmin(column)]:g} (row {int(np.argmin(column))})",
@@ -149,9 +146,7 @@ class Axis:
             )
             for name, column in zip(names, columns.T, strict=True)
             if not (column.min() > 0 or (column.min() == 0 and need == "not be negative"))
-        ]
-        if problems:
-            raise InputError(problems)
+        )
         return order[:, 0] > 0, scales
 
     def run(
@@ -235,8 +230,7 @@ def prepared_runs(
     ]
     if np.any(arrays["duration"] <= 0):
         problems.append(Problem(where="duration", what=f"{duration} s is not positive", remedy="correct it"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     lengths = {len(array) for array in arrays.values() if array.ndim}
     if len(lengths) > 1:
         what = f"step, start and load have different lengths: {', '.join(map(str, sorted(lengths)))}"

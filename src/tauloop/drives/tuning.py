@@ -154,8 +154,7 @@ def tune_from(
     problems = [] if len(starts) else [Problem(where="starts", what="is empty", remedy="give one start or more")]
     for k, start in enumerate(starts):
         problems += _start_problems(bounds, start, f"starts[{k}]")
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     found: list[Tuning] = []
     for start in starts:
         found.append(tune(cost, bounds, start, method, budget=budget, watcher=watcher))
@@ -175,8 +174,7 @@ def checked_box(
     problems = _start_problems(bounds, np.asarray(start, dtype=float), "start")
     if budget < 1:
         problems.append(Problem(where="budget", what=f"is {budget}", remedy="allow one evaluation or more"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     lower, upper = np.array([bounds[name] for name in bounds], dtype=float).T
     return lower, upper, np.array(start, dtype=float)
 

@@ -265,7 +265,7 @@ def _require(method: Method, **ranges: tuple[float, float, float]) -> None:
     Raises:
         InputError: with all that are outside.
     """
-    problems = [
+    InputError.raise_if_any(
         Problem(
             where=f"{type(method).__name__}.{name}",
             what=f"is {getattr(method, name)!r}",
@@ -274,6 +274,4 @@ def _require(method: Method, **ranges: tuple[float, float, float]) -> None:
         )
         for name, (value, lower, upper) in ranges.items()
         if not lower < value <= upper
-    ]
-    if problems:
-        raise InputError(problems)
+    )

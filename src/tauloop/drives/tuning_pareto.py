@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.drives.tuning import checked_box
 from tauloop.drives.tuning_evaluations import PRICE_OF_NOTHING
 from tauloop.drives.tuning_methods import pymoo_module, run_generations
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 
 #: Criteria (N, k) of points (N, n), all to be made small.
 BatchCriteria: TypeAlias = Callable[[np.ndarray], np.ndarray]
@@ -118,19 +118,18 @@ def robustness(
         InputError: shapes that do not fit, nominal values that are not positive, or negative spreads.
     """
     designs, nominal, spread = np.atleast_2d(designs), np.asarray(nominal, float), np.asarray(spread, float)
-    problems = []
+    problems = Problems()
     if nominal.ndim != 1 or nominal.shape != spread.shape:
         what = f"have shapes {nominal.shape} and {spread.shape}"
-        problems.append(Problem(where="nominal, spread", what=what, remedy="give one spread for each parameter"))
+        problems.add("nominal, spread", what, "give one spread for each parameter")
     if not (nominal > 0).all():
         what = f"holds {nominal.min():g}, which has no logarithm"
-        problems.append(Problem(where="nominal", what=what, remedy="give positive values"))
+        problems.add("nominal", what, "give positive values")
     if not (spread >= 0).all():
-        problems.append(Problem(where="spread", what=f"holds {spread.min():g}", remedy="give 0 or more"))
+        problems.add("spread", f"holds {spread.min():g}", "give 0 or more")
     if samples < 1:
-        problems.append(Problem(where="samples", what=f"is {samples}", remedy="give 1 or more"))
-    if problems:
-        raise InputError(problems)
+        problems.add("samples", f"is {samples}", "give 1 or more")
+    InputError.raise_if_any(problems)
     plants = nominal * np.exp(spread * generator.standard_normal((samples, len(nominal))))
     costs = cost(np.repeat(designs, samples, axis=0), np.tile(plants, (len(designs), 1)))
     return Robustness(costs=np.asarray(costs, float).reshape(len(designs), samples))

@@ -21,7 +21,7 @@ from tauloop.engines.rigid_tree import (
 )
 from tauloop.engines.rods import RodShape, rod_shape
 from tauloop.engines.start import body_poses, reference_coordinates
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError, Problem, Problems
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism
 
 #: Name of the joint by which a platform with its own coordinates hangs on the base.
@@ -44,8 +44,7 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
     tree = tuple(joint.name for joint, _ in edges)
     reference = body_poses(joints, tree, reference_coordinates(joints), 1)
     shapes, problems = _rod_shapes(mechanism, joints, reference)
-    if problems:
-        raise EngineError(problems)
+    EngineError.raise_if_any(problems)
 
     links: list[Link] = []
     bodies = {BASE: GROUND}
@@ -122,12 +121,10 @@ def _rod_shapes(
     mechanism: Mechanism, joints: dict[str, PlacedJoint], reference: dict[str, Pose]
 ) -> tuple[list[RodShape], list[Problem]]:
     shapes: list[RodShape] = []
-    problems: list[Problem] = []
+    problems = Problems()
     for rod in mechanism.rods:
-        try:
+        with problems.collecting(EngineError):
             shapes.append(rod_shape(mechanism, rod, joints, reference))
-        except EngineError as error:
-            problems += error.problems
     return shapes, problems
 
 
@@ -224,16 +221,14 @@ def _loads(mechanism: Mechanism, links: list[Link]) -> Loads:
     index = {name: i for i, name in enumerate(names)}
     scalars = {name for primitive in chain if primitive.kind != "ball" for name in primitive.velocities}
     q_names = [name for primitive in chain for name in primitive.coordinates]
-    problems: list[Problem] = []
+    problems = Problems()
 
     def missing(where: str, name: str) -> None:
-        problems.append(
-            Problem(
-                where=where,
-                what=f"acts on {name}, which is no coordinate of the tree that the engines use",
-                remedy="let it act on a joint that need not be cut to open the loops",
-                file=mechanism.file,
-            )
+        problems.add(
+            where,
+            f"acts on {name}, which is no coordinate of the tree that the engines use",
+            "let it act on a joint that need not be cut to open the loops",
+            file=mechanism.file,
         )
 
     inertia, stiffness, preload = np.zeros((len(names),) * 2), np.zeros(len(names)), np.zeros(len(names))
@@ -265,8 +260,7 @@ def _loads(mechanism: Mechanism, links: list[Link]) -> Loads:
                 missing(f"couplings.{coupling.name}", name)
                 continue
             row[index[name]] += mechanism.value(ratio)
-    if problems:
-        raise EngineError(problems)
+    EngineError.raise_if_any(problems)
     return Loads(
         inertia=inertia,
         stiffness=stiffness,

@@ -29,7 +29,7 @@ from tauloop.engines.verify import (
     frictionless,
     velocity_comparisons,
 )
-from tauloop.errors import EngineError, Problem, TauloopError, solving
+from tauloop.errors import EngineError, Problem, Problems, TauloopError, solving
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.cables import cables, struts
 from tauloop.mechanism.model import Mechanism
@@ -181,11 +181,11 @@ def check(
     smooth = struts(frictionless(mechanism))
     subject = _subject(Model(smooth), states, rng, condition)
     comparisons: list[EngineComparison] = []
-    problems: list[Problem] = []
+    problems = Problems()
     if cables(mechanism):
         what = "engines know no bounds of tension"
         remedy = "cables are compared as rods that push too, forces of redundant winches by the least norm"
-        problems.append(Problem(where="all engines, tensions of cables", what=what, remedy=remedy))
+        problems.add("all engines, tensions of cables", what, remedy)
     wanted: dict[str, Callable[[], Comparer]] = {
         INVERSE_DYNAMICS: subject.inverse_dynamics,
         OWN_INVERSE: subject.own_inverse,
@@ -199,7 +199,7 @@ def check(
     if not smooth.actuators:
         what, remedy = "the machine has no actuator whose force could be compared", "see its accelerations"
         for quantity in (INVERSE_DYNAMICS, OWN_INVERSE):
-            problems.append(Problem(where=f"all engines, {quantity}", what=what, remedy=remedy))
+            problems.add(f"all engines, {quantity}", what, remedy)
             del wanted[quantity]
     ready = dict(_ready(engines, smooth, problems))
     for quantity, prepare in wanted.items():

@@ -14,7 +14,7 @@ import numpy as np
 
 from tauloop.engines.poses import Array
 from tauloop.engines.rigid_tree import GROUND, Link, RigidTree
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError, Problems
 
 #: Directions are the same when their sines differ by less than this.
 PARALLEL = 1e-9
@@ -30,7 +30,7 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
     """
     axes = turning_axes(tree)
     links: list[Link] = []
-    problems: list[Problem] = []
+    problems = Problems()
     for link, directions in zip(tree.links, axes, strict=True):
         inertia = link.inertia
         if inertia is None or np.diag(inertia.about_center).min() >= 0.0:
@@ -39,17 +39,13 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
         filled = _filled(inertia.about_center, directions)
         if np.diag(filled).min() < 0.0:
             moment = float(np.diag(inertia.about_center).min())
-            problems.append(
-                Problem(
-                    where=link.name,
-                    what=f"a moment of inertia about its mass centre is {moment:.3g} kg m^2, and the link turns so "
-                    "that it acts",
-                    remedy="correct the inertia: no body has a negative moment",
-                )
+            problems.add(
+                link.name,
+                f"a moment of inertia about its mass centre is {moment:.3g} kg m^2, and the link turns so that it acts",
+                "correct the inertia: no body has a negative moment",
             )
         links.append(replace(link, inertia=replace(inertia, about_center=filled)))
-    if problems:
-        raise EngineError(problems)
+    EngineError.raise_if_any(problems)
     return replace(tree, links=tuple(links))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.assembly.ports import numbers
 from tauloop.engines.poses import Array
 from tauloop.engines.rigid_tree import RigidTree
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Joint
 
 #: Largest error of a quaternion's norm that is taken for rounding.
@@ -44,7 +44,7 @@ def checked(tree: RigidTree, motion: Motion) -> Motion:
         InputError: unknown names, joints given in part, unequal shapes, numbers that are not finite, quaternions that
             are not unit quaternions. All at once.
     """
-    problems: list[Problem] = []
+    problems = Problems()
     joints = [placed.joint for placed in tree.joints.values()]
     lengths = {rod.name for rod in tree.rods if rod.is_telescopic}
     q_names = {name for joint in joints for name in joint.coordinate_names} | lengths
@@ -61,17 +61,14 @@ def checked(tree: RigidTree, motion: Motion) -> Motion:
     ]
     shapes = sorted({x.shape for given in arrays.values() for x in given.values()})
     if len(shapes) != 1 or len(shapes[0]) != 1 or shapes[0][0] == 0:
-        problems.append(
-            Problem(where="motion", what=f"arrays of shapes {shapes}", remedy="give one number per sample, (N,)")
-        )
+        problems.add("motion", f"arrays of shapes {shapes}", "give one number per sample, (N,)")
     problems += [
         Problem(where=f"{part}[{name!r}]", what=f"{np.sum(~np.isfinite(x))} numbers are not finite")
         for part, given in arrays.items()
         for name, x in given.items()
         if not np.all(np.isfinite(x))
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     for joint in joints:
         _normalise(joint, arrays["q"])
     return Motion(q=arrays["q"], v=arrays["v"], a=arrays["a"])

@@ -185,8 +185,7 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
     if np.max(np.linalg.cond(M / (size[:, :, None] * size[:, None, :]))) > MOST_CONDITION:
         what = "has parts without inertia, so that its mass matrix cannot be inverted"
         problems.append(Problem(where=tree.name, what=what, remedy="give every part a mass"))
-    if problems:
-        raise EngineError(problems)
+    EngineError.raise_if_any(problems)
 
 
 def _is_point(constraint: Constraint) -> bool:

@@ -77,8 +77,7 @@ def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
         scale = -float(ratios[coupled[0]] / ratios[last])
         model = engine.library.transformJointIntoMimic(model, leader, follower, scale, float(offset / ratios[last]))
         follows[follower] = leader, scale
-    if problems:
-        raise EngineError(problems)
+    EngineError.raise_if_any(problems)
     E = np.zeros((engine.model.nv, model.nv))
     for i, (old, new) in enumerate(_moving(engine, model), start=1):
         if i in follows:

@@ -9,7 +9,7 @@ from tauloop.equations.inertial_elements import InertialElement, inertial_elemen
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Values
-from tauloop.errors import DescriptionError, Problem
+from tauloop.errors import DescriptionError, Problems
 from tauloop.mechanism.model import Inertia, Mechanism
 
 #: Products and differences of inertia below this fraction of the inertia itself do not tell transverse axes apart.
@@ -71,7 +71,7 @@ def require_energy(mechanism: Mechanism) -> None:
     Raises:
         DescriptionError: which rods, and by how much their transverse inertias differ.
     """
-    problems = []
+    problems = Problems()
     for rod in mechanism.rods:
         for part in (rod.lower, rod.upper) if rod.spin == "none" else ():
             if not isinstance(part, Inertia):
@@ -80,16 +80,13 @@ def require_energy(mechanism: Mechanism) -> None:
             size = max(abs(Ixx), abs(Iyy))
             unequal = max(abs(Ixx - Iyy), abs(Ixy), abs(Ixz), abs(Iyz))
             if unequal > AXISYMMETRIC * size or max(abs(mcx), abs(mcy)) > AXISYMMETRIC * (size * mass) ** 0.5:
-                problems.append(
-                    Problem(
-                        where=rod.name,
-                        what="a rod without spin has a kinetic energy only if it is alike in all directions across: "
-                        f"its transverse inertias differ by {unequal:.4g} kg m^2 (of {size:.4g}), and its mass centre "
-                        f"is off the axis by m c = ({mcx:.4g}, {mcy:.4g}) kg m",
-                        remedy="write spin: universal, make xx equal to yy without products of inertia and with the "
-                        "centre on the axis, or use a formulation without energies, such as newton-euler",
-                        file=mechanism.file,
-                    )
+                problems.add(
+                    rod.name,
+                    "a rod without spin has a kinetic energy only if it is alike in all directions across: "
+                    f"its transverse inertias differ by {unequal:.4g} kg m^2 (of {size:.4g}), and its mass centre "
+                    f"is off the axis by m c = ({mcx:.4g}, {mcy:.4g}) kg m",
+                    "write spin: universal, make xx equal to yy without products of inertia and with the "
+                    "centre on the axis, or use a formulation without energies, such as newton-euler",
+                    file=mechanism.file,
                 )
-    if problems:
-        raise DescriptionError(problems)
+    DescriptionError.raise_if_any(problems)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import Problems
 from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.expression import ZERO, Expression, Leaf
 from tauloop.mechanism.model import STATUSES, Parameter
@@ -53,12 +53,12 @@ class SideValues:
             file: name of the file, for messages.
         """
         self.file = file
-        self.problems: list[Problem] = []
+        self.problems = Problems()
         self.parameters: list[Parameter] = []
 
     def problem(self, node: yaml_nodes.Node | yaml_nodes.Entry, where: str, what: str, remedy: str = "") -> None:
         """Note a problem at a node."""
-        self.problems.append(Problem(where=where, what=what, remedy=remedy, file=self.file, line=node.line))
+        self.problems.add(where, what, remedy, file=self.file, line=node.line)
 
     def fields(
         self, node: yaml_nodes.Node | None, where: str, known: Iterable[str], origin: Origin

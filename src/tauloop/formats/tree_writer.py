@@ -175,8 +175,7 @@ def spanning_tree(mechanism: Mechanism, closable: Collection[str]) -> Tree:
             builder.cut(joint, closable)
     for rod in mechanism.rods:
         builder.hang_rod(rod)
-    if builder.problems:
-        raise DescriptionError(builder.problems)
+    DescriptionError.raise_if_any(builder.problems)
     return Tree(links=tuple(builder.links), closures=tuple(builder.closures), notes=tuple(builder.notes))
 
 

@@ -87,8 +87,7 @@ def load_urdf(
     field = _gravity(
         tree, side, gravity if gravity is not None else options.gravity, leaves.parameters, notes, problems
     )
-    if problems:
-        raise DescriptionError(problems)
+    DescriptionError.raise_if_any(problems)
     mechanism = Mechanism(
         name=tree.name,
         parameters=ParameterTable((*leaves.parameters, *side.parameters)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-from tauloop.errors import DescriptionError, Problem
+from tauloop.errors import DescriptionError, Problem, Problems
 from tauloop.files import unreadable
 
 #: Largest file that is read, bytes; models with meshes by reference are far smaller.
@@ -105,11 +105,11 @@ class XmlReader:
             file: name of the file for messages.
         """
         self.file = file
-        self.problems: list[Problem] = []
+        self.problems = Problems()
 
     def problem(self, node: XmlNode, where: str, what: str, remedy: str = "") -> None:
         """Note a problem at a node."""
-        self.problems.append(Problem(where=where, what=what, remedy=remedy, file=self.file, line=node.line))
+        self.problems.add(where, what, remedy, file=self.file, line=node.line)
 
     def text(self, node: XmlNode, where: str, attribute: str) -> str:
         """A required attribute; an empty text where it is missing."""

@@ -18,7 +18,7 @@ import numpy as np
 import yaml
 from scipy.spatial.transform import Rotation
 
-from tauloop.errors import DescriptionError, Problem
+from tauloop.errors import DescriptionError, Problem, Problems
 from tauloop.files import write_file
 from tauloop.formats.drive_writer import drive_data
 from tauloop.formats.expression_writer import (
@@ -148,14 +148,13 @@ class _Writer:
         self._mechanism = mechanism
         self._literals: dict[str, str] = {}
         dimensions: dict[str, Dimension] = {}
-        problems = []
+        problems = Problems()
         for parameter in mechanism.parameters:
             try:
                 self._literals[parameter.name], dimensions[parameter.name] = parameter_literal(parameter)
             except UnitError as error:
-                problems.append(Problem(where=parameter.name, what=error.what, remedy=error.remedy))
-        if problems:
-            raise DescriptionError(problems)
+                problems.add(parameter.name, error.what, error.remedy)
+        DescriptionError.raise_if_any(problems)
         self._expressions = ExpressionWriter(dimensions)
 
     def machine(self) -> _Block:

@@ -46,7 +46,7 @@ class RankOptions:
             "no_effect": (0.0, 1.0),
             "smallest_share": (0.0, 1.0),
         }
-        problems = [
+        IdentificationError.raise_if_any(
             Problem(
                 where=f"RankOptions.{name}",
                 what=f"{getattr(self, name)} is not in range",
@@ -54,9 +54,7 @@ class RankOptions:
             )
             for name, (lower, upper) in ranges.items()
             if not lower < getattr(self, name) <= upper
-        ]
-        if problems:
-            raise IdentificationError(problems)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,9 +202,7 @@ def base_parameters(
     options = options or RankOptions()
     matrix = numbers(regressor, "regressor")
     matrix = matrix.reshape(-1, matrix.shape[-1]) if matrix.ndim > 2 else matrix
-    problems = _check(matrix, names, units)
-    if problems:
-        raise IdentificationError(problems)
+    IdentificationError.raise_if_any(_check(matrix, names, units))
     if len(matrix) > matrix.shape[1]:
         matrix = np.asarray(np.linalg.qr(matrix, mode="r"))
     norms = np.linalg.norm(matrix, axis=0)

@@ -118,13 +118,11 @@ class Regularisation:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        problems = [
+        IdentificationError.raise_if_any(
             Problem(where=f"Regularisation.{name}", what=f"{value} is not in range", remedy="choose above 0, at most 1")
             for name, value in (("mass_share", self.mass_share), ("radius_share", self.radius_share))
             if not 0.0 < value <= 1.0
-        ]
-        if problems:
-            raise IdentificationError(problems)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

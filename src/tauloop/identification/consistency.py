@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.condense import condense
 from tauloop.identification.cones import Cone, Regularisation, RegularisedBody, divergence, regularised
 from tauloop.identification.data import RegressionData, split
@@ -51,22 +51,17 @@ class PhysicallyConsistent:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        problems = []
+        problems = Problems()
         if not self.weights or not all(np.isfinite(w) and w > 0.0 for w in self.weights):
-            problems.append(
-                Problem(
-                    where="PhysicallyConsistent.weights",
-                    what=f"{self.weights} are not all positive",
-                    remedy="give positive weights: without a prior masses run away at equal errors",
-                )
+            problems.add(
+                "PhysicallyConsistent.weights",
+                f"{self.weights} are not all positive",
+                "give positive weights: without a prior masses run away at equal errors",
             )
         if not 0.0 < self.validation_share < 1.0:
             what = f"{self.validation_share} is not in range"
-            problems.append(
-                Problem(where="PhysicallyConsistent.validation_share", what=what, remedy="choose between 0 and 1")
-            )
-        if problems:
-            raise IdentificationError(problems)
+            problems.add("PhysicallyConsistent.validation_share", what, "choose between 0 and 1")
+        IdentificationError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -264,28 +259,23 @@ def fit_consistent(
 def _checked_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray) -> np.ndarray:
     """The prior of all columns: zero for those behind the machine's own, which no cone needs."""
     count = len(training.parameters)
-    problems = []
+    problems = Problems()
     prior = np.asarray(prior, dtype=float)
     if prior.ndim == 1 and 0 < len(prior) < count and _is_of_machine(training, cones, len(prior)):
         prior = np.append(prior, np.zeros(count - len(prior)))
     if np.shape(prior) != (count,) or not np.isfinite(prior).all():
-        problems.append(
-            Problem(
-                where="prior",
-                what=f"has shape {np.shape(prior)} or numbers that are not finite",
-                remedy=f"give {count} finite values, one for each column of the regressor",
-            )
+        problems.add(
+            "prior",
+            f"has shape {np.shape(prior)} or numbers that are not finite",
+            f"give {count} finite values, one for each column of the regressor",
         )
     if not any(cone.is_inertial for cone in cones) or max(cone.columns.max() for cone in cones) >= count:
-        problems.append(
-            Problem(
-                where="cones",
-                what=f"{len(cones)} cones do not suit a regressor of {count} columns",
-                remedy="take cones(model.parameters) of the model that made the regressor",
-            )
+        problems.add(
+            "cones",
+            f"{len(cones)} cones do not suit a regressor of {count} columns",
+            "take cones(model.parameters) of the model that made the regressor",
         )
-    if problems:
-        raise IdentificationError(problems)
+    IdentificationError.raise_if_any(problems)
     return prior
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.condense import condense
 
 
@@ -37,28 +37,21 @@ class Ties:
         """Check shapes, names and numbers."""
         rows, columns = (matrix := numbers(self.matrix, "ties.matrix")).shape if np.ndim(self.matrix) == 2 else (0, 0)
         offset = np.zeros(rows) if self.offset is None else numbers(self.offset, "ties.offset")
-        problems = []
+        problems = Problems()
         if columns == 0:
-            problems.append(
-                Problem(
-                    where="ties.matrix",
-                    what=f"has shape {np.shape(self.matrix)}",
-                    remedy="give (parameters, unknowns), with at least one unknown",
-                )
+            problems.add(
+                "ties.matrix",
+                f"has shape {np.shape(self.matrix)}",
+                "give (parameters, unknowns), with at least one unknown",
             )
         else:
             problems += _names("ties.parameters", self.parameters, columns)
             problems += _count("ties.units", self.units, columns)
             if offset.shape != (rows,):
-                problems.append(
-                    Problem(where="ties.offset", what=f"has shape {offset.shape}", remedy=f"give {rows} numbers")
-                )
+                problems.add("ties.offset", f"has shape {offset.shape}", f"give {rows} numbers")
             if not (np.isfinite(matrix).all() and np.isfinite(offset).all()):
-                problems.append(
-                    Problem(where="ties", what="holds a number that is not finite", remedy="give finite numbers")
-                )
-        if problems:
-            raise IdentificationError(problems)
+                problems.add("ties", "holds a number that is not finite", "give finite numbers")
+        IdentificationError.raise_if_any(problems)
         _freeze(self, matrix=matrix, offset=offset, parameters=tuple(self.parameters), units=tuple(self.units))
 
     def expand(self, unknowns: np.ndarray) -> np.ndarray:
@@ -111,8 +104,7 @@ def ties(
         for group, members in equal.items()
         if not members
     ]
-    if problems:
-        raise IdentificationError(problems)
+    IdentificationError.raise_if_any(problems)
     group_of = {name: group for group, members in equal.items() for name in members}
     unknowns = list(dict.fromkeys(group_of.get(name, name) for name in parameters if name not in known))
     column = {name: k for k, name in enumerate(unknowns)}
@@ -202,8 +194,7 @@ class RegressionData:
             kept = np.flatnonzero(measured)
             problems += _finite("forces", forces[:, kept], ([self.outputs[k] for k in kept],))
             problems += _time(time) if time is not None else []
-        if problems:
-            raise IdentificationError(problems)
+        IdentificationError.raise_if_any(problems)
         _freeze(
             self,
             regressor=regressor,

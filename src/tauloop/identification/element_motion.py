@@ -152,5 +152,4 @@ def require_elements(model: Model, names: Sequence[str]) -> None:
     if not names:
         remedy = f"choose among {', '.join(known)}"
         problems.append(Problem(where="friction", what="no element is named", remedy=remedy))
-    if problems:
-        raise IdentificationError(problems)
+    IdentificationError.raise_if_any(problems)

@@ -42,7 +42,6 @@ def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
         for k, name in enumerate(coordinates)
         if name in coordinates[:k]
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     drives = tuple(Actuator(name=name, drives=((name, Constant(1.0)),)) for name in coordinates)
     return replace(mechanism, actuators=drives)

@@ -69,8 +69,7 @@ class ExcitationLimits:
                 if not value > 0
             ]
             rows.append([named.get(channel, np.inf) for channel in channels])
-        if problems:
-            raise InputError(problems)
+        InputError.raise_if_any(problems)
         return np.array(rows, dtype=float)
 
 

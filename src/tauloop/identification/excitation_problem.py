@@ -11,7 +11,7 @@ import numpy as np
 from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.cut_freedoms import cut_freedoms
 from tauloop.codegen.evaluator import Compiled
-from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.identification.base_parameters import BaseParameters, RankOptions, base_parameters
 from tauloop.identification.data import Ties
 from tauloop.identification.excitation_limits import Bound, ExcitationLimits, bounds, measured, use
@@ -360,16 +360,15 @@ class ExcitationProblem:
         motion = SampledMotion(time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still)
         judged = self.judge(motion)
         shares = use(self.bounds, judged.values)[0]
-        problems = []
+        problems = Problems()
         for bound, value, share in zip(self.bounds, judged.values[0], shares, strict=True):
             if share >= 1.0:
                 limits = [f"at least {bound.lower:.5g}"] if np.isfinite(bound.lower) else []
                 limits += [f"at most {bound.upper:.5g}"] if np.isfinite(bound.upper) else []
                 what = f"is {value:.5g} {bound.unit} at rest in the centre, where {' and '.join(limits)} is asked"
                 remedy = "choose another centre, or wider limits: no excitation around it can keep this one"
-                problems.append(Problem(where=bound.name, what=" ".join(what.split()), remedy=remedy))
-        if problems:
-            raise IdentificationError(problems)
+                problems.add(bound.name, " ".join(what.split()), remedy)
+        IdentificationError.raise_if_any(problems)
 
 
 def _check(model: Model, task: ExcitationTask) -> None:
@@ -379,8 +378,7 @@ def _check(model: Model, task: ExcitationTask) -> None:
         for where, given, known in choices
         if given not in known
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     entry = (model.platform if task.space == "platform" else model.actuators).entry
     if entry.position.size != entry.velocity.size:
         what = f"a {task.space} pose with a quaternion ({', '.join(entry.position.columns)}) is no row of series"
@@ -414,5 +412,4 @@ def _check(model: Model, task: ExcitationTask) -> None:
         ]
     if len(task.held) == len(names):
         problems.append(Problem(where="held", what="holds all channels", remedy="leave at least one to move"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)

@@ -68,8 +68,7 @@ def fit(
                 remedy="find the base parameters with the names and ties of the training data",
             )
         )
-    if problems:
-        raise IdentificationError(problems)
+    IdentificationError.raise_if_any(problems)
     triangles = training.triangles
     size = len(training.unknowns)
     if base is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.equations.dynamic_parameters import BODY_SUFFIXES
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.base_parameters import base_parameters
 from tauloop.identification.columns import with_columns
 from tauloop.identification.condense import condense
@@ -61,8 +61,7 @@ def known_parameters(data: RegressionData, known: Mapping[str, float]) -> Regres
     if not problems and len(known) == len(data.unknowns):
         what = "all unknowns are known"
         problems.append(Problem(where="known", what=what, remedy="leave out what is to be identified"))
-    if problems:
-        raise IdentificationError(problems)
+    IdentificationError.raise_if_any(problems)
     count = len(data.parameters)
     ties = data.ties or Ties(matrix=np.eye(count), parameters=data.parameters, units=data.parameter_units)
     left = [k for k, name in enumerate(ties.parameters) if name not in known]
@@ -92,7 +91,7 @@ def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionD
         IdentificationError: an element has no such unknowns; all problems.
     """
     places = {name: k for k, name in enumerate(data.unknowns)}
-    problems = [
+    IdentificationError.raise_if_any(
         Problem(
             where=f"known {name}.rest",
             what="has no spring whose stiffness and preload are unknown",
@@ -101,9 +100,7 @@ def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionD
         )
         for name in rests
         if f"{name}.stiffness" not in places or f"{name}.preload" not in places
-    ]
-    if problems:
-        raise IdentificationError(problems)
+    )
     count = len(data.parameters)
     ties = data.ties or Ties(matrix=np.eye(count), parameters=data.parameters, units=data.parameter_units)
     matrix = ties.matrix.copy()
@@ -136,16 +133,15 @@ def with_payload(logs: Sequence[RegressionData], body: str, carried: Sequence[bo
     Raises:
         IdentificationError: no such body, or a log with and a log without the payload are not both there.
     """
-    problems = []
+    problems = Problems()
     bodies = [name.removesuffix(".Izz") for name in logs[0].parameters if name.endswith(".Izz")]
     if body not in bodies:
         remedy = suggestion(body, bodies) or f"choose among {listing(bodies)}"
-        problems.append(Problem(where=f"payload on {body}", what="is no body of the machine", remedy=remedy))
+        problems.add(f"payload on {body}", "is no body of the machine", remedy)
     if not any(carried) or all(carried):
         what = f"is carried in {sum(map(bool, carried))} of {len(logs)} logs: nothing tells it from the machine then"
-        problems.append(Problem(where="payload", what=what, remedy="give a log with it and a log without it"))
-    if problems:
-        raise IdentificationError(problems)
+        problems.add("payload", what, "give a log with it and a log without it")
+    IdentificationError.raise_if_any(problems)
     places = [logs[0].parameters.index(f"{body}.{suffix}") for suffix in BODY_SUFFIXES]
     names = [f"{PAYLOAD}.{suffix}" for suffix in BODY_SUFFIXES]
     units = [logs[0].parameter_units[k] for k in places]
@@ -182,7 +178,7 @@ def drive_gains(data: RegressionData) -> DriveGains:
     triangles = condense(whole)
     base = base_parameters(triangles[:, :, :-1], whole.unknowns, whole.unknown_units)
     alone = {parameter.representative: i for i, parameter in enumerate(base.base) if not parameter.terms}
-    problems = [
+    IdentificationError.raise_if_any(
         Problem(
             where=name,
             what="is not told apart from the unknown parameters",
@@ -190,9 +186,7 @@ def drive_gains(data: RegressionData) -> DriveGains:
         )
         for name in names
         if name not in alone
-    ]
-    if problems:
-        raise IdentificationError(problems)
+    )
     regression = BaseRegression(
         data=whole, base=base, triangles=triangles[:, :, [*base.independent, len(whole.unknowns)]]
     )

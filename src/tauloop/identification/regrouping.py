@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.base_parameters import RankOptions, base_parameters
 from tauloop.mechanism.units import Dimension, parse_unit
 from tauloop.result import Evidence, Result, plain, provenance
@@ -193,7 +193,7 @@ def analytic_regrouping(
     first = shares(lengths)
     entering = {name: np.abs(shares({**lengths, name: (1 + STEP) * lengths[name]}) - first) for name in lengths}
     draws = _Draws(shares, lengths, rng)
-    problems: list[Problem] = []
+    problems = Problems()
     base = []
     for i, column in enumerate(independent):
         terms = []
@@ -204,14 +204,11 @@ def analytic_regrouping(
             monomials = _fitted(draws, i, j, entry, _degree(units[column], units[j]))
             if monomials is None:
                 what = f"its share {first[i, j]:.6g} in {names[column]} is no sum of simple monomials of {entry}"
-                problems.append(
-                    Problem(where=quantity.name, what=what, remedy="name all lengths on which it depends, or fewer")
-                )
+                problems.add(quantity.name, what, "name all lengths on which it depends, or fewer")
             else:
                 terms.append(AnalyticTerm(parameter=quantity.name, coefficient=monomials))
         base.append(AnalyticParameter(representative=names[column], unit=units[column], terms=tuple(terms)))
-    if problems:
-        raise IdentificationError(problems)
+    IdentificationError.raise_if_any(problems)
     return AnalyticRegrouping(
         parameters=tuple(parameters),
         independent=independent,

@@ -162,7 +162,7 @@ class ProductColumns:
         found = np.linalg.lstsq(P / sizes, values, rcond=None)[0] / sizes[:, None]
         misfit = np.abs(P @ found - values).max(axis=0)
         allowed = LINEAR * np.abs(values).max(axis=0)
-        problems = [
+        IdentificationError.raise_if_any(
             Problem(
                 where=model.parameters[k].name,
                 what=f"is no sum of the products: {error:.3g} of {size / LINEAR:.3g} {model.parameters[k].unit} left",
@@ -170,9 +170,7 @@ class ProductColumns:
             )
             for k, error, size in zip(effective, misfit, allowed, strict=True)
             if error > size
-        ]
-        if problems:
-            raise IdentificationError(problems)
+        )
         A = np.zeros((len(expressions), len(self.products)))
         A[effective] = found.T
         return A

@@ -38,7 +38,7 @@ class IterativelyReweightedLeastSquares(Estimator):
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        problems = [
+        IdentificationError.raise_if_any(
             Problem(where=f"IterativelyReweightedLeastSquares.{name}", what=f"is {value}", remedy=remedy)
             for name, value, good, remedy in (
                 ("threshold", self.threshold, 0.0 < self.threshold < np.inf, "give a positive number, 1.345 is usual"),
@@ -46,9 +46,7 @@ class IterativelyReweightedLeastSquares(Estimator):
                 ("repetitions", self.repetitions, self.repetitions >= 1, "give a whole number from 1 on"),
             )
             if not good
-        ]
-        if problems:
-            raise IdentificationError(problems)
+        )
 
     def estimate_from(self, regression: BaseRegression) -> Estimate:
         """See `Estimator`.

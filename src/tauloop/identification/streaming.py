@@ -61,7 +61,7 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
         if whole is None:
             whole = part
             continue
-        problems = [
+        IdentificationError.raise_if_any(
             Problem(
                 where=f"part {number}",
                 what=f"its {name} are others than those of the first part",
@@ -69,9 +69,7 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
             )
             for name in ("unknowns", "unknown_units", "outputs")
             if getattr(part, name) != getattr(whole, name)
-        ]
-        if problems:
-            raise IdentificationError(problems)
+        )
         stacked = np.concatenate([whole.triangles, part.triangles], axis=1)
         triangles = np.asarray(np.linalg.qr(stacked, mode="r"))
         whole = replace(whole, triangles=triangles, samples=whole.samples + part.samples)
@@ -111,16 +109,14 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
     first = parts[0]
     if len(parts) == 1:
         return first
-    problems = [
+    IdentificationError.raise_if_any(
         Problem(
             where=f"log {number}", what=f"its {name} are others than the first log's", remedy="prepare all logs alike"
         )
         for number, part in enumerate(parts[1:], start=1)
         for name in ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
         if getattr(part, name) != getattr(first, name)
-    ]
-    if problems:
-        raise IdentificationError(problems)
+    )
     regressor = np.concatenate([part.regressor for part in parts])
     forces = np.concatenate([part.forces for part in parts])
     numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])

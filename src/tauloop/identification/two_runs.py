@@ -274,7 +274,7 @@ def _common(connected: xr.Dataset, disconnected: xr.Dataset) -> tuple[tuple[str,
                 remedy="name the channels of both logs alike",
             )
         )
-    problems = [
+    LogError.raise_if_any(
         Problem(
             where=f"{quantity}.{name}",
             what=f"is in {theirs[name]} in the disconnected run, in {ours[name]} in the connected one",
@@ -284,14 +284,12 @@ def _common(connected: xr.Dataset, disconnected: xr.Dataset) -> tuple[tuple[str,
         for ours, theirs in [(units(connected, quantity), units(disconnected, quantity))]
         for name in names
         if ours[name] != theirs[name]
-    ]
-    if problems:
-        raise LogError(problems)
+    )
     return names, tuple(name for name in order if name not in names)
 
 
 def _require_alike(names: tuple[str, ...], shares: np.ndarray, delay: float) -> None:
-    problems = [
+    LogError.raise_if_any(
         Problem(
             where=f"position.{name}",
             what=f"differs between the runs by {share:.1%} of its stroke (RMS, after a shift of {delay:.4g} s)",
@@ -299,9 +297,7 @@ def _require_alike(names: tuple[str, ...], shares: np.ndarray, delay: float) -> 
         )
         for name, share in zip(names, shares.tolist(), strict=True)
         if share > UNLIKE
-    ]
-    if problems:
-        raise LogError(problems)
+    )
 
 
 def _log(

@@ -222,8 +222,7 @@ def _modes(
     model: Model, entry: Entry, position: object | None, rng: np.random.Generator, options: ModeOptions, report: Report
 ) -> Modes:
     assembly = model.assembly
-    if assembly.findings:
-        raise AssemblyError(assembly.findings)
+    AssemblyError.raise_if_any(assembly.findings)
     given = _position(model, entry, position)
     start = np.array(assembly.q)
     start[list(entry.q)] = entry.to_q @ given

@@ -98,7 +98,7 @@ def split_gears(
     at[list(unknown)] = 0.0
     value, A = (np.array(x.full()) for x in linear(at))
     tied = [i for i in unknown if is_angle[i] and A[:, i].any()]
-    problems = [
+    AssemblyError.raise_if_any(
         Problem(
             where=equations.elements[row],
             what="ties angles to a length that is looked for, which is no polynomial in their cosines and sines",
@@ -107,9 +107,7 @@ def split_gears(
         )
         for row, ratios in zip(rows, A, strict=True)
         if any(ratios[i] for i in unknown if not is_angle[i])
-    ]
-    if problems:
-        raise AssemblyError(problems)
+    )
     gears = _solved(A[:, tied], -value[:, 0], tuple(tied), [equations.elements[row] for row in rows], file)
     left = [row for row in range(len(equations.names)) if row not in rows]
     rest = replace(

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism.cables import struts
@@ -381,22 +381,19 @@ def _with_struts(model: Model) -> Model:
 
 
 def _require_same_ports(full: Model, reduced: Model) -> None:
-    problems = []
+    problems = Problems()
     pairs = [
         ("platform", full.platform.entry.position.columns, reduced.platform.entry.position.columns),
         ("actuators", [a.name for a in full.mechanism.actuators], [a.name for a in reduced.mechanism.actuators]),
     ]
     for where, ours, theirs in pairs:
         if sorted(ours) != sorted(theirs):
-            problems.append(
-                Problem(
-                    where=where,
-                    what=f"the full machine has {', '.join(ours)}, the reduced one {', '.join(theirs)}",
-                    remedy="compare machines with the same platform coordinates and actuators",
-                )
+            problems.add(
+                where,
+                f"the full machine has {', '.join(ours)}, the reduced one {', '.join(theirs)}",
+                "compare machines with the same platform coordinates and actuators",
             )
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 def _start(full: Model, reduced: Model, q: np.ndarray) -> np.ndarray:

@@ -284,8 +284,7 @@ def require_regular(report: SingularityReport, *, smallest: float = 1e-3) -> Non
         for approach in report.approaches
         if approach.distance < smallest
     ]
-    if problems:
-        raise AssemblyError(problems)
+    AssemblyError.raise_if_any(problems)
 
 
 def _pose(pose: dict[str, float]) -> str:

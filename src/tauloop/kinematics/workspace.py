@@ -13,7 +13,7 @@ import xarray as xr
 
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, PoseError, Problem, solving
+from tauloop.errors import InputError, PoseError, Problem, Problems, solving
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.pose_axes import PoseAxes, pose_axes
 from tauloop.kinematics.singularities import singularities
@@ -207,27 +207,24 @@ _UNITS = {"reason": "", "blame": "", "serial": "", "parallel": "", "constraint":
 
 
 def _require_axes(columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> None:
-    problems = []
+    problems = Problems()
     if not 1 <= len(axes) <= 3:
-        problems.append(Problem(where="axes", what=f"{len(axes)} positions vary", remedy="vary one, two or three"))
+        problems.add("axes", f"{len(axes)} positions vary", "vary one, two or three")
     for name in (*axes, *fixed):
         if name not in columns:
-            problems.append(Problem(where=name, what="is no platform position", remedy=f"choose: {', '.join(columns)}"))
+            problems.add(name, "is no platform position", f"choose: {', '.join(columns)}")
     for name in set(axes) & set(fixed):
-        problems.append(Problem(where=name, what="both varies and is fixed", remedy="choose one"))
+        problems.add(name, "both varies and is fixed", "choose one")
     for name, values in axes.items():
         array = numbers(values, name)
         if array.ndim != 1 or not len(array) or not np.isfinite(array).all() or (np.diff(array) <= 0).any():
-            problems.append(
-                Problem(where=name, what="values are empty or do not increase", remedy="give a rising axis")
-            )
+            problems.add(name, "values are empty or do not increase", "give a rising axis")
     problems += [
         Problem(where=name, what=f"is {value}", remedy="give a finite number")
         for name, value in fixed.items()
         if not np.isfinite(value)
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 class _Judge:
@@ -348,16 +345,15 @@ def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimit
     Raises:
         InputError: see `workspace`.
     """
-    problems = []
+    problems = Problems()
     if not names and (limits.tension > 0.0 or limits.wrenches != NO_WRENCH):
         remedy = "give rods `tension` in the machine file, or leave wrenches and the margin out"
-        problems.append(Problem(where="tension", what="no rod of the machine is a cable", remedy=remedy))
+        problems.add("tension", "no rod of the machine is a cable", remedy)
     if names and model.assembly.passive:
         passive = ", ".join(model.assembly.passive_names)
         what = f"nothing moves {passive}, so that cables do not hold poses, and none can be judged by their tensions"
-        problems.append(Problem(where="tension", what=what, remedy="lock these freedoms, or add winches"))
-    if problems:
-        raise InputError(problems)
+        problems.add("tension", what, "lock these freedoms, or add winches")
+    InputError.raise_if_any(problems)
 
 
 def section_axes(

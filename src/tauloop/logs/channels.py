@@ -141,7 +141,7 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
                 remedy=suggestion(quantity, known) or "map columns to it when reading the log",
             )
         )
-    problems = [
+    LogError.raise_if_any(
         Problem(
             where=f"{quantity}.{name}",
             what=f"not in the log; {quantity} was measured on {listing(present)}",
@@ -149,9 +149,7 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
         )
         for name in wanted
         if name not in present
-    ]
-    if problems:
-        raise LogError(problems)
+    )
     return np.stack([values[name] for name in wanted], axis=1)
 
 

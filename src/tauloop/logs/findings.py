@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from tauloop.errors import LogError, Problem
+from tauloop.errors import LogError, Problem, Problems
 
 #: How many problems of one kind are listed in full for one file; the others are only counted.
 LISTED_PER_KIND = 10
@@ -53,12 +53,12 @@ class Findings:
 
     def problems(self) -> tuple[Problem, ...]:
         """Every kind in the order in which it was first met, with a count of what is not listed."""
-        result: list[Problem] = []
+        result = Problems()
         for (kind, file), listed in self._listed.items():
             result += listed
             more = self._counts[(kind, file)] - len(listed)
             if more > 0:
-                result.append(Problem(where=kind, what=f"and {more} more", file=file))
+                result.add(where=kind, what=f"and {more} more", file=file)
         return tuple(result)
 
     def raise_if_any(self) -> None:

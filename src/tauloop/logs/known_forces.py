@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.errors import InputError, LogError, Problem
+from tauloop.errors import InputError, LogError, Problem, Problems
 from tauloop.logs.channels import Log, Signals, as_signals, channels, samples, units
 from tauloop.mechanism.suggestions import listing, suggestion
 
@@ -100,21 +100,18 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
     """
     given = as_signals(log)
     forces, positions = channels(given, "force"), channels(given, "position")
-    problems = []
+    problems = Problems()
     for one in known:
         where = f"known_forces.{one.channel}"
         sides = (("position", one.of, positions, one.units[0]), ("force", one.channel, forces, one.units[1]))
         for quantity, name, present, unit in sides:
             if name not in present:
                 remedy = suggestion(name, present) or f"choose among {listing(present)}"
-                problems.append(Problem(where=where, what=f"{quantity}.{name} is not in the log", remedy=remedy))
+                problems.add(where, f"{quantity}.{name} is not in the log", remedy)
             elif unit and unit != units(given, quantity)[name]:
                 what = f"is a law in {unit}, and {quantity}.{name} is in {units(given, quantity)[name]}"
-                problems.append(
-                    Problem(where=where, what=what, remedy="correct the units of the law or of the channel")
-                )
-    if problems:
-        raise LogError(problems)
+                problems.add(where, what, "correct the units of the law or of the channel")
+    LogError.raise_if_any(problems)
     values = {one.channel: one.values for one in given.channels if one.quantity == "force"}
     said = []
     for one in known:
@@ -128,7 +125,7 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
             )
             what += f"{low:.6g} to {high:.6g}"
             remedy = "extend the table, or leave these samples out"
-            problems.append(Problem(where=f"known_forces.{one.channel}", what=what, remedy=remedy))
+            problems.add(f"known_forces.{one.channel}", what, remedy)
             continue
         force = one.law.at(position)
         values[one.channel] = values[one.channel] - force
@@ -137,7 +134,6 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
             f"force.{one.channel}: a known force of position.{one.of} is taken off, from {force.min():.3g} to "
             f"{force.max():.3g} {unit}"
         )
-    if problems:
-        raise LogError(problems)
+    LogError.raise_if_any(problems)
     new = tuple(replace(one, values=values[one.channel]) if one.quantity == "force" else one for one in given.channels)
     return replace(given, channels=new), tuple(said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 from tauloop.logs.channels import Log, channels, units
 from tauloop.mechanism.suggestions import listing, suggestion
 
@@ -17,7 +17,7 @@ def channel_problems(log: Log, wanted: Mapping[str, Mapping[str, str]], file: st
         wanted: quantity -> channel -> SI unit.
         file: name of the file, for the message.
     """
-    problems = []
+    problems = Problems()
     for quantity, columns in wanted.items():
         present, found = channels(log, quantity), units(log, quantity)
         for name, unit in columns.items():
@@ -29,5 +29,5 @@ def channel_problems(log: Log, wanted: Mapping[str, Mapping[str, str]], file: st
             elif found[name] != unit:
                 what, remedy = f"is in {found[name]}, the machine needs {unit}", "correct the unit or the channel"
             if what:
-                problems.append(Problem(where=f"{quantity}.{name}", what=what, remedy=remedy, file=file))
+                problems.add(f"{quantity}.{name}", what, remedy, file=file)
     return problems

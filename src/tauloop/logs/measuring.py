@@ -72,8 +72,7 @@ def measure(
         for name, values in (("resolution", resolution), ("force_noise", noise))
         if values.size and not (values.min() >= 0 and np.isfinite(values).all())
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     step = np.where(resolution > 0, resolution, 1.0)
     read = np.where(resolution > 0, np.round(position / step) * step, position)
     felt = force + noise * rng.normal(size=force.shape)

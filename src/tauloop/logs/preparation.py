@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.logs.channels import Log, Signals, as_signals, channels, samples
 from tauloop.logs.signals import LEAST_FOR_DIFFERENCES, butterworth, central_differences, sample_period, taps
 from tauloop.logs.velocities import SOURCES, velocities_of_source
@@ -66,30 +66,25 @@ class Preparation:
         Raises:
             InputError: a cutoff, order, trim or decimation out of range, or an unknown source of velocity.
         """
-        problems = []
+        problems = Problems()
         frequencies = {"cutoff": self.cutoff} if self.cutoff is not None else {}
         for where, value in (frequencies | {f"cutoffs.{name}": value for name, value in self.cutoffs.items()}).items():
             if not (np.isfinite(value) and value > 0.0):
-                problems.append(Problem(where=where, what=f"{value} Hz is not a frequency", remedy="above zero"))
+                problems.add(where, f"{value} Hz is not a frequency", "above zero")
         sources = {"velocity": self.velocity} if self.velocity is not None else {}
         for where, source in (sources | {f"velocities.{name}": x for name, x in self.velocities.items()}).items():
             if source not in SOURCES:
-                problems.append(Problem(where=where, what=f"{source!r} is unknown", remedy=" or ".join(SOURCES)))
+                problems.add(where, f"{source!r} is unknown", " or ".join(SOURCES))
         if not 0.0 <= self.standstill < 1.0:
             what = f"{self.standstill} is not a share of the largest speed"
-            problems.append(Problem(where="standstill", what=what, remedy="from 0 (nothing is standstill) to below 1"))
+            problems.add("standstill", what, "from 0 (nothing is standstill) to below 1")
         for name, least in (("order", 1), ("trim", 0), ("decimation", 1)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
-                problems.append(
-                    Problem(
-                        where=name,
-                        what=f"must be a whole number of at least {least}, got {value}",
-                        remedy=f"such as {max(least, 4)}",
-                    )
+                problems.add(
+                    name, f"must be a whole number of at least {least}, got {value}", f"such as {max(least, 4)}"
                 )
-        if problems:
-            raise InputError(problems)
+        InputError.raise_if_any(problems)
 
 
 def prepare(log: Log, preparation: Preparation) -> xr.Dataset:
@@ -174,7 +169,7 @@ def _motion(
 
 
 def _require_channels(names: Sequence[str], preparation: Preparation) -> None:
-    problems = [
+    InputError.raise_if_any(
         Problem(
             where=f"{where}.{name}",
             what="is no channel of position",
@@ -183,9 +178,7 @@ def _require_channels(names: Sequence[str], preparation: Preparation) -> None:
         for where in ("cutoffs", "velocities")
         for name in getattr(preparation, where)
         if name not in names
-    ]
-    if problems:
-        raise InputError(problems)
+    )
 
 
 def _require_length(count: int, preparation: Preparation) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tauloop.errors import InputError, LogError, Problem
+from tauloop.errors import InputError, LogError, Problems
 from tauloop.logs.known_forces import KnownForce, Polynomial, Table
 from tauloop.logs.preparation import Preparation
 from tauloop.logs.reading import LogFile
@@ -60,8 +60,7 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
     path = Path(path)
     reader = _Reader(str(path), Path(folder) if folder is not None else path.parent)
     recording = reader.recording(parse_nodes(read_text(path), str(path)))
-    if reader.problems:
-        raise LogError(reader.problems)
+    LogError.raise_if_any(reader.problems)
     return recording
 
 
@@ -69,12 +68,12 @@ class _Reader:
     """Turns nodes into a recording and keeps all problems."""
 
     def __init__(self, file: str, folder: Path) -> None:
-        self.problems: list[Problem] = []
+        self.problems = Problems()
         self._file, self._folder = file, folder
 
     def _fault(self, where: str, node: Node | None, what: str, remedy: str) -> None:
         line = node.line if node is not None else None
-        self.problems.append(Problem(where=where, what=what, remedy=remedy, file=self._file, line=line))
+        self.problems.add(where, what, remedy, file=self._file, line=line)
 
     def _mapping(
         self, where: str, node: Node | None, known: tuple[str, ...], required: tuple[str, ...] = ()

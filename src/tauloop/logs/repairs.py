@@ -22,7 +22,7 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
         LogError: the log has the position of one of them.
     """
     given = as_signals(log)
-    problems = [
+    LogError.raise_if_any(
         Problem(
             where=f"position.{name}",
             what="is in the log and is to be held as well",
@@ -30,9 +30,7 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
         )
         for name in positions
         if name in channels(given, "position")
-    ]
-    if problems:
-        raise LogError(problems)
+    )
     added = tuple(
         Channel(
             quantity="position",

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.fft
 
-from tauloop.errors import LogError, Problem
+from tauloop.errors import LogError, Problem, Problems
 from tauloop.logs.channels import Log, as_signals, channels, samples, units
 from tauloop.logs.saturation import closed, limits_reached, moving
 from tauloop.logs.signals import butterworth, central_differences, sample_period
@@ -260,7 +260,7 @@ def velocities_of_source(log: Log, sources: Mapping[str, str]) -> np.ndarray:
 
 
 def _require(log: Log, wanted: list[str], found: dict[str, MeasuredVelocity]) -> None:
-    problems = []
+    problems = Problems()
     position_units, velocity_units = units(log, "position"), units(log, "velocity")
     for name in wanted:
         what, unit = "", f"{position_units[name]}/s"
@@ -274,6 +274,5 @@ def _require(log: Log, wanted: list[str], found: dict[str, MeasuredVelocity]) ->
             what = problem.what
         if what:
             remedy = "correct the column, or take velocities from positions (velocity: positions)"
-            problems.append(Problem(where=f"velocity.{name}", what=what, remedy=remedy))
-    if problems:
-        raise LogError(problems)
+            problems.add(f"velocity.{name}", what, remedy)
+    LogError.raise_if_any(problems)

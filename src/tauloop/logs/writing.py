@@ -71,8 +71,7 @@ def _check(path: Path, log: xr.Dataset) -> None:
         if bad:
             what = f"{bad} of {variable.size} samples are not finite"
             problems.append(Problem(where=str(name), what=what, remedy="leave those samples out"))
-    if problems:
-        raise LogError(problems)
+    LogError.raise_if_any(problems)
 
 
 def _csv_text(headers: list[str], values: np.ndarray) -> str:

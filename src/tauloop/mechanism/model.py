@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 from tauloop.mechanism.expression import ZERO, Expression, add, evaluate, negate
 from tauloop.mechanism.tension import Tension
 
@@ -497,7 +497,7 @@ class Mechanism:
             InputError: a name is not a leaf parameter, or a value is no finite number or outside its bounds; all of
                 them.
         """
-        problems = []
+        problems = Problems()
         for name, value in values.items():
             if name not in self.parameters.names:
                 what, remedy = "is not a leaf parameter", "see `tauloop show NAME --parameters`"
@@ -507,9 +507,8 @@ class Mechanism:
                 remedy = "a value within them, or other bounds in the machine file"
             else:
                 continue
-            problems.append(Problem(where=name, what=what, remedy=remedy, file=self.file))
-        if problems:
-            raise InputError(problems)
+            problems.add(name, what, remedy, file=self.file)
+        InputError.raise_if_any(problems)
         return self.at_values(values)
 
     def at_values(self, values: Mapping[str, float]) -> Mechanism:

@@ -171,8 +171,7 @@ class _Reader:
             raise self._refuse(
                 line, "a second document starts here (---)", "put each description into a file of its own"
             )
-        if self._repeated:
-            raise DescriptionError(self._repeated)
+        DescriptionError.raise_if_any(self._repeated)
         if isinstance(node, Scalar) and not node.text and not node.is_quoted:
             raise self._refuse(None, "the file is empty", "write a description; docs/machine-file.md shows one")
         return node

@@ -8,7 +8,7 @@ from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.entry import Entry
 from tauloop.assembly.ports import LISTED
 from tauloop.assembly.rank import conditions
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 from tauloop.programs.state import CONVERGED, Health
 
 
@@ -59,7 +59,7 @@ def unreached(found: Health, gap: np.ndarray, what: str) -> list[Problem]:
         gap: see `gaps`; not a number where an earlier loop of the chain is open already.
         what: what was given, for the remedy.
     """
-    problems = []
+    problems = Problems()
     for form, column in zip(found.closed_forms, gap.T, strict=True):
         bad = np.flatnonzero(column != 0.0)
         if not len(bad) or np.isnan(column[bad]).all():
@@ -72,24 +72,22 @@ def unreached(found: Health, gap: np.ndarray, what: str) -> list[Problem]:
             remedy = f"move the {what} away from it, or give a motion that does not turn back there"
         else:
             text, remedy = f"out of reach by {amount}", f"move the {what} back into the workspace"
-        problems.append(Problem(where=form.element, what=text, remedy=remedy))
+        problems.add(form.element, text, remedy)
     open_anywhere = np.flatnonzero((gap != 0.0).any(axis=1))
     if len(open_anywhere) and not problems:
         loops = ", ".join(form.element for form, column in zip(found.closed_forms, gap.T, strict=True) if column.any())
         what_for = f"these loops do not close in {_samples(open_anywhere, len(gap))}"
-        problems.append(Problem(where=loops, what=what_for, remedy=f"move the {what} back into the workspace"))
+        problems.add(loops, what_for, f"move the {what} back into the workspace")
     for name, residual in found.residuals.items():
         bad = np.flatnonzero(~(np.abs(residual) < CONVERGED))
         if len(bad):
             worst = bad[np.argmax(np.abs(residual[bad]))]
             amount = abs(residual[worst])
             text = f"misses by {1e3 * amount:.4g} mm" if np.isfinite(amount) else "the iteration diverged"
-            problems.append(
-                Problem(
-                    where=name,
-                    what=f"the loop does not close: {text} in {_samples(bad, len(residual))}",
-                    remedy=f"the {what} is out of reach, or needs a start nearer to the solution",
-                )
+            problems.add(
+                name,
+                f"the loop does not close: {text} in {_samples(bad, len(residual))}",
+                f"the {what} is out of reach, or needs a start nearer to the solution",
             )
     return problems
 

@@ -179,8 +179,7 @@ def _chosen(functions: Sequence[str], entry: str) -> tuple[Exportable, ...]:
         problems.append(Problem(where="functions", what="none is named", remedy=f"there are {known}"))
     if entry not in ENTRIES:
         problems.append(Problem(where="entry", what=f"{entry!r} is unknown", remedy=" or ".join(ENTRIES)))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     return tuple(item for item in EXPORTABLE if item.name in functions)
 
 

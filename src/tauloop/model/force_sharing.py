@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.cables import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.programs.tensions import winches
@@ -38,18 +38,17 @@ class ForceSharing:
         names = list(cables(mechanism))
         given = self.preload if isinstance(self.preload, Mapping) else dict.fromkeys(names, self.preload)
         wound = {name: winch is not None for name, winch in zip(names, winches(mechanism), strict=True)}
-        problems = []
+        problems = Problems()
         for name, value in given.items():
             if name not in names:
                 known = f"there are {', '.join(names)}" if names else "give rods `tension`"
-                problems.append(Problem(where=f"preload.{name}", what="there is no such cable", remedy=known))
+                problems.add(f"preload.{name}", "there is no such cable", known)
             elif not np.isfinite(value):
-                problems.append(Problem(where=f"preload.{name}", what=f"is {value:g}", remedy="give a tension in N"))
+                problems.add(f"preload.{name}", f"is {value:g}", "give a tension in N")
             elif isinstance(self.preload, Mapping) and not wound[name]:
                 what = "no single actuator winds this cable, so that nothing is counted from its preload"
-                problems.append(Problem(where=f"preload.{name}", what=what, remedy="leave it out"))
-        if problems:
-            raise InputError(problems)
+                problems.add(f"preload.{name}", what, "leave it out")
+        InputError.raise_if_any(problems)
         return np.array([float(given.get(name, 0.0)) for name in names])
 
     def weights(self, mechanism: Mechanism) -> np.ndarray:
@@ -82,8 +81,7 @@ class ForceSharing:
             elif self.by_limits:
                 what = "has no largest force to weigh it by"
                 problems.append(Problem(where=actuator.name, what=what, remedy="give its `force` or its weight"))
-        if problems:
-            raise InputError(problems)
+        InputError.raise_if_any(problems)
         return found
 
 

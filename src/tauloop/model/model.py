@@ -168,8 +168,7 @@ class Model:
         return HybridFunctions(self, self.actuators)
 
     def _require_findings(self) -> None:
-        if self.assembly.findings:
-            raise AssemblyError(self.assembly.findings)
+        AssemblyError.raise_if_any(self.assembly.findings)
 
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names and units of a regressor's rows, of one of the outputs of `MotionFunctions.regressor`."""

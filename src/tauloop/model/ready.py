@@ -29,7 +29,7 @@ from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import compiler_stamp, file_stamp, processor_stamp
 from tauloop.codegen.library import Library
 from tauloop.codegen.signature import CPort, CSignature
-from tauloop.errors import EngineError, InputError, Problem
+from tauloop.errors import EngineError, InputError, Problems
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path
 
@@ -149,15 +149,12 @@ def _exportable(function: str, entry: str) -> Exportable:
     from tauloop.model.export import ENTRIES, EXPORTABLE
 
     known = {item.name: item for item in EXPORTABLE}
-    problems = []
+    problems = Problems()
     if function not in known:
-        problems.append(
-            Problem(where="function", what=f"{function!r} is unknown", remedy=f"there are {', '.join(known)}")
-        )
+        problems.add("function", f"{function!r} is unknown", f"there are {', '.join(known)}")
     if entry not in ENTRIES:
-        problems.append(Problem(where="entry", what=f"{entry!r} is unknown", remedy=" or ".join(ENTRIES)))
-    if problems:
-        raise InputError(problems)
+        problems.add("entry", f"{entry!r} is unknown", " or ".join(ENTRIES))
+    InputError.raise_if_any(problems)
     return known[function]
 
 

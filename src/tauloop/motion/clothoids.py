@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.motion.paths import Curve, Line, Path, point
 
 #: Directions that differ by less than this angle, rad, are one: the corner is none.
@@ -46,7 +46,7 @@ class Clothoid(Path):
         Raises:
             InputError: rows of different length, vectors that are not orthonormal, or a length that is not positive.
         """
-        problems: list[Problem] = []
+        problems = Problems()
         start = point(self.start, "start", problems)
         direction = point(self.direction, "direction", problems, start.size)
         normal = point(self.normal, "normal", problems, start.size)
@@ -54,13 +54,12 @@ class Clothoid(Path):
             error = np.abs([direction @ direction - 1, normal @ normal - 1, direction @ normal]).max()
             if error > ORTHONORMAL:
                 what = f"direction and normal are not orthonormal (off by {error:.2g})"
-                problems.append(Problem(where="normal", what=what, remedy="two unit vectors at right angles"))
+                problems.add("normal", what, "two unit vectors at right angles")
         if not 0 < self.length < np.inf:
-            problems.append(Problem(where="length", what=f"must be positive, got {self.length:g}"))
+            problems.add("length", f"must be positive, got {self.length:g}")
         if not np.isfinite(self.curvature).all():
-            problems.append(Problem(where="curvature", what=f"is not finite: {self.curvature}"))
-        if problems:
-            raise InputError(problems)
+            problems.add("curvature", f"is not finite: {self.curvature}")
+        InputError.raise_if_any(problems)
         for name, value in (("start", start), ("direction", direction), ("normal", normal)):
             object.__setattr__(self, name, value)
 
@@ -182,8 +181,7 @@ def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float) -> Ch
         )
         for i in np.flatnonzero(cut[:-1] + cut[1:] > lengths * (1 + ORTHONORMAL))
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
     pieces: list[tuple[Path, float]] = []
     for i, direction in enumerate(directions):
         left = lengths[i] - cut[i] - cut[i + 1]

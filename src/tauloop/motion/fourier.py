@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.motion.sampled import SampledMotion
 
 
@@ -37,7 +37,7 @@ class FourierSeries:
             InputError: with all problems.
         """
         center, mu, nu = (numbers(values, "series") for values in (self.center, self.mu, self.nu))
-        problems = []
+        problems = Problems()
         if (
             center.ndim != 1
             or mu.shape != nu.shape
@@ -46,14 +46,13 @@ class FourierSeries:
             or not mu.shape[1:] > (0,)
         ):
             what = f"centre {center.shape}, mu {mu.shape} and nu {nu.shape} do not agree"
-            problems.append(Problem(where="series", what=what, remedy="give (n,), (n, K) and (n, K), K at least 1"))
+            problems.add("series", what, "give (n,), (n, K) and (n, K), K at least 1")
         if not all(np.isfinite(values).all() for values in (center, mu, nu)):
-            problems.append(Problem(where="series", what="a coefficient is not finite", remedy="give finite numbers"))
+            problems.add("series", "a coefficient is not finite", "give finite numbers")
         if not 0 < self.period < np.inf:
             what = f"must be positive, got {self.period:g} s"
-            problems.append(Problem(where="period", what=what, remedy="such as 10 s"))
-        if problems:
-            raise InputError(problems)
+            problems.add("period", what, "such as 10 s")
+        InputError.raise_if_any(problems)
         for name, values in (("center", center), ("mu", mu), ("nu", nu)):
             object.__setattr__(self, name, values)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.errors import InputError, PoseError, Problem, Problems
 from tauloop.mechanism.cables import cables
 from tauloop.model import Model
 from tauloop.motion.laws import Law, Progress
@@ -123,9 +123,9 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
             which, where, and by how much; or a pose is singular.
     """
     given = [("force", force), ("speed", speed)]
-    wrong = [Problem(where=n, what=f"must be positive, got {v:g}", remedy="1 uses all") for n, v in given if not v > 0]
-    if wrong:
-        raise InputError(wrong)
+    InputError.raise_if_any(
+        Problem(where=n, what=f"must be positive, got {v:g}", remedy="1 uses all") for n, v in given if not v > 0
+    )
     limits = limits_of(stroke.model, force, speed)
     if not limits.names and not limits.cables:
         remedy = "give 'force' to actuators or 'speed' to joints, or choose a duration"
@@ -250,7 +250,7 @@ def _peaks(
 def _unmet(limits: Limits, stroke: Stroke, progress: Progress, shares: list[Quadratics]) -> list[Problem]:
     """What is exceeded however slow the motion is."""
     still = np.concatenate([np.abs(share.c) for share in shares])
-    problems = []
+    problems = Problems()
     for i in np.flatnonzero(still.max(axis=0) >= 1.0 - EXCESS):
         k, unit = int(still[:, i].argmax()), limits.units[i]
         what = (
@@ -258,7 +258,5 @@ def _unmet(limits: Limits, stroke: Stroke, progress: Progress, shares: list[Quad
             f"friction alone), limit {limits.size[i]:.4g} {unit}, at "
             f"{stroke.place(float(progress.s[k % len(progress.s)]))}"
         )
-        problems.append(
-            Problem(where=limits.names[i], what=what, remedy="a lighter load, another path or a stronger motor")
-        )
+        problems.add(limits.names[i], what, "a lighter load, another path or a stronger motor")
     return problems

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 from tauloop.motion.sampled import SampledMotion
 
 
@@ -63,22 +63,21 @@ def random_multisine(
         InputError: shapes that differ, a negative stroke, no terms, or a frequency range that is empty.
     """
     center, stroke = numbers(center, "center"), numbers(stroke, "stroke")
-    problems = []
+    problems = Problems()
     if center.ndim != 1 or not np.isfinite(center).all():
-        problems.append(Problem(where="center", what="is not a row of finite numbers", remedy="one per channel"))
+        problems.add("center", "is not a row of finite numbers", "one per channel")
     if stroke.shape != center.shape:
         what = f"has shape {stroke.shape}, the centre {center.shape}"
-        problems.append(Problem(where="stroke", what=what, remedy="one per channel"))
+        problems.add("stroke", what, "one per channel")
     if not ((stroke >= 0) & np.isfinite(stroke)).all():
         what = f"must not be negative, got {np.min(stroke):g}"
-        problems.append(Problem(where="stroke", what=what, remedy="zero keeps a channel still"))
+        problems.add("stroke", what, "zero keeps a channel still")
     if terms < 1:
-        problems.append(Problem(where="terms", what=f"must be at least 1, got {terms}", remedy="such as 5"))
+        problems.add("terms", f"must be at least 1, got {terms}", "such as 5")
     if not 0 < lowest < highest < np.inf:
         what = f"needs 0 < lowest < highest, got {lowest:g} and {highest:g} Hz"
-        problems.append(Problem(where="lowest", what=what, remedy="such as 0.1 and 1 Hz"))
-    if problems:
-        raise InputError(problems)
+        problems.add("lowest", what, "such as 0.1 and 1 Hz")
+    InputError.raise_if_any(problems)
     n = len(center)
     return Multisine(
         center=center,

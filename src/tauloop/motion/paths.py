@@ -14,7 +14,7 @@ from scipy.interpolate import CubicSpline
 from scipy.spatial.transform import Rotation
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 
 #: Points of a path nearer to each other than this share of its extent are the same point.
 SAME_POINT = 1e-12
@@ -79,13 +79,12 @@ class Line(Path):
         Raises:
             InputError: no rows of finite numbers, of different length, or the same point twice.
         """
-        problems: list[Problem] = []
+        problems = Problems()
         start = point(self.start, "start", problems)
         end = point(self.end, "end", problems, start.size)
         if not problems and np.array_equal(start, end):
-            problems.append(Problem(where="end", what="is the start: the path has no length", remedy="move one point"))
-        if problems:
-            raise InputError(problems)
+            problems.add("end", "is the start: the path has no length", "move one point")
+        InputError.raise_if_any(problems)
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "end", end)
 
@@ -123,17 +122,16 @@ class Ellipse(Path):
         Raises:
             InputError: no rows of finite numbers, of different length, both half axes zero, or an empty arc.
         """
-        problems: list[Problem] = []
+        problems = Problems()
         center = point(self.center, "center", problems)
         first = point(self.first, "first", problems, center.size)
         second = point(self.second, "second", problems, center.size)
         if not problems and not (first.any() or second.any()):
-            problems.append(Problem(where="first", what="both half axes are zero", remedy="give their extent"))
+            problems.add("first", "both half axes are zero", "give their extent")
         if not (np.isfinite(self.start) and np.isfinite(self.end)) or self.start == self.end:
             what = f"goes from {self.start:g} to {self.end:g} rad"
-            problems.append(Problem(where="end", what=what, remedy="two different angles"))
-        if problems:
-            raise InputError(problems)
+            problems.add("end", what, "two different angles")
+        InputError.raise_if_any(problems)
         for name, value in (("center", center), ("first", first), ("second", second)):
             object.__setattr__(self, name, value)
 
@@ -232,16 +230,15 @@ class Turn(Path):
         Raises:
             InputError: not four and three finite numbers, or no unit quaternion.
         """
-        problems: list[Problem] = []
+        problems = Problems()
         start, rotation = point(self.start, "start", problems), point(self.rotation, "rotation", problems)
         if not problems and (start.size, rotation.size) != (4, 3):
             what = f"has {start.size} numbers and the rotation {rotation.size}, not 4 and 3"
-            problems.append(Problem(where="start", what=what, remedy="quaternion w, x, y, z and rotation vector"))
+            problems.add("start", what, "quaternion w, x, y, z and rotation vector")
         if not problems and abs(np.linalg.norm(start) - 1) > UNIT_NORM:
             what = f"has the norm {np.linalg.norm(start):.9g}, not 1"
-            problems.append(Problem(where="start", what=what, remedy="give a unit quaternion w, x, y, z"))
-        if problems:
-            raise InputError(problems)
+            problems.add("start", what, "give a unit quaternion w, x, y, z")
+        InputError.raise_if_any(problems)
         object.__setattr__(self, "start", start / np.linalg.norm(start))
         object.__setattr__(self, "rotation", rotation)
 

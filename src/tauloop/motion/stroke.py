@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.assembly.ports import numbers
 from tauloop.assembly.singular_kinds import singular_kind
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.errors import InputError, PoseError, Problem, Problems
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model, MotionFunctions
 from tauloop.motion.laws import Progress
@@ -171,8 +171,7 @@ def _check_columns(functions: MotionFunctions, path: Path, columns: tuple[str, .
     if len(columns) != path.size:
         what = f"{len(columns)} for a path in {path.size} coordinates"
         problems.append(Problem(where="columns", what=what, remedy="name one for each coordinate of the path"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 def _reached(
@@ -202,14 +201,13 @@ def _check_ranges(
     grid: np.ndarray,
     q: np.ndarray,
 ) -> None:
-    problems = []
+    problems = Problems()
     for item in model.limits.beyond(q):
         place = _place(functions, path, columns, grid[item.sample])
         what = f"reaches {item.value:.6g} {item.unit}, {item.by:.4g} beyond its stop at {item.stop:.6g}, at {place}"
         remedy = "move or shrink the path, or mend the limits in the machine file"
-        problems.append(Problem(where=item.coordinate, what=what, remedy=remedy))
-    if problems:
-        raise PoseError(problems)
+        problems.add(item.coordinate, what, remedy)
+    PoseError.raise_if_any(problems)
 
 
 def _worst_condition(

@@ -118,7 +118,7 @@ def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
         AssemblyError: a rod's equation was dropped, so that nothing tells its force.
     """
     elements = [assembly.loops.elements[i] for i in assembly.rows]
-    problems = [
+    AssemblyError.raise_if_any(
         Problem(
             where=name,
             what="is a cable, but other rods and joints hold what it holds: its tension is not determined",
@@ -128,9 +128,7 @@ def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
         )
         for name in names
         if name not in elements
-    ]
-    if problems:
-        raise AssemblyError(problems)
+    )
     return [elements.index(name) for name in names]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, Vector
 from tauloop.reduction.graph import (
     cluster,
@@ -90,21 +90,19 @@ def gather_joints(mechanism: Mechanism, body: str, motion: Motion, at: Vector | 
             groups.setdefault(beyond, []).append(attachment)
         else:
             loose.append(attachment)
-    problems = []
+    problems = Problems()
     R = clean(motion.orientation[body])
     for beyond, members in groups.items():
         points = np.array([numbers(mechanism, member.point) for member in members])
         if np.abs(points - points[0]).max() > TOGETHER:
-            problems.append(
-                Problem(
-                    where=f"bodies.{body}",
-                    what=f"{', '.join(sorted(beyond))} hang together and meet it in "
-                    f"{len(members)} points up to {1e3 * np.abs(points - points[0]).max():.4g} mm apart",
-                    remedy="group parallel links first",
-                )
+            problems.add(
+                f"bodies.{body}",
+                f"{', '.join(sorted(beyond))} hang together and meet it in "
+                f"{len(members)} points up to {1e3 * np.abs(points - points[0]).max():.4g} mm apart",
+                "group parallel links first",
             )
         if mechanism.platform.body in beyond:
-            problems.append(Problem(where=mechanism.platform.body, what="would be displaced", remedy="skip this step"))
+            problems.add(mechanism.platform.body, "would be displaced", "skip this step")
     problems += [
         Problem(
             where=f"joints.{a.joint.name}",
@@ -151,14 +149,12 @@ def _put(mechanism: Mechanism, body: str, point: Vector) -> Mechanism:
 
 
 def _require_still(mechanism: Mechanism, body: str, motion: Motion) -> None:
-    problems = []
+    problems = Problems()
     if body == BASE or body not in motion.translating:
-        problems.append(
-            Problem(
-                where=f"bodies.{body}",
-                what="turns, or is the base",
-                remedy="only a body that moves without turning has one velocity in all its points",
-            )
+        problems.add(
+            f"bodies.{body}",
+            "turns, or is the base",
+            "only a body that moves without turning has one velocity in all its points",
         )
     require(mechanism, problems)
 
@@ -200,9 +196,9 @@ def lump_translating_body(
     _require_still(mechanism, body, motion)
     joints = [a.joint for a in _attachments(mechanism, body) if a.joint is not None]
     all_joints = joints_of(mechanism, body)
-    problems = []
+    problems = Problems()
     if body == mechanism.platform.body:
-        problems.append(Problem(where=body, what="is the platform", remedy="gather its joints instead"))
+        problems.add(body, "is the platform", "gather its joints instead")
     problems += [
         Problem(where=f"joints.{j.name}", what="has a load of its own", remedy="keep the body on which it acts")
         for j in all_joints
@@ -215,19 +211,17 @@ def lump_translating_body(
         if not (j.kind == "translational" and far_side(j, body).body == BASE)
     ]
     if not joints:
-        problems.append(Problem(where=body, what="has no joint that could take its mass", remedy="keep this body"))
+        problems.add(body, "has no joint that could take its mass", "keep this body")
     require(mechanism, problems)
     chosen = _host(mechanism, body, joints, host)
     e = frame(mechanism, side(chosen, body)) @ _letter(chosen)
     for joint in joints:
         off = float(np.linalg.norm(np.cross(e, frame(mechanism, side(joint, body)) @ _letter(joint))))
         if joint.kind != "revolute" or joint.axes != chosen.axes or off > PARALLEL:
-            problems.append(
-                Problem(
-                    where=f"joints.{joint.name}",
-                    what=f"its axis is not that of {chosen.name}",
-                    remedy="only revolute joints with the same axis become one joint between two links",
-                )
+            problems.add(
+                f"joints.{joint.name}",
+                f"its axis is not that of {chosen.name}",
+                "only revolute joints with the same axis become one joint between two links",
             )
     require(mechanism, problems)
     point = side(chosen, body).position

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import Problems
 from tauloop.mechanism.expression import Call, Constant, Expression, Leaf, leaves
 from tauloop.mechanism.model import (
     BASE,
@@ -116,27 +116,19 @@ def displaced(
     if by == ZERO_VECTOR:
         return mechanism
     own = set(rods)
-    problems = []
+    problems = Problems()
     if mechanism.platform.body in bodies:
-        problems.append(
-            Problem(
-                where=mechanism.platform.body,
-                what="is the platform and turns, so it cannot be displaced",
-                remedy="leave this part of the machine as it is",
-            )
+        problems.add(
+            mechanism.platform.body,
+            "is the platform and turns, so it cannot be displaced",
+            "leave this part of the machine as it is",
         )
 
     def moved(placement: Placement, neighbour: str, is_own: bool) -> Placement:
         if placement.body in bodies or not (is_own or neighbour in bodies):
             return placement
         if placement.body not in motion.translating:
-            problems.append(
-                Problem(
-                    where=placement.body,
-                    what=f"turns and is tied to {neighbour}, which is to be displaced",
-                    remedy="displace both",
-                )
-            )
+            problems.add(placement.body, f"turns and is tied to {neighbour}, which is to be displaced", "displace both")
             return placement
         R = clean(motion.orientation[placement.body])
         return replace(placement, position=plus(placement.position, turned_vector(R.T, by)))

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 from tauloop.mechanism.expression import add
 from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, SlenderPart, Vector
 from tauloop.reduction.graph import (
@@ -51,15 +51,13 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
     """
     partners = parallel_joints(mechanism, kept, removed, motion)
     own = joints_of(mechanism, removed)
-    problems = []
+    problems = Problems()
     if len(partners) != len(own) or len(own) < 2 or removed == mechanism.platform.body:
-        problems.append(
-            Problem(
-                where=f"bodies.{removed}",
-                what=f"{len(partners)} of its {len(own)} joints have a parallel one on {kept}",
-                remedy="a redundant parallel link turns as the other one does and hangs on the same bodies, a "
-                "constant vector away from it; nothing acts on its joints",
-            )
+        problems.add(
+            f"bodies.{removed}",
+            f"{len(partners)} of its {len(own)} joints have a parallel one on {kept}",
+            "a redundant parallel link turns as the other one does and hangs on the same bodies, a "
+            "constant vector away from it; nothing acts on its joints",
         )
     require(mechanism, problems)
     mine, theirs = partners[0]
@@ -73,12 +71,10 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
     for rod in rods:
         far = far_end(rod, removed).body
         if not motion.is_steady(far, motion.orientation[far].T @ numbers(mechanism, shift)):
-            problems.append(
-                Problem(
-                    where=f"rods.{rod.name}",
-                    what=f"connects the link with {far}, which turns",
-                    remedy="keep this link and remove the other one",
-                )
+            problems.add(
+                f"rods.{rod.name}",
+                f"connects the link with {far}, which turns",
+                "keep this link and remove the other one",
             )
     require(mechanism, problems)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mechanism, Placement, Turn, Vector
 from tauloop.mechanism.rotation import turns_to_axes
@@ -40,11 +40,9 @@ def hold_platform(mechanism: Mechanism, held: Iterable[str], motion: Motion) -> 
     """
     joint = next((j for j in mechanism.joints if j.name == "platform" and j.kind in KINDS), None)
     held = set(held)
-    problems: list[Problem] = []
+    problems = Problems()
     if joint is None:
-        problems.append(
-            Problem(where="platform", what="has no coordinates of its own", remedy="leave the platform as it is")
-        )
+        problems.add("platform", "has no coordinates of its own", "leave the platform as it is")
         require(mechanism, problems)
         raise AssertionError("refused above")
     kind = JOINT_KINDS[joint.kind]

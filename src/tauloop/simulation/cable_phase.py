@@ -13,7 +13,7 @@ from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 from tauloop.mechanism.cables import cables
 from tauloop.model import Model
 from tauloop.programs.extended import impact_program, multiplier_program
@@ -234,14 +234,13 @@ def _require_alike(original: Model, model: Model, locks: Locks) -> None:
     Raises:
         InputError: which, and where they stood.
     """
-    problems = []
+    problems = Problems()
     for name in locks.names:
         stood, stands = (one.assembly.q[one.topology.coordinate_names.index(name)] for one in (original, model))
         if abs(stood - stands) > ELSEWHERE:
             what = f"is locked at {stood:.9g}, to which cables pulled it from the file's reference, {stands:.9g}"
-            problems.append(Problem(where=name, what=what, remedy=f"write reference: {stood:.9g} in the machine file"))
-    if problems:
-        raise InputError(problems)
+            problems.add(name, what, f"write reference: {stood:.9g} in the machine file")
+    InputError.raise_if_any(problems)
 
 
 def _wrench_at(wrench: Wrench, time: float) -> np.ndarray:

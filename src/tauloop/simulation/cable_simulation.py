@@ -344,8 +344,7 @@ def _require(model: Model, duration: float) -> None:
     if not 0 < duration < np.inf:
         what = f"must be positive, got {duration:g} s"
         problems.append(Problem(where="duration", what=what, remedy="give seconds"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 def _require_names(lengths: Mapping[str, float] | None, names: list[str]) -> None:
@@ -361,8 +360,7 @@ def _require_names(lengths: Mapping[str, float] | None, names: list[str]) -> Non
         for name in names
         if name not in lengths
     ]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 def _tautened(name: str, time: float, speed: float) -> Problem:

@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.tableau import chained
 
 SPACES = ("joint", "platform")
@@ -64,8 +64,7 @@ class Controller(ABC):
         ]
         if self.space not in SPACES:
             problems.append(Problem(where="space", what=f"{self.space!r} is unknown", remedy="joint or platform"))
-        if problems:
-            raise InputError(problems)
+        InputError.raise_if_any(problems)
 
     @property
     @abstractmethod
@@ -175,15 +174,14 @@ class Sampling:
         Raises:
             InputError: all problems at once.
         """
-        problems = []
+        problems = Problems()
         if not 0 < self.frequency < np.inf:
             what = f"must be positive, got {self.frequency:g} Hz"
-            problems.append(Problem(where="frequency", what=what, remedy="such as 1000 Hz"))
+            problems.add("frequency", what, "such as 1000 Hz")
         if not 0 <= self.delay < np.inf:
             what = f"must not be negative, got {self.delay:g} s"
-            problems.append(Problem(where="delay", what=what, remedy="zero for none"))
+            problems.add("delay", what, "zero for none")
         if not (np.isfinite(self.resolution).all() and np.all(np.asarray(self.resolution) >= 0)):
             what = f"must not be negative, got {np.min(self.resolution):g}"
-            problems.append(Problem(where="resolution", what=what, remedy="zero measures exactly"))
-        if problems:
-            raise InputError(problems)
+            problems.add("resolution", what, "zero measures exactly")
+        InputError.raise_if_any(problems)

@@ -165,8 +165,7 @@ def _check(
         problems.append(Problem(where="substeps", what=f"must be at least 1, got {substeps}", remedy="such as 4"))
     if not 0 <= settling < np.inf:
         problems.append(Problem(where="settling", what=f"must not be negative, got {settling:g} s", remedy="such as 0"))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 def _reference(model: Model, controller: Controller, wanted: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 
 #: Tolerances below this are rounding: no step size can meet them.
 FINEST = 1e-14
@@ -23,17 +23,16 @@ def _tolerances(rtol: float, atol: float) -> list[Problem]:
 
 
 def _steps(step: float, most: int) -> list[Problem]:
-    problems = []
+    problems = Problems()
     if not step > 0:
-        problems.append(Problem(where="step", what=f"must be positive, got {step:g} s", remedy="give seconds"))
+        problems.add("step", f"must be positive, got {step:g} s", "give seconds")
     if most < 1:
-        problems.append(Problem(where="max_steps", what=f"must be positive, got {most}", remedy="allow some steps"))
+        problems.add("max_steps", f"must be positive, got {most}", "allow some steps")
     return problems
 
 
 def _require(problems: list[Problem]) -> None:
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 class Route:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.interpolate import make_interp_spline
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.model import Model
 from tauloop.motion import SampledMotion
 from tauloop.motion.rates import entry_rates
@@ -43,9 +43,7 @@ class SplineMotion:
             if all(q0 + k in entry.q for k in range(4))
         ]
         position = numbers(position, "position").copy()
-        problems = _problems(time, position, entry.position.columns, self._quaternions)
-        if problems:
-            raise InputError(problems)
+        InputError.raise_if_any(_problems(time, position, entry.position.columns, self._quaternions))
         for columns in self._quaternions:
             part = position[:, columns] / np.linalg.norm(position[:, columns], axis=1, keepdims=True)
             turned = np.sum(part[1:] * part[:-1], axis=1) < 0
@@ -82,17 +80,17 @@ def _on_unit_sphere(s: np.ndarray, ds: np.ndarray, dds: np.ndarray) -> tuple[np.
 def _problems(
     time: np.ndarray, position: np.ndarray, columns: tuple[str, ...], quaternions: list[list[int]]
 ) -> list[Problem]:
-    problems = []
+    problems = Problems()
     if len(time) <= DEGREE:
-        problems.append(Problem(where="motion", what=f"has {len(time)} samples", remedy=f"give more than {DEGREE}"))
+        problems.add("motion", f"has {len(time)} samples", f"give more than {DEGREE}")
     if not (np.diff(time) > 0).all() or (len(time) and time[0] != 0.0):
         what = "the times do not rise from zero"
-        problems.append(Problem(where="motion", what=what, remedy="sort the samples, and start at 0 s"))
+        problems.add("motion", what, "sort the samples, and start at 0 s")
     for part in quaternions:
         miss = np.abs(np.linalg.norm(position[:, part], axis=1) - 1.0)
         if miss.max(initial=0.0) > UNIT:
             worst = int(np.argmax(miss))
             what = f"the quaternion of sample {worst} misses unit length by {miss[worst]:.3g}"
             remedy = "divide it by its length; the order is w, x, y, z"
-            problems.append(Problem(where=", ".join(columns[i] for i in part), what=what, remedy=remedy))
+            problems.add(", ".join(columns[i] for i in part), what, remedy)
     return problems

@@ -79,13 +79,11 @@ def swing(
         InputError: a frequency or amplitude that is not positive.
         AssemblyError: the machine does not assemble, or no actuator moves some of its freedoms.
     """
-    problems = [
+    InputError.raise_if_any(
         Problem(where=name, what=f"must be positive, got {value:g}", remedy="give a positive number")
         for name, value in (("frequency", frequency), ("amplitude", amplitude))
         if not 0 < value < np.inf
-    ]
-    if problems:
-        raise InputError(problems)
+    )
     free = without_friction(mechanism)
     model = Model(free, evaluator=evaluator)
     springs = _springs(model, frequency)

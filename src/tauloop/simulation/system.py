@@ -182,16 +182,14 @@ class System:
 
     def _checked(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape, loops = self.model.topology, self.model.assembly.loops
-        problems = [
+        InputError.raise_if_any(
             Problem(where=name, what=f"is no row of {size} finite numbers", remedy=f"give {', '.join(names)}")
             for name, rows, size, names in (
                 ("q", q, shape.n_q, shape.coordinate_names),
                 ("v", v, shape.n_v, shape.velocity_names),
             )
             if rows.shape != (len(q), size) or not np.isfinite(rows).all()
-        ]
-        if problems:
-            raise InputError(problems)
+        )
         phi, K = loops.residuals(q)
         if np.abs(phi).max(initial=0.0) > START_GAP:
             worst = int(np.argmax(np.abs(phi).max(axis=1)))
