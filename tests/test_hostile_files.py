@@ -141,7 +141,7 @@ LENGTH = 20_000
 
 
 def test_patterns_are_found():
-    assert {"tauloop.mechanism.literals._LITERAL", "tauloop.mechanism.parser._TOKEN"} < set(PATTERNS)
+    assert {"tauloop.mechanism.quantities.LITERAL", "tauloop.mechanism.parser._TOKEN"} < set(PATTERNS)
     assert len(PATTERNS) > 12
 
 

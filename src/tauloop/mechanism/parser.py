@@ -101,9 +101,7 @@ class Quantity:
         """Whether it may stand where `dimension` is asked for; angles must carry their unit."""
         if self.is_zero:
             return self.dimension.is_one or self.dimension.matches(dimension)
-        if (dimension.is_angular and self.dimension.angle == 0) or (dimension.is_one and self.dimension == ANGLE):
-            return False
-        return self.dimension.matches(dimension)
+        return self.dimension.suits(dimension)
 
 
 def parse(text: str) -> Syntax:

@@ -48,6 +48,12 @@ class Dimension:
         """Whether both are the same when angles are left out."""
         return (self.mass, self.length, self.time) == (other.mass, other.length, other.time)
 
+    def suits(self, wanted: Dimension) -> bool:
+        """Whether a number of this dimension may stand where another is wanted; angles must carry their unit."""
+        if (wanted.is_angular and self.angle == 0) or (wanted.is_one and self == ANGLE):
+            return False
+        return self.matches(wanted)
+
     def __str__(self) -> str:
         return _SI_NAMES.get(self) or _product(self)
 

@@ -11,22 +11,24 @@ from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, evaluate, leaves
 from tauloop.mechanism.kinds import ListOf, Value
-from tauloop.mechanism.literals import NOT_FINITE, Literal, content_of
 from tauloop.mechanism.model import GROUPS, Parameter, ParameterTable
 from tauloop.mechanism.ordering import chain, ordered
 from tauloop.mechanism.parser import (
     MAX_ALL_OPERATIONS,
+    MAX_CHARACTERS,
     MAX_OPERATIONS,
     ExpressionError,
     Quantity,
     Syntax,
     names,
     operations_of,
+    parse,
     resolve,
 )
+from tauloop.mechanism.quantities import LITERAL, NOT_FINITE, Literal, literal, misfit
 from tauloop.mechanism.structure import qualified
 from tauloop.mechanism.suggestions import nearest
-from tauloop.mechanism.units import ANGLE, ONE, Dimension, named, shown
+from tauloop.mechanism.units import ONE, Dimension, UnitError, named, shown
 
 #: How an end of a range that has none is written.
 OPEN_ENDS = {"-inf": -math.inf, "inf": math.inf}
@@ -291,24 +293,10 @@ class Values:
     def _fits(self, quantity: Quantity, content: Literal | Syntax, dimension: Dimension | None, cursor: Cursor) -> bool:
         if dimension is None or quantity.fits(dimension):
             return True
-        written = _written(cursor)
-        if quantity.dimension.is_one:
-            if isinstance(content, Literal):
-                unit = "deg" if dimension == ANGLE else str(dimension)
-                remedy = f"write the unit, such as {content.number:g} {unit}"
-            else:
-                remedy = "give its parameters their units" + self._ingredients(content, cursor)
-            cursor.problem(f"{written} has no unit where {named(dimension)} is needed", remedy)
-        elif dimension.is_angular and quantity.dimension.matches(dimension):
-            cursor.problem(
-                f"{written} does not say that it is an angle: {named(dimension)} is needed",
-                "write rad or deg, or rpm; Hz and 1/s could mean turns or radians",
-            )
-        else:
-            cursor.problem(
-                f"{written} is {named(quantity.dimension)} where {named(dimension)} is needed",
-                "check the unit or the expression" + self._ingredients(content, cursor),
-            )
+        number = content.number if isinstance(content, Literal) else None
+        wrong = misfit(_written(cursor), quantity.dimension, (dimension,), number)
+        is_turn = dimension.is_angular and quantity.dimension.matches(dimension) and not quantity.dimension.is_one
+        cursor.problem(wrong.what, wrong.remedy + ("" if is_turn else self._ingredients(content, cursor)))
         return False
 
     def _has_sign(self, quantity: Quantity, kind: Value, cursor: Cursor) -> bool:
@@ -326,6 +314,31 @@ class Values:
             remedy = "write massless for a part without mass" if is_mass else "correct the value or its sign"
             cursor.problem(f"{must}, got {got}", remedy)
         return not is_wrong
+
+
+def content_of(cursor: Cursor) -> Literal | Syntax | None:
+    """The literal or the syntax tree at a place of kind `Value`; None if it is wrong, which is noted."""
+    scalar = cursor
+    if isinstance(cursor.node, yaml_nodes.Mapping):
+        inner = qualified(cursor).get("value")
+        if inner is None:
+            return None
+        scalar = inner
+    if not scalar.text and not (isinstance(scalar.node, yaml_nodes.Scalar) and scalar.node.is_quoted):
+        return None  # nothing stands there, which is noted with the form of the file
+    text = (scalar.text or "").strip()
+    try:
+        return literal(text)
+    except UnitError as error:
+        wrong: UnitError | ExpressionError = error
+    if not NOT_FINITE.fullmatch(text) and len(text) <= MAX_CHARACTERS:  # ``2 m - x`` looks like a unit at first
+        try:
+            return parse(text)
+        except ExpressionError as error:
+            if not LITERAL.fullmatch(text):
+                wrong = error
+    scalar.problem(wrong.what, wrong.remedy)
+    return None
 
 
 def _is_exact_zero(literal: Literal, cursor: Cursor) -> bool:
