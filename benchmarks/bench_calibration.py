@@ -30,17 +30,17 @@ from scipy.optimize import least_squares
 
 from tauloop import Model, load
 from tauloop.calibration.fitting import fit
-from tauloop.calibration.instruments import Position
-from tauloop.calibration.pose_equations import station_functions
-from tauloop.calibration.poses_candidates import candidate_poses
-from tauloop.calibration.poses_readings import simulated_series
-from tauloop.calibration.poses_selection import CRITERIA, select_poses
-from tauloop.calibration.problem import CalibrationProblem, Evaluation, calibration_problem
-from tauloop.calibration.reading import read_measurements
-from tauloop.calibration.residuals import ForwardKinematics, LoopEquations
-from tauloop.calibration.solving import prior_weights, solve
-from tauloop.calibration.unknowns import Tolerances
-from tauloop.calibration.validation import bootstrap
+from tauloop.calibration.judging.validation import bootstrap
+from tauloop.calibration.measurements.instruments import Position
+from tauloop.calibration.measurements.reading import read_measurements
+from tauloop.calibration.measurements.simulated import simulated_series
+from tauloop.calibration.pose_selection.candidates import candidate_poses
+from tauloop.calibration.pose_selection.selection import CRITERIA, select_poses
+from tauloop.calibration.problem.pose_equations import station_functions
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, calibration_problem
+from tauloop.calibration.problem.residuals import ForwardKinematics, LoopEquations
+from tauloop.calibration.problem.unknowns import Tolerances
+from tauloop.calibration.solving.solver import prior_weights, solve
 from tauloop.codegen import Compiled
 from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import TauloopError

@@ -11,7 +11,7 @@ from calibration_sessions import encoders, machine, measured, part_errors
 from typer.testing import CliRunner
 
 from tauloop.calibration import Bounds, CalibrationProblem, FitOptions, Position, bootstrap, calibration_problem, fit
-from tauloop.calibration.reading import read_measurements
+from tauloop.calibration.measurements.reading import read_measurements
 from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.result import Status

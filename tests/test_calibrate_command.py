@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from tauloop import load
 from tauloop.calibration import Contact, Cylinder, Distance, JointSensor, Plane, Pose, Position, Sphere
-from tauloop.calibration.quantities import quantity
-from tauloop.calibration.reading import read_measurements
+from tauloop.calibration.measurements.quantities import quantity
+from tauloop.calibration.measurements.reading import read_measurements
 from tauloop.cli.app import app
 from tauloop.errors import InputError, LogError
 from tauloop.mechanism.units import ANGLE, LENGTH

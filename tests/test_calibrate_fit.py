@@ -38,7 +38,7 @@ from tauloop.calibration import (
     leave_one_out,
     solve,
 )
-from tauloop.calibration.validation import held_out
+from tauloop.calibration.judging.validation import held_out
 from tauloop.errors import IdentificationError, InputError, PoseError
 from tauloop.formats.yaml_writer import to_yaml
 from tauloop.result import Status

@@ -16,7 +16,7 @@ from tauloop.calibration import (
     calibration_problem,
     identifiability,
 )
-from tauloop.calibration.gauges import gauges
+from tauloop.calibration.judging.gauges import gauges
 
 #: Shares explained of motions that are in the null space exactly: squares of derivatives exact to 1e-7 or better.
 EXACT = 1 - 1e-9

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.calibration.instruments import Contact, Inclinometer, Instrument, Orientation, Pose, Position
-from tauloop.calibration.observability import observability, shown_directions
-from tauloop.calibration.poses import plan_poses
-from tauloop.calibration.poses_candidates import PoseLimits, candidate_poses, usual_clearance
-from tauloop.calibration.poses_readings import simulated_readings, simulated_series
-from tauloop.calibration.poses_selection import CRITERIA, D_OPTIMAL, E_OPTIMAL, select_poses
-from tauloop.calibration.problem import calibration_problem
-from tauloop.calibration.solving import solve
-from tauloop.calibration.surfaces import Plane, Sphere
-from tauloop.calibration.unknowns import Tolerances
+from tauloop.calibration.judging.observability import observability, shown_directions
+from tauloop.calibration.measurements.instruments import Contact, Inclinometer, Instrument, Orientation, Pose, Position
+from tauloop.calibration.measurements.simulated import simulated_readings, simulated_series
+from tauloop.calibration.measurements.surfaces import Plane, Sphere
+from tauloop.calibration.pose_selection.candidates import PoseLimits, candidate_poses, usual_clearance
+from tauloop.calibration.pose_selection.plan import plan_poses
+from tauloop.calibration.pose_selection.selection import CRITERIA, D_OPTIMAL, E_OPTIMAL, select_poses
+from tauloop.calibration.problem.problem import calibration_problem
+from tauloop.calibration.problem.unknowns import Tolerances
+from tauloop.calibration.solving.solver import solve
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError, PoseError
 from tauloop.kinematics.clearance import rod_clearance

@@ -31,7 +31,7 @@ from tauloop.calibration import (
     select_unknowns,
     solve,
 )
-from tauloop.calibration.statistics import covariance
+from tauloop.calibration.judging.statistics import covariance
 from tauloop.codegen import Compiled
 from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import InputError, PoseError

@@ -12,7 +12,7 @@ from calibration_sessions import encoders, machine, measured, part_errors
 from typer.testing import CliRunner
 
 from tauloop.calibration import Calibration, LoopEquations, Position, Series, calibration_problem, fit
-from tauloop.calibration.residual_analysis import _quantity, _trend
+from tauloop.calibration.judging.residual_analysis import _quantity, _trend
 from tauloop.cli.app import app
 
 NAME, NOISE, POSES = "gantry_tau_3dof", 2e-5, 100

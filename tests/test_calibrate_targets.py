@@ -28,8 +28,8 @@ from tauloop.calibration import (
     indistinguishable_swaps,
     solve,
 )
-from tauloop.calibration.prior_tightness import prior_tightness
-from tauloop.calibration.reading import read_measurements
+from tauloop.calibration.judging.prior_tightness import prior_tightness
+from tauloop.calibration.measurements.reading import read_measurements
 from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.result import Status

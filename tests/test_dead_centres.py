@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.calibration.building import _inverse as inverses
+from tauloop.calibration.problem.building import _inverse as inverses
 from tauloop.cli.app import app
 from tauloop.engines.check import check
 from tauloop.errors import AssemblyError, PoseError

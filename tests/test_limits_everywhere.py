@@ -13,7 +13,7 @@ from kills import prepare
 from typer.testing import CliRunner
 
 from tauloop import Model, PoseError, loads
-from tauloop.calibration.poses_candidates import PoseLimits, candidate_poses
+from tauloop.calibration.pose_selection.candidates import PoseLimits, candidate_poses
 from tauloop.cli.app import COMMANDS, app
 from tauloop.identification.motion_limits import motion_limits
 from tauloop.kinematics import random_states

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.calibration.problem import calibration_problem
+from tauloop.calibration.problem.problem import calibration_problem
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError
 from tauloop.report import save_figure

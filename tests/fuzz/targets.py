@@ -195,7 +195,7 @@ def _read_recording(path: Path) -> object:
 
 
 def _read_measurements(path: Path) -> object:
-    from tauloop.calibration.reading import read_measurements
+    from tauloop.calibration.measurements.reading import read_measurements
 
     return read_measurements(path, load("linear_delta"), noise=1e-5, folder=_probed())
 

@@ -1,11 +1,11 @@
 """Geometric calibration: the geometry a machine really has, from measurements, with what the data cannot say."""
 
-from tauloop.calibration.align import aligned
-from tauloop.calibration.checks import inspect
-from tauloop.calibration.exchanges import Exchanges, ExchangeSearch, indistinguishable_swaps
 from tauloop.calibration.fitting import FitOptions, fit
-from tauloop.calibration.identifiability import Direction, Identifiability, LeftOut, identifiability
-from tauloop.calibration.instruments import (
+from tauloop.calibration.judging.identifiability import Direction, Identifiability, LeftOut, identifiability
+from tauloop.calibration.judging.observability import Observability, observability
+from tauloop.calibration.judging.residual_analysis import ResidualAnalysis, analyse_residuals
+from tauloop.calibration.judging.validation import Bootstrap, Comparison, HeldOut, bootstrap, compare, leave_one_out
+from tauloop.calibration.measurements.instruments import (
     Contact,
     Distance,
     Frame,
@@ -17,21 +17,28 @@ from tauloop.calibration.instruments import (
     Pose,
     Position,
 )
-from tauloop.calibration.losses import Cauchy, Huber, Loss, Squares
-from tauloop.calibration.measurements import Series
-from tauloop.calibration.observability import Observability, observability
-from tauloop.calibration.poses import PosePlan, plan_poses
-from tauloop.calibration.poses_candidates import Candidates, PoseLimits, candidate_poses
-from tauloop.calibration.poses_readings import simulated_readings, simulated_series
-from tauloop.calibration.poses_selection import AOptimal, Criterion, DOptimal, EOptimal, Selection, select_poses
-from tauloop.calibration.problem import CalibrationProblem, Evaluation, calibration_problem
-from tauloop.calibration.residual_analysis import ResidualAnalysis, analyse_residuals
-from tauloop.calibration.residuals import ForwardKinematics, LoopEquations
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.measurements.simulated import simulated_readings, simulated_series
+from tauloop.calibration.measurements.surfaces import Cylinder, Plane, Sphere
+from tauloop.calibration.pose_selection.candidates import Candidates, PoseLimits, candidate_poses
+from tauloop.calibration.pose_selection.plan import PosePlan, plan_poses
+from tauloop.calibration.pose_selection.selection import (
+    AOptimal,
+    Criterion,
+    DOptimal,
+    EOptimal,
+    Selection,
+    select_poses,
+)
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, calibration_problem
+from tauloop.calibration.problem.residuals import ForwardKinematics, LoopEquations
+from tauloop.calibration.problem.unknowns import Bounds, Tolerances, Unknown, select_unknowns
 from tauloop.calibration.result import Calibration, Estimate
-from tauloop.calibration.solving import Solution, solve
-from tauloop.calibration.surfaces import Cylinder, Plane, Sphere
-from tauloop.calibration.unknowns import Bounds, Tolerances, Unknown, select_unknowns
-from tauloop.calibration.validation import Bootstrap, Comparison, HeldOut, bootstrap, compare, leave_one_out
+from tauloop.calibration.solving.align import aligned
+from tauloop.calibration.solving.checks import inspect
+from tauloop.calibration.solving.exchanges import Exchanges, ExchangeSearch, indistinguishable_swaps
+from tauloop.calibration.solving.losses import Cauchy, Huber, Loss, Squares
+from tauloop.calibration.solving.solver import Solution, solve
 
 __all__ = [
     "AOptimal",

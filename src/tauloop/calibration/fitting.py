@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tauloop.assembly.limits import limits_of
-from tauloop.calibration.checks import inspect
-from tauloop.calibration.exchanges import EXCHANGE_SEARCH, ExchangeSearch
-from tauloop.calibration.identifiability import identifiability
-from tauloop.calibration.losses import Loss, Squares
-from tauloop.calibration.prior_tightness import prior_tightness
-from tauloop.calibration.problem import CalibrationProblem, Evaluation
+from tauloop.calibration.judging.identifiability import identifiability
+from tauloop.calibration.judging.prior_tightness import prior_tightness
+from tauloop.calibration.judging.statistics import correlations, covariance, error_figures, outliers, variance_factor
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
+from tauloop.calibration.problem.unknowns import Bounds
 from tauloop.calibration.result import Calibration, Estimate
-from tauloop.calibration.solving import SQUARES, Solution, bounds_met, solve
-from tauloop.calibration.statistics import correlations, covariance, error_figures, outliers, variance_factor
-from tauloop.calibration.unknowns import Bounds
+from tauloop.calibration.solving.checks import inspect
+from tauloop.calibration.solving.exchanges import EXCHANGE_SEARCH, ExchangeSearch
+from tauloop.calibration.solving.losses import Loss, Squares
+from tauloop.calibration.solving.solver import SQUARES, Solution, bounds_met, solve
 from tauloop.errors import IdentificationError, solving
 from tauloop.result import Evidence, plain, provenance
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.calibration.identifiability import Identifiability
-from tauloop.calibration.prior_tightness import PriorTightness
-from tauloop.calibration.problem import CalibrationProblem
-from tauloop.calibration.residual_analysis import ResidualAnalysis, analyse_residuals
-from tauloop.calibration.solving import Solution
-from tauloop.calibration.statistics import ErrorFigures, Outlier
+from tauloop.calibration.judging.identifiability import Identifiability
+from tauloop.calibration.judging.prior_tightness import PriorTightness
+from tauloop.calibration.judging.residual_analysis import ResidualAnalysis, analyse_residuals
+from tauloop.calibration.judging.statistics import ErrorFigures, Outlier
+from tauloop.calibration.problem.problem import CalibrationProblem
+from tauloop.calibration.solving.solver import Solution
 from tauloop.errors import Problem
 from tauloop.mechanism.model import Mechanism, ParameterTable
 from tauloop.result import Result, plain, write_json

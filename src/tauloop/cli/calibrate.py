@@ -35,9 +35,9 @@ from tauloop.calibration import (
     indistinguishable_swaps,
     leave_one_out,
 )
-from tauloop.calibration.quantities import bounds_of, quantity
-from tauloop.calibration.reading import KINDS, MeasurementFile, read_measurements
-from tauloop.calibration.residuals import ResidualKind
+from tauloop.calibration.measurements.quantities import bounds_of, quantity
+from tauloop.calibration.measurements.reading import KINDS, MeasurementFile, read_measurements
+from tauloop.calibration.problem.residuals import ResidualKind
 from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
-from tauloop.calibration.instruments import (
+from tauloop.calibration.measurements.instruments import (
     Contact,
     Distance,
     Inclinometer,
@@ -21,12 +21,12 @@ from tauloop.calibration.instruments import (
     Position,
     Vector3,
 )
-from tauloop.calibration.poses import ENOUGH, PosePlan, plan_poses
-from tauloop.calibration.poses_candidates import PoseLimits
-from tauloop.calibration.poses_selection import CRITERIA
-from tauloop.calibration.quantities import quantity
-from tauloop.calibration.reading import KINDS, read_instrument
-from tauloop.calibration.unknowns import Tolerances
+from tauloop.calibration.measurements.quantities import quantity
+from tauloop.calibration.measurements.reading import KINDS, read_instrument
+from tauloop.calibration.pose_selection.candidates import PoseLimits
+from tauloop.calibration.pose_selection.plan import ENOUGH, PosePlan, plan_poses
+from tauloop.calibration.pose_selection.selection import CRITERIA
+from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tauloop.calibration import Calibration, Comparison, Direction
-from tauloop.calibration.identifiability import NOT_TOLD_APART
+from tauloop.calibration.judging.identifiability import NOT_TOLD_APART
 from tauloop.result import Status
 
 #: What one SI unit is in the unit that is shown.

@@ -8,14 +8,14 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from tauloop.calibration.identifiability import Identifiability, identifiability
-from tauloop.calibration.instruments import Instrument, Pose, Position
-from tauloop.calibration.measurements import Series
-from tauloop.calibration.poses_candidates import candidate_poses
-from tauloop.calibration.poses_readings import simulated_readings, simulated_series
-from tauloop.calibration.problem import CalibrationProblem, calibration_problem
-from tauloop.calibration.solving import Solution, solve
-from tauloop.calibration.unknowns import PICKED_GROUPS, Tolerances
+from tauloop.calibration.judging.identifiability import Identifiability, identifiability
+from tauloop.calibration.measurements.instruments import Instrument, Pose, Position
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.measurements.simulated import simulated_readings, simulated_series
+from tauloop.calibration.pose_selection.candidates import candidate_poses
+from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
+from tauloop.calibration.problem.unknowns import PICKED_GROUPS, Tolerances
+from tauloop.calibration.solving.solver import Solution, solve
 from tauloop.errors import IdentificationError
 from tauloop.formats.library import load
 from tauloop.mechanism.model import Mechanism

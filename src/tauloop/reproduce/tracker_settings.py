@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tauloop.calibration.poses_candidates import PoseLimits
+from tauloop.calibration.pose_selection.candidates import PoseLimits
 from tauloop.reproduce.experiments import Experiment
 
 

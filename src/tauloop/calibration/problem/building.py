@@ -9,10 +9,10 @@ import numpy as np
 
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.ports import LISTED
-from tauloop.calibration.measurements import Series
-from tauloop.calibration.pose_equations import Reach, independent_rows, station_functions
-from tauloop.calibration.residuals import ForwardKinematics, ResidualKind
-from tauloop.calibration.stations import ITERATIONS, LONGEST, STEP, Elimination, Station, solved, square
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.problem.pose_equations import Reach, independent_rows, station_functions
+from tauloop.calibration.problem.residuals import ForwardKinematics, ResidualKind
+from tauloop.calibration.problem.stations import ITERATIONS, LONGEST, STEP, Elimination, Station, solved, square
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, PoseError, Problem, Problems
 

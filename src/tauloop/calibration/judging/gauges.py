@@ -23,8 +23,8 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.assembly.batch import BatchFunction
-from tauloop.calibration.pose_equations import SymbolicPose, symbolic_pose
-from tauloop.calibration.problem import CalibrationProblem, Linearised
+from tauloop.calibration.problem.pose_equations import SymbolicPose, symbolic_pose
+from tauloop.calibration.problem.problem import CalibrationProblem, Linearised
 
 #: A motion is in the null space when so much of its square is found there.
 EXPLAINED = 0.999

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.calibration.checks import kabsch
-from tauloop.calibration.instruments import Frame, Orientation, Pose, Position
-from tauloop.calibration.measurements import Series
-from tauloop.calibration.problem import calibration_problem
+from tauloop.calibration.measurements.instruments import Frame, Orientation, Pose, Position
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.problem.problem import calibration_problem
+from tauloop.calibration.solving.checks import kabsch
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
 

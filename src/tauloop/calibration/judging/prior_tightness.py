@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from tauloop.calibration.problem import CalibrationProblem
-from tauloop.calibration.solving import Solution
+from tauloop.calibration.problem.problem import CalibrationProblem
+from tauloop.calibration.solving.solver import Solution
 from tauloop.result import Evidence
 
 #: Widths of the priors that are looked at, over the stated ones: exponents of ten.

@@ -8,13 +8,13 @@ from itertools import permutations
 import numpy as np
 
 from tauloop.assembly.closing import coordinate_limits
-from tauloop.calibration.building import followed
-from tauloop.calibration.exchanges import EXCHANGE_SEARCH, ExchangeSearch, exchanged
-from tauloop.calibration.instruments import Contact, Pose, Position
-from tauloop.calibration.measurements import Series
-from tauloop.calibration.problem import CalibrationProblem, Evaluation
-from tauloop.calibration.stations import Station
-from tauloop.calibration.surfaces import Plane
+from tauloop.calibration.measurements.instruments import Contact, Pose, Position
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.measurements.surfaces import Plane
+from tauloop.calibration.problem.building import followed
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
+from tauloop.calibration.problem.stations import Station
+from tauloop.calibration.solving.exchanges import EXCHANGE_SEARCH, ExchangeSearch, exchanged
 from tauloop.errors import Problem, Problems
 
 #: A spread below this share of the next larger one is none: poses on a line, or in a plane.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from tauloop.calibration.problem import CalibrationProblem
-from tauloop.calibration.solving import Solution, limits, solve
+from tauloop.calibration.problem.problem import CalibrationProblem
+from tauloop.calibration.solving.solver import Solution, limits, solve
 from tauloop.errors import IdentificationError, InputError, Problem, solving
 
 #: Called after each piece of work with how many are done and how many there are.

@@ -7,8 +7,8 @@ import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.loops import nominal
-from tauloop.calibration.instruments import Instrument, Scene, require_instruments
-from tauloop.calibration.measurements import Series
+from tauloop.calibration.measurements.instruments import Instrument, Scene, require_instruments
+from tauloop.calibration.measurements.series import Series
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.model import Model
 

@@ -9,9 +9,9 @@ from time import process_time
 
 import numpy as np
 
-from tauloop.calibration.building import followed
-from tauloop.calibration.problem import CalibrationProblem
-from tauloop.calibration.solving import Solution, solve
+from tauloop.calibration.problem.building import followed
+from tauloop.calibration.problem.problem import CalibrationProblem
+from tauloop.calibration.solving.solver import Solution, solve
 from tauloop.errors import IdentificationError, InputError, PoseError, Problem
 
 #: A cost so near that of the best fit cannot be told from it.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.special
 
-from tauloop.calibration.problem import CalibrationProblem, Evaluation
-from tauloop.calibration.solving import Solution
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
+from tauloop.calibration.solving.solver import Solution
 
 #: Chance that a sound set of measurements has any residual named an outlier.
 FALSE_ALARM = 0.01

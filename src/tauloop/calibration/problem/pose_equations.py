@@ -13,8 +13,8 @@ import scipy.linalg
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.loops import nominal, stacked
-from tauloop.calibration.instruments import ORIGIN, Instrument, Nuisance, Scene
-from tauloop.calibration.unknowns import Unknown
+from tauloop.calibration.measurements.instruments import ORIGIN, Instrument, Nuisance, Scene
+from tauloop.calibration.problem.unknowns import Unknown
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.evaluator import Evaluator, c_function
 from tauloop.equations.closure import closure

@@ -15,7 +15,7 @@ from typing import Any
 
 import casadi as ca
 
-from tauloop.calibration.surfaces import Plane, Surface
+from tauloop.calibration.measurements.surfaces import Plane, Surface
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion, quaternion_rotation
 from tauloop.equations.values import Values

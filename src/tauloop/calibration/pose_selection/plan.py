@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from tauloop.calibration.instruments import Contact, Instrument
-from tauloop.calibration.poses_candidates import LIMITS, Candidates, PoseLimits, candidate_poses
-from tauloop.calibration.poses_readings import simulated_series
-from tauloop.calibration.poses_selection import D_OPTIMAL, SHOWN, Criterion, Progress, Selection, select_poses
-from tauloop.calibration.problem import CalibrationProblem, calibration_problem
-from tauloop.calibration.unknowns import Tolerances
+from tauloop.calibration.measurements.instruments import Contact, Instrument
+from tauloop.calibration.measurements.simulated import simulated_series
+from tauloop.calibration.pose_selection.candidates import LIMITS, Candidates, PoseLimits, candidate_poses
+from tauloop.calibration.pose_selection.selection import D_OPTIMAL, SHOWN, Criterion, Progress, Selection, select_poses
+from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
+from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.errors import IdentificationError, InputError, Problem, solving
 from tauloop.model import Model
 from tauloop.result import Evidence, Result, provenance

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.assembly.ports import numbers
-from tauloop.calibration.instruments import Instrument
+from tauloop.calibration.measurements.instruments import Instrument
 from tauloop.errors import InputError, Problems
 
 

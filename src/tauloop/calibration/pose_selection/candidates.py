@@ -12,8 +12,8 @@ from scipy.stats import qmc
 from tauloop.assembly.closing import coordinate_limits
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import Port
-from tauloop.calibration.instruments import Contact
-from tauloop.calibration.poses_contact import Gap
+from tauloop.calibration.measurements.instruments import Contact
+from tauloop.calibration.pose_selection.contact import Gap
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import least_squares
 
-from tauloop.calibration.losses import Loss, Squares
-from tauloop.calibration.problem import CalibrationProblem, Evaluation, Linearised
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
+from tauloop.calibration.solving.losses import Loss, Squares
 from tauloop.errors import IdentificationError, PoseError, Problem
 
 SQUARES = Squares()

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from tauloop.calibration.gauges import gauges
-from tauloop.calibration.observability import NULL
-from tauloop.calibration.problem import CalibrationProblem, Evaluation, Linearised
+from tauloop.calibration.judging.gauges import gauges
+from tauloop.calibration.judging.observability import NULL
+from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.errors import PoseError, Problem
 
 #: Terms of a direction below this share of its largest are not told.
@@ -39,7 +39,7 @@ class Direction:
         terms: (unknown, change in SI) for one tolerance of the first, largest first.
         deviation: standard deviation along it, in tolerances; None where the data say nothing at all.
         name: of a gauge freedom: the motion that it is, such as "translation of the base frame along x"; empty where
-            it is none of the known ones (`tauloop.calibration.gauges`).
+            it is none of the known ones (`tauloop.calibration.judging.gauges`).
         explained: share of that motion which the freedom is, 1 for all; without a name, share of what it moves that
             known motions explain; None where nothing moves or nobody asked.
     """

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from tauloop.calibration.instruments import TYPICAL, Nuisance
+from tauloop.calibration.measurements.instruments import TYPICAL, Nuisance
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion

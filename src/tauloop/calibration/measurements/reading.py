@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.calibration.instruments import (
+from tauloop.calibration.measurements.instruments import (
     Contact,
     Distance,
     Inclinometer,
@@ -35,10 +35,10 @@ from tauloop.calibration.instruments import (
     Position,
     Vector3,
 )
-from tauloop.calibration.measurements import Series
-from tauloop.calibration.quantities import DIMENSIONS, any_quantity, bounds_of, quantity
-from tauloop.calibration.surfaces import Cylinder, Plane, Sphere, Surface
-from tauloop.calibration.unknowns import Bounds, Tolerances
+from tauloop.calibration.measurements.quantities import DIMENSIONS, any_quantity, bounds_of, quantity
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.measurements.surfaces import Cylinder, Plane, Sphere, Surface
+from tauloop.calibration.problem.unknowns import Bounds, Tolerances
 from tauloop.errors import InputError, LogError, Problem, Problems
 from tauloop.logs.findings import Findings
 from tauloop.logs.scales import find_scale

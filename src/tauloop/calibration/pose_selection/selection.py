@@ -24,7 +24,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from tauloop.calibration.observability import NULL, Observability, observability, require_jacobians, shown_directions
+from tauloop.calibration.judging.observability import (
+    NULL,
+    Observability,
+    observability,
+    require_jacobians,
+    shown_directions,
+)
 from tauloop.errors import IdentificationError, InputError, Problem
 
 #: A round that betters the criterion by less than this share is the last.

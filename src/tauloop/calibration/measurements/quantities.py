@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.calibration.unknowns import Bounds
+from tauloop.calibration.problem.unknowns import Bounds
 from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError, named, parse_unit
 
 #: What unknowns and readings are measured in, by SI unit.

@@ -23,13 +23,13 @@ import numpy as np
 
 from tauloop.assembly.assembly import Assembly, assemble
 from tauloop.assembly.loops import loops
-from tauloop.calibration.building import build_station
-from tauloop.calibration.instruments import Nuisance, require_instruments
-from tauloop.calibration.measurements import Series
-from tauloop.calibration.pose_equations import Reach
-from tauloop.calibration.residuals import FORWARD_KINEMATICS, ForwardKinematics, ResidualKind
-from tauloop.calibration.stations import Station, StationState
-from tauloop.calibration.unknowns import Bounds, Tolerances, Unknown, bounded, select_unknowns
+from tauloop.calibration.measurements.instruments import Nuisance, require_instruments
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.problem.building import build_station
+from tauloop.calibration.problem.pose_equations import Reach
+from tauloop.calibration.problem.residuals import FORWARD_KINEMATICS, ForwardKinematics, ResidualKind
+from tauloop.calibration.problem.stations import Station, StationState
+from tauloop.calibration.problem.unknowns import Bounds, Tolerances, Unknown, bounded, select_unknowns
 from tauloop.codegen.evaluator import Compiled, Evaluator
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, Problem

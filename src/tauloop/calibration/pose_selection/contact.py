@@ -7,7 +7,7 @@ import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.loops import nominal
-from tauloop.calibration.instruments import Contact, Scene, require_instruments
+from tauloop.calibration.measurements.instruments import Contact, Scene, require_instruments
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import InputError, Problem
 from tauloop.model import Model

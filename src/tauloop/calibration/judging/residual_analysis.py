@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.stats
 
-from tauloop.calibration.problem import CalibrationProblem
-from tauloop.calibration.solving import Solution
+from tauloop.calibration.problem.problem import CalibrationProblem
+from tauloop.calibration.solving.solver import Solution
 from tauloop.errors import IdentificationError, solving
 
 #: Chance that any of all tests says something about residuals that are noise.

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.calibration.instruments import Nuisance
-from tauloop.calibration.measurements import Series
-from tauloop.calibration.pose_equations import StationFunctions
+from tauloop.calibration.measurements.instruments import Nuisance
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.problem.pose_equations import StationFunctions
 from tauloop.equations.topology import Topology, integrate
 
 #: Newton's method stops when no coordinate moves by more than this (m or rad): what is left then is its square.

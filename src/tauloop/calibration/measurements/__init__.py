@@ -1,0 +1,1 @@
+"""Measurements: instruments, what they read, files of readings, and simulated ones."""

@@ -1,0 +1,1 @@
+"""The search for the corrections: robust losses, an initial guess, checks before it, and exchanged columns."""
