@@ -19,8 +19,8 @@ from rich.table import Table
 
 from tauloop import Model, load
 from tauloop.identification import RegressionData, Ties, WeightedLeastSquares, base_parameters, fit
-from tauloop.identification.from_log import leaf_ties, regression_data
-from tauloop.identification.result import Identification
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine

@@ -13,7 +13,7 @@ from planar_arm import LENGTH, NAMES, TRUE, UNITS, arm_data, arm_motion, arm_reg
 
 from tauloop.errors import IdentificationError
 from tauloop.identification import BaseParameter, BaseParameters, RankOptions, Term, base_parameters
-from tauloop.identification.condense import SAMPLES_AT_ONCE, condense
+from tauloop.identification.regression.condense import SAMPLES_AT_ONCE, condense
 
 #: Forces by two routes; the condition numbers here are below 1e3, so rounding stays far below.
 SAME_FORCES = 1e-10

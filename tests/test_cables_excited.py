@@ -8,9 +8,9 @@ import numpy as np
 from scipy.optimize import linprog
 
 import tauloop
-from tauloop.identification.excitation_limits import ExcitationLimits
-from tauloop.identification.excitation_problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.excitation_search import random_search
+from tauloop.identification.excitation.limits import ExcitationLimits
+from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
+from tauloop.identification.excitation.search import random_search
 from tauloop.motion import SampledMotion
 
 A = np.array([(-1.3, -0.9), (1.1, -1.0), (1.2, 1.2), (-1.2, 1.1)])

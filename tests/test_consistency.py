@@ -21,17 +21,17 @@ from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import write_urdf
 from tauloop.formats.yaml_writer import write_yaml
 from tauloop.identification import RegressionData, Regularisation, prior_weight, split, ties
-from tauloop.identification.columns import with_columns
-from tauloop.identification.cones import body_matrix, cones, divergence, regularised, slender_matrix
-from tauloop.identification.consistency import (
+from tauloop.identification.parameters.cones import body_matrix, cones, divergence, regularised, slender_matrix
+from tauloop.identification.parameters.consistency import (
     ConsistentIdentification,
     PhysicallyConsistent,
     fit_consistent,
 )
-from tauloop.identification.from_log import leaf_ties, regression_data
-from tauloop.identification.lmi import ConicProblem, solve_conic
-from tauloop.identification.prior_weight import WeightTrial, chosen_weight
-from tauloop.identification.write_back import identified_mechanism
+from tauloop.identification.parameters.lmi import ConicProblem, solve_conic
+from tauloop.identification.parameters.prior_weight import WeightTrial, chosen_weight
+from tauloop.identification.parameters.write_back import identified_mechanism
+from tauloop.identification.regression.columns import with_columns
+from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import load_recording, read_log
 from tauloop.mechanism.inertias import is_possible
 from tauloop.motion import random_multisine

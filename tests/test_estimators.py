@@ -24,7 +24,7 @@ from tauloop.identification import (
     split,
     ties,
 )
-from tauloop.identification.condense import SAMPLES_AT_ONCE, condense
+from tauloop.identification.regression.condense import SAMPLES_AT_ONCE, condense
 from tauloop.result import Status
 
 #: The same least-squares solution by two routes at condition numbers below 100.

@@ -21,15 +21,15 @@ from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError, TauloopError
 from tauloop.identification import excitation_search
-from tauloop.identification.excitation import ExcitationOptions, excite
-from tauloop.identification.excitation_criteria import ConditionNumber, Criterion, CriterionFunction, LogDeterminant
-from tauloop.identification.excitation_drives import driven_at
-from tauloop.identification.excitation_limits import Bound, ExcitationLimits
-from tauloop.identification.excitation_problem import ExcitationProblem, ExcitationTask, expression_ties
-from tauloop.identification.excitation_result import Excitation
-from tauloop.identification.excitation_sample import sample_function, squared_distance
-from tauloop.identification.excitation_search import random_search, screened
-from tauloop.identification.excitation_solver import STOPPED, ExcitationProgram, SolverOptions
+from tauloop.identification.excitation.criteria import ConditionNumber, Criterion, CriterionFunction, LogDeterminant
+from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.drives import driven_at
+from tauloop.identification.excitation.limits import Bound, ExcitationLimits
+from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask, expression_ties
+from tauloop.identification.excitation.result import Excitation
+from tauloop.identification.excitation.sample import sample_function, squared_distance
+from tauloop.identification.excitation.search import random_search, screened
+from tauloop.identification.excitation.solver import STOPPED, ExcitationProgram, SolverOptions
 from tauloop.kinematics.clearance import segment_distances
 from tauloop.kinematics.singularities import singularities
 from tauloop.logs import read_log, samples

@@ -15,11 +15,11 @@ from tauloop.cli import excite as command
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError
 from tauloop.identification import excitation_search
-from tauloop.identification.excitation import ExcitationOptions, excite
-from tauloop.identification.excitation_limits import ExcitationLimits
-from tauloop.identification.excitation_problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.excitation_search import random_search
-from tauloop.identification.excitation_solver import SolverOptions
+from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.limits import ExcitationLimits
+from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
+from tauloop.identification.excitation.search import random_search
+from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.result import Status
 
 TASK = ExcitationTask(harmonics=3, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=3.0, acceleration=20.0))

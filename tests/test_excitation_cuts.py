@@ -12,11 +12,11 @@ import pytest
 from tauloop import IdentificationError, InputError, Model
 from tauloop.assembly.cut_freedoms import cut_freedoms
 from tauloop.formats import loads
-from tauloop.identification.excitation import ExcitationOptions, excite
-from tauloop.identification.excitation_limits import ExcitationLimits
-from tauloop.identification.excitation_problem import ExcitationTask
-from tauloop.identification.excitation_result import Excitation
-from tauloop.identification.excitation_solver import SolverOptions
+from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.limits import ExcitationLimits
+from tauloop.identification.excitation.problem import ExcitationTask
+from tauloop.identification.excitation.result import Excitation
+from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.mechanism import machine_path
 from tauloop.motion import random_multisine
 from tauloop.result import Status

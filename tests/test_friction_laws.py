@@ -23,8 +23,8 @@ from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_writer import write_urdf
 from tauloop.formats.yaml_writer import to_yaml
 from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit, leaf_ties
-from tauloop.identification.from_log import dynamic_leaves
-from tauloop.identification.write_back import identified_mechanism
+from tauloop.identification.parameters.write_back import identified_mechanism
+from tauloop.identification.regression.from_log import dynamic_leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import POLYNOMIAL_345, Line, fastest_rate, stroke
 from tauloop.simulation import ConstantForce, simulate

@@ -21,7 +21,7 @@ from tauloop.cli.app import app
 from tauloop.codegen import Compiled
 from tauloop.errors import InputError, LogError
 from tauloop.identification import WeightedLeastSquares, choose_channels, fit, split, usable_velocities
-from tauloop.identification.from_log import regression_data
+from tauloop.identification.regression.from_log import regression_data
 from tauloop.logs import (
     Preparation,
     Signals,

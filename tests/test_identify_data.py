@@ -26,15 +26,20 @@ from tauloop.identification import (
     fit,
     split,
 )
-from tauloop.identification.columns import asymmetric_friction, gain_regression, stribeck_friction, with_columns
-from tauloop.identification.condense import condense
-from tauloop.identification.essential import essential_parameters
-from tauloop.identification.faults import clipped, delays, wrong_signs
-from tauloop.identification.filter_scan import scan_filters
-from tauloop.identification.from_log import regression_data
-from tauloop.identification.periods import average_periods, fourier_derivatives
-from tauloop.identification.streaming import condense_parts, estimate_condensed, merge
-from tauloop.identification.write_back import identified_mechanism
+from tauloop.identification.faults.forces import clipped, delays, wrong_signs
+from tauloop.identification.parameters.essential import essential_parameters
+from tauloop.identification.parameters.write_back import identified_mechanism
+from tauloop.identification.preparation.filter_scan import scan_filters
+from tauloop.identification.preparation.periods import average_periods, fourier_derivatives
+from tauloop.identification.regression.columns import (
+    asymmetric_friction,
+    gain_regression,
+    stribeck_friction,
+    with_columns,
+)
+from tauloop.identification.regression.condense import condense
+from tauloop.identification.regression.from_log import regression_data
+from tauloop.identification.regression.streaming import condense_parts, estimate_condensed, merge
 from tauloop.logs import Preparation, Sensors, measure, samples, write_log
 from tauloop.motion import random_multisine
 

@@ -18,9 +18,9 @@ from tauloop.cli.app import app
 from tauloop.codegen import Compiled
 from tauloop.errors import IdentificationError
 from tauloop.identification import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
-from tauloop.identification.channel_faults import measured, wrong_channels
-from tauloop.identification.payload import drive_gains, known_parameters, with_payload
-from tauloop.identification.signal_faults import clipped, spikes
+from tauloop.identification.faults.channels import measured, wrong_channels
+from tauloop.identification.faults.signals import clipped, spikes
+from tauloop.identification.parameters.known import drive_gains, known_parameters, with_payload
 from tauloop.logs import Preparation, Sensors, measure, prepared_signals, read_signals, write_log
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine

@@ -13,7 +13,7 @@ from tauloop import Model, load
 from tauloop.errors import IdentificationError, InputError, LogError, PoseError
 from tauloop.formats.library import loads
 from tauloop.identification import Identification, RegressionData, WeightedLeastSquares, fit, split
-from tauloop.identification.from_log import dynamic_leaves, leaf_ties, regression_data
+from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
 from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import random_multisine

@@ -16,7 +16,7 @@ from tauloop import IdentificationError, Model, load
 from tauloop.cli.app import app
 from tauloop.codegen import Compiled
 from tauloop.identification import KnownNoise, WeightedLeastSquares, fit, merge, scan_filters, split, split_each
-from tauloop.identification.from_log import leaf_ties, regression_data
+from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from tauloop.cli.app import app
 from tauloop.identification import WeightedLeastSquares, fit, split
-from tauloop.identification.block_fits import BLOCKS, BlockFits
+from tauloop.identification.estimation.block_fits import BLOCKS, BlockFits
 from tauloop.logs import write_log
 
 RATE, DURATION = 200.0, 20.0  # Hz, s

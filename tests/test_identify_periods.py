@@ -24,8 +24,8 @@ from tauloop.identification import (
     fit,
     split,
 )
-from tauloop.identification.from_log import leaf_ties
-from tauloop.identification.periodic_data import periodic_motion_regressor, periodic_regression
+from tauloop.identification.preparation.periodic_data import periodic_motion_regressor, periodic_regression
+from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.logs import Sensors, measure, read_log, samples, write_log
 from tauloop.mechanism import machine_path
 from tauloop.mechanism.model import Mechanism

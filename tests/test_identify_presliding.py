@@ -25,10 +25,10 @@ from tauloop.identification import (
     merge,
     split,
 )
-from tauloop.identification.channel_faults import measured, wrong_channels
-from tauloop.identification.columns import with_columns
-from tauloop.identification.from_log import regression_data
-from tauloop.identification.presliding import presliding_columns, presliding_state
+from tauloop.identification.faults.channels import measured, wrong_channels
+from tauloop.identification.friction.presliding import presliding_columns, presliding_state
+from tauloop.identification.regression.columns import with_columns
+from tauloop.identification.regression.from_log import regression_data
 from tauloop.logs import Preparation, Signals, prepared_signals, write_log
 from tauloop.logs.channels import Channel
 from tauloop.motion import Multisine, random_multisine

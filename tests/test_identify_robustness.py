@@ -16,11 +16,11 @@ from tauloop.cli.app import app
 from tauloop.errors import LogError
 from tauloop.formats import loads
 from tauloop.identification import WeightedLeastSquares, fit, split
-from tauloop.identification.excitation_limits import ExcitationLimits
-from tauloop.identification.excitation_problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.faults import clipped
-from tauloop.identification.from_log import leaf_ties, regression_data
-from tauloop.identification.unexcited import unexcited
+from tauloop.identification.excitation.limits import ExcitationLimits
+from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
+from tauloop.identification.faults.forces import clipped
+from tauloop.identification.faults.unexcited import unexcited
+from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, write_log
 from tauloop.mechanism import machine_path
 from tauloop.motion import SampledMotion, random_multisine

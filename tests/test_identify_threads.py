@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from tauloop.errors import IdentificationError
 from tauloop.identification import Estimate, OrdinaryLeastSquares, fit
-from tauloop.identification.estimators import CondensedEstimator
+from tauloop.identification.estimation.estimators import CondensedEstimator
 
 
 def threads() -> set[int]:

@@ -18,8 +18,8 @@ from tauloop import Model
 from tauloop.cli.app import app
 from tauloop.formats import loads
 from tauloop.identification import regression_data
-from tauloop.identification.residual_trends import Trend, residual_trends, trend_problems
-from tauloop.identification.time_stamps import jitter
+from tauloop.identification.faults.residual_trends import Trend, residual_trends, trend_problems
+from tauloop.identification.faults.time_stamps import jitter
 from tauloop.logs import Preparation, Signals, write_log
 
 RATE, DURATION = 200.0, 40.0  # Hz, s

@@ -19,10 +19,10 @@ from tauloop import Model
 from tauloop.cli.app import app
 from tauloop.formats import loads
 from tauloop.identification import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
-from tauloop.identification.channel_faults import measured
-from tauloop.identification.dead_channels import copied, dead
-from tauloop.identification.prior import compare_with_prior
-from tauloop.identification.time_unit import wrong_time_unit
+from tauloop.identification.faults.channels import measured
+from tauloop.identification.faults.dead_channels import copied, dead
+from tauloop.identification.faults.time_unit import wrong_time_unit
+from tauloop.identification.parameters.prior import compare_with_prior
 from tauloop.logs import Preparation, Signals, prepared_signals, write_log
 
 PREPARATION = Preparation(cutoff=30.0, trim=40)

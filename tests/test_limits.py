@@ -18,7 +18,7 @@ from tauloop.cli.app import app
 from tauloop.formats.mjcf_writer import write_mjcf
 from tauloop.formats.urdf_writer import write_urdf
 from tauloop.formats.yaml_writer import to_yaml
-from tauloop.identification.motion_limits import motion_limits
+from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.logs.channels import Channel, Log, build_log
 from tauloop.mechanism import machine_path
 from tauloop.mechanism.model import Freedom, Mechanism

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tauloop import Model, PoseError, loads
 from tauloop.calibration.pose_selection.candidates import PoseLimits, candidate_poses
 from tauloop.cli.app import COMMANDS, app
-from tauloop.identification.motion_limits import motion_limits
+from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.kinematics import random_states
 from tauloop.kinematics.assembly_modes import assembly_modes
 from tauloop.kinematics.workspace import Reason, WorkspaceLimits, workspace

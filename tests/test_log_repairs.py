@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from tauloop.cli.app import app
 from tauloop.errors import InputError, LogError
-from tauloop.identification.time_stamps import jitter
+from tauloop.identification.faults.time_stamps import jitter
 from tauloop.logs import FillGaps, Signals, held, read_signals, resampled, samples, write_log
 from tauloop.logs.channels import Channel
 

@@ -11,7 +11,7 @@ import scipy.signal
 from tauloop import Model, load
 from tauloop.codegen import Compiled
 from tauloop.errors import PoseError
-from tauloop.identification.from_log import FOLLOWED_AT_ONCE, regression_data
+from tauloop.identification.regression.from_log import FOLLOWED_AT_ONCE, regression_data
 from tauloop.logs import LogFile, Preparation, Signals, prepared_signals, read_signals
 from tauloop.logs.channels import Channel, samples
 from tauloop.logs.tables import ROWS_AT_ONCE

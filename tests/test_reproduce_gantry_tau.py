@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
 from tauloop.identification import PhysicallyConsistent, cones, fit_consistent, merge
-from tauloop.identification.from_log import leaf_ties
-from tauloop.identification.periodic_data import periodic_regression
+from tauloop.identification.preparation.periodic_data import periodic_regression
+from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.logs import Sensors, measure
 from tauloop.report.two_run_identification_figures import figures
 from tauloop.reproduce import Experiment, experiment

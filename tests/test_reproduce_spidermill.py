@@ -11,8 +11,8 @@ import pytest
 
 from tauloop import Model
 from tauloop.errors import IdentificationError, InputError
-from tauloop.identification.regrouping import AnalyticRegrouping, Monomial, Quantity, analytic_regrouping
-from tauloop.identification.regrouping_columns import ProductColumns, SetColumns, StandardColumns, parsed
+from tauloop.identification.parameters.regrouping import AnalyticRegrouping, Monomial, Quantity, analytic_regrouping
+from tauloop.identification.parameters.regrouping_columns import ProductColumns, SetColumns, StandardColumns, parsed
 from tauloop.kinematics.states import random_states
 from tauloop.report import save_figure
 from tauloop.report.reduced_identification_figures import figures

@@ -26,8 +26,8 @@ from tauloop.identification import (
     fit,
     whiteness,
 )
-from tauloop.identification.base_parameters import BaseParameters
-from tauloop.identification.error_models import Equations
+from tauloop.identification.estimation.error_models import Equations
+from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.logs import decimate
 
 #: Runs of the coverage study, and what 95 % intervals must cover when the model of the errors is right. With six

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tauloop.cli.app import app
 from tauloop.cli.identify_logs import MeasuredLog, Periodicity, averaged
 from tauloop.errors import InputError, LogError
-from tauloop.identification.two_runs import CONNECTED, OWN, TwoRuns, subtract_disconnected
+from tauloop.identification.preparation.two_runs import CONNECTED, OWN, TwoRuns, subtract_disconnected
 from tauloop.logs import Preparation, read_log, read_signals, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.motion import Multisine

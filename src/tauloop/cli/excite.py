@@ -26,14 +26,14 @@ from tauloop.cli.output import (
     writes,
 )
 from tauloop.errors import InputError, Problem
-from tauloop.identification.excitation import ExcitationOptions
-from tauloop.identification.excitation import excite as optimised
-from tauloop.identification.excitation_criteria import ConditionNumber, Criterion, LogDeterminant
-from tauloop.identification.excitation_drives import driven_at
-from tauloop.identification.excitation_limits import ExcitationLimits, PerChannel
-from tauloop.identification.excitation_problem import ExcitationTask
-from tauloop.identification.excitation_result import Excitation, LimitUse, slow_sampling
-from tauloop.identification.excitation_solver import SolverOptions
+from tauloop.identification.excitation.criteria import ConditionNumber, Criterion, LogDeterminant
+from tauloop.identification.excitation.design import ExcitationOptions
+from tauloop.identification.excitation.design import excite as optimised
+from tauloop.identification.excitation.drives import driven_at
+from tauloop.identification.excitation.limits import ExcitationLimits, PerChannel
+from tauloop.identification.excitation.problem import ExcitationTask
+from tauloop.identification.excitation.result import Excitation, LimitUse, slow_sampling
+from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems

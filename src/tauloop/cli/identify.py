@@ -84,11 +84,11 @@ from tauloop.identification import (
     scan_filters,
     split_each,
 )
-from tauloop.identification.from_log import dynamic_leaves, leaf_ties, require_channels
-from tauloop.identification.periods import PeriodAverage
-from tauloop.identification.prior import compare_with_prior, runaway_masses
-from tauloop.identification.unexcited import unexcited
-from tauloop.identification.write_back import identified_mechanism
+from tauloop.identification.faults.unexcited import unexcited
+from tauloop.identification.parameters.prior import compare_with_prior, runaway_masses
+from tauloop.identification.parameters.write_back import identified_mechanism
+from tauloop.identification.preparation.periods import PeriodAverage
+from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, require_channels
 from tauloop.model import Model
 from tauloop.report import fit_table, identification_figure, identification_table, save_figure
 from tauloop.report.essential_table import essential_table

@@ -13,7 +13,7 @@ from tauloop.cli.identify_logs import MeasuredLog
 from tauloop.cli.output import table
 from tauloop.errors import IdentificationError, InputError, Problem
 from tauloop.identification import Estimator, Ties
-from tauloop.identification.channel_choice import ChannelChoice, choose_channels, usable_velocities
+from tauloop.identification.preparation.channel_choice import ChannelChoice, choose_channels, usable_velocities
 from tauloop.logs import MeasuredVelocity, channels, samples
 from tauloop.logs.known_forces import without_known_forces
 from tauloop.logs.saturation import LEFT_OUT, left_out, without_saturated

@@ -11,8 +11,8 @@ from tauloop.cli.identify_logs import MeasuredLog
 from tauloop.cli.output import table
 from tauloop.errors import InputError, Problem
 from tauloop.identification import AutocorrelatedErrors, ClusteredErrors, ErrorModel, Estimator, RegressionData
-from tauloop.identification.base_parameters import BaseParameters
-from tauloop.identification.log_comparison import LogComparison, compare_logs
+from tauloop.identification.estimation.log_comparison import LogComparison, compare_logs
+from tauloop.identification.regression.base_parameters import BaseParameters
 
 
 def require_comparable(logs: int, **beside: Any) -> None:

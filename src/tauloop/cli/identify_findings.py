@@ -12,20 +12,20 @@ from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.identify_logs import MeasuredLog, Periodicity, naming_log, not_repeated, of_log
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification import Identification, InstrumentalVariables, RegressionData, Ties
-from tauloop.identification.block_fits import LONGEST
-from tauloop.identification.channel_faults import Measured, measured, wrong_channels
-from tauloop.identification.dead_channels import copied, dead
-from tauloop.identification.element_motion import elements, motion_of_elements
-from tauloop.identification.faults import unexplained, wrong_signs
-from tauloop.identification.missing_laws import missing_law_problems, missing_laws
-from tauloop.identification.motion_limits import motion_limits
-from tauloop.identification.periodic_data import periodic_motion
-from tauloop.identification.periods import PeriodAverage
-from tauloop.identification.presliding import PRESLIDING
-from tauloop.identification.residual_trends import residual_trends, trend_problems
-from tauloop.identification.signal_faults import clipped, spikes
-from tauloop.identification.time_stamps import jitter
-from tauloop.identification.time_unit import wrong_time_unit
+from tauloop.identification.estimation.block_fits import LONGEST
+from tauloop.identification.faults.channels import Measured, measured, wrong_channels
+from tauloop.identification.faults.dead_channels import copied, dead
+from tauloop.identification.faults.forces import unexplained, wrong_signs
+from tauloop.identification.faults.missing_laws import missing_law_problems, missing_laws
+from tauloop.identification.faults.residual_trends import residual_trends, trend_problems
+from tauloop.identification.faults.signals import clipped, spikes
+from tauloop.identification.faults.time_stamps import jitter
+from tauloop.identification.faults.time_unit import wrong_time_unit
+from tauloop.identification.friction.element_motion import elements, motion_of_elements
+from tauloop.identification.friction.presliding import PRESLIDING
+from tauloop.identification.preparation.motion_limits import motion_limits
+from tauloop.identification.preparation.periodic_data import periodic_motion
+from tauloop.identification.preparation.periods import PeriodAverage
 from tauloop.logs import butterworth, channels, sample_period, samples
 from tauloop.model import Model
 from tauloop.result import Evidence

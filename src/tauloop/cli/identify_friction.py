@@ -8,9 +8,9 @@ from tauloop.cli.assigned import quantity
 from tauloop.cli.identify_logs import MeasuredLog
 from tauloop.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.identification import RegressionData, with_columns
-from tauloop.identification.element_motion import element_motion, elements, require_elements
-from tauloop.identification.friction_columns import friction_columns
-from tauloop.identification.presliding import BETTER, PreslidingChoice, choose_presliding, presliding_columns
+from tauloop.identification.friction.columns import friction_columns
+from tauloop.identification.friction.element_motion import element_motion, elements, require_elements
+from tauloop.identification.friction.presliding import BETTER, PreslidingChoice, choose_presliding, presliding_columns
 from tauloop.mechanism.units import ANGLE, ANGULAR_SPEED, LENGTH, SPEED
 from tauloop.model import Model
 

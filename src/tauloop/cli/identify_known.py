@@ -13,7 +13,14 @@ from tauloop.cli.assigned import quantity
 from tauloop.cli.output import table
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.identification import RegressionData
-from tauloop.identification.payload import DriveGains, drive_gains, known_parameters, known_rests, scaled, with_payload
+from tauloop.identification.parameters.known import (
+    DriveGains,
+    drive_gains,
+    known_parameters,
+    known_rests,
+    scaled,
+    with_payload,
+)
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import parse_unit

@@ -17,9 +17,9 @@ from tauloop.cli.identify_repairs import Repairs
 from tauloop.cli.output import table
 from tauloop.errors import AssemblyError, InputError, LogError, PoseError, Problem, Problems
 from tauloop.identification import RegressionData, Ties, average_periods, regression_data
-from tauloop.identification.from_log import force_mixing, motion_regressor, require_positions
-from tauloop.identification.periodic_data import periodic_motion_regressor, periodic_regression
-from tauloop.identification.periods import FORCE_NOISE, PeriodAverage
+from tauloop.identification.preparation.periodic_data import periodic_motion_regressor, periodic_regression
+from tauloop.identification.preparation.periods import FORCE_NOISE, PeriodAverage
+from tauloop.identification.regression.from_log import force_mixing, motion_regressor, require_positions
 from tauloop.logs import (
     Preparation,
     Signals,

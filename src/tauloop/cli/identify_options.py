@@ -24,7 +24,7 @@ from tauloop.identification import (
     WeightedLeastSquares,
     decimation_correlation,
 )
-from tauloop.identification.from_log import OUTPUTS
+from tauloop.identification.regression.from_log import OUTPUTS
 
 ESTIMATORS = ("ols", "wls", "irls", "tls", "iv")
 PARAMETERS = ("standard", "file")

@@ -9,8 +9,8 @@ import numpy as np
 import typer
 
 from tauloop.cli.output import FAILED, JsonOption, console, log_ending, print_json, reports_errors, table, writes
-from tauloop.identification.periods import FORCE_NOISE
-from tauloop.identification.two_runs import TwoRuns, subtract_disconnected
+from tauloop.identification.preparation.periods import FORCE_NOISE
+from tauloop.identification.preparation.two_runs import TwoRuns, subtract_disconnected
 from tauloop.logs import channels, read_log, units, write_log
 from tauloop.logs.channels import TIME
 from tauloop.result import Status

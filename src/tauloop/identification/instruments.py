@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tauloop.identification.errors_in_variables import Simulation
-from tauloop.identification.from_log import motion_regressor
-from tauloop.identification.write_back import identified_mechanism
+from tauloop.identification.estimation.errors_in_variables import Simulation
+from tauloop.identification.parameters.write_back import identified_mechanism
+from tauloop.identification.regression.from_log import motion_regressor
 from tauloop.logs import Preparation
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model

@@ -47,7 +47,8 @@ def held(log: Log, positions: Mapping[str, tuple[float, str]]) -> Signals:
 def resampled(log: Log) -> Signals:
     """All channels at even times from the first stamp to the last, as many, by cubic splines through the stamps.
 
-    For samples that were taken at uneven times which the stamps tell (`tauloop.identification.time_stamps.jitter`).
+    For samples that were taken at uneven times, as the stamps tell
+    (`tauloop.identification.faults.time_stamps.jitter`).
     """
     from scipy.interpolate import CubicSpline  # slow to import, and seldom asked for
 

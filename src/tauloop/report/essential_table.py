@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from tauloop.identification.essential import EssentialParameters
+from tauloop.identification.parameters.essential import EssentialParameters
 
 
 def essential_table(essential: EssentialParameters) -> Group:

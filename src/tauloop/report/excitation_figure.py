@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tauloop.identification.excitation_result import Excitation, LimitUse
+from tauloop.identification.excitation.result import Excitation, LimitUse
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 
 #: Lines of one panel, told apart by lightness too.

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from tauloop.identification.filter_scan import MOVED, OPTIONS, FilterScan
+from tauloop.identification.preparation.filter_scan import MOVED, OPTIONS, FilterScan
 
 #: Characters for a combination's name; the whole of it is in the JSON file.
 NAME_WIDTH = 34

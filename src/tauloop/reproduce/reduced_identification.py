@@ -10,16 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
-from tauloop.identification.base_parameters import BaseParameters, base_parameters
-from tauloop.identification.estimators import OrdinaryLeastSquares
-from tauloop.identification.excitation import ExcitationOptions, excite
-from tauloop.identification.excitation_limits import ExcitationLimits
-from tauloop.identification.excitation_problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.excitation_search import random_search
-from tauloop.identification.fitting import fit
-from tauloop.identification.regrouping import AnalyticRegrouping, analytic_regrouping
-from tauloop.identification.regrouping_columns import ProductColumns, SetColumns
-from tauloop.identification.result import Identification
+from tauloop.identification.estimation.estimators import OrdinaryLeastSquares
+from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.limits import ExcitationLimits
+from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
+from tauloop.identification.excitation.search import random_search
+from tauloop.identification.parameters.regrouping import AnalyticRegrouping, analytic_regrouping
+from tauloop.identification.parameters.regrouping_columns import ProductColumns, SetColumns
+from tauloop.identification.regression.base_parameters import BaseParameters, base_parameters
 from tauloop.motion.fourier import FourierSeries
 from tauloop.reproduce.experiments import Experiment
 from tauloop.reproduce.reduced_models import Fit, Plant, Reduced, Trajectory, counted, mean_relative

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.formats.library import load
-from tauloop.identification.data import RegressionData
-from tauloop.identification.excitation_drives import driven_at
-from tauloop.identification.regrouping_columns import ProductColumns, StandardColumns
+from tauloop.identification.excitation.drives import driven_at
+from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
+from tauloop.identification.regression.data import RegressionData
 from tauloop.kinematics.reduction import ReductionOptions, reduce
 from tauloop.mechanism.expression import Constant, add
 from tauloop.mechanism.model import Mechanism

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.identification.excitation_result import Excitation
-from tauloop.identification.regrouping import AnalyticRegrouping
-from tauloop.identification.result import Identification
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.excitation.result import Excitation
+from tauloop.identification.parameters.regrouping import AnalyticRegrouping
 from tauloop.reproduce.reduced_models import Fit
 from tauloop.reproduce.reproduction import Reproduction
 

@@ -22,12 +22,12 @@ from tauloop.identification import (
     fit_consistent,
     ties,
 )
-from tauloop.identification.from_log import leaf_ties
-from tauloop.identification.periodic_data import periodic_regression
-from tauloop.identification.periods import average_periods
-from tauloop.identification.regression import base_columns
-from tauloop.identification.streaming import merge
-from tauloop.identification.two_runs import TwoRuns, subtract_disconnected
+from tauloop.identification.estimation.base_columns import base_columns
+from tauloop.identification.preparation.periodic_data import periodic_regression
+from tauloop.identification.preparation.periods import average_periods
+from tauloop.identification.preparation.two_runs import TwoRuns, subtract_disconnected
+from tauloop.identification.regression.from_log import leaf_ties
+from tauloop.identification.regression.streaming import merge
 from tauloop.logs.channels import TIME
 from tauloop.model import Model
 from tauloop.motion import Multisine

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.formats.library import load
-from tauloop.identification.from_log import leaf_ties
-from tauloop.identification.two_runs import CONNECTED, OWN
+from tauloop.identification.preparation.two_runs import CONNECTED, OWN
+from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.logs import samples
 from tauloop.logs.channels import TIME
 from tauloop.model import Model

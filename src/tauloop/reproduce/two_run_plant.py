@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tauloop.identification import cones
-from tauloop.identification.cones import Cone
+from tauloop.identification.parameters.cones import Cone
 from tauloop.logs import Sensors, measure
 from tauloop.mechanism.expression import Constant, add
 from tauloop.mechanism.model import Mechanism

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.identification.excitation_result import Conditions
+from tauloop.identification.excitation.result import Conditions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

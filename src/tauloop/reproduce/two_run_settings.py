@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tauloop.identification.excitation import ExcitationOptions
-from tauloop.identification.excitation_solver import SolverOptions
+from tauloop.identification.excitation.design import ExcitationOptions
+from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.reproduce.bristles import Bristles
 from tauloop.reproduce.experiments import Experiment
 from tauloop.reproduce.frame_vibration import FrameMode

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.identification import base_parameters
-from tauloop.identification.excitation import excite
-from tauloop.identification.excitation_criteria import LogDeterminant
-from tauloop.identification.excitation_limits import ExcitationLimits
-from tauloop.identification.excitation_problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.excitation_result import Conditions
-from tauloop.identification.from_log import leaf_ties
+from tauloop.identification.excitation.criteria import LogDeterminant
+from tauloop.identification.excitation.design import excite
+from tauloop.identification.excitation.limits import ExcitationLimits
+from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
+from tauloop.identification.excitation.result import Conditions
+from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.motion.fourier import FourierSeries

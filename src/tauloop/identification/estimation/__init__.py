@@ -1,0 +1,1 @@
+"""Estimators, models of the errors, fits, and how well they predict."""

@@ -1,0 +1,134 @@
+"""How well predicted forces agree with measured ones, output by output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identification.regression.data import RegressionData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFit:
+    """Agreement in one output over a set of samples; the residual is measured minus predicted.
+
+    Attributes:
+        output, unit: name and unit of the output.
+        samples: number of samples.
+        rmse: root of the mean squared residual, SI.
+        bias: mean residual, SI.
+        largest_residual: largest absolute residual, SI.
+        scale: force that `rmse_percent` refers to, SI: the largest absolute measured one, of training and held-out data
+            together where there are both, so that their percentages compare.
+        rmse_percent: rmse in percent of `scale`.
+        relative_error_percent: |residual| / |measured| in percent, Euclidean norms over the samples.
+        residual_correlation: correlation of the residual with itself one sample later; near zero for white noise. None
+            where the residual is zero.
+    """
+
+    output: str
+    unit: str
+    samples: int
+    rmse: float
+    bias: float
+    largest_residual: float
+    scale: float
+    rmse_percent: float
+    relative_error_percent: float
+    residual_correlation: float | None
+
+
+def evaluate(
+    measured: np.ndarray,
+    predicted: np.ndarray,
+    outputs: Sequence[str],
+    units: Sequence[str],
+    *,
+    scale: np.ndarray | None = None,
+    where: str = "forces",
+) -> tuple[OutputFit, ...]:
+    """Compare measured with predicted forces.
+
+    Args:
+        measured, predicted: (N, n_out), SI.
+        outputs, units: name and unit of each column.
+        scale: (n_out,) forces that percentages refer to; the largest absolute measured ones when not given.
+        where: what the samples are called in errors.
+
+    Raises:
+        IdentificationError: shapes differ, or an output's measured force is zero throughout.
+    """
+    if (
+        measured.ndim != 2
+        or not len(measured)
+        or not measured.shape == predicted.shape == (len(measured), len(outputs))
+    ):
+        raise IdentificationError(
+            Problem(
+                where=where,
+                what=f"measured {measured.shape}, predicted {predicted.shape}, {len(outputs)} outputs do not agree",
+                remedy="give (samples, outputs) for both, with at least one sample",
+            )
+        )
+    residual = measured - predicted
+    rmse = np.sqrt(np.mean(residual**2, axis=0))
+    largest = np.abs(measured).max(axis=0)
+    silent = [f"{name} [{unit}]" for name, unit, size in zip(outputs, units, largest, strict=True) if size == 0.0]
+    if silent:
+        raise IdentificationError(
+            Problem(
+                where=where,
+                what=f"the measured force is zero in all {len(measured)} samples: {', '.join(silent)}",
+                remedy="check the column it is read from, or mark the output as not measured",
+            )
+        )
+    scale = largest if scale is None else scale
+    relative = np.linalg.norm(residual, axis=0) / np.linalg.norm(measured, axis=0)
+    power = np.sum(residual**2, axis=0)
+    neighbours = np.sum(residual[1:] * residual[:-1], axis=0)
+    return tuple(
+        OutputFit(
+            output=name,
+            unit=units[k],
+            samples=len(measured),
+            rmse=float(rmse[k]),
+            bias=float(residual[:, k].mean()),
+            largest_residual=float(np.abs(residual[:, k]).max()),
+            scale=float(scale[k]),
+            rmse_percent=float(100.0 * rmse[k] / scale[k]),
+            relative_error_percent=float(100.0 * relative[k]),
+            residual_correlation=float(neighbours[k] / power[k]) if power[k] > 0.0 else None,
+        )
+        for k, name in enumerate(outputs)
+    )
+
+
+def judge(where: str, data: RegressionData, parameters: np.ndarray, scale: np.ndarray) -> tuple[OutputFit, ...]:
+    """Fit of the measured outputs of regression data by parameters (n_p,) of its columns.
+
+    Args:
+        where: what the samples are called in errors.
+        data: the samples.
+        parameters: values of the regressor's columns, SI.
+        scale: (n_out,) forces that percentages refer to.
+
+    Raises:
+        IdentificationError: an output's measured force is zero throughout.
+    """
+    predicted = data.regressor @ parameters
+    alike = [data.kept] if data.present is None else [np.array([k]) for k in data.kept]
+    return tuple(
+        fit
+        for outputs in alike
+        for fit in evaluate(
+            data.forces[np.ix_(data.rows(outputs[0]), outputs)],
+            predicted[np.ix_(data.rows(outputs[0]), outputs)],
+            [data.outputs[k] for k in outputs],
+            [data.output_units[k] for k in outputs],
+            scale=scale[outputs],
+            where=where,
+        )
+    )

@@ -1,0 +1,349 @@
+"""Fit the base parameters to training data and judge them on held-out data."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identification.estimation.base_columns import BaseRegression
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors, Equations, ErrorModel
+from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, require_equations
+from tauloop.identification.estimation.evaluation import OutputFit, judge
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.estimation.whiteness import whiteness
+from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
+from tauloop.identification.regression.data import RegressionData
+from tauloop.identification.regression.threads import one_thread
+from tauloop.result import Evidence, plain, provenance
+
+#: The largest force lies between this and one over it, N or N m, where forces are to be squared.
+LEAST_FORCE = 1e-100
+#: Held-out samples that are exact copies of training samples, at most this share: more is the same record twice.
+LARGEST_COPIED_SHARE = 0.05
+#: A column whose values differ by less than this share of the largest is the same in all samples.
+ROUNDING = 1e-10
+#: Base parameters with a larger standard deviation, as a share of the value, are counted as uncertain.
+UNCERTAIN_SHARE = 0.3
+#: A residual that is this share of the force in every output says that the force has nothing to do with the motion.
+UNEXPLAINED = 0.9
+
+
+@one_thread
+def fit(
+    training: RegressionData,
+    held_out: RegressionData | None,
+    estimator: Estimator,
+    *,
+    rank: RankOptions | None = None,
+    base: BaseParameters | None = None,
+    errors: ErrorModel | None = None,
+) -> Identification:
+    """Identify the base parameters.
+
+    Args:
+        training: samples to estimate from.
+        held_out: samples to judge by, of the same machine and outputs; None says that there are none.
+        estimator: such as `WeightedLeastSquares(reweightings=3)`.
+        rank: how the rank is decided.
+        base: base parameters that are known already (from another motion, or from random states); found from the
+            training data when not given.
+        errors: what standard deviations assume of the errors: `AutocorrelatedErrors()`, or `FilteredErrors` where white
+            noise went through a known filter; independent errors when not given.
+
+    Raises:
+        IdentificationError: the data cannot support the identification; with all problems found.
+    """
+    problems = (
+        _out_of_scale(training)
+        + _constant(training)
+        + (_held_out_problems(training, held_out) if held_out is not None else [])
+    )
+    if base is not None and base.parameters != training.unknowns:
+        problems.append(
+            Problem(
+                where="base",
+                what=f"is of {len(base.parameters)} other parameters than the {len(training.unknowns)} unknowns",
+                remedy="find the base parameters with the names and ties of the training data",
+            )
+        )
+    IdentificationError.raise_if_any(problems)
+    triangles = training.triangles
+    size = len(training.unknowns)
+    if base is None:
+        base = base_parameters(triangles[:, :, :-1], training.unknowns, training.unknown_units, rank)
+        require_equations(len(triangles), training.counts, base.rank)
+        condition, condition_si = base.condition, base.condition_si
+    else:
+        require_equations(len(triangles), training.counts, base.rank)
+        condition, condition_si = _conditions(base, triangles)
+    regression = BaseRegression(data=training, base=base, triangles=triangles[:, :, [*base.independent, size]])
+    estimate = estimator.estimate_from(regression)
+    equations = Equations(
+        instruments=estimator.instruments(regression, estimate),
+        regressor=regression.regressor,
+        residual=regression.residual(estimate.values),
+        counts=training.counts,
+        logs=training.logs,
+    )
+    if errors is not None:
+        estimate = replace(estimate, covariance=errors.covariance(equations))
+    _refuse_undetermined(base, estimate, condition)
+    ties = training.ties
+    unknowns = base.spread(estimate.values)
+    parameters = unknowns if ties is None else ties.expand(unknowns)
+    scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out) if data is not None], axis=0)
+    training_fit = judge("training", training, parameters, scale)
+    held_out_fit = judge("held-out", held_out, parameters, scale) if held_out is not None else ()
+    optimality = _optimality(equations, regression.forces, estimate.weights)
+    evidence = _evidence(base, condition, estimate, optimality)
+    evidence += _error_evidence(training, estimate, equations, training_fit, errors)
+    evidence += estimator.evidence(regression, estimate)
+    if held_out is not None:
+        evidence += _held_out_evidence(base, held_out, training_fit, held_out_fit)
+    return Identification(
+        base=base,
+        condition=condition,
+        condition_si=condition_si,
+        estimate=estimate,
+        estimator=estimator,
+        training=training_fit,
+        held_out=held_out_fit,
+        parameters=parameters,
+        regressor_parameters=training.parameters,
+        outputs=training.outputs,
+        measured=np.asarray(training.measured),
+        evidence=evidence,
+        provenance=provenance(
+            packages=("numpy", "scipy"),
+            options={
+                "estimator": estimator_options(estimator),
+                "rank": plain(base.options),
+                "errors": None if errors is None else {"name": type(errors).__name__, **plain(errors)},
+            },
+            inputs={
+                "training_samples": len(training),
+                "held_out_samples": 0 if held_out is None else len(held_out),
+                "outputs": training.outputs,
+                "measured_outputs": [fit.output for fit in training_fit],
+                "regressor_columns": len(training.parameters),
+                "unknowns": size,
+            },
+        ),
+    )
+
+
+def estimator_options(estimator: Estimator) -> dict[str, object]:
+    """Name and options of an estimator as plain data; arrays and functions by their kind only."""
+    options: dict[str, object] = {"name": type(estimator).__name__}
+    for field in fields(estimator):  # type: ignore[arg-type]
+        value = getattr(estimator, field.name)
+        options[field.name] = plain(value) if isinstance(value, bool | int | float | str) else type(value).__name__
+    return options
+
+
+def _out_of_scale(data: RegressionData) -> list[Problem]:
+    """A problem where all forces are zero, or so large or small that their squares are no numbers."""
+    most = float(np.abs(data.forces[:, data.kept]).max(initial=0.0))
+    if LEAST_FORCE < most < 1.0 / LEAST_FORCE:
+        return []
+    what = f"reach {most:.3g} N or N m in {len(data)} samples" if most else f"are zero in all {len(data)} samples"
+    return [Problem(where="forces", what=what, remedy="check the columns of forces, their units and exponents")]
+
+
+def _constant(data: RegressionData) -> list[Problem]:
+    """A problem where every sample is the same, up to rounding."""
+    if len(data) > 1:
+        for k in data.kept:
+            spread = np.ptp(data.regressor[:, k], axis=0)
+            if (spread > ROUNDING * np.abs(data.regressor[:, k]).max(axis=0, initial=0.0)).any():
+                return []
+    return [
+        Problem(
+            where="training",
+            what=f"the regressor is the same in all {len(data)} samples: nothing moves",
+            remedy="record a motion that excites all axes, with changing speeds and accelerations",
+        )
+    ]
+
+
+def _held_out_problems(training: RegressionData, held_out: RegressionData) -> list[Problem]:
+    """Problems of held-out data that are of another kind than the training data, or the same."""
+    problems = [
+        Problem(where=f"held-out {what}", what="differ from those of the training data", remedy="prepare both alike")
+        for what in ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
+        if getattr(training, what) != getattr(held_out, what)
+    ]
+    if not np.array_equal(np.asarray(training.measured), np.asarray(held_out.measured)):
+        problems.append(
+            Problem(where="held-out measured", what="other outputs are measured", remedy="measure the same outputs")
+        )
+    if problems:
+        return problems
+    copied = _copied(training, held_out)
+    if copied > LARGEST_COPIED_SHARE * len(held_out):
+        problems.append(
+            Problem(
+                where="held-out",
+                what=f"{copied} of {len(held_out)} samples are copies of training samples",
+                remedy="judge by samples that were kept out of the training data, such as split(data, 0.7)",
+            )
+        )
+    return problems
+
+
+def _copied(training: RegressionData, held_out: RegressionData) -> int:
+    """How many held-out samples occur in the training data, to the last bit of the forces and one regressor column."""
+    kept = training.kept
+    # The column that differs most from sample to sample tells samples apart even where forces are quantised.
+    column = int(np.argmax(np.ptp(training.regressor[:, kept[0]], axis=0)))
+
+    def keys(data: RegressionData) -> np.ndarray:
+        values = np.ascontiguousarray(np.hstack([data.forces[:, kept], data.regressor[:, kept, column]]))
+        rows: np.ndarray = values.view(np.dtype((np.void, values.itemsize * values.shape[1]))).ravel()
+        return rows
+
+    return int(np.isin(keys(held_out), keys(training)).sum())
+
+
+def _conditions(base: BaseParameters, triangles: np.ndarray) -> tuple[float, float]:
+    """Condition numbers on the training data of base parameters that were given: with unit-norm columns, and in SI.
+
+    Raises:
+        IdentificationError: base parameters that were given are not all excited by these data.
+    """
+    triangle = np.asarray(np.linalg.qr(triangles[:, :, base.independent].reshape(-1, base.rank), mode="r"))
+    norms = np.linalg.norm(triangle, axis=0)
+    _, sizes, directions = np.linalg.svd(triangle / np.where(norms > 0.0, norms, 1.0))
+    if sizes[-1] <= base.options.tolerance * sizes[0]:
+        weakest = np.abs(directions[-1])
+        names = [base.base[i].short_name() for i in np.argsort(-weakest)[:4] if weakest[i] > 0.1]
+        raise IdentificationError(
+            Problem(
+                where="training",
+                what=f"the data do not tell apart all {base.rank} base parameters that were given: the smallest "
+                f"singular value with unit-norm columns is {sizes[-1] / sizes[0]:.3g} of the largest, in "
+                f"{'; '.join(names)}",
+                remedy="record a motion that excites these, or find the base parameters from the training data",
+            )
+        )
+    return float(sizes[0] / sizes[-1]), float(np.linalg.cond(triangle))
+
+
+def _refuse_undetermined(base: BaseParameters, estimate: Estimate, condition: float) -> None:
+    """Refuse an estimate in which no parameter is known even to its own size."""
+    deviations, sizes = estimate.standard_deviations, np.abs(estimate.values)
+    if np.any(deviations <= sizes):
+        return
+    shares = 100.0 * deviations / np.maximum(sizes, np.finfo(float).eps * deviations)
+    best = int(np.argmin(shares))
+    raise IdentificationError(
+        Problem(
+            where="training",
+            what=f"no base parameter is determined: the best, {base.base[best].short_name()}, has a standard deviation "
+            f"of {shares[best]:.3g} % of its value (condition number {condition:.3g} with unit-norm columns)",
+            remedy="record a motion that excites more, and check the units, signs and order of the force columns",
+        )
+    )
+
+
+def _optimality(equations: Equations, forces: np.ndarray, weights: np.ndarray) -> float:
+    """Largest |z_j^T e| / (|z_j / w| |w f|) over the parameters: zero at a solution of the estimating equations.
+
+    For least squares, z = w^2 y: the cosine between the weighted residual and a base column. The residual and its
+    products are taken from the samples themselves, not from their condensed form.
+    """
+    products = np.abs(equations.scores.sum(axis=0))
+    norms = np.sqrt(np.einsum("nkr,k->r", equations.instruments**2, weights**-2.0))
+    return float(np.max(products / (norms * np.linalg.norm(weights * forces))))
+
+
+def _evidence(base: BaseParameters, condition: float, estimate: Estimate, optimality: float) -> tuple[Evidence, ...]:
+    uncertain = np.sum(estimate.standard_deviations > UNCERTAIN_SHARE * np.abs(estimate.values))
+    return (
+        Evidence(
+            name="gap at the rank (unit-norm columns)",
+            value=base.gap,
+            lower=1e3,
+            advice="the rank is not beyond doubt: record a motion that excites more, or compare other tolerances",
+        ),
+        Evidence(
+            name="singular values above the tolerance, less the rank",
+            value=float(np.sum(base.singular_values > base.options.tolerance * base.singular_values[0]) - base.rank),
+            lower=0.0,
+            upper=0.0,
+            advice="two routes to the rank disagree: compare other tolerances",
+        ),
+        Evidence(
+            name="condition number of the base regressor (unit-norm columns)",
+            value=condition,
+            upper=1e4,
+            advice="some base parameters are hardly excited: record a motion that excites more",
+        ),
+        Evidence(
+            name="largest cosine between the weighted residual and a base column",
+            value=optimality,
+            upper=1e-8,
+            advice="the least-squares solution is inexact: the regressor is too ill conditioned",
+        ),
+        Evidence(
+            name=f"base parameters with a standard deviation above {100 * UNCERTAIN_SHARE:.0f} %",
+            value=float(uncertain),
+            unit=f"of {base.rank}",
+        ),
+    )
+
+
+def _error_evidence(
+    data: RegressionData,
+    estimate: Estimate,
+    equations: Equations,
+    training: tuple[OutputFit, ...],
+    errors: ErrorModel | None,
+) -> tuple[Evidence, ...]:
+    """How far the residuals are from white noise, and what that means for the standard deviations."""
+    used = correlated = estimate.standard_deviations
+    if errors != AutocorrelatedErrors():
+        correlated = np.sqrt(np.diag(AutocorrelatedErrors().covariance(equations)))
+    rows = [data.rows(k) for k in data.kept]
+    tests = [whiteness(equations.residual[one, k]) for k, one in enumerate(rows)]
+    return (
+        Evidence(
+            name="residual over force of the output that is described best, training data",
+            value=min(fit.relative_error_percent for fit in training) / 100.0,
+            upper=UNEXPLAINED,
+            advice="the motion explains hardly anything of the forces: look at order, units and times of the columns",
+        ),
+        Evidence(
+            name="standard deviations that count the residuals' correlation, beside those given (median)",
+            value=float(np.median(correlated[used > 0.0] / used[used > 0.0])) if (used > 0.0).any() else None,
+        ),
+        Evidence(
+            name="Ljung-Box probability of white residuals, least of all outputs",
+            value=min((test.probability for test in tests if test.probability is not None), default=None),
+        ),
+    )
+
+
+def _held_out_evidence(
+    base: BaseParameters, data: RegressionData, training: tuple[OutputFit, ...], held_out: tuple[OutputFit, ...]
+) -> tuple[Evidence, ...]:
+    regressor = data.triangles[:, :, :-1]
+    ratios = [
+        judged.rmse / max(fit.rmse, ROUNDING_SHARE * fit.scale) for fit, judged in zip(training, held_out, strict=True)
+    ]
+    return (
+        Evidence(
+            name="misfit of the regrouping on the held-out data, largest of all columns",
+            value=base.mismatch(regressor.reshape(-1, regressor.shape[-1])),
+            upper=1e-6,
+            advice="the training motion hides parameters that act in the held-out one: train on more excitation",
+        ),
+        Evidence(
+            name="largest ratio of RMSE on the held-out data to that on the training data",
+            value=max(ratios),
+            upper=3.0,
+            advice="the model does not carry over to new motions: train on more excitation, or model what is missing",
+        ),
+    )

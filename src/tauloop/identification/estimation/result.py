@@ -1,0 +1,155 @@
+"""The result of an identification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.identification.estimation.estimators import Estimate, Estimator
+from tauloop.identification.estimation.evaluation import OutputFit
+from tauloop.identification.regression.base_parameters import BaseParameters
+from tauloop.identification.regression.data import RegressionData
+from tauloop.result import Result, plain, write_json
+
+#: First entry of the JSON file; a change of its meaning changes the number.
+FORMAT = "tauloop-identification/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Identification(Result):
+    """Base parameters estimated from training data, judged on these and on held-out data.
+
+    Attributes:
+        base: the base parameters and how the rank was found.
+        condition, condition_si: condition numbers of the base regressor on the training data, with unit-norm columns
+            and in SI units as they are.
+        estimate: values, covariance, noise and weights.
+        estimator: the estimator with its options.
+        training: fit of every measured output on the training data.
+        held_out: the same on data that the estimator has not seen; empty when there were none.
+        parameters: (n_p,) one set of values for all columns of the regressor that gives the predicted forces: the
+            representatives carry their combinations, known parameters their values, all others zero.
+        regressor_parameters, outputs: names of the regressor's columns and rows.
+        measured: (n_out,) which outputs were measured.
+    """
+
+    base: BaseParameters
+    condition: float
+    condition_si: float
+    estimate: Estimate
+    estimator: Estimator
+    training: tuple[OutputFit, ...]
+    held_out: tuple[OutputFit, ...]
+    parameters: np.ndarray
+    regressor_parameters: tuple[str, ...]
+    outputs: tuple[str, ...]
+    measured: np.ndarray
+
+    @property
+    def values(self) -> np.ndarray:
+        """(r,) values of the base parameters, SI."""
+        return self.estimate.values
+
+    @property
+    def standard_deviations(self) -> np.ndarray:
+        """(r,) their standard deviations, SI; under the model of errors that `fit` was given."""
+        return self.estimate.standard_deviations
+
+    @property
+    def relative_standard_deviations(self) -> tuple[float | None, ...]:
+        """Standard deviations in percent of the values; None for a value of zero."""
+        return tuple(
+            100.0 * float(deviation) / abs(float(value)) if value != 0.0 else None
+            for value, deviation in zip(self.values, self.standard_deviations, strict=True)
+        )
+
+    def predict(self, regressor: np.ndarray) -> np.ndarray:
+        """Forces (N, n_out), SI, of all outputs from a regressor (N, n_out, n_p).
+
+        Raises:
+            InputError: the regressor has other outputs or parameters, or is not finite.
+        """
+        regressor = np.asarray(regressor, dtype=float)
+        expected = (len(self.outputs), len(self.parameters))
+        if regressor.ndim != 3 or regressor.shape[1:] != expected:
+            remedy = f"give (samples, {expected[0]}, {expected[1]}), as in the training data"
+            raise InputError(Problem(where="regressor", what=f"has shape {regressor.shape}", remedy=remedy))
+        forces: np.ndarray = regressor @ self.parameters
+        if not np.isfinite(forces).all():
+            sample = int(np.argwhere(~np.isfinite(forces))[0, 0])
+            raise InputError(
+                Problem(
+                    where="regressor",
+                    what=f"is not finite, first at sample {sample}",
+                    remedy="repair or leave out these samples",
+                )
+            )
+        return forces
+
+    def residual(self, data: RegressionData) -> np.ndarray:
+        """Measured minus predicted forces (N, n_measured), SI, of the measured outputs."""
+        difference: np.ndarray = (data.forces - self.predict(data.regressor))[:, self.measured]
+        return difference
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole result as plain data for JSON; all numbers finite, None where a figure is not defined."""
+        base = self.base
+        rows = zip(base.base, self.values, self.standard_deviations, self.relative_standard_deviations, strict=True)
+        held_out = self.held_out or (None,) * len(self.training)
+        content = {
+            "format": FORMAT,
+            "status": self.status,
+            "advice": self.advice,
+            "evidence": self.evidence,
+            "estimator": self.provenance.options["estimator"],
+            "rank": {
+                "base_parameters": base.rank,
+                "regressor_columns": len(base.parameters),
+                "gap": base.gap,
+                "singular_value_gap": base.singular_value_gap,
+                "singular_values": base.singular_values,
+                "remainders": base.remainders,
+                "options": base.options,
+            },
+            "condition": {"unit_norm_columns": self.condition, "si": self.condition_si},
+            "base_parameters": [
+                {
+                    "name": parameter.name,
+                    "representative": parameter.representative,
+                    "unit": parameter.unit,
+                    "value": value,
+                    "standard_deviation": deviation,
+                    "relative_standard_deviation_percent": relative,
+                    "terms": parameter.terms,
+                }
+                for parameter, value, deviation, relative in rows
+            ],
+            "alone": base.alone,
+            "no_effect": base.no_effect,
+            "regressor_parameters": dict(zip(self.regressor_parameters, self.parameters, strict=True)),
+            "outputs": [
+                {
+                    "name": training.output,
+                    "unit": training.unit,
+                    "weight": self.estimate.weights[k],
+                    "noise": self.estimate.noise[k],
+                    "training": training,
+                    "held_out": judged,
+                }
+                for k, (training, judged) in enumerate(zip(self.training, held_out, strict=True))
+            ],
+            "provenance": self.provenance,
+        }
+        return dict(plain(content))
+
+    def write_json(self, path: str | Path) -> Path:
+        """Write `as_dict` as JSON, beside the file first and then renamed.
+
+        Raises:
+            InputError: the folder is not there or cannot be written.
+        """
+        return write_json(path, self.as_dict())

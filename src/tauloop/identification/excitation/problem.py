@@ -1,0 +1,415 @@
+"""What an excitation is to achieve on one machine: channels, unknowns, limits, and how any series is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.cut_freedoms import cut_freedoms
+from tauloop.codegen.evaluator import Compiled
+from tauloop.errors import IdentificationError, InputError, Problem, Problems
+from tauloop.identification.excitation.limits import Bound, ExcitationLimits, bounds, measured, use
+from tauloop.identification.excitation.sample import SampleFunction, sample_function
+from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
+from tauloop.identification.regression.data import Ties
+from tauloop.identification.regression.from_log import leaf_ties
+from tauloop.kinematics.clearance import RodClearance, rod_clearance
+from tauloop.mechanism.cables import cables
+from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model, MotionFunctions
+from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
+from tauloop.motion.sampled import SampledMotion
+from tauloop.programs.state import State
+
+#: Samples of the shortest period in the grid on which an excitation is optimised, in that on which the best are
+#: polished, and in that on which they are judged.
+SAMPLES_OF_SHORTEST, POLISHED_OF_SHORTEST, JUDGED_OF_SHORTEST = 24, 48, 96
+#: Samples from which on machine code pays: random searches call for as many again and again.
+WORTH_COMPILING = 10_000
+#: How far limits count as broken where loops do not close.
+OUT_OF_REACH = 1e6
+#: Base parameters keep the given order as far as this share of the best column allows.
+PREFERENCE = 1e-2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcitationTask:
+    """An excitation by finite Fourier series.
+
+    Attributes:
+        space: whose coordinates are the series' channels: "actuators" or "platform".
+        output: rows of the regressor: "actuators", or "joints" for forces on the driven coordinates; of redundant
+            actuators the resultants that identification uses too (`Model.determined`).
+        harmonics: K.
+        period: T, s.
+        limits: beside those of the machine file.
+        held: channels that stay at a value (m, rad), such as the lengths of telescopic rods in one data set.
+        center: centres of channels by name; the reference pose's where not named.
+        rests: whether a period starts and ends with zero velocity and acceleration.
+        first: unknowns that represent base parameters as far as they can, before all others.
+        weights: by output (row of the regressor), the inverse of its noise; one where not named.
+        unknowns: leaf parameters of the machine file to be told (`leaf_ties`), all others known; without them the
+            expressions of the file are the unknowns (`expression_ties`).
+    """
+
+    space: str = "actuators"
+    output: str = "actuators"
+    harmonics: int = 5
+    period: float = 10.0
+    limits: ExcitationLimits = field(default_factory=ExcitationLimits)
+    held: Mapping[str, float] = field(default_factory=dict)
+    center: Mapping[str, float] = field(default_factory=dict)
+    rests: bool = True
+    first: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+    unknowns: tuple[str, ...] = ()
+
+
+def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
+    """Ties of the regressor's columns by what the machine file says of them.
+
+    Columns of one expression (legs that share their parameters) are one unknown, named after the first of them;
+    constants are known.
+
+    Args:
+        model: the machine.
+        first: unknowns that come first.
+
+    Raises:
+        InputError: a name in `first` is no unknown.
+    """
+    groups: dict[object, list[int]] = {}
+    offset = np.zeros(len(model.parameters))
+    for i, parameter in enumerate(model.parameters):
+        if isinstance(parameter.expression, Constant):
+            offset[i] = parameter.expression.value
+        else:
+            groups.setdefault(parameter.expression, []).append(i)
+    members = {model.parameters[rows[0]].name: rows for rows in groups.values()}
+    unknown = [name for name in first if name not in members]
+    if unknown:
+        remedy = f"choose among {', '.join(members)}"
+        raise InputError(Problem(where=name, what="is no unknown of the regressor", remedy=remedy) for name in unknown)
+    order = [*first, *(name for name in members if name not in first)]
+    matrix = np.zeros((len(model.parameters), len(order)))
+    for column, name in enumerate(order):
+        matrix[members[name], column] = 1.0
+    units = {parameter.name: parameter.unit for parameter in model.parameters}
+    return Ties(matrix=matrix, parameters=tuple(order), units=tuple(units[name] for name in order), offset=offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Judgement:
+    """What a motion tells, and which limits it takes up.
+
+    Attributes:
+        regressor: rows weighted, of all unknowns (N n_out, n_unknowns).
+        values: bounded quantities (N, n_bounds).
+        channels: positions, velocities and accelerations (3, N, n) of the channels.
+        shares: shares of all limits (3 n + n_bounds,): stroke, speed and acceleration of the channels, then bounds.
+    """
+
+    regressor: np.ndarray
+    values: np.ndarray
+    channels: np.ndarray
+    shares: np.ndarray
+
+    @property
+    def largest_share(self) -> float:
+        """Of any limit."""
+        return float(self.shares.max(initial=0.0))
+
+
+class ExcitationProblem:
+    """An excitation task on one machine; constant once made."""
+
+    def __init__(self, mechanism: Mechanism, task: ExcitationTask, before: np.ndarray | None = None) -> None:
+        """Check the task against the machine.
+
+        Args:
+            mechanism: the machine.
+            task: what is asked.
+            before: regressor rows (m, n_unknowns) of data sets that come before this one (see `Judgement.regressor`),
+                on the scale of one period each.
+
+        Raises:
+            InputError: names, numbers or limits that do not fit; all problems.
+            IdentificationError: the centre itself breaks limits: which, and by how much.
+        """
+        self.mechanism, self.task = mechanism, task
+        self.model = Model(mechanism, evaluator=Compiled(at_least=WORTH_COMPILING))
+        _check(self.model, task)
+        self.ties = leaf_ties(self.model, task.unknowns) if task.unknowns else expression_ties(self.model, task.first)
+        self.before = np.zeros((0, len(self.ties.parameters))) if before is None else before
+        self.limits = task.limits.of_channels(self.channels)
+        self.clearance: RodClearance | None = rod_clearance(self.model) if task.limits.clearance > 0 else None
+        self.cuts = cut_freedoms(self.model.mechanism, self.model.topology)
+        self.bounds: tuple[Bound, ...] = bounds(self.model, task.limits, self.clearance, self.cuts)
+        entry = self.functions.entry
+        self.center = entry.at(self.model.assembly.q).copy()
+        for name, value in {**task.center, **task.held}.items():
+            self.center[entry.position.columns.index(name)] = value
+        self.free = np.array([i for i, name in enumerate(self.channels) if name not in task.held])
+        self.output = self.model.determined(task.output)
+        outputs, _ = self.model.output_ports(self.output)
+        self.weights = np.array([task.weights.get(name, 1.0) for name in outputs])
+        self._start = self.functions.follow(self.center, None).q
+        self._require_center()
+
+    @property
+    def functions(self) -> MotionFunctions:
+        """The entry whose coordinates are the channels."""
+        return self.model.platform if self.task.space == "platform" else self.model.actuators
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names of the channels."""
+        return self.functions.entry.position.columns
+
+    @cached_property
+    def grid(self) -> np.ndarray:
+        """Times (N,) over one period on which excitations are optimised."""
+        return self._grid(SAMPLES_OF_SHORTEST)
+
+    @cached_property
+    def polish_grid(self) -> np.ndarray:
+        """Times over one period on which the best ones are optimised further; a multiple of `grid`."""
+        return self._grid(POLISHED_OF_SHORTEST)
+
+    @cached_property
+    def fine_grid(self) -> np.ndarray:
+        """Times over one period on which they are judged; a multiple of `grid`."""
+        return self._grid(JUDGED_OF_SHORTEST)
+
+    def _grid(self, samples: int) -> np.ndarray:
+        count = samples * self.task.harmonics
+        return np.arange(count) * self.task.period / count
+
+    @cached_property
+    def admitted(self) -> np.ndarray:
+        """Basis (2 K + 1, k) of the coefficients of one channel that are allowed."""
+        return resting_series(self.task.harmonics) if self.task.rests else np.eye(2 * self.task.harmonics + 1)
+
+    @cached_property
+    def reach(self) -> np.ndarray:
+        """By channel (n,), how far its limits let it go from its centre, m or rad: a scale for coefficients.
+
+        Raises:
+            InputError: nothing limits a channel.
+        """
+        rate = 2 * np.pi / self.task.period
+        found = np.array([self.limits[0], self.limits[1] / rate, self.limits[2] / rate**2])
+        for i, name in enumerate(self.channels):
+            for bound in self.bounds:
+                if bound.kind == "position" and self._drives(name) == bound.of:
+                    found[0, i] = min(found[0, i], max(bound.upper - self.center[i], self.center[i] - bound.lower))
+        reach = found.min(axis=0)
+        free = [i for i in self.free if not np.isfinite(reach[i])]
+        if free:
+            remedy = "give it a stroke, a speed or an acceleration"
+            raise InputError(Problem(where=self.channels[i], what="has no limit", remedy=remedy) for i in free)
+        return np.where(np.isfinite(reach), reach, 0.0)
+
+    def _drives(self, channel: str) -> str:
+        """The coordinate that a channel is, or that an actuator drives alone."""
+        for actuator in self.mechanism.actuators:
+            if actuator.name == channel and len(actuator.drives) == 1:
+                return actuator.drives[0][0]
+        return channel
+
+    def series(self, coefficients: np.ndarray) -> FourierSeries:
+        """The series of coefficients (n_free, 2 K + 1); held channels rest."""
+        full = np.zeros((len(self.channels), 2 * self.task.harmonics + 1))
+        full[:, 0] = self.center
+        full[self.free] = coefficients
+        return FourierSeries.of(full, self.task.period)
+
+    def channel_shares(self, coefficients: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """Shares (..., 3, n_free) of stroke, speed and acceleration that coefficients (..., n_free, 2 K + 1) take."""
+        bases = fourier_basis(time, self.task.harmonics, self.task.period)
+        moved = coefficients.copy()
+        moved[..., 0] -= self.center[self.free]
+        peaks = [np.abs(moved @ basis.T).max(axis=-1) for basis in bases]
+        return np.asarray(np.stack(peaks, axis=-2) / self.limits[:, self.free])
+
+    def judge(self, motion: SampledMotion) -> Judgement:
+        """Judge consecutive samples of one motion, by the functions that all applications use.
+
+        Raises:
+            PoseError: out of reach.
+        """
+        q = self.functions.track(motion.position, self._start).q if self.model.assembly.rows else None
+        state, regressor, force = self._forces(motion, q)
+        tension = np.zeros((len(force), 0))
+        if self._is_held:
+            force, tension = self._tensions(motion, q)
+        v = np.asarray(state.v)
+        values = measured(self.model, self.bounds, state.q, v, force, tension, self.clearance, self.cuts)
+        channels = np.stack([motion.position, motion.velocity, motion.acceleration])
+        moved = np.stack([motion.position - self.center, motion.velocity, motion.acceleration])
+        peaks = (np.abs(moved).max(axis=1) / self.limits).ravel()
+        return Judgement(
+            regressor=regressor,
+            values=values,
+            channels=channels,
+            shares=np.concatenate([peaks, use(self.bounds, values).max(axis=0, initial=0.0)]),
+        )
+
+    def _forces(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[State, np.ndarray, np.ndarray]:
+        given = (motion.position, motion.velocity, motion.acceleration)
+        state = self.functions.kinematics(*given, start=start)
+        regressor = self.functions.regressor(*given, output=self.output, start=start)
+        at_actuators = (
+            regressor
+            if self.output == "actuators"
+            else self.functions.regressor(*given, output="actuators", start=start)
+        )
+        return state, self.rows(regressor), at_actuators @ self.model.pi
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether tensions of cables bound it."""
+        return bool(cables(self.mechanism))
+
+    def _tensions(self, motion: SampledMotion, start: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Forces (N, n_u) and tensions (N, k) as far within their bounds as can be: they show whether any are."""
+        given = (motion.position, motion.velocity, motion.acceleration)
+        terms, _, _ = self.functions.tension_terms(*given, start=start)
+        return terms.shared(self.task.limits.force).centred()
+
+    @cached_property
+    def force_unit(self) -> float:
+        """What open forces are counted in: the largest at rest in the centre, N or N m."""
+        still = np.zeros((1, self.functions.entry.velocity.size))
+        motion = SampledMotion(time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still)
+        return float(np.abs(self._tensions(motion, None)[0]).max()) or 1.0
+
+    def rows(self, regressor: np.ndarray) -> np.ndarray:
+        """Weighted rows (N n_out, n_unknowns) of the unknowns, on the scale of one period."""
+        scaled = regressor * (self.weights / np.sqrt(len(regressor)))[:, None]
+        return np.asarray((scaled @ self.ties.matrix).reshape(-1, len(self.ties.parameters)))
+
+    @cached_property
+    def sample(self) -> SampleFunction:
+        """One sample of a motion as a differentiable function."""
+        unit = self.force_unit if self._is_held else 1.0
+        return sample_function(self.model, self.functions, self.output, self.bounds, self.clearance, unit)
+
+    def opened(self, motion: SampledMotion) -> tuple[np.ndarray, np.ndarray]:
+        """What stays open in `sample` (N, n_open), at independent samples, and which are in reach (N,)."""
+        position = motion.position
+        if not self.sample.open and not self._is_held:
+            state = self.functions.evaluate(position)
+            return np.zeros((len(position), 0)), np.asarray(state.health.is_reached)
+        start = np.broadcast_to(self._start, (len(position), self._start.shape[-1]))
+        state = self.functions.evaluate(position, start=start)
+        reached = state.health.is_reached & np.isfinite(state.q).all(axis=1)
+        columns = [self.model.topology.coordinate_names.index(name) for name in self.sample.coordinates]
+        forces = np.zeros((len(position), len(self.sample.open) - len(columns)))
+        if self._is_held:
+            reached &= np.asarray(state.health.is_regular)
+            if reached.any():
+                part = SampledMotion(
+                    time=motion.time[reached],
+                    position=position[reached],
+                    velocity=motion.velocity[reached],
+                    acceleration=motion.acceleration[reached],
+                )
+                forces[reached] = self._tensions(part, state.q[reached])[0] / self.force_unit
+        return np.concatenate([state.q[:, columns], forces], axis=1), reached
+
+    def screen(self, motion: SampledMotion) -> tuple[np.ndarray, np.ndarray]:
+        """Regressors (N, n_out, n_unknowns), not weighted, and how far bounds are broken (N,), of independent samples.
+
+        At most zero where all bounds are kept; `OUT_OF_REACH` where the loops do not close.
+        """
+        opened, reached = self.opened(motion)
+        given = [x[reached] for x in (motion.position, motion.velocity, motion.acceleration, opened)]
+        regressor = np.zeros((len(opened), len(self.weights), len(self.ties.parameters)))
+        broken = np.full(len(opened), OUT_OF_REACH)
+        if len(given[0]):
+            rows, _, values = self._batch(given, len(given[0]))
+            regressor[reached] = rows.reshape(len(rows), len(self.weights), -1) @ self.ties.matrix
+            lower, upper = self.sample.lower, self.sample.upper
+            excess = np.maximum(lower - values, values - upper).max(axis=1, initial=-np.inf)
+            broken[reached] = np.where(np.isfinite(excess), excess, np.where(values.shape[1] == 0, -1.0, OUT_OF_REACH))
+        return regressor, broken
+
+    @cached_property
+    def _batch(self) -> BatchFunction:
+        return BatchFunction(self.sample.function)
+
+    def base(self, regressor: np.ndarray) -> BaseParameters:
+        """Base parameters that regressor rows (m, n_unknowns), and those of the data sets before, can tell.
+
+        Raises:
+            IdentificationError: there is no clear rank.
+        """
+        stacked = np.concatenate([regressor, self.before])
+        options = RankOptions(preference=PREFERENCE) if self.task.first else RankOptions()
+        return base_parameters(stacked, self.ties.parameters, self.ties.units, options)
+
+    def _require_center(self) -> None:
+        """Raise where the machine breaks limits while it stands at the centre."""
+        still = np.zeros((1, self.functions.entry.velocity.size))
+        motion = SampledMotion(time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still)
+        judged = self.judge(motion)
+        shares = use(self.bounds, judged.values)[0]
+        problems = Problems()
+        for bound, value, share in zip(self.bounds, judged.values[0], shares, strict=True):
+            if share >= 1.0:
+                limits = [f"at least {bound.lower:.5g}"] if np.isfinite(bound.lower) else []
+                limits += [f"at most {bound.upper:.5g}"] if np.isfinite(bound.upper) else []
+                what = f"is {value:.5g} {bound.unit} at rest in the centre, where {' and '.join(limits)} is asked"
+                remedy = "choose another centre, or wider limits: no excitation around it can keep this one"
+                problems.add(bound.name, " ".join(what.split()), remedy)
+        IdentificationError.raise_if_any(problems)
+
+
+def _check(model: Model, task: ExcitationTask) -> None:
+    choices = (("space", task.space, ("actuators", "platform")), ("output", task.output, ("actuators", "joints")))
+    problems = [
+        Problem(where=where, what=f"{given!r} is unknown", remedy=" or ".join(known))
+        for where, given, known in choices
+        if given not in known
+    ]
+    InputError.raise_if_any(problems)
+    entry = (model.platform if task.space == "platform" else model.actuators).entry
+    if entry.position.size != entry.velocity.size:
+        what = f"a {task.space} pose with a quaternion ({', '.join(entry.position.columns)}) is no row of series"
+        raise InputError(Problem(where="space", what=what, remedy="excite in the space of the actuators"))
+    quaternions = [name for name, unit in zip(entry.position.columns, entry.position.units, strict=True) if unit == "1"]
+    if quaternions:
+        what = f"{', '.join(quaternions)} are parts of a quaternion, whose rates are no angular velocities"
+        raise InputError(Problem(where="space", what=what, remedy="excite in the space of the actuators"))
+    least = 2 if task.rests else 1
+    if task.harmonics < least:
+        what = f"must be at least {least}, got {task.harmonics}"
+        problems.append(Problem(where="harmonics", what=what, remedy="such as 5"))
+    if not 0 < task.period < np.inf:
+        problems.append(Problem(where="period", what=f"must be positive, got {task.period:g} s", remedy="such as 10"))
+    outputs, _ = model.output_ports(model.determined(task.output))
+    names = entry.position.columns
+    for where, given, known in (
+        ("held", task.held, names),
+        ("center", task.center, names),
+        ("weights", task.weights, outputs),
+    ):
+        problems += [
+            Problem(where=f"{where}.{name}", what="is unknown", remedy=f"choose among {', '.join(known)}")
+            for name in given
+            if name not in known
+        ]
+        problems += [
+            Problem(where=f"{where}.{name}", what=f"is {value:g}", remedy="give a finite number")
+            for name, value in given.items()
+            if not np.isfinite(value) or (where == "weights" and value <= 0)
+        ]
+    if len(task.held) == len(names):
+        problems.append(Problem(where="held", what="holds all channels", remedy="leave at least one to move"))
+    InputError.raise_if_any(problems)

@@ -1,0 +1,190 @@
+"""The result of an optimised excitation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.identification.excitation.problem import ExcitationTask
+from tauloop.identification.excitation.solver import Outcome
+from tauloop.identification.regression.base_parameters import BaseParameters
+from tauloop.motion.fourier import FourierSeries
+from tauloop.motion.sampled import SampledMotion
+from tauloop.result import Result, plain
+
+#: First entry of the JSON document; a change of its meaning changes the number.
+FORMAT = "tauloop-excitation/1"
+
+
+def slow_sampling(frequency: float, harmonics: int, period: float) -> Problem | None:
+    """What is wrong with a sampling frequency, Hz, of which the shortest period needs more than two samples."""
+    least = 2 * harmonics / period
+    if least < frequency < np.inf:
+        return None
+    what = f"{frequency:g} Hz; the fastest term of the series needs more than {least:.4g} Hz"
+    return Problem(where="frequency", what=what, remedy="such as 1000 Hz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How well a regressor is conditioned; all depend on units, output, limits and base parameters.
+
+    Attributes:
+        si: condition number in SI units as they are.
+        unit_norm: with unit-norm columns.
+        log_determinant: log det(Y^T Y) / (2 r), Y in SI units per sample.
+    """
+
+    si: float
+    unit_norm: float
+    log_determinant: float
+
+    @staticmethod
+    def of(rows: np.ndarray, before: np.ndarray, base: BaseParameters) -> Conditions:
+        """Those of regressor rows (m, n_unknowns), beside the rows of data sets before."""
+        Y = np.concatenate([rows, before])[:, base.independent]
+        sigma = np.linalg.svd(Y, compute_uv=False)
+        return Conditions(
+            si=float(np.linalg.cond(Y)),
+            unit_norm=float(np.linalg.cond(Y / np.linalg.norm(Y, axis=0))),
+            log_determinant=float(np.log(sigma).mean()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomSummary:
+    """Random series under the same limits.
+
+    Attributes:
+        tried, kept: how many there were, and how many could be made to keep all limits.
+        best_si, median_si: condition numbers in SI units.
+        best_unit_norm, median_unit_norm: the same with unit-norm columns.
+    """
+
+    tried: int
+    kept: int
+    best_si: float
+    median_si: float
+    best_unit_norm: float
+    median_unit_norm: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitUse:
+    """A limit and the extremes of its quantity along the motion; None where a side is open."""
+
+    name: str
+    unit: str
+    least: float
+    greatest: float
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One start of the optimiser: its criterion before and after, and what the solver says."""
+
+    started: float
+    reached: float
+    status: str
+    converged: bool
+    iterations: int
+
+    @staticmethod
+    def of(outcome: Outcome) -> Start:
+        """That of an outcome."""
+        return Start(
+            started=outcome.started,
+            reached=outcome.value,
+            status=outcome.status,
+            converged=outcome.converged,
+            iterations=outcome.iterations,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data; None for a criterion that there is not."""
+        return {
+            "started": self.started if np.isfinite(self.started) else None,
+            "reached": self.reached if np.isfinite(self.reached) else None,
+            "status": self.status,
+            "converged": self.converged,
+            "iterations": self.iterations,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Excitation(Result):
+    """An excitation, how good it is, and which limits it takes up.
+
+    Attributes:
+        machine: name of the machine.
+        task: what was asked.
+        series: the motion of all channels.
+        channels, units, velocity_units: names and units of the channels.
+        outputs: names and units of the regressor's rows.
+        base: the base parameters that it tells, with the data sets before.
+        conditions: with the data sets before.
+        random: what random series reach.
+        limits: all limits and their use, on the finer grid.
+        starts: of the optimiser; none where it did not run.
+        polished: the best of them, followed on a finer grid.
+    """
+
+    machine: str
+    task: ExcitationTask
+    series: FourierSeries
+    channels: tuple[str, ...]
+    units: tuple[str, ...]
+    velocity_units: tuple[str, ...]
+    outputs: tuple[tuple[str, ...], tuple[str, ...]]
+    base: BaseParameters
+    conditions: Conditions
+    random: RandomSummary
+    limits: tuple[LimitUse, ...]
+    starts: tuple[Start, ...]
+    polished: tuple[Start, ...] = ()
+
+    def sample(self, frequency: float) -> SampledMotion:
+        """One whole period at k / frequency; the sample at its end, equal to the first, is left out.
+
+        Raises:
+            InputError: the frequency is not positive, or gives fewer than two samples of the shortest period.
+        """
+        if problem := slow_sampling(frequency, self.series.harmonics, self.series.period):
+            raise InputError(problem)
+        return self.series.sample(np.arange(int(np.ceil(self.series.period * frequency - 1e-9))) / frequency)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole result as plain data for JSON."""
+        names, units = self.outputs
+        base = zip(self.base.base, strict=True)
+        content = {
+            "format": FORMAT,
+            "machine": self.machine,
+            "status": self.status,
+            "advice": self.advice,
+            "space": self.task.space,
+            "output": {"rows": self.task.output, "names": names, "units": units},
+            "period_s": self.series.period,
+            "harmonics": self.series.harmonics,
+            "channels": [
+                {"name": name, "unit": unit, "center": center, "mu": mu, "nu": nu}
+                for name, unit, center, mu, nu in zip(
+                    self.channels, self.units, self.series.center, self.series.mu, self.series.nu, strict=True
+                )
+            ],
+            "base_parameters": [{"name": parameter.name, "unit": parameter.unit} for (parameter,) in base],
+            "no_effect": self.base.no_effect,
+            "condition": self.conditions,
+            "random": self.random,
+            "limits": self.limits,
+            "starts": [start.as_dict() for start in self.starts],
+            "polished": [start.as_dict() for start in self.polished],
+            "evidence": self.evidence,
+            "provenance": self.provenance,
+        }
+        return dict(plain(content))

@@ -1,0 +1,209 @@
+"""Faults of measured forces that least squares would swallow: delays, wrong signs of drives, nothing explained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.identification.estimation.estimators import weighted_solution
+from tauloop.identification.estimation.evaluation import OutputFit
+from tauloop.identification.faults.signals import clipped
+from tauloop.identification.regression.base_parameters import base_parameters
+from tauloop.identification.regression.data import RegressionData
+
+#: Where the least residual is at the edge of the window, it is widened up to so many times.
+WIDER = 8
+#: A sign is wrong if turning it lessens the misfit of all outputs by this factor.
+TURNED = 2.0
+#: A friction coefficient that is negative by so many standard deviations is no matter of noise.
+CERTAIN = 10.0
+#: A residual of so many percent of an output's force leaves next to nothing explained; forces below this share of the
+#: largest of their unit do not count.
+UNEXPLAINED, SMALL = 90.0, 0.05
+
+__all__ = ["Delay", "clipped", "delays", "unexplained", "wrong_signs"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """Delay of one output's force behind the motion.
+
+    Attributes:
+        output: its name.
+        samples: delay in samples, positive where the force comes late; None where none can be told: residuals fall to
+            the edge of the widest window.
+        rmse, rmse_without: RMS residual, SI, at this delay and at none, with parameters of this output alone.
+    """
+
+    output: str
+    samples: float | None
+    rmse: float
+    rmse_without: float
+
+
+def delays(data: RegressionData, largest: int = 10) -> tuple[Delay, ...]:
+    """Delay of every measured output's force, by which shift its own least-squares residual is least.
+
+    Every output is fitted by itself, so that one shifted channel does not spoil the others; between samples the
+    minimum is that of a parabola. A least residual at the edge of the window is none: the window is doubled, up to
+    eight times or as far as the samples go.
+
+    Args:
+        data: evenly spaced samples.
+        largest: samples to either side, at first.
+
+    Raises:
+        InputError: fewer samples than ten times the largest shift.
+    """
+    count = len(data)
+    if largest < 1 or count < 10 * largest:
+        what = f"{count} samples are too few for shifts of {largest}"
+        raise InputError(Problem(where="largest", what=what, remedy="give a smaller shift of at least 1 sample"))
+    found = []
+    for k in data.kept:
+        regressor, forces = data.regressor[:, k], data.forces[:, k]
+        if data.ties is not None:
+            forces = forces - regressor @ np.asarray(data.ties.offset)
+            regressor = regressor @ data.ties.matrix
+        window = largest
+        shift, powers = _least(regressor, forces, window)
+        while shift is None and 2 * window <= WIDER * largest and 20 * window <= count:
+            window *= 2
+            shift, powers = _least(regressor, forces, window)
+        found.append(
+            Delay(
+                output=data.outputs[k],
+                samples=shift,
+                rmse=float(np.sqrt(powers.min())),
+                rmse_without=float(np.sqrt(powers[window])),
+            )
+        )
+    return tuple(found)
+
+
+def _least(regressor: np.ndarray, forces: np.ndarray, largest: int) -> tuple[float | None, np.ndarray]:
+    """Shift of the least residual, None at the edge of the window, and the mean square residual at every shift."""
+    count = len(forces)
+    shifts = np.arange(-largest, largest + 1)
+    columns = regressor[largest : count - largest]
+    norms = np.linalg.norm(columns, axis=0)
+    left, sizes, _ = np.linalg.svd(columns[:, norms > 0.0] / norms[norms > 0.0], full_matrices=False)
+    basis = left[:, sizes > 1e-8 * sizes[0]]
+    shifted = np.stack([forces[largest + s : count - largest + s] for s in shifts], axis=1)
+    squares = np.sum(shifted**2, axis=0) - np.sum((basis.T @ shifted) ** 2, axis=0)
+    powers = np.maximum(squares, 0.0) / (count - 2 * largest)
+    best = int(np.argmin(powers))
+    if not 0 < best < len(shifts) - 1:
+        return None, powers
+    before, here, after = powers[best - 1 : best + 2]
+    bend = before - 2.0 * here + after
+    part = 0.5 * float((before - after) / bend) if bend > 0.0 else 0.0
+    return float(shifts[best]) + part, powers
+
+
+def wrong_signs(
+    data: RegressionData, dissipative: Sequence[str] = (), drives: Mapping[str, Sequence[str]] | None = None
+) -> tuple[Problem, ...]:
+    """Outputs whose force has the wrong sign.
+
+    Two signs of it: parameters that outputs share fit much better with one output turned round; or friction comes out
+    negative beyond doubt, which also shows it where outputs share nothing, or all are turned.
+
+    Args:
+        data: the samples.
+        dissipative: names of unknowns that cannot be negative, such as viscous and Coulomb friction.
+        drives: names of the drives that act on the joint of such an unknown; they are named instead of it, once each.
+    """
+    triangles = data.triangles
+    names = [data.outputs[k] for k in data.kept]
+    base = base_parameters(triangles[:, :, :-1], data.unknowns, data.unknown_units)
+    columns = [*base.independent, len(data.unknowns)]
+    triangles = triangles[:, :, columns]
+    weights = 1.0 / np.linalg.norm(triangles[:, :, -1], axis=1)
+    signs = np.ones(len(names))
+    misfit = first = _misfit(triangles, signs, weights)
+    while True:
+        trials = [
+            _misfit(triangles, np.where(np.arange(len(signs)) == k, -signs, signs), weights) for k in range(len(signs))
+        ]
+        best = int(np.argmin(trials))
+        if trials[best] * TURNED >= misfit:
+            break
+        signs[best] *= -1.0
+        misfit = trials[best]
+    if 2 * np.sum(signs < 0.0) > len(signs):
+        signs = -signs  # the same misfit: say it with fewer
+    found = [
+        Problem(
+            where=f"force.{names[k]}",
+            what=f"has the wrong sign: with it turned the relative misfit of all outputs falls from {first:.3g} to "
+            f"{misfit:.3g}",
+            remedy="turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file",
+        )
+        for k in np.flatnonzero(signs < 0.0)
+    ]
+    estimate = weighted_solution(signs_applied(triangles, signs), data.counts, weights)
+    negative: dict[str, list[str]] = {}
+    for i, parameter in enumerate(base.base):
+        ratio = estimate.values[i] / max(estimate.standard_deviations[i], np.finfo(float).tiny)
+        if parameter.representative in dissipative and ratio < -CERTAIN:
+            acting = (drives or {}).get(parameter.representative, ())
+            where = " and ".join(f"force.{drive}" for drive in acting) or parameter.representative
+            negative.setdefault(where, []).append(
+                f"{parameter.representative} as {estimate.values[i]:.4g} {parameter.unit}, {-ratio:.3g} standard "
+                "deviations below zero"
+            )
+    if any(where not in dissipative for where in negative):  # passive joints then follow from the drives
+        negative = {where: figures for where, figures in negative.items() if where not in dissipative}
+    return tuple(found) + tuple(
+        Problem(
+            where=where,
+            what=f"gains energy from friction, which comes out negative: {'; '.join(figures)}",
+            remedy="look at the signs of its force and position, or of all forces, or at what the friction model lacks",
+        )
+        for where, figures in negative.items()
+    )
+
+
+def unexplained(training: Sequence[OutputFit], held_out: Sequence[OutputFit]) -> tuple[Problem, ...]:
+    """Outputs of which the model explains next to nothing, in training and in held-out data alike.
+
+    The residual is nearly as large as the force itself. Forces far smaller than those of other outputs of the same
+    unit are left alone: a drive that needs none has noise only.
+
+    Args:
+        training, held_out: fits of `Identification`.
+    """
+    largest: dict[str, float] = {}
+    for fit in training:
+        largest[fit.unit] = max(largest.get(fit.unit, 0.0), fit.scale)
+    judged = {fit.output: fit.relative_error_percent for fit in held_out}
+    return tuple(
+        Problem(
+            where=f"force.{fit.output}",
+            what=f"has next to nothing to do with the motion: what the model leaves of it is "
+            f"{fit.relative_error_percent:.3g} % in the training data"
+            + (f" and {judged[fit.output]:.3g} % in the held-out data" if fit.output in judged else ""),
+            remedy="look at the column that it is read from, at its order, unit and time, and at the machine file",
+        )
+        for fit in training
+        if min(fit.relative_error_percent, judged.get(fit.output, np.inf)) > UNEXPLAINED
+        and fit.scale > SMALL * largest[fit.unit]
+    )
+
+
+def signs_applied(triangles: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Triangles (n_out, m, r + 1) with the forces of some outputs turned."""
+    turned = triangles.copy()
+    turned[:, :, -1] *= signs[:, None]
+    return turned
+
+
+def _misfit(triangles: np.ndarray, signs: np.ndarray, weights: np.ndarray) -> float:
+    """Root mean square over outputs of the residual's share of the force."""
+    rows = (weights[:, None, None] * signs_applied(triangles, signs)).reshape(-1, triangles.shape[-1])
+    triangle = np.asarray(np.linalg.qr(rows, mode="r"))
+    return float(abs(triangle[-1, -1]) / np.sqrt(len(signs))) if len(triangle) == triangles.shape[-1] else 0.0

@@ -1,0 +1,155 @@
+"""Motion of single elements of a machine along a log, passive joints too, and forces on them in the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identification.regression.from_log import present_rows, require_positions
+from tauloop.logs import Preparation, decimate, prepared_signals, sample_period, samples
+from tauloop.logs.channels import Log
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.model import Model
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ElementMotion:
+    """Speeds of the freedoms of joints, telescopic rods and motors at the log's own rate.
+
+    An element moves at v_e = J_e w, with w the speeds of the leading actuators; a force f on it adds J_e^T f to the
+    forces on these (virtual work).
+
+    Attributes:
+        turns: whether each element turns, by name.
+        jacobian: J (N, n_elements, n).
+        velocity: w (N, n).
+        mixing: what the forces on the leading actuators are in the outputs (n, n_out), or None for themselves.
+        period: s.
+        factor: of the decimation.
+        present: (N, n_out) rows that count, or None for all.
+    """
+
+    turns: dict[str, bool]
+    jacobian: np.ndarray
+    velocity: np.ndarray
+    mixing: np.ndarray | None
+    period: float
+    factor: int
+    present: np.ndarray | None
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.turns)}
+
+    def of(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Speeds (N, n_e) of some elements, and rows (N, n_out, n_e) of a unit of force on each."""
+        J = self.jacobian[:, [self._place[name] for name in names]]
+        speed = np.einsum("nem,nm->ne", J, self.velocity)
+        rows = J if self.mixing is None else J @ self.mixing
+        return speed, rows.transpose(0, 2, 1)
+
+    def stroke(self, name: str) -> float:
+        """Range of an element's motion, m or rad."""
+        speed, _ = self.of((name,))
+        return float(np.ptp(np.cumsum(speed[:, 0]) * self.period))
+
+    @property
+    def of_outputs(self) -> np.ndarray:
+        """Speeds (N, n_out) of the outputs' own motion: w, or that of the driven coordinates."""
+        return self.velocity if self.mixing is None else np.asarray(self.velocity @ np.linalg.pinv(self.mixing).T)
+
+    def force_unit(self, name: str) -> str:
+        """Unit of a force on an element."""
+        return "N m" if self.turns[name] else "N"
+
+    def damping_unit(self, name: str) -> str:
+        """Unit of a force by speed."""
+        return "N m s/rad" if self.turns[name] else "N s/m"
+
+    def decimated(self, columns: np.ndarray) -> np.ndarray:
+        """Columns (N, n_out, n_new) decimated as the regressor is, and zero where it has no row."""
+        if self.present is None:
+            return decimate(columns, self.factor)
+        found = decimate(columns * self.present[:, :, None], self.factor)
+        return np.asarray(found * self.present[:: self.factor][: len(found), :, None])
+
+
+def element_motion(model: Model, log: Log, preparation: Preparation, *, output: str = "actuators") -> ElementMotion:
+    """Motion of all elements of a machine along a log.
+
+    Args:
+        model: the machine.
+        log: positions of all actuators, or of the leading ones of many.
+        preparation: filtering, trimming, decimation.
+        output: "actuators", or "joints" for forces on the driven coordinates.
+
+    Raises:
+        InputError: no such output.
+        LogError: positions are missing, misspelt or in another unit than the machine's.
+        PoseError: the motion leaves the workspace of the described machine.
+    """
+    require_positions(model, log, output)
+    prepared = prepared_signals(log, preparation)
+    port = model.actuators.ports["position"].columns
+    position, velocity = (samples(prepared, kind, port) for kind in ("position", "velocity"))
+    found = motion_of_elements(model, position, velocity, period=sample_period(log), output=output)
+    return replace(found, factor=preparation.decimation, present=present_rows(model, prepared, output))
+
+
+def motion_of_elements(
+    model: Model, position: np.ndarray, velocity: np.ndarray, *, period: float, output: str = "actuators"
+) -> ElementMotion:
+    """Motion of all elements where the leading actuators move so: positions and velocities (N, n) every `period`, SI.
+
+    Raises:
+        PoseError: the motion leaves the workspace of the described machine.
+    """
+    start = model.actuators.track(position).q if model.assembly.rows else None
+    G = model.actuators.embedding(position, start=start)
+    mixing = None
+    if output == "joints":
+        leading, driven = list(model.assembly.leading), list(model.assembly.leading_driven)
+        mixing = model.assembly.loops.transmission[np.ix_(leading, driven)]
+    return ElementMotion(
+        turns=elements(model),
+        jacobian=np.concatenate([G, model.assembly.loops.transmission @ G], axis=1),
+        velocity=velocity,
+        mixing=mixing,
+        period=period,
+        factor=1,
+        present=None,
+    )
+
+
+def elements(model: Model) -> dict[str, bool]:
+    """Whether each element that may have friction turns (rad/s, N m) or slides: freedoms of joints, rods, motors."""
+    actuators = model.mechanism.actuators
+    names = (*model.topology.velocity_names, *(actuator.name for actuator in actuators))
+    turns = (*model.topology.angular, *(model.topology.motor_turns(actuator) for actuator in actuators))
+    return dict(zip(names, turns, strict=True))
+
+
+def require_elements(model: Model, names: Sequence[str]) -> None:
+    """Refuse names that are no element, or none at all.
+
+    Raises:
+        IdentificationError: with all problems.
+    """
+    known = tuple(elements(model))
+    problems = [
+        Problem(
+            where=name,
+            what="is no freedom of a joint, telescopic rod or motor with a coordinate of its own",
+            remedy=suggestion(name, known) or f"choose among {', '.join(known)}",
+        )
+        for name in names
+        if name not in known
+    ]
+    if not names:
+        remedy = f"choose among {', '.join(known)}"
+        problems.append(Problem(where="friction", what="no element is named", remedy=remedy))
+    IdentificationError.raise_if_any(problems)

@@ -1,0 +1,443 @@
+"""Physically consistent identification: all standard parameters, inside their cones, drawn to a prior from CAD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem, Problems
+from tauloop.identification.estimation.estimators import WeightedLeastSquares
+from tauloop.identification.estimation.evaluation import OutputFit, judge
+from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.parameters.cones import Cone, Regularisation, RegularisedBody, divergence, regularised
+from tauloop.identification.parameters.lmi import ConicProblem, ConicSolution, solve_conic
+from tauloop.identification.parameters.prior_weight import WeightTrial, chosen_weight, weight_evidence, widened
+from tauloop.identification.regression.condense import condense
+from tauloop.identification.regression.data import RegressionData, split
+from tauloop.identification.regression.threads import one_thread
+from tauloop.result import Evidence, Result, plain, provenance, write_json
+
+FORMAT = "tauloop-consistent-identification/1"
+#: An unknown of which the data can determine less than this share is the prior's.
+PRIOR_ALONE = 0.01
+#: Held-out error beside that of the unconstrained parameters, of the worst output.
+LARGEST_LOSS = 1.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicallyConsistent:
+    """How physically consistent parameters are found.
+
+    Attributes:
+        weights: weights of the prior that are tried; the misfit counts as the mean square of residuals over noise. The
+            one with the least error on a validation part of the training data is chosen (see `chosen_weight`). Where
+            that is the first or the last of several, `WIDENING` decades beyond it are tried too; one at the end of
+            those is a finding.
+        validation_share: share at the end of the training data that chooses the weight, where there are no groups of
+            samples for it; the held-out data do not.
+        regularisation: what singular bodies of the prior are given.
+        reweightings: of the unconstrained fit that the outputs' noise is taken from.
+    """
+
+    weights: tuple[float, ...] = tuple(float(w) for w in np.logspace(-6.0, 2.0, 9))
+    validation_share: float = 0.3
+    regularisation: Regularisation = field(default_factory=Regularisation)
+    reweightings: int = 3
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        problems = Problems()
+        if not self.weights or not all(np.isfinite(w) and w > 0.0 for w in self.weights):
+            problems.add(
+                "PhysicallyConsistent.weights",
+                f"{self.weights} are not all positive",
+                "give positive weights: without a prior masses run away at equal errors",
+            )
+        if not 0.0 < self.validation_share < 1.0:
+            what = f"{self.validation_share} is not in range"
+            problems.add("PhysicallyConsistent.validation_share", what, "choose between 0 and 1")
+        IdentificationError.raise_if_any(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ConsistentIdentification(Result):
+    """All standard parameters, such as a real machine can have.
+
+    Attributes:
+        parameters: (n_p,) values of the regressor's columns, SI.
+        prior: (n_p,) values they were drawn to, after regularisation.
+        regressor_parameters, outputs: names of the regressor's columns and rows.
+        unknowns, values: names and values of the unknowns; the columns themselves where there were no ties.
+        data_share: (n,) share of each unknown that the data determine at the chosen weight.
+        reachable_share: (n,) the same as the weight goes to zero: what these data can tell of it at all.
+        prior_alone: unknowns of which the data cannot tell even one hundredth; the prior alone determines them.
+        prior_directions: one unknown for each direction that the prior alone determines: moving it, with the base
+            parameters as they are, changes no force.
+        held: unknowns without effect and without prior, which keep the prior's value.
+        regularised: bodies of the prior that were singular.
+        at_bound: coefficients that are zero because they would be negative.
+        weight, trials: the prior's weight, and how it was chosen.
+        cones: the cones.
+        solver_status: what the solver said.
+        training, held_out: fit of every measured output.
+        unconstrained: the base parameters of the same data without cones or prior.
+    """
+
+    parameters: np.ndarray
+    prior: np.ndarray
+    regressor_parameters: tuple[str, ...]
+    outputs: tuple[str, ...]
+    unknowns: tuple[str, ...]
+    values: np.ndarray
+    data_share: np.ndarray
+    reachable_share: np.ndarray
+    prior_alone: tuple[str, ...]
+    prior_directions: tuple[str, ...]
+    held: tuple[str, ...]
+    regularised: tuple[RegularisedBody, ...]
+    at_bound: tuple[str, ...]
+    weight: float
+    trials: tuple[WeightTrial, ...]
+    cones: tuple[Cone, ...]
+    solver_status: str
+    training: tuple[OutputFit, ...]
+    held_out: tuple[OutputFit, ...]
+    unconstrained: Identification
+
+    @property
+    def masses(self) -> dict[str, float]:
+        """Mass of every body and part, kg."""
+        return {cone.element: cone.mass(self.parameters) for cone in self.cones if cone.is_inertial}
+
+    def predict(self, regressor: np.ndarray) -> np.ndarray:
+        """Forces (N, n_out), SI, from a regressor (N, n_out, n_p)."""
+        return np.asarray(np.asarray(regressor, dtype=float) @ self.parameters)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole result as plain data for JSON."""
+        content = {
+            "format": FORMAT,
+            "status": self.status,
+            "advice": self.advice,
+            "evidence": self.evidence,
+            "regressor_parameters": dict(zip(self.regressor_parameters, self.parameters, strict=True)),
+            "prior": dict(zip(self.regressor_parameters, self.prior, strict=True)),
+            "data_share": dict(zip(self.unknowns, self.data_share, strict=True)),
+            "reachable_share": dict(zip(self.unknowns, self.reachable_share, strict=True)),
+            "prior_alone": self.prior_alone,
+            "prior_directions": self.prior_directions,
+            "held": self.held,
+            "regularised": self.regularised,
+            "at_bound": self.at_bound,
+            "masses": self.masses,
+            "weight": self.weight,
+            "trials": self.trials,
+            "solver_status": self.solver_status,
+            "training": self.training,
+            "held_out": self.held_out,
+            "unconstrained": self.unconstrained.as_dict(),
+            "provenance": self.provenance,
+        }
+        return dict(plain(content))
+
+    def write_json(self, path: str | Path) -> Path:
+        """Write `as_dict` as JSON.
+
+        Raises:
+            InputError: the folder is not there or cannot be written.
+        """
+        return write_json(path, self.as_dict())
+
+
+@one_thread
+def fit_consistent(
+    training: RegressionData,
+    held_out: RegressionData,
+    cones: Sequence[Cone],
+    prior: np.ndarray,
+    options: PhysicallyConsistent | None = None,
+    *,
+    groups: np.ndarray | None = None,
+) -> ConsistentIdentification:
+    """Identify all standard parameters inside their cones.
+
+    Minimises the mean square of residuals over noise, halved, plus weight times the sum of D(P_b | P_b0) over bodies
+    and rods b, with friction, drive inertia and stiffness not negative (Lee, Wensing and Park 2020, Geometric robot
+    dynamic identification: a convex programming approach). The data enter by their triangle only.
+
+    Args:
+        training: samples to estimate from; a part of them chooses the weight.
+        held_out: samples to judge by.
+        cones: of the regressor's columns, `cones(model.parameters)`.
+        prior: (n_p,) parameters from CAD, `model.pi`; singular bodies are regularised and named. Columns that were
+            added behind those of the machine (`with_columns`) have none and need not be in it.
+        options: weights and regularisation.
+        groups: (N,) label of every training sample, such as the number of its log. Then every group is left out once,
+            and the weight has the least error on those left out. Repetitions of one motion belong into one group: a
+            motion that was fitted chooses the weight by its noise alone.
+
+    Raises:
+        IdentificationError: the data cannot support the identification, the prior has no use, or the solver fails.
+    """
+    options = options or PhysicallyConsistent()
+    cones = tuple(cones)
+    prior = _checked_prior(training, cones, prior)
+    unconstrained = fit(training, held_out, WeightedLeastSquares(reweightings=options.reweightings))
+    prior, changed = regularised(prior, cones, options.regularisation)
+    whitening = unconstrained.estimate.weights
+    parts, left_out = _parts(training, options, groups)
+    sizes = np.array([len(part) for part in parts])
+    triangles = [_whitened(condense(part), whitening, len(part)) for part in parts]
+
+    def validated(weights: Sequence[float]) -> tuple[WeightTrial, ...]:
+        squares = np.zeros(len(weights))
+        for k in left_out:
+            others = np.arange(len(parts)) != k
+            problem, held = _problem(training, _together(triangles, np.where(others, sizes, 0)), cones, prior)
+            errors = [
+                np.linalg.norm(triangles[k] @ [*_all_values(training, problem, solution, held), -1.0])
+                for solution in solve_conic(problem, weights)
+            ]
+            squares += sizes[k] / sizes[left_out].sum() * np.square(errors)
+        return tuple(
+            WeightTrial(weight=float(weight), validation_error=float(error))
+            for weight, error in zip(weights, np.sqrt(squares), strict=True)
+        )
+
+    trials = widened(validated, sorted(options.weights))
+    weight = chosen_weight(trials)
+    problem, held = _problem(training, _together(triangles, sizes), cones, prior)
+    (solution,) = solve_conic(problem, (weight,))
+    parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
+    scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out)], axis=0)
+    training_fit = judge("training", training, parameters, scale)
+    held_out_fit = judge("held-out", held_out, parameters, scale)
+    unknowns, values = training.unknowns, _all_values(training, problem, solution, held)
+    share, reachable = (_with_held(x, held, len(unknowns)) for x in (solution.data_share, solution.reachable_share))
+    return ConsistentIdentification(
+        parameters=parameters,
+        prior=prior,
+        regressor_parameters=training.parameters,
+        outputs=training.outputs,
+        unknowns=unknowns,
+        values=values,
+        data_share=share,
+        reachable_share=reachable,
+        prior_alone=tuple(name for name, part in zip(unknowns, reachable, strict=True) if part < PRIOR_ALONE),
+        prior_directions=tuple(np.delete(unknowns, unconstrained.base.independent).tolist()),
+        held=tuple(unknowns[j] for j in held),
+        regularised=changed,
+        at_bound=solution.at_bound,
+        weight=weight,
+        trials=trials,
+        cones=cones,
+        solver_status=solution.status,
+        training=training_fit,
+        held_out=held_out_fit,
+        unconstrained=unconstrained,
+        evidence=_evidence(cones, parameters, prior, solution, held_out_fit, unconstrained, weight, trials),
+        provenance=provenance(
+            packages=("numpy", "scipy", "cvxpy", "clarabel"),
+            options=plain(options),
+            inputs={
+                "training_samples": len(training),
+                "held_out_samples": len(held_out),
+                "parts_left_out_for_the_weight": len(left_out),
+                "outputs": training.outputs,
+                "unknowns": len(unknowns),
+                "cones": len(cones),
+            },
+        ),
+    )
+
+
+def _checked_prior(training: RegressionData, cones: tuple[Cone, ...], prior: np.ndarray) -> np.ndarray:
+    """The prior of all columns: zero for those behind the machine's own, which no cone needs."""
+    count = len(training.parameters)
+    problems = Problems()
+    prior = np.asarray(prior, dtype=float)
+    if prior.ndim == 1 and 0 < len(prior) < count and _is_of_machine(training, cones, len(prior)):
+        prior = np.append(prior, np.zeros(count - len(prior)))
+    if np.shape(prior) != (count,) or not np.isfinite(prior).all():
+        problems.add(
+            "prior",
+            f"has shape {np.shape(prior)} or numbers that are not finite",
+            f"give {count} finite values, one for each column of the regressor",
+        )
+    if not any(cone.is_inertial for cone in cones) or max(cone.columns.max() for cone in cones) >= count:
+        problems.add(
+            "cones",
+            f"{len(cones)} cones do not suit a regressor of {count} columns",
+            "take cones(model.parameters) of the model that made the regressor",
+        )
+    IdentificationError.raise_if_any(problems)
+    return prior
+
+
+def _is_of_machine(training: RegressionData, cones: tuple[Cone, ...], count: int) -> bool:
+    """Whether the cones are of the first columns by their names, and reach the last inertia among them."""
+    if not cones or max(cone.columns.max() for cone in cones) >= count:
+        return False
+    elements = [cone.element.removesuffix(" (upper part)") for cone in cones]
+    names = [training.parameters[cone.columns[0]] for cone in cones]
+    return all(name.startswith(element) for name, element in zip(names, elements, strict=True))
+
+
+def _whitened(triangles: np.ndarray, weights: np.ndarray, samples: int) -> np.ndarray:
+    """One triangle (n + 1, n + 1) of all outputs; its squared misfit is the mean square of residuals over noise."""
+    rows = (weights[:, None, None] * triangles).reshape(-1, triangles.shape[-1])
+    return np.asarray(np.linalg.qr(rows, mode="r")) / np.sqrt(samples * len(triangles))
+
+
+def _parts(
+    training: RegressionData, options: PhysicallyConsistent, groups: np.ndarray | None
+) -> tuple[list[RegressionData], list[int]]:
+    """Parts of the training data, and which of them are left out in turn to choose the weight."""
+    if groups is None:
+        return list(split(training, 1.0 - options.validation_share)), [1]
+    labels = np.unique(groups)
+    if np.shape(groups) != (len(training),) or len(labels) < 2:
+        what = f"has shape {np.shape(groups)} and {len(labels)} labels for {len(training)} training samples"
+        remedy = "give a label for each sample, and two or more groups; leave it out to validate by the last samples"
+        raise IdentificationError(Problem(where="groups", what=what, remedy=remedy))
+    return [training.part(np.flatnonzero(groups == label)) for label in labels], list(range(len(labels)))
+
+
+def _together(triangles: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
+    """One triangle of several parts, each counted by its number of samples."""
+    shares = np.sqrt(sizes / sizes.sum())
+    return np.concatenate([share * part for share, part in zip(shares, triangles, strict=True) if share > 0.0])
+
+
+def _problem(
+    data: RegressionData, triangle: np.ndarray, cones: tuple[Cone, ...], prior: np.ndarray
+) -> tuple[ConicProblem, np.ndarray]:
+    """The problem over the unknowns that the data or the prior determine; the numbers of the others, which are held."""
+    count, size = len(data.parameters), len(data.unknowns)
+    matrix, offset = (np.eye(count), np.zeros(count)) if data.ties is None else (data.ties.matrix, data.ties.offset)
+    offset = np.zeros(count) if offset is None else np.asarray(offset)
+    inertial = np.zeros(count, dtype=bool)
+    sizes = np.zeros(count)
+    for cone in cones:
+        if cone.is_inertial:
+            inertial[cone.columns] = True
+            spread = np.sqrt(np.diag(cone.matrix(prior)))
+            sizes[cone.columns] = np.abs(cone.basis @ spread @ spread) + np.einsum(
+                "jab,a,b->j", np.abs(cone.basis), spread, spread
+            )
+    norms = np.linalg.norm(triangle[:, :size], axis=0)
+    has_prior = (np.abs(matrix) > 0.0)[inertial].any(axis=0)
+    held = np.flatnonzero(~has_prior & (norms <= 1e-10 * norms.max()))
+    free = np.setdiff1d(np.arange(size), held)
+    known = np.linalg.lstsq(matrix, prior - offset)[0][held] if len(held) else np.zeros(0)
+    with np.errstate(divide="ignore"):
+        by_prior = np.min(
+            np.where(np.abs(matrix) > 0.0, np.where(inertial, sizes, np.inf)[:, None] / np.abs(matrix), np.inf), axis=0
+        )
+        scale = np.where(has_prior, by_prior, 1.0 / norms)
+    return ConicProblem(
+        matrix=triangle[:, free],
+        right=triangle[:, size] - triangle[:, held] @ known,
+        ties_matrix=matrix[:, free],
+        ties_offset=offset + matrix[:, held] @ known,
+        cones=cones,
+        prior=prior,
+        scale=scale[free],
+    ), held
+
+
+def _with_held(shares: np.ndarray, held: np.ndarray, size: int) -> np.ndarray:
+    """Shares (n,) of all unknowns; zero for those that are held."""
+    whole = np.zeros(size)
+    whole[np.setdiff1d(np.arange(size), held)] = shares
+    return whole
+
+
+def _all_values(data: RegressionData, problem: ConicProblem, solution: ConicSolution, held: np.ndarray) -> np.ndarray:
+    """Values of all unknowns, with those that are held."""
+    parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
+    if data.ties is None:
+        return parameters
+    values = np.linalg.lstsq(data.ties.matrix, parameters - np.asarray(data.ties.offset))[0]
+    values[np.setdiff1d(np.arange(len(values)), held)] = solution.unknowns
+    return np.asarray(values)
+
+
+def _evidence(
+    cones: tuple[Cone, ...],
+    parameters: np.ndarray,
+    prior: np.ndarray,
+    solution: ConicSolution,
+    held_out: tuple[OutputFit, ...],
+    unconstrained: Identification,
+    weight: float,
+    trials: tuple[WeightTrial, ...],
+) -> tuple[Evidence, ...]:
+    inertial = [cone for cone in cones if cone.is_inertial]
+    relative = []
+    for cone in inertial:
+        half = np.linalg.inv(np.linalg.cholesky(cone.matrix(prior)))
+        relative.append(np.linalg.eigvalsh(half @ cone.matrix(parameters) @ half.T))
+    numbers = [float(parameters[cone.columns[0]]) for cone in cones if not cone.is_inertial]
+    losses = [fit.rmse / free.rmse for fit, free in zip(held_out, unconstrained.held_out, strict=True) if free.rmse > 0]
+    return (
+        Evidence(
+            name="least eigenvalue of a pseudo-inertia, as a share of the prior's",
+            value=float(min(sizes[0] for sizes in relative)),
+            lower=0.0,
+            advice="a body is not one that can exist: raise the weight of the prior",
+        ),
+        Evidence(
+            name="largest eigenvalue of a pseudo-inertia, as a share of the prior's",
+            value=float(max(sizes[-1] for sizes in relative)),
+            upper=100.0,
+            advice="a body ran away from the prior: raise the weight of the prior, or correct the prior",
+        ),
+        Evidence(
+            name="least friction coefficient, drive inertia or stiffness (SI)",
+            value=min(numbers) if numbers else None,
+            lower=-1e-12,
+            advice="the solver left the cone",
+        ),
+        Evidence(
+            name="sum of masses beside the prior's",
+            value=sum(cone.mass(parameters) for cone in inertial) / sum(cone.mass(prior) for cone in inertial),
+            lower=0.2,
+            upper=5.0,
+            advice="masses ran away: raise the weight of the prior, or correct the prior",
+        ),
+        Evidence(
+            name="solution of the solver itself (1), or of Newton's method from the prior (0)",
+            value=float(solution.from_solver),
+            lower=1.0,
+            advice=f"the solver failed ({solution.status}): this is the best feasible set that was reached",
+        ),
+        Evidence(
+            name="what a further Newton step would gain, as a share of the objective",
+            value=solution.decrement,
+            upper=1e-8,
+            advice=f"the solver stopped early ({solution.status})",
+        ),
+        Evidence(
+            name="least slope at a bound, as a share of the largest",
+            value=solution.multiplier,
+            lower=-1e-6,
+            advice=f"a coefficient is held at zero wrongly; the solver said: {solution.status}",
+        ),
+        weight_evidence(trials, weight),
+        Evidence(
+            name="sum of the divergences from the prior",
+            value=float(sum(divergence(cone.matrix(parameters), cone.matrix(prior)) for cone in inertial)),
+        ),
+        Evidence(
+            name="largest ratio of held-out RMSE to that of the unconstrained parameters",
+            value=max(losses) if losses else None,
+            upper=LARGEST_LOSS,
+            advice="consistent parameters predict worse: lower the least weight, or look at the prior and the model",
+        ),
+    )

@@ -1,0 +1,147 @@
+"""Essential parameters: base parameters that the data do not determine are left out, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identification.estimation.estimators import weighted_solution
+from tauloop.identification.estimation.evaluation import OutputFit, judge
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.regression.data import RegressionData
+from tauloop.result import Evidence, Result, provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """One base parameter that was left out.
+
+    Attributes:
+        parameter: its name.
+        relative_deviation: its standard deviation over its size, when it was the least determined.
+        held_out_error: root mean square, over outputs, of held-out RMSE over noise, after it was left out.
+    """
+
+    parameter: str
+    relative_deviation: float
+    held_out_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EssentialParameters(Result):
+    """The base parameters that are left, with their values.
+
+    Attributes:
+        names: of the base parameters kept.
+        values, standard_deviations: (r',), SI.
+        removed: what was left out, in that order.
+        parameters: (n_p,) values of the regressor's columns that give the predicted forces.
+        training, held_out: fit of every measured output.
+        full_held_out: that of all base parameters.
+    """
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    standard_deviations: np.ndarray
+    removed: tuple[Removal, ...]
+    parameters: np.ndarray
+    training: tuple[OutputFit, ...]
+    held_out: tuple[OutputFit, ...]
+    full_held_out: tuple[OutputFit, ...]
+
+
+def essential_parameters(
+    identification: Identification,
+    training: RegressionData,
+    held_out: RegressionData,
+    *,
+    largest_deviation: float = 0.3,
+) -> EssentialParameters:
+    """Leave out the least determined base parameter until all are known to the given share of their size.
+
+    Stepwise reduction (Khalil and Dombre 2002, Modeling, Identification and Control of Robots, section 12.5): after
+    every step the rest is estimated anew, with the weights of the identification. Standard deviations are those of
+    independent errors times the factor by which the identification's own model of the errors raised them, so give it
+    `errors=AutocorrelatedErrors()`.
+
+    Args:
+        identification: of all base parameters, `fit(training, held_out, ...)`.
+        training, held_out: the same data.
+        largest_deviation: standard deviation over size that is kept, at most.
+
+    Raises:
+        IdentificationError: the data are not those of the identification, or nothing would be left.
+    """
+    base = identification.base
+    if not 0.0 < largest_deviation:
+        what = f"the largest deviation {largest_deviation:g} is not positive"
+        raise IdentificationError(Problem(where="essential", what=what, remedy="give a share such as 0.3"))
+    if base.parameters != training.unknowns:
+        what = f"{len(training.unknowns)} unknowns are not those of the identification"
+        raise IdentificationError(Problem(where="training", what=what, remedy="give the data of the identification"))
+    size = len(training.unknowns)
+    weights, noise = identification.estimate.weights, identification.estimate.noise
+    triangles, judged = (data.triangles[:, :, [*base.independent, size]] for data in (training, held_out))
+    full = weighted_solution(triangles, training.counts, weights)
+    factors = identification.standard_deviations / np.maximum(full.standard_deviations, np.finfo(float).tiny)
+    kept = np.arange(base.rank)
+    removed: list[Removal] = []
+    estimate = full
+    while True:
+        deviations = factors[kept] * estimate.standard_deviations
+        shares = deviations / np.maximum(np.abs(estimate.values), np.finfo(float).tiny)
+        worst = int(np.argmax(shares))
+        if shares[worst] <= largest_deviation:
+            break
+        if len(kept) == 1:
+            raise IdentificationError(
+                Problem(
+                    where="training",
+                    what=f"no base parameter is known to {100 * largest_deviation:g} % of its size",
+                    remedy="record a motion that excites more, or allow larger deviations",
+                )
+            )
+        name = base.base[kept[worst]].name
+        kept = np.delete(kept, worst)
+        estimate = weighted_solution(triangles[:, :, [*kept, base.rank]], training.counts, weights)
+        misfit = judged[:, :, kept] @ estimate.values - judged[:, :, -1]
+        errors = np.linalg.norm(misfit, axis=1) / np.sqrt(len(held_out)) / noise
+        removed.append(
+            Removal(
+                parameter=name,
+                relative_deviation=float(min(shares[worst], 1e12)),
+                held_out_error=float(np.sqrt(np.mean(errors**2))),
+            )
+        )
+    values = np.zeros(base.rank)
+    values[kept] = estimate.values
+    unknowns = base.spread(values)
+    parameters = unknowns if training.ties is None else training.ties.expand(unknowns)
+    scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out)], axis=0)
+    fits = judge("training", training, parameters, scale), judge("held-out", held_out, parameters, scale)
+    losses = [own.rmse / free.rmse for own, free in zip(fits[1], identification.held_out, strict=True) if free.rmse > 0]
+    return EssentialParameters(
+        names=tuple(base.base[k].name for k in kept),
+        values=estimate.values,
+        standard_deviations=factors[kept] * estimate.standard_deviations,
+        removed=tuple(removed),
+        parameters=parameters,
+        training=fits[0],
+        held_out=fits[1],
+        full_held_out=identification.held_out,
+        evidence=(
+            Evidence(
+                name="largest ratio of held-out RMSE to that of all base parameters",
+                value=max(losses) if losses else None,
+                upper=1.05,
+                advice="parameters that matter were left out: allow larger deviations",
+            ),
+        ),
+        provenance=provenance(
+            packages=("numpy", "scipy"),
+            options={"largest_deviation": largest_deviation},
+            inputs={"base_parameters": base.rank, "kept": len(kept)},
+        ),
+    )

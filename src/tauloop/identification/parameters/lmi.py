@@ -1,0 +1,343 @@
+"""Least squares inside physical cones with a log-determinant prior: the convex problem, and a check of its solution."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import null_space
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identification.parameters.cones import Cone
+
+#: A coefficient this far above zero, as a share of its scale, is at its bound.
+AT_BOUND = 1e-6
+#: Where Newton's method starts without a solver, coefficients are so far above zero, as a share of their scale.
+OFF_BOUND = 1e-2
+#: Directions of unit-norm columns with a smaller singular value, as a share of the largest, are not seen by the data.
+UNSEEN = 1e-8
+#: Newton steps after the solver, which stops at 1e-8 of the objective and sometimes earlier.
+POLISHING = 12
+#: And from the prior, where the solver failed.
+FROM_PRIOR = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ConicProblem:
+    """Minimise |A r - b|^2 / 2 + weight sum of D(P_b | P_b0) over r, with all P_b(T r + o) positive semidefinite.
+
+    Attributes:
+        matrix, right: A (m, n) and b (m,), condensed.
+        ties_matrix, ties_offset: T (n_p, n) and o (n_p,).
+        cones: of the parameters p = T r + o.
+        prior: p_0 (n_p,), inertias strictly positive.
+        scale: (n,) sizes of the unknowns, for the solver's sake.
+    """
+
+    matrix: np.ndarray
+    right: np.ndarray
+    ties_matrix: np.ndarray
+    ties_offset: np.ndarray
+    cones: tuple[Cone, ...]
+    prior: np.ndarray
+    scale: np.ndarray
+
+    def maps(self, cone: Cone) -> tuple[np.ndarray, np.ndarray]:
+        """L^-1 P(r) L^-T = constant + sum over j of linear[j] y_j, with P_0 = L L^T and r = scale y.
+
+        Returns:
+            constant (k, k) and linear (n, k, k). A number is divided by its largest factor in linear instead, so that
+            it is 1 where its unknown is as large as its scale, whatever its unit.
+        """
+        size = cone.basis.shape[1]
+        half = np.linalg.inv(np.linalg.cholesky(cone.matrix(self.prior))) if cone.is_inertial else np.eye(size)
+        basis = np.einsum("ab,jbc,dc->jad", half, cone.basis, half)
+        rows = self.ties_matrix[cone.columns] * self.scale
+        constant = np.tensordot(self.ties_offset[cone.columns], basis, axes=1)
+        linear = np.asarray(np.einsum("ji,jab->iab", rows, basis))
+        if not cone.is_inertial and linear.any():
+            return constant / np.abs(linear).max(), linear / np.abs(linear).max()
+        return constant, linear
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ConicSolution:
+    """Minimum of a `ConicProblem`.
+
+    Attributes:
+        unknowns: r (n,).
+        status: what the solver said.
+        from_solver: whether it is the solver's; else the solver failed, and this is the best feasible set that Newton's
+            method reached from the prior.
+        decrement: by how much the objective could still fall, as a share of it, by a Newton step taken from the
+            solution apart from the solver; zero at the minimum.
+        at_bound: elements whose coefficient is zero because it would be negative otherwise.
+        multiplier: least slope of the objective into the allowed side of those bounds, as a share of the largest of all
+            unknowns at zero; not negative at the minimum.
+        data_share: (n,) share of each unknown that the data determine, the prior the rest: by how much the data
+            lessen the variance that the prior leaves, 1 - [(H_data + H_prior)^-1]_jj / [H_prior^-1]_jj; 1 without
+            prior.
+        reachable_share: (n,) the same as the weight of the prior goes to zero: what these data could tell at best.
+    """
+
+    unknowns: np.ndarray
+    status: str
+    from_solver: bool
+    decrement: float
+    at_bound: tuple[str, ...]
+    multiplier: float
+    data_share: np.ndarray
+    reachable_share: np.ndarray
+
+
+def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicSolution, ...]:
+    """Solve for each weight of the prior, with CVXPY and Clarabel, and polish by Newton's method.
+
+    The problem is compiled once: the weight is a parameter of it. Where the solver fails, Newton's method starts from
+    the prior instead: the log-determinants keep it inside the cones, and `decrement` tells how far it came.
+
+    Raises:
+        IdentificationError: CVXPY is not installed; or known values leave nothing inside a cone, and of which.
+    """
+    cvxpy = _cvxpy()
+    start = prior_unknowns(problem)
+    if start is None:
+        _require_possible(problem, cvxpy)
+    y = cvxpy.Variable(len(problem.scale))
+    weight = cvxpy.Parameter(nonneg=True)
+    prior_terms, constraints = [], []
+    for cone in problem.cones:
+        constant, linear = problem.maps(cone)
+        if cone.is_inertial:
+            size = len(constant)
+            entries = constant.ravel() + linear.reshape(len(linear), -1).T @ y
+            relative = cvxpy.reshape(entries, (size, size), order="C")
+            prior_terms.append(cvxpy.trace(relative) - cvxpy.log_det(relative))
+        elif np.any(linear):
+            constraints.append(constant[0, 0] + linear[:, 0, 0] @ y >= 0)
+    misfit = cvxpy.sum_squares((problem.matrix * problem.scale) @ y - problem.right)
+    program = cvxpy.Problem(cvxpy.Minimize(0.5 * misfit + weight * sum(prior_terms)), constraints)
+    solutions = []
+    for value in weights:
+        weight.value = value
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "may be inaccurate": the solution is polished and judged below
+            try:
+                program.solve(solver=cvxpy.CLARABEL)
+                status = str(program.status)
+            except cvxpy.error.SolverError as error:
+                status = f"failed ({error})"
+        found = None if y.value is None else np.asarray(y.value)
+        if found is not None and _is_inside(problem, found):
+            solutions.append(_polished(problem, found, value, status))
+        elif start is not None:
+            solutions.append(_polished(problem, _lifted(problem, start), value, status, from_solver=False))
+        else:
+            raise IdentificationError(
+                Problem(
+                    where="physically consistent estimation",
+                    what=f"the solver found no solution at prior weight {value:.3g}: {status}; and the prior does not "
+                    "meet the known values, so that there is nothing to start from",
+                    remedy="raise the weight of the prior, or take known values that agree with it",
+                )
+            )
+    return tuple(solutions)
+
+
+def prior_unknowns(problem: ConicProblem) -> np.ndarray | None:
+    """The prior as scaled unknowns y (n,); None where known values do not leave it inside the cones."""
+    rows = problem.ties_matrix * problem.scale
+    y = np.linalg.lstsq(rows, problem.prior - problem.ties_offset)[0]
+    return y if _is_inside(problem, y) else None
+
+
+def _lifted(problem: ConicProblem, y: np.ndarray) -> np.ndarray:
+    """Unknowns with coefficients off their bounds, as far as that leaves them inside the cones."""
+    maps = [problem.maps(cone) for cone in problem.cones if not cone.is_inertial]
+    rows = np.array([linear[:, 0, 0] for _, linear in maps if np.any(linear)]).reshape(-1, len(y))
+    values = rows @ y + [constant[0, 0] for constant, linear in maps if np.any(linear)]
+    lifted = y + np.linalg.pinv(rows) @ np.maximum(OFF_BOUND - values, 0.0)
+    return lifted if _is_inside(problem, lifted) else y
+
+
+def _is_inside(problem: ConicProblem, y: np.ndarray) -> bool:
+    """Whether every inertia is strictly positive, and no coefficient below its bound by more than rounding."""
+    for cone in problem.cones:
+        constant, linear = problem.maps(cone)
+        least = np.linalg.eigvalsh(constant + np.tensordot(y, linear, axes=1))[0]
+        if not least > (0.0 if cone.is_inertial else -AT_BOUND):
+            return False
+    return True
+
+
+def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
+    """Refuse known values that leave nothing inside the cones: which elements, and how far outside at best.
+
+    Maximises the margin t with P_0^-1/2 P_b P_0^-1/2 >= t I for all bodies, and coefficients not negative.
+    """
+    y, margin = cvxpy.Variable(len(problem.scale)), cvxpy.Variable()
+    constraints, fixed = [margin <= 1.0], []
+    for cone in problem.cones:
+        constant, linear = problem.maps(cone)
+        size = len(constant)
+        if not np.any(linear):
+            least = float(np.linalg.eigvalsh(constant)[0])
+            if least < 0.0 or (cone.is_inertial and least == 0.0):
+                fixed.append((cone.element, least))
+            continue
+        entries = constant.ravel() + linear.reshape(len(linear), -1).T @ y
+        if cone.is_inertial:
+            relative = cvxpy.reshape(entries, (size, size), order="C")
+            constraints.append(0.5 * (relative + relative.T) >> margin * np.eye(size))
+        else:
+            constraints.append(entries >= 0)
+    if not fixed:
+        cvxpy.Problem(cvxpy.Maximize(margin), constraints).solve(solver=cvxpy.CLARABEL)
+        if y.value is None or margin.value is None:
+            fixed = [("the coefficients that cannot be negative", float("nan"))]
+        elif margin.value <= 0.0:
+            at_best = [(cone.element, _least(problem, cone, y.value)) for cone in problem.cones if cone.is_inertial]
+            fixed = [(name, least) for name, least in at_best if least <= 0.5 * margin.value + 1e-9]
+    if fixed:
+        raise IdentificationError(
+            Problem(
+                where=name,
+                what=f"known values leave no set of parameters that it can have: at best the least eigenvalue is "
+                f"{least:.3g} (of a body: of its pseudo-inertia beside the prior's), and it must be above zero",
+                remedy="free one of its known values, or correct it",
+            )
+            for name, least in fixed
+        )
+
+
+def _least(problem: ConicProblem, cone: Cone, y: np.ndarray) -> float:
+    constant, linear = problem.maps(cone)
+    return float(np.linalg.eigvalsh(constant + np.tensordot(y, linear, axes=1))[0])
+
+
+def _polished(
+    problem: ConicProblem, y: np.ndarray, weight: float, status: str, *, from_solver: bool = True
+) -> ConicSolution:
+    """Newton's method from the solver's answer on the cones' interior, with coefficients at their bound held there."""
+    inertial = [problem.maps(cone) for cone in problem.cones if cone.is_inertial]
+    numbers = [(cone, *problem.maps(cone)) for cone in problem.cones if not cone.is_inertial]
+    held = [
+        (cone.element, linear[:, 0, 0], constant[0, 0])
+        for cone, constant, linear in numbers
+        if _at_bound(constant, linear, y)
+    ]
+    A = problem.matrix * problem.scale
+    bounds = np.array([row for _, row, _ in held]).reshape(-1, len(y))
+    constants = np.array([constant for *_, constant in held])
+    y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)
+    free = null_space(bounds) if held else np.eye(len(y))
+    H_data = A.T @ A
+    for _ in range(POLISHING if from_solver else FROM_PRIOR):
+        gradient, H_prior = _slopes(A, problem.right, inertial, y, weight)
+        step = -free @ np.linalg.lstsq(free.T @ (H_data + H_prior) @ free, free.T @ gradient)[0]
+        length = _inside(inertial, numbers, y, step)
+        if length * np.abs(step).max() <= 1e-13 * max(1.0, np.abs(y).max()):
+            break
+        y = y + length * step
+        if _bounds_reached(numbers, y) > len(held):
+            return _polished(problem, y, weight, status, from_solver=from_solver)  # with one more held at its bound
+    y = y - np.linalg.pinv(bounds) @ (bounds @ y + constants)  # rounding of the steps
+    gradient, H_prior = _slopes(A, problem.right, inertial, y, weight)
+    reduced = free.T @ (H_data + H_prior) @ free
+    slope = free.T @ gradient
+    fall = 0.5 * slope @ np.linalg.lstsq(reduced, slope)[0]
+    objective = 0.5 * np.sum((A @ y - problem.right) ** 2) + weight * sum(
+        _divergence(constant + np.tensordot(y, linear, axes=1)) for constant, linear in inertial
+    )
+    slopes = np.linalg.lstsq(bounds.T, gradient)[0] if held else np.zeros(1)
+    variance = np.diag(free @ np.linalg.pinv(reduced) @ free.T)
+    return ConicSolution(
+        unknowns=problem.scale * y,
+        status=status,
+        from_solver=from_solver,
+        decrement=float(fall / objective) if objective > 0.0 else 0.0,
+        at_bound=tuple(element for element, *_ in held),
+        multiplier=float(slopes.min() / max(np.abs(A.T @ problem.right).max(), np.finfo(float).tiny)),
+        data_share=_share(variance, H_prior),
+        reachable_share=_reachable(A, H_prior),
+    )
+
+
+def _at_bound(constant: np.ndarray, linear: np.ndarray, y: np.ndarray) -> bool:
+    return bool(np.any(linear) and constant[0, 0] + linear[:, 0, 0] @ y <= AT_BOUND)
+
+
+def _bounds_reached(numbers: list[tuple[Cone, np.ndarray, np.ndarray]], y: np.ndarray) -> int:
+    return sum(_at_bound(constant, linear, y) for _, constant, linear in numbers)
+
+
+def _reachable(A: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
+    """Shares (n,) where the data outweigh the prior: a variance is left in the directions N that they do not see."""
+    norms = np.linalg.norm(A, axis=0)
+    norms = np.where(norms > UNSEEN * norms.max(), norms, np.inf)
+    unseen = null_space(A / norms, rcond=UNSEEN) / np.where(np.isfinite(norms), norms, 1.0)[:, None]
+    return _share(np.diag(unseen @ np.linalg.pinv(unseen.T @ H_prior @ unseen) @ unseen.T), H_prior)
+
+
+def _share(variance: np.ndarray, H_prior: np.ndarray) -> np.ndarray:
+    """Share (n,) by which variances lie below those of the prior alone; 1 where it has none."""
+    has_prior = np.diag(H_prior) > 0.0
+    alone = np.diag(np.linalg.pinv(H_prior))
+    return np.where(has_prior, np.clip(1.0 - variance / np.where(has_prior, alone, 1.0), 0.0, 1.0), 1.0)
+
+
+def _slopes(
+    A: np.ndarray, right: np.ndarray, inertial: list[tuple[np.ndarray, np.ndarray]], y: np.ndarray, weight: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient of the objective and Hessian of its prior part: dD = tr(E - P^-1 E), d2D = tr(P^-1 E_j P^-1 E_k)."""
+    gradient, hessian = A.T @ (A @ y - right), np.zeros((len(y), len(y)))
+    for constant, linear in inertial:
+        inverse = np.linalg.inv(constant + np.tensordot(y, linear, axes=1))
+        gradient += weight * np.einsum("jab,ab->j", linear, np.eye(len(inverse)) - inverse)
+        turned = np.einsum("ab,jbc->jac", inverse, linear)
+        hessian += weight * np.einsum("jab,kba->jk", turned, turned, optimize=True)
+    return gradient, hessian
+
+
+def _divergence(relative: np.ndarray) -> float:
+    sizes = np.linalg.eigvalsh(relative)
+    return float(np.sum(sizes - np.log(sizes)) - len(sizes))
+
+
+def _inside(
+    inertial: list[tuple[np.ndarray, np.ndarray]],
+    numbers: list[tuple[Cone, np.ndarray, np.ndarray]],
+    y: np.ndarray,
+    step: np.ndarray,
+) -> float:
+    """Length of a step, at most 1, that goes at most nine tenths of the way to the boundary of every cone."""
+    length = 1.0
+    for constant, linear in inertial:
+        here = constant + np.tensordot(y, linear, axes=1)
+        half = np.linalg.inv(np.linalg.cholesky(here))
+        fall = np.linalg.eigvalsh(half @ np.tensordot(step, linear, axes=1) @ half.T)[0]
+        if fall < 0.0:
+            length = min(length, -0.9 / fall)
+    for _, constant, linear in numbers:
+        value, fall = constant[0, 0] + linear[:, 0, 0] @ y, linear[:, 0, 0] @ step
+        if value > AT_BOUND and fall < 0.0:
+            length = min(length, -0.9 * value / fall)
+    return float(length)
+
+
+def _cvxpy() -> Any:
+    try:
+        importlib.import_module("clarabel")
+        return importlib.import_module("cvxpy")
+    except ImportError as error:
+        raise IdentificationError(
+            Problem(
+                where="physically consistent estimation",
+                what=f"cannot be solved ({error})",
+                remedy="pip install tauloop[consistency]",
+            )
+        ) from error

@@ -1,0 +1,331 @@
+"""Analytic regrouping: base parameters whose coefficients are formulas in the machine's lengths, exact and checked.
+
+The numerical regrouping says that a mass enters a base parameter with the factor 1.277. Done again with other lengths
+it says how that factor depends on them, and since it is a polynomial with simple fractions (dimensions fix its degree),
+a few geometries determine it: d1^2. Geometries that took no part in that judge it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem, Problems
+from tauloop.identification.regression.base_parameters import RankOptions, base_parameters
+from tauloop.mechanism.units import Dimension, parse_unit
+from tauloop.result import Evidence, Result, plain, provenance
+
+#: Stacked regressor (m, n) of the parameters at lengths by name, SI.
+Regressor = Callable[[Mapping[str, float]], np.ndarray]
+#: Lengths are drawn from this range about their nominal values: wide enough to tell monomials apart.
+SPREAD = (0.9, 1.1)
+#: A length whose change by this share moves a coefficient by less than `UNMOVED` of its size does not enter it.
+STEP, UNMOVED = 0.05, 1e-8
+#: Largest denominator of a factor, and how near to such a fraction a fitted factor must be.
+DENOMINATOR, NEAR = 12, 1e-6
+#: A coefficient below this share of its column is zero (columns of unit norm).
+ZERO = 1e-9
+#: Geometries beside those that determine the factors: they take part in the fit, and others judge.
+MORE, JUDGES = 2, 3
+#: The formulas must give the regressor's columns to this share of their norm.
+EXACT = 1e-8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """A column's parameter: its name and SI unit."""
+
+    name: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monomial:
+    """A fraction times powers of lengths.
+
+    Attributes:
+        numerator, denominator: of the fraction.
+        powers: lengths with their powers.
+    """
+
+    numerator: int
+    denominator: int = 1
+    powers: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def factor(self) -> Fraction:
+        """The fraction."""
+        return Fraction(self.numerator, self.denominator)
+
+    def value(self, lengths: Mapping[str, float]) -> float:
+        """Its value, SI."""
+        return float(self.factor) * prod(lengths[name] ** power for name, power in self.powers)
+
+    def __str__(self) -> str:
+        above = [name if power == 1 else f"{name}^{power}" for name, power in self.powers if power > 0]
+        below = [name if power == -1 else f"{name}^{-power}" for name, power in self.powers if power < 0]
+        size = abs(self.factor)
+        text = " ".join(([] if size == 1 and above else [str(size)]) + above) + "".join(f"/{name}" for name in below)
+        return f"-{text}" if self.factor < 0 else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyticTerm:
+    """A parameter with its coefficient, a sum of monomials."""
+
+    parameter: str
+    coefficient: tuple[Monomial, ...]
+
+    def value(self, lengths: Mapping[str, float]) -> float:
+        """Of the coefficient, SI."""
+        return sum(monomial.value(lengths) for monomial in self.coefficient)
+
+    def __str__(self) -> str:
+        text = " + ".join(map(str, self.coefficient)).replace("+ -", "- ")
+        if len(self.coefficient) > 1:
+            return f"({text}) {self.parameter}"
+        return {"1": self.parameter, "-1": f"-{self.parameter}"}.get(text, f"{text} {self.parameter}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyticParameter:
+    """A base parameter: its representative and the parameters regrouped with it."""
+
+    representative: str
+    unit: str
+    terms: tuple[AnalyticTerm, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The whole combination, such as ``m1 d_c1 + d1 m2 + 1/2 d1 m4``."""
+        return " + ".join([self.representative, *map(str, self.terms)]).replace("+ -", "- ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnalyticRegrouping(Result):
+    """Base parameters as formulas: Y p = Y[:, independent] B(lengths) p.
+
+    Attributes:
+        parameters: the n columns.
+        independent: (r,) columns of the representatives.
+        base: one entry per base parameter.
+        no_effect: parameters whose column is zero.
+        lengths: nominal values by name, SI.
+        singular_values: of the unit-norm columns at the nominal lengths, largest first: a second route to the rank.
+    """
+
+    parameters: tuple[Quantity, ...]
+    independent: tuple[int, ...]
+    base: tuple[AnalyticParameter, ...]
+    no_effect: tuple[str, ...]
+    lengths: Mapping[str, float]
+    singular_values: np.ndarray
+
+    def matrix(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
+        """B (r, n) at other lengths by name, SI; the nominal ones without them."""
+        return _matrix([item.name for item in self.parameters], self.base, lengths or self.lengths)
+
+    @property
+    def dependent(self) -> dict[str, str]:
+        """Columns that depend on those of the representatives, as formulas in these: parameter -> formula."""
+        found: dict[str, list[str]] = {}
+        for parameter in self.base:
+            for term in parameter.terms:
+                formula = str(AnalyticTerm(parameter=parameter.representative, coefficient=term.coefficient))
+                found.setdefault(term.parameter, []).append(formula)
+        return {name: " + ".join(parts).replace("+ -", "- ") for name, parts in found.items()}
+
+    def directions(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
+        """Changes of the parameters (n - r, n) that change no force: one of each dependent or ineffective parameter."""
+        B = self.matrix(lengths)
+        others = [j for j in range(len(self.parameters)) if j not in self.independent]
+        found = np.zeros((len(others), len(self.parameters)))
+        for row, j in zip(found, others, strict=True):
+            row[list(self.independent)] = -B[:, j]
+            row[j] = 1.0
+        return found
+
+
+def analytic_regrouping(
+    regressor: Regressor,
+    parameters: Sequence[Quantity],
+    lengths: Mapping[str, float],
+    rng: np.random.Generator,
+    options: RankOptions | None = None,
+) -> AnalyticRegrouping:
+    """Regroup a regressor's columns, with coefficients that are polynomials of the lengths with simple fractions.
+
+    Which columns are independent is found at the nominal lengths (`base_parameters`). The coefficient of column j in
+    base parameter i has the dimension of p_i / p_j, a power of a length, so it is a sum of monomials of that degree in
+    the lengths; where polynomials do not suffice, one division by a length is allowed. Their factors are fitted over
+    random geometries and rounded to fractions; other geometries judge the result (`EXACT`).
+
+    Args:
+        regressor: the stacked regressor (m, n) at given lengths; at least as many rows as columns.
+        parameters: names and units of the n columns.
+        lengths: nominal lengths by name, SI: those the coefficients may depend on.
+        rng: source of other geometries.
+        options: how the rank is decided.
+
+    Raises:
+        IdentificationError: there is no clear rank, or coefficients are no such sums; all of them.
+    Source: Kroneis, Müller and Liu (SpiderMill), eqs. 6 to 10; the fit of the coefficients is ours.
+    """
+    nominal = np.asarray(regressor(lengths))
+    names, units = [item.name for item in parameters], [item.unit for item in parameters]
+    found = base_parameters(nominal, names, units, options)
+    independent = tuple(int(j) for j in found.independent)
+    norms = np.linalg.norm(nominal, axis=0)
+    norms[[name in found.no_effect for name in names]] = np.inf
+
+    def shares(at: Mapping[str, float]) -> np.ndarray:
+        """Coefficients at other lengths; those that are rounding are zero."""
+        W = np.asarray(regressor(at))
+        B = np.linalg.lstsq(W[:, list(independent)], W, rcond=None)[0]
+        scaled = B * norms[list(independent), None] / norms
+        return np.asarray(np.where(np.abs(scaled) > ZERO, B, 0.0))
+
+    first = shares(lengths)
+    entering = {name: np.abs(shares({**lengths, name: (1 + STEP) * lengths[name]}) - first) for name in lengths}
+    draws = _Draws(shares, lengths, rng)
+    problems = Problems()
+    base = []
+    for i, column in enumerate(independent):
+        terms = []
+        for j, quantity in enumerate(parameters):
+            if j in independent or first[i, j] == 0.0:
+                continue
+            entry = [name for name in lengths if entering[name][i, j] > UNMOVED * abs(first[i, j])]
+            monomials = _fitted(draws, i, j, entry, _degree(units[column], units[j]))
+            if monomials is None:
+                what = f"its share {first[i, j]:.6g} in {names[column]} is no sum of simple monomials of {entry}"
+                problems.add(quantity.name, what, "name all lengths on which it depends, or fewer")
+            else:
+                terms.append(AnalyticTerm(parameter=quantity.name, coefficient=monomials))
+        base.append(AnalyticParameter(representative=names[column], unit=units[column], terms=tuple(terms)))
+    IdentificationError.raise_if_any(problems)
+    return AnalyticRegrouping(
+        parameters=tuple(parameters),
+        independent=independent,
+        base=tuple(base),
+        no_effect=found.no_effect,
+        lengths=dict(lengths),
+        singular_values=found.singular_values,
+        evidence=(
+            Evidence(
+                name="largest misfit of a column by the formulas, over its norm, at other geometries",
+                value=max(_misfit(np.asarray(regressor(at)), independent, names, base, at) for at in draws.judges),
+                upper=EXACT,
+                advice="the formulas do not hold: lengths are missing among those named",
+            ),
+            Evidence(
+                name="ratio of the last independent column's remainder to the next",
+                value=found.gap,
+                lower=found.options.least_gap,
+                advice="the rank is a matter of the tolerance",
+            ),
+        ),
+        provenance=provenance(
+            packages=("numpy",), options={"rank": plain(found.options)}, inputs={"columns": len(names)}
+        ),
+    )
+
+
+class _Draws:
+    """Random geometries and their coefficients, as many as are asked for; the last ones judge."""
+
+    def __init__(
+        self,
+        shares: Callable[[Mapping[str, float]], np.ndarray],
+        lengths: Mapping[str, float],
+        rng: np.random.Generator,
+    ) -> None:
+        self._shares, self._lengths, self._rng = shares, lengths, rng
+        self.judges = [self._draw() for _ in range(JUDGES)]
+        self._known: list[tuple[dict[str, float], np.ndarray]] = []
+
+    def _draw(self) -> dict[str, float]:
+        return {name: value * self._rng.uniform(*SPREAD) for name, value in self._lengths.items()}
+
+    def take(self, count: int) -> list[tuple[dict[str, float], np.ndarray]]:
+        """The first `count` geometries with their coefficients."""
+        while len(self._known) < count:
+            at = self._draw()
+            self._known.append((at, self._shares(at)))
+        return self._known[:count]
+
+
+def _fitted(draws: _Draws, i: int, j: int, names: Sequence[str], degree: int) -> tuple[Monomial, ...] | None:
+    """The coefficient as a sum of monomials: a polynomial, or one with a division; None if it is neither."""
+    for lowest in (0, -1):
+        powers = _powers(len(names), degree, lowest)
+        if not powers:
+            continue
+        known = draws.take(len(powers) + MORE)
+        A = np.array([[prod(at[n] ** p for n, p in zip(names, row, strict=True)) for row in powers] for at, _ in known])
+        values = np.array([B[i, j] for _, B in known])
+        factors = np.linalg.lstsq(A, values, rcond=None)[0]
+        fractions = [Fraction(float(factor)).limit_denominator(DENOMINATOR) for factor in factors]
+        exact = A @ np.array([float(fraction) for fraction in fractions])
+        if np.abs(exact - values).max() <= NEAR * np.abs(values).max():
+            return tuple(
+                Monomial(
+                    numerator=fraction.numerator,
+                    denominator=fraction.denominator,
+                    powers=tuple((n, p) for n, p in zip(names, row, strict=True) if p),
+                )
+                for fraction, row in zip(fractions, powers, strict=True)
+                if fraction
+            )
+    return None
+
+
+def _powers(count: int, degree: int, lowest: int) -> list[tuple[int, ...]]:
+    """Powers of `count` lengths that add up to a degree, at most one of them negative and none below `lowest`."""
+    highest = degree - lowest
+    return [
+        row
+        for row in product(range(lowest, max(highest, 0) + 1), repeat=count)
+        if sum(row) == degree and sum(power < 0 for power in row) <= 1
+    ]
+
+
+def _degree(of: str, part: str) -> int:
+    """Power of a length that a coefficient has by its dimension.
+
+    Raises:
+        IdentificationError: the ratio of the units is no whole power of a length.
+    """
+    ratio = parse_unit(of).dimension / parse_unit(part).dimension
+    length = Dimension(length=ratio.length)
+    if not ratio.matches(length) or ratio.length.denominator != 1:
+        what = f"the unit {of} over {part} is no power of a length"
+        raise IdentificationError(Problem(where="units", what=what, remedy="regroup parameters of inertia only"))
+    return int(ratio.length)
+
+
+def _matrix(names: Sequence[str], base: Sequence[AnalyticParameter], lengths: Mapping[str, float]) -> np.ndarray:
+    B = np.zeros((len(base), len(names)))
+    for row, parameter in zip(B, base, strict=True):
+        row[names.index(parameter.representative)] = 1.0
+        for term in parameter.terms:
+            row[names.index(term.parameter)] = term.value(lengths)
+    return B
+
+
+def _misfit(
+    W: np.ndarray,
+    independent: Sequence[int],
+    names: Sequence[str],
+    base: Sequence[AnalyticParameter],
+    lengths: Mapping[str, float],
+) -> float:
+    """Largest misfit of a column over its norm (columns without effect over the largest norm)."""
+    norms = np.linalg.norm(W, axis=0)
+    misfit = np.linalg.norm(W - W[:, list(independent)] @ _matrix(names, base, lengths), axis=0)
+    return float((misfit / np.where(norms > ZERO * norms.max(), norms, norms.max())).max())

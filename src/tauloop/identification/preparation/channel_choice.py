@@ -1,0 +1,193 @@
+"""Which cut-off and which velocity each channel is prepared with, chosen by validation, channel by channel.
+
+The held-out data take no part in the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tauloop.errors import PoseError
+from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
+from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.regression.base_parameters import BaseParameters
+from tauloop.identification.regression.data import Ties
+from tauloop.identification.regression.from_log import regression_data
+from tauloop.identification.regression.streaming import merge, split_each
+from tauloop.logs import MeasuredVelocity, Preparation, Signals, measured_velocities
+from tauloop.logs.channels import Log, as_signals
+from tauloop.logs.velocities import SOURCES
+from tauloop.model import Model
+
+#: A change is taken where it lessens the validation error of all outputs by this share, ...
+BETTER = 0.01
+#: ... and that of no output grows by more than this share.
+WORSE = 0.03
+#: All channels are gone through so many times at most.
+SWEEPS = 2
+#: Samples of a log that a choice is made by, at most: its first ones.
+LONGEST = 40_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChannelChoice:
+    """How the channels are prepared, and what that rests on.
+
+    Attributes:
+        preparations: of each log, with `cutoffs` and `velocities` of every channel that differs from the others.
+        common: validation error, %, with the same for all channels, by what that is, such as ``velocity measured``.
+        before, after: (n_out,) validation errors, % of each output's largest force, as given and as chosen.
+        outputs: their names.
+        moved: by channel what was changed for it alone, with the errors (%) of all outputs before and after.
+    """
+
+    preparations: tuple[Preparation, ...]
+    common: Mapping[str, float]
+    before: np.ndarray
+    after: np.ndarray
+    outputs: tuple[str, ...]
+    moved: tuple[tuple[str, str, float, float], ...]
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Root mean square of the outputs' percentages, as given and as chosen."""
+        return _mean(self.before), _mean(self.after)
+
+
+def usable_velocities(model: Model, logs: Sequence[Log]) -> dict[str, MeasuredVelocity]:
+    """Measured velocities of the given actuators that all logs have and that belong to their positions."""
+    found: dict[str, MeasuredVelocity] = {}
+    each = [measured_velocities(log) for log in logs]
+    port = model.actuators.ports["position"]
+    for name, unit in zip(port.columns, port.units, strict=True):
+        units = {one.unit for log in logs for one in as_signals(log).channels if one.name == f"velocity.{name}"}
+        if units == {f"{unit}/s"} and all(name in one and one[name].problem() is None for one in each):
+            found[name] = each[0][name]
+    return found
+
+
+def choose_channels(
+    model: Model,
+    logs: Sequence[Log],
+    preparations: Sequence[Preparation],
+    *,
+    velocities: Sequence[str] = (),
+    cutoffs: Sequence[float] = (),
+    estimator: Estimator | None = None,
+    output: str = "actuators",
+    ties: Ties | None = None,
+    shares: tuple[float, float] = (0.7, 0.7),
+) -> ChannelChoice:
+    """Try every source of velocity and every cut-off, first for all channels alike, then for each alone.
+
+    A change of one channel is taken where it lessens the root mean square of all outputs' validation errors by
+    `BETTER` and makes no output worse by `WORSE`: where outputs depend on their own channel alone that is each joint by
+    itself, and where loops couple them no joint pays for another. Forces are the same in all trials.
+
+    Args:
+        model, logs, preparations, output, ties: as for `regression_data`, one preparation for each log.
+        velocities: channels whose measured velocity is tried (see `usable_velocities`); where a preparation says a
+            source for a channel, it stays.
+        cutoffs: cut-offs to try for single channels, Hz; none without them.
+        estimator: weighted least squares without it.
+        shares: part of each log before its held-out part, and share of that before the validation part.
+
+    Raises:
+        IdentificationError: the data cannot support the identification.
+        InputError: a filter is not possible for this log.
+    """
+    parts = [_first(as_signals(log), shares[0]) for log in logs]
+    search = _Search(model, parts, estimator or WeightedLeastSquares(), output, ties, shares[1])
+    chosen = tuple(preparations)
+    free = [name for name in velocities if all(p.velocity is None and name not in p.velocities for p in preparations)]
+    before = best = search.errors(chosen)
+    common = {"as given": _mean(before)}
+    for source in SOURCES[1:] if free else ():
+        trial = tuple(replace(p, velocities={**p.velocities, **dict.fromkeys(free, source)}) for p in chosen)
+        errors = search.errors(trial)
+        common[f"velocity {source}"] = _mean(errors)
+        if _mean(errors) * (1.0 + BETTER) <= _mean(best):
+            chosen, best = _merged(trial, free), errors
+    moved: list[tuple[str, str, float, float]] = []
+    channels = model.actuators.ports["position"].columns
+    for _ in range(SWEEPS if len(channels) > 1 else 1):
+        count = len(moved)
+        for name in channels:
+            options: list[tuple[str, str | float]] = [
+                ("velocities", source) for source in SOURCES if name in free and len(channels) > 1
+            ]
+            options += [("cutoffs", cutoff) for cutoff in cutoffs]
+            for field, value in options:
+                if all(_current(p, field, name) == value for p in chosen):
+                    continue
+                trial = tuple(replace(p, **{field: {**getattr(p, field), name: value}}) for p in chosen)  # type: ignore[arg-type]
+                errors = search.errors(trial)
+                if _mean(errors) * (1.0 + BETTER) <= _mean(best) and (errors <= best * (1.0 + WORSE)).all():
+                    said = f"{value:g} Hz" if isinstance(value, float) else f"velocity {value}"
+                    moved.append((name, said, _mean(best), _mean(errors)))
+                    chosen, best = trial, errors
+        if len(moved) == count:
+            break
+    return ChannelChoice(
+        preparations=chosen,
+        common=common,
+        before=before,
+        after=best,
+        outputs=search.outputs,
+        moved=tuple(moved),
+    )
+
+
+class _Search:
+    """Validation errors of preparations, all by the same base parameters and forces."""
+
+    def __init__(
+        self, model: Model, logs: Sequence[Signals], estimator: Estimator, output: str, ties: Ties | None, share: float
+    ) -> None:
+        self._model, self._logs, self._estimator = model, logs, estimator
+        self._output, self._ties, self._share = output, ties, share
+        self._base: BaseParameters | None = None
+        self.outputs: tuple[str, ...] = ()
+
+    def errors(self, preparations: Sequence[Preparation]) -> np.ndarray:
+        """RMSE (n_out,) on the validation part, % of each output's largest force; infinite where no pose is found."""
+        try:
+            parts = [
+                regression_data(self._model, log, preparation, output=self._output, ties=self._ties)
+                for log, preparation in zip(self._logs, preparations, strict=True)
+            ]
+        except PoseError:
+            if self._base is None:
+                raise
+            return np.full(len(self.outputs), np.inf)
+        training, validation = split_each(parts, self._share)
+        result = fit(merge(training), merge(validation), self._estimator, base=self._base)
+        self._base = result.base
+        self.outputs = tuple(one.output for one in result.held_out)
+        largest = np.max([np.abs(part.forces).max(axis=0) for part in parts], axis=0)
+        scales = dict(zip(parts[0].outputs, largest, strict=True))
+        return np.array([100.0 * one.rmse / scales[one.output] for one in result.held_out])
+
+
+def _first(log: Signals, share: float) -> Signals:
+    """The samples before the held-out part, `LONGEST` at most."""
+    count = min(round(share * len(log.time)), LONGEST)
+    channels = tuple(replace(one, values=one.values[:count]) for one in log.channels)
+    return Signals(time=log.time[:count], channels=channels)
+
+
+def _merged(preparations: Sequence[Preparation], names: Sequence[str]) -> tuple[Preparation, ...]:
+    return tuple(
+        replace(p, velocities={name: p.source_of(name) for name in (*p.velocities, *names)}) for p in preparations
+    )
+
+
+def _current(preparation: Preparation, field: str, name: str) -> object:
+    return preparation.source_of(name) if field == "velocities" else preparation.cutoff_of(name)
+
+
+def _mean(errors: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(errors**2)))

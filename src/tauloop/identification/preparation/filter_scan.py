@@ -1,0 +1,240 @@
+"""How much the preparation decides: order, cut-off and the speed that counts as rest, scanned and chosen by validation.
+
+The held-out data take no part in the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identification.estimation.error_models import ErrorModel
+from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
+from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.regression.base_parameters import BaseParameters
+from tauloop.identification.regression.data import Ties
+from tauloop.identification.regression.from_log import regression_data
+from tauloop.identification.regression.streaming import merge, split_each
+from tauloop.identification.regression.threads import one_thread
+from tauloop.logs import Preparation
+from tauloop.logs.channels import Log, as_signals
+from tauloop.model import Model
+from tauloop.result import Evidence, Result, plain, provenance
+
+#: A parameter that moves by more standard deviations than this over the filters is decided by the filter.
+MOVED = 3.0
+#: What a scan may choose, as attributes of a trial.
+OPTIONS = ("order", "cutoff", "standstill")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilterTrial:
+    """One filter.
+
+    Attributes:
+        order, cutoff: of the Butterworth filter; cutoff in Hz.
+        standstill: share of a channel's largest speed below which it counts as at rest (see `Preparation`).
+        validation_percent: (n_out,) RMSE on the validation part, % of each output's largest force.
+        held_out_percent: (n_out,) the same on the held-out part, which does not take part in the choice.
+        values: (r,) base parameters from training and validation parts together, SI.
+    """
+
+    order: int
+    cutoff: float
+    standstill: float
+    validation_percent: np.ndarray
+    held_out_percent: np.ndarray
+    values: np.ndarray
+
+    @property
+    def validation_error(self) -> float:
+        """Root mean square of the outputs' percentages: what the choice is made by."""
+        return float(np.sqrt(np.mean(self.validation_percent**2)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilterScan(Result):
+    """All filters, the chosen one, and how far each base parameter moves.
+
+    Attributes:
+        trials: in the order of orders, then cut-offs.
+        chosen: number of the trial with the least validation error.
+        base: the base parameters, the same for all filters.
+        spread: (r,) largest less smallest value over the trials, SI.
+        spread_in_deviations: (r,) the same in standard deviations of the chosen trial.
+        identification: the fit with the chosen filter, judged on the held-out part.
+    """
+
+    trials: tuple[FilterTrial, ...]
+    chosen: int
+    base: BaseParameters
+    spread: np.ndarray
+    spread_in_deviations: np.ndarray
+    identification: Identification
+
+    def least_errors(self, option: str) -> dict[float, float]:
+        """For every value of one of `OPTIONS`, the least validation error (%) that any trial with it has.
+
+        A choice by much shows as a large difference between the values, a choice by chance as none.
+        """
+        values = dict.fromkeys(getattr(trial, option) for trial in self.trials)
+        return {
+            value: min(trial.validation_error for trial in self.trials if getattr(trial, option) == value)
+            for value in values
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole result as plain data for JSON."""
+        moved = zip(self.base.names, self.spread, self.spread_in_deviations, strict=True)
+        return dict(
+            plain(
+                {
+                    "format": "tauloop-filter-scan/2",
+                    "status": self.status,
+                    "evidence": self.evidence,
+                    "chosen": {option: getattr(self.trials[self.chosen], option) for option in OPTIONS},
+                    "least_validation_percent": {
+                        option: [{"value": value, "error": error} for value, error in self.least_errors(option).items()]
+                        for option in OPTIONS
+                    },
+                    "trials": self.trials,
+                    "parameters": [
+                        {"name": name, "spread": spread, "spread_in_standard_deviations": ratio}
+                        for name, spread, ratio in moved
+                    ],
+                    "identification": self.identification.as_dict(),
+                    "provenance": self.provenance,
+                }
+            )
+        )
+
+
+@one_thread
+def scan_filters(
+    model: Model,
+    log: Log | Sequence[Log],
+    preparation: Preparation | Sequence[Preparation],
+    *,
+    orders: Sequence[int] = (2, 4, 6),
+    cutoffs: Sequence[float] = (),
+    standstills: Sequence[float] = (),
+    estimator: Estimator | None = None,
+    output: str = "actuators",
+    ties: Ties | None = None,
+    shares: tuple[float, float] = (0.7, 0.7),
+    errors: ErrorModel | None = None,
+) -> FilterScan:
+    """Try every order, cut-off and standstill on one log, or on several together.
+
+    Forces are not filtered, and trimming and decimation are the same for all, so errors compare. Percentages are of the
+    largest force of the whole log.
+
+    Args:
+        model, log, preparation, output, ties: as for `regression_data`, or one preparation for each of several logs; a
+            preparation's own filter need not be among those scanned.
+        orders: of the Butterworth filter.
+        cutoffs: Hz; without them half, once, twice and four times that of the (first) preparation that are possible.
+        standstills: shares of the largest speed; that of the (first) preparation without them.
+        estimator: weighted least squares without it.
+        shares: part of each log before its held-out part, and share of that before the validation part.
+        errors: what standard deviations assume, as for `fit`.
+
+    Raises:
+        IdentificationError: there is nothing to scan, or the data cannot support the identification.
+        InputError: a filter is not possible for this log.
+    """
+    estimator = estimator or WeightedLeastSquares()
+    logs = list(log) if isinstance(log, Sequence) else [log]
+    preparations = [preparation] * len(logs) if isinstance(preparation, Preparation) else list(preparation)
+    first = preparations[0]
+    standstills = standstills or (first.standstill,)
+    if not cutoffs and first.cutoff is not None:
+        cutoffs = tuple(factor * first.cutoff for factor in (0.25, 0.5, 1.0, 2.0))
+    if not cutoffs or not orders:
+        raise IdentificationError(
+            Problem(where="cutoffs", what="there is no filter to try", remedy="give cut-offs (Hz) and orders")
+        )
+    trials: list[FilterTrial] = []
+    best: Identification | None = None
+    base: BaseParameters | None = None
+    for order, cutoff, standstill in product(orders, cutoffs, standstills):
+        chosen = {"order": order, "cutoff": cutoff, "standstill": standstill}
+        parts = [
+            regression_data(model, one, replace(prepared, **chosen), output=output, ties=ties)  # type: ignore[arg-type]
+            for one, prepared in zip(logs, preparations, strict=True)
+        ]
+        before, held_out = split_each(parts, shares[0])
+        training, validation = split_each(before, shares[1])
+        inner = fit(merge(training), merge(validation), estimator, base=base)
+        base = inner.base
+        whole = fit(merge(before), merge(held_out), estimator, base=base, errors=errors)
+        largest = np.max([np.abs(part.forces[:, part.kept]).max(axis=0) for part in parts], axis=0)
+        trial = FilterTrial(
+            order=order,
+            cutoff=cutoff,
+            standstill=standstill,
+            validation_percent=_percent(inner, largest),
+            held_out_percent=_percent(whole, largest),
+            values=whole.values,
+        )
+        if trial.validation_error < min((other.validation_error for other in trials), default=np.inf):
+            best = whole
+        trials.append(trial)
+    if best is None or base is None:
+        raise IdentificationError(
+            Problem(where="log", what="no filter gave a finite error", remedy="look at the log's forces")
+        )
+    number = min(range(len(trials)), key=lambda k: trials[k].validation_error)
+    spread = np.ptp([trial.values for trial in trials], axis=0)
+    ratio = spread / np.maximum(best.standard_deviations, np.finfo(float).tiny)
+    return FilterScan(
+        trials=tuple(trials),
+        chosen=number,
+        base=base,
+        spread=spread,
+        spread_in_deviations=ratio,
+        identification=best,
+        evidence=_evidence(trials, number, ratio),
+        provenance=provenance(
+            packages=("numpy", "scipy"),
+            options={
+                "orders": orders,
+                "cutoffs": cutoffs,
+                "standstills": standstills,
+                "shares": shares,
+                "preparations": plain(preparations),
+            },
+            inputs={"samples": [len(as_signals(one).time) for one in logs], "outputs": best.outputs},
+        ),
+    )
+
+
+def _percent(result: Identification, largest: np.ndarray) -> np.ndarray:
+    return np.array([100.0 * fit.rmse for fit in result.held_out]) / largest
+
+
+def _evidence(trials: Sequence[FilterTrial], chosen: int, ratio: np.ndarray) -> tuple[Evidence, ...]:
+    held_out = [float(np.sqrt(np.mean(trial.held_out_percent**2))) for trial in trials]
+    return (
+        Evidence(
+            name="held-out error of the chosen filter beside the least of all filters",
+            value=held_out[chosen] / min(held_out),
+            upper=1.1,
+            advice="validation and held-out parts want different filters: the log is short, or its motion changes",
+        ),
+        Evidence(
+            name="held-out error of the worst filter beside the least",
+            value=max(held_out) / min(held_out),
+        ),
+        Evidence(
+            name=f"base parameters that move by more than {MOVED:g} standard deviations over the filters",
+            value=float(np.sum(ratio > MOVED)),
+            unit=f"of {len(ratio)}",
+        ),
+    )

@@ -1,0 +1,324 @@
+"""The two-run method: a structure's forces, from a run with it and a run of the actuators alone at the same motion."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import scipy.fft
+import scipy.signal
+from scipy.interpolate import make_interp_spline
+
+from tauloop.errors import IdentificationError, InputError, LogError, Problem, solving
+from tauloop.identification.preparation.periods import average_periods
+from tauloop.logs import channels, sample_period, samples, units
+from tauloop.logs.channels import TIME, Channel, build_log
+from tauloop.mechanism.suggestions import listing
+from tauloop.result import Evidence, Result, provenance
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Quantities of the result's log beside position and force: what was measured, and the actuators' own part of it.
+CONNECTED, OWN = "connected_force", "own_force"
+#: Quantities of the connected run that the result keeps.
+MOTION = ("position", "velocity")
+#: Sampling periods of the two runs may differ by this share.
+SAME_RATE = 1e-6
+#: Gauss-Newton steps for the part of the delay below one sample; the error falls quadratically.
+STEPS = 5
+#: Samples by which a record may be read beyond its ends: rounding of a delay.
+EDGE = 1e-6
+#: Runs whose positions differ by more than this share of the stroke (RMS) did not move alike, and are refused.
+UNLIKE = 0.05
+#: Above this share the difference of the motions may show in the difference of the forces.
+DOUBTFUL = 0.005
+#: Least share of the connected run that the disconnected one must cover after alignment.
+COVERED = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TwoRuns(Result):
+    """Forces of the structure alone.
+
+    Attributes:
+        log: motion of the connected run (all channels), and on each channel that has a force in both runs: the
+            structure's force, the connected one and the actuator's own (N or N m).
+        delay: by how much the disconnected run is late, s after its first sample; found from the positions.
+        apart: RMS difference of both runs' positions after alignment, by channel, m or rad; constant offsets left out.
+        noise: standard deviation of one sample of the structure's force, by channel: root of the sum of the variances
+            of both averages. Empty where no period was given, since nothing tells noise from force then.
+        removed: RMS of the actuator's own force over that of the connected force, means left out, by channel.
+        dropped: columns of the connected run that the result has not, beside forces.
+        unmatched: channels whose force only one of the runs has; the result has none of them.
+        periods: averaged in the connected and in the disconnected run.
+    """
+
+    log: xr.Dataset
+    delay: float
+    apart: Mapping[str, float]
+    noise: Mapping[str, float]
+    removed: Mapping[str, float]
+    dropped: tuple[str, ...]
+    unmatched: tuple[str, ...]
+    periods: tuple[int, int]
+
+
+@solving(IdentificationError)
+def subtract_disconnected(
+    connected: xr.Dataset,
+    disconnected: xr.Dataset,
+    *,
+    period: float | None = None,
+    largest_delay: float = 2.0,
+) -> TwoRuns:
+    """Subtract the actuators' own forces, sample by sample: F_structure(t) = F_connected(t) - F_disconnected(t + d).
+
+    The delay d minimises the positions' difference: cross-correlation to the sample, then Gauss-Newton steps. With a
+    period, both runs are averaged over their periods first, and shifted by Fourier series, which leaves the noise as it
+    is; without one, the disconnected run is interpolated by a cubic spline. Where friction jumps from one sample to the
+    next no interpolation helps: start both runs on the same clock, or sample faster.
+
+    What goes is all that depends on the actuators' motion alone: friction, hysteresis, drive and cart inertia, cogging.
+    What stays is what the structure adds, also to friction (load) and to the frame's vibration.
+
+    Args:
+        connected: positions of all actuators, forces of some.
+        disconnected: the same motion with the structure taken off; positions and forces of those actuators.
+        period: of both motions, s; both are in periodic steady state from their first sample on.
+        largest_delay: searched to either side, s.
+
+    Raises:
+        LogError: no force in both runs, other units, or motions that are not alike.
+        InputError: other sampling rates, or runs too short for the period.
+    Source: Lyzell and Hovland, section 3.
+    """
+    names, unmatched = _common(connected, disconnected)
+    step = sample_period(connected)
+    if abs(sample_period(disconnected) / step - 1.0) > SAME_RATE:
+        what = f"is sampled every {sample_period(disconnected):.6g} s, the connected run every {step:.6g} s"
+        raise InputError(Problem(where="disconnected", what=what, remedy="record both runs at one rate"))
+    noise: dict[str, float] = {}
+    periods = (1, 1)
+    if period is not None:
+        first, second = average_periods(connected, period), average_periods(disconnected, period)
+        noise = {
+            name: float(
+                np.hypot(
+                    first.noise[f"force.{name}"] / np.sqrt(first.periods),
+                    second.noise[f"force.{name}"] / np.sqrt(second.periods),
+                )
+            )
+            for name in names
+        }
+        connected, disconnected, periods = first.log, second.log, (first.periods, second.periods)
+    positions = (samples(connected, "position", names), samples(disconnected, "position", names))
+    stroke = np.ptp(positions[0], axis=0)
+    moving = stroke > 0.0
+    if not moving.any():
+        raise LogError(Problem(where="connected", what="nothing moves", remedy="excite the actuators"))
+    scaled = [x[:, moving] / stroke[moving] for x in positions]
+    signal: _Signal = _Record(scaled[1]) if period is None else _Periodic(scaled[1])
+    shift = _delay(scaled[0], signal, min(largest_delay / step, len(scaled[0]) / 2))
+    covered = signal.covered(len(scaled[0]), shift)
+    if len(covered) < COVERED * len(scaled[0]):
+        what = f"covers {len(covered)} of {len(scaled[0])} samples of the connected run after alignment"
+        raise LogError(Problem(where="disconnected", what=what, remedy="record the whole motion in both runs"))
+    difference = scaled[0][covered] - signal.at(covered, shift)
+    shares = np.zeros(len(names))
+    shares[moving] = difference.std(axis=0)
+    _require_alike(names, shares, shift * step)
+    force = samples(connected, "force", names)[covered]
+    own = signal.like(samples(disconnected, "force", names)).at(covered, shift)
+    spread = np.maximum(force.std(axis=0), np.finfo(float).tiny)
+    return TwoRuns(
+        log=_log(connected, names, covered, force, own),
+        delay=float(shift * step),
+        apart=dict(zip(names, (shares * stroke).tolist(), strict=True)),
+        noise=noise,
+        removed=dict(zip(names, (own.std(axis=0) / spread).tolist(), strict=True)),
+        dropped=tuple(
+            str(name) for name, one in connected.data_vars.items() if one.attrs["quantity"] not in (*MOTION, "force")
+        ),
+        unmatched=unmatched,
+        periods=periods,
+        evidence=(
+            Evidence(
+                name="difference of the two runs' motions, RMS over the stroke, largest of all actuators",
+                value=float(shares.max()),
+                upper=DOUBTFUL,
+                advice="the actuators' own forces belong to another motion: run both with the same references, slower",
+            ),
+        ),
+        provenance=provenance(
+            packages=("numpy", "scipy", "xarray"),
+            options={"period": period, "largest_delay": largest_delay},
+            inputs={"connected_samples": len(positions[0]), "disconnected_samples": len(positions[1])},
+        ),
+    )
+
+
+class _Signal(ABC):
+    """Samples (N, n) that can be read between them."""
+
+    @abstractmethod
+    def like(self, values: np.ndarray) -> _Signal:
+        """Other samples at the same times."""
+
+    @abstractmethod
+    def covered(self, count: int, shift: float) -> np.ndarray:
+        """Which samples k of another run, `count` in all, have a place k + shift in this one."""
+
+    @abstractmethod
+    def at(self, k: np.ndarray, shift: float) -> np.ndarray:
+        """Values at k + shift."""
+
+    @abstractmethod
+    def slope(self, k: np.ndarray, shift: float) -> np.ndarray:
+        """Derivatives there, per sample."""
+
+    @abstractmethod
+    def correlation(self, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whole shifts s, and the mean over k of other(k) this(k + s) without means, summed over channels."""
+
+
+@final
+class _Record(_Signal):
+    """A record with two ends; cubic between samples."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+        self._spline = make_interp_spline(np.arange(len(values)), values, k=3)
+        self._slope = self._spline.derivative()
+
+    def like(self, values: np.ndarray) -> _Record:
+        return _Record(values)
+
+    def covered(self, count: int, shift: float) -> np.ndarray:
+        k = np.arange(count)
+        return k[(k + shift >= -EDGE) & (k + shift <= len(self._values) - 1 + EDGE)]
+
+    def at(self, k: np.ndarray, shift: float) -> np.ndarray:
+        return np.asarray(self._spline(k + shift))
+
+    def slope(self, k: np.ndarray, shift: float) -> np.ndarray:
+        return np.asarray(self._slope(k + shift))
+
+    def correlation(self, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        this, other = (x - x.mean(axis=0) for x in (self._values, other))
+        products = scipy.signal.fftconvolve(this, other[::-1], axes=0).sum(axis=1)
+        shifts = scipy.signal.correlation_lags(len(this), len(other))
+        together = np.minimum(len(other), len(this) - shifts) - np.maximum(0, -shifts)
+        return shifts, products / together
+
+
+@final
+class _Periodic(_Signal):
+    """One whole period; between samples and beyond the ends by its Fourier series."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._count = len(values)
+        self._spectrum = scipy.fft.rfft(values, axis=0)
+        self._turn = 2j * np.pi * scipy.fft.rfftfreq(self._count)[:, None]
+
+    def like(self, values: np.ndarray) -> _Periodic:
+        return _Periodic(values)
+
+    def covered(self, count: int, shift: float) -> np.ndarray:
+        return np.arange(count)
+
+    def at(self, k: np.ndarray, shift: float) -> np.ndarray:
+        return self._read(self._spectrum, k, shift)
+
+    def slope(self, k: np.ndarray, shift: float) -> np.ndarray:
+        return self._read(self._spectrum * self._turn, k, shift)
+
+    def correlation(self, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        spectrum = self._spectrum * np.conj(scipy.fft.rfft(other, axis=0))
+        spectrum[0] = 0.0
+        circular = scipy.fft.irfft(spectrum, n=self._count, axis=0).sum(axis=1) / self._count
+        shifts = np.arange(self._count) - self._count // 2
+        return shifts, np.asarray(circular[shifts])
+
+    def _read(self, spectrum: np.ndarray, k: np.ndarray, shift: float) -> np.ndarray:
+        return np.asarray(scipy.fft.irfft(spectrum * np.exp(self._turn * shift), n=self._count, axis=0)[k])
+
+
+def _delay(first: np.ndarray, second: _Signal, largest: float) -> float:
+    """Shift s in samples for which second(k + s) is nearest to first(k), constant offsets left out."""
+    shifts, products = second.correlation(first)
+    searched = np.abs(shifts) <= largest
+    shift = float(shifts[searched][np.argmax(products[searched])])
+    for _ in range(STEPS):
+        k = second.covered(len(first), shift)
+        slope, difference = second.slope(k, shift), first[k] - second.at(k, shift)
+        slope = slope - slope.mean(axis=0)
+        shift += float(np.clip(np.sum(slope * difference) / np.sum(slope**2), -1.0, 1.0))
+    return shift
+
+
+def _common(connected: xr.Dataset, disconnected: xr.Dataset) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Channels with position and force in both runs, and those with a force in one only."""
+    has = [set(channels(log, "force")) & set(channels(log, "position")) for log in (connected, disconnected)]
+    order = tuple(dict.fromkeys((*channels(connected, "force"), *channels(disconnected, "force"))))
+    names = tuple(name for name in order if name in has[0] & has[1])
+    if not names:
+        raise LogError(
+            Problem(
+                where="force",
+                what=f"no channel has position and force in both runs: the connected one has {listing(sorted(has[0]))}"
+                f", the disconnected one {listing(sorted(has[1]))}",
+                remedy="name the channels of both logs alike",
+            )
+        )
+    LogError.raise_if_any(
+        Problem(
+            where=f"{quantity}.{name}",
+            what=f"is in {theirs[name]} in the disconnected run, in {ours[name]} in the connected one",
+            remedy="correct the unit of the column",
+        )
+        for quantity in ("position", "force")
+        for ours, theirs in [(units(connected, quantity), units(disconnected, quantity))]
+        for name in names
+        if ours[name] != theirs[name]
+    )
+    return names, tuple(name for name in order if name not in names)
+
+
+def _require_alike(names: tuple[str, ...], shares: np.ndarray, delay: float) -> None:
+    LogError.raise_if_any(
+        Problem(
+            where=f"position.{name}",
+            what=f"differs between the runs by {share:.1%} of its stroke (RMS, after a shift of {delay:.4g} s)",
+            remedy="run the same motion twice; where it starts later than searched, allow a larger delay",
+        )
+        for name, share in zip(names, shares.tolist(), strict=True)
+        if share > UNLIKE
+    )
+
+
+def _log(
+    connected: xr.Dataset, names: tuple[str, ...], covered: np.ndarray, force: np.ndarray, own: np.ndarray
+) -> xr.Dataset:
+    """The log of the result; quantities other than motion and force are left out."""
+    unit = units(connected, "force")
+    signals = [
+        Channel(
+            quantity=variable.attrs["quantity"],
+            channel=variable.attrs["channel"],
+            values=variable.to_numpy()[covered],
+            unit=variable.attrs["unit"],
+            source=variable.attrs["source"],
+        )
+        for variable in connected.data_vars.values()
+        if variable.attrs["quantity"] in MOTION
+    ]
+    signals += [
+        Channel(quantity=quantity, channel=name, values=np.ascontiguousarray(values[:, k]), unit=unit[name])
+        for quantity, values in (("force", force - own), (CONNECTED, force), (OWN, own))
+        for k, name in enumerate(names)
+    ]
+    return build_log(connected[TIME].to_numpy()[covered], signals)

@@ -1,0 +1,136 @@
+"""Columns beside those of the machine's own parameters: asymmetric and Stribeck friction, and gains of the drives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identification.regression.data import RegressionData
+from tauloop.identification.regression.streaming import merge
+
+
+def with_columns(
+    data: RegressionData, columns: np.ndarray, names: Sequence[str], units: Sequence[str]
+) -> RegressionData:
+    """Regression data with further unknowns.
+
+    Args:
+        data: samples without ties, or the ties' unknowns stay and the new ones are added to them.
+        columns: (N, n_out, n_new), decimated like the regressor.
+        names, units: of the new columns.
+
+    Raises:
+        IdentificationError: shapes or names do not suit.
+    """
+    if columns.shape[:2] != data.regressor.shape[:2] or columns.shape[2:] != (len(names),):
+        expected = (*data.regressor.shape[:2], len(names))
+        raise IdentificationError(
+            Problem(where="columns", what=f"have shape {columns.shape}", remedy=f"give {expected}, as the regressor")
+        )
+    ties = data.ties
+    if ties is not None:
+        zero, count = np.zeros((len(data.parameters), len(names))), len(ties.parameters)
+        added = np.hstack([np.zeros((len(names), count)), np.eye(len(names))])
+        ties = replace(
+            ties,
+            matrix=np.vstack([np.hstack([ties.matrix, zero]), added]),
+            offset=np.append(np.asarray(ties.offset), np.zeros(len(names))),
+            parameters=(*ties.parameters, *names),
+            units=(*ties.units, *units),
+        )
+    return replace(
+        data,
+        regressor=np.concatenate([data.regressor, columns], axis=2),
+        parameters=(*data.parameters, *names),
+        parameter_units=(*data.parameter_units, *units),
+        ties=ties,
+    )
+
+
+def asymmetric_friction(velocity: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Columns (N, n_out, 2 n) by which Coulomb and viscous friction differ from one direction to the other.
+
+    With F = F_c sign(v) + F_v v + F_0 in the machine, the force |v| F_a makes the viscous coefficient F_v + F_a
+    forwards and F_v - F_a backwards, and |sign(v)| F_b does the same for Coulomb friction; the latter differs from an
+    offset F_0 only in standstill. First |sign(v)|, then |v|, per coordinate.
+
+    Args:
+        velocity: (N, n), of the coordinates with friction; one output each without `rows`.
+        rows: (N, n_out, n), what a unit of force on each adds to the outputs (see `friction_columns`).
+    """
+    columns = (np.abs(np.sign(velocity)), np.abs(velocity))
+    return np.concatenate([_on_rows(column, rows) for column in columns], axis=2)
+
+
+def stribeck_friction(velocity: np.ndarray, speed: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Columns (N, n_out, n) of sign(v) exp(-(v / v_s)^2): breakaway friction above Coulomb's.
+
+    The Stribeck speed v_s enters nonlinearly: scan it and choose by hold-out (Armstrong-Helouvry, Dupont and Canudas de
+    Wit 1994, A survey of models, analysis tools and compensation methods for the control of machines with friction).
+
+    Args:
+        velocity: (N, n); one output each without `rows`.
+        speed: v_s (n,), positive.
+        rows: (N, n_out, n), what a unit of force on each adds to the outputs.
+
+    Raises:
+        IdentificationError: a Stribeck speed is not positive.
+    """
+    speed = np.asarray(speed, dtype=float)
+    if not np.all(speed > 0.0):
+        raise IdentificationError(
+            Problem(where="speed", what=f"{speed.min():g} is not positive", remedy="give speeds above zero")
+        )
+    return _on_rows(np.sign(velocity) * np.exp(-((velocity / speed) ** 2)), rows)
+
+
+def _on_rows(columns: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+    return _diagonal(columns) if rows is None else np.asarray(rows * columns[:, None, :])
+
+
+def _diagonal(columns: np.ndarray) -> np.ndarray:
+    return np.asarray(columns[:, :, None] * np.eye(columns.shape[1]))
+
+
+def gain_regression(
+    unloaded: RegressionData, loaded: RegressionData, payload: np.ndarray, units: Sequence[str]
+) -> RegressionData:
+    """Regression data in which the drives' gains are unknown and a known payload sets the scale.
+
+    Forces are measured as currents c. Without the payload Y p - C g = 0, with it Y p - C g = -u_L, where u_L are the
+    forces that the known payload asks for: without it every solution could be scaled at will (Gautier and Briot 2014,
+    Global identification of joint drive gains and dynamic parameters of robots). Currents are noisy, so this is noise
+    in the regressor: compare `TotalLeastSquares`.
+
+    Args:
+        unloaded, loaded: logs without and with the payload, "forces" being currents (of any scale).
+        payload: u_L (N, n_out) along the loaded log, SI: its regressor times its known parameters.
+        units: of the gains, one for each measured output, such as "N m/A".
+
+    Returns:
+        Data with unknowns p and g (``motor.gain``); "forces" are -u_L, zero where there is no payload.
+
+    Raises:
+        IdentificationError: the logs differ in their parameters or outputs, or shapes do not suit.
+    """
+    parts = []
+    for data, force in ((unloaded, np.zeros(unloaded.forces.shape)), (loaded, np.asarray(payload, dtype=float))):
+        if data.ties is not None and np.any(data.ties.offset):
+            raise IdentificationError(
+                Problem(
+                    where="ties",
+                    what="known parameters are taken from forces, which are not known here",
+                    remedy="leave the known parameters among the unknowns, or count them to the payload",
+                )
+            )
+        if force.shape != data.forces.shape:
+            raise IdentificationError(
+                Problem(where="payload", what=f"has shape {force.shape}", remedy=f"give {data.forces.shape}")
+            )
+        columns = -_diagonal(data.forces)[:, :, data.kept]
+        names = [f"{data.outputs[k]}.gain" for k in data.kept]
+        parts.append(replace(with_columns(data, columns, names, units), forces=-force))
+    return merge(parts)
