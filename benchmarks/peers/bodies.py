@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.engines.joints import Primitive
-from tauloop.engines.poses import IDENTITY, Array, Pose
 from tauloop.engines.rigid_tree import GROUND, LinkInertia, RigidTree
+from tauloop.mechanism.poses import IDENTITY, Array, Pose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any
 from peers.cache import NotBuilt, built
 from peers.computer import compiler_version
 from peers.states import NotComparable
-from tauloop.engines.poses import Array
+from tauloop.mechanism.poses import Array
 
 
 def c_loop(function: Any, arrays: Sequence[Array]) -> Callable[[], None]:

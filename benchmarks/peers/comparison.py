@@ -14,10 +14,10 @@ from peers.own import FORWARD, INVERSE, Contender, Ready
 from peers.states import NotComparable, PeerStates, shared_out, tree_states
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines import Engine, Motion, frictionless, mujoco_engine, pinocchio_engine
-from tauloop.engines.poses import Array
 from tauloop.errors import EngineError
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.poses import Array
 from tauloop.model import Model
 
 #: Largest difference, as a share of the largest number of a sample: rounding through the loops' conditioning.

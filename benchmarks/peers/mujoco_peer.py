@@ -17,8 +17,8 @@ from peers.states import NotComparable, PeerStates
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines import Engine
 from tauloop.engines.optional import engine_module
-from tauloop.engines.poses import Array, rotation_quaternion
 from tauloop.engines.rigid_tree import GROUND
+from tauloop.mechanism.poses import Array, rotation_quaternion
 
 #: How often a call is repeated in one state: sweeps of a millisecond, for a longer one is seldom left undisturbed.
 REPEATS = 10

@@ -17,7 +17,7 @@ from peers.mujoco_peer import mujoco_model
 from peers.states import tree_states
 from tauloop.engines import Motion
 from tauloop.engines.optional import engine_module
-from tauloop.engines.poses import Array
+from tauloop.mechanism.poses import Array
 from tauloop.model import Model
 
 #: Time constant of the constraints in steps (just above the least that is allowed), and their impedance.

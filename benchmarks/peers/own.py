@@ -15,9 +15,9 @@ import numpy as np
 from peers.c_loop import c_loop
 from peers.states import NotComparable
 from tauloop.codegen import Compiled, Interpreted
-from tauloop.engines.poses import Array
 from tauloop.errors import EngineError
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.poses import Array
 from tauloop.model import Model
 
 #: (position, velocity, acceleration or force) of the platform's entry, (N, n) each, to forces or accelerations.

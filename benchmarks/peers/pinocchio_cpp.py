@@ -19,7 +19,7 @@ from peers.cache import NotBuilt, built
 from peers.computer import compiler_version, processor
 from peers.pinocchio_joints import COORDINATES, PinJoints, pin_joints, pin_loads, pin_states
 from peers.states import NotComparable, PeerStates
-from tauloop.engines.poses import Array, Pose
+from tauloop.mechanism.poses import Array, Pose
 
 SOURCE = Path(__file__).with_name("pinocchio_peer.cpp")
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-DNDEBUG", "-w")

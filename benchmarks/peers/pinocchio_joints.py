@@ -9,8 +9,8 @@ import numpy as np
 
 from peers.bodies import PeerBody, PeerTree
 from peers.states import NotComparable, PeerStates
-from tauloop.engines.poses import IDENTITY, Array, Pose, quaternion_rotation, turned
 from tauloop.engines.rigid_tree import GROUND, LinkInertia, RigidTree
+from tauloop.mechanism.poses import IDENTITY, Array, Pose, quaternion_rotation, turned
 
 Kind = Literal["free", "planar", "translation", "universal", "ball", "hinge", "slide"]
 

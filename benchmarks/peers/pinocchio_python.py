@@ -13,7 +13,7 @@ from peers.pinocchio_joints import PinJoint, PinLoads, pin_joints, pin_loads, pi
 from peers.states import NotComparable, PeerStates
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines.optional import engine_module
-from tauloop.engines.poses import Array, Pose
+from tauloop.mechanism.poses import Array, Pose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

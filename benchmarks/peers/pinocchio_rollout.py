@@ -12,7 +12,7 @@ from peers.comparison import closing_engine
 from peers.mujoco_rollout import Rollout
 from peers.states import tree_states
 from tauloop.engines import Motion
-from tauloop.engines.poses import Array
+from tauloop.mechanism.poses import Array
 from tauloop.model import Model
 
 

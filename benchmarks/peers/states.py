@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from tauloop.engines import Engine, Motion, TreeStates
-from tauloop.engines.poses import Array
+from tauloop.mechanism.poses import Array
 
 #: A choice of constraint rows whose matrix is worse than this somewhere is no choice: on the machines it is below 1e4.
 WORST_CONDITION = 1e8

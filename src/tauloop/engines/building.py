@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tauloop.engines.joints import Primitive, primitives
-from tauloop.engines.poses import IDENTITY, UNIT_VECTORS, Array, Pose, placement_pose
 from tauloop.engines.rigid_tree import (
     GROUND,
     Anchor,
@@ -23,6 +22,7 @@ from tauloop.engines.rods import RodShape, rod_shape
 from tauloop.engines.start import body_poses, reference_coordinates
 from tauloop.errors import EngineError, Problem, Problems
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism
+from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, Pose, placement_pose
 
 #: Name of the joint by which a platform with its own coordinates hangs on the base.
 PLATFORM_JOINT = "platform"

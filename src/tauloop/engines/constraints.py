@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.engines.poses import Array, skew
 from tauloop.engines.rigid_tree import GROUND, Anchor, Loads, RigidTree
+from tauloop.mechanism.poses import Array, skew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,11 +16,11 @@ import numpy as np
 from tauloop.engines.constraints import Closure, LinkMotion, anchored_frames, closure, gear_rows, joined
 from tauloop.engines.least_squares import LeastSquares, times
 from tauloop.engines.motion import Motion, checked
-from tauloop.engines.poses import Array, quaternion_rotation, turned_quaternion
 from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, Residuals, TreeStates
 from tauloop.engines.rigid_tree import RigidTree
 from tauloop.engines.start import start_coordinates
 from tauloop.errors import EngineError, InputError, Problem
+from tauloop.mechanism.poses import Array, quaternion_rotation, turned_quaternion
 
 #: Newton stops at the first step below this (rad, m): convergence is quadratic, so what is left is rounding.
 LAST_STEP = 1e-10

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.engines.poses import Array
 from tauloop.engines.rigid_tree import GROUND, Link, RigidTree
 from tauloop.errors import EngineError, Problems
+from tauloop.mechanism.poses import Array
 
 #: Directions are the same when their sines differ by less than this.
 PARALLEL = 1e-9

@@ -15,9 +15,9 @@ from tauloop.engines.building import rigid_tree
 from tauloop.engines.constraints import LinkMotion
 from tauloop.engines.engine import Engine
 from tauloop.engines.optional import engine_module
-from tauloop.engines.poses import Array, rotation_quaternion
 from tauloop.engines.rigid_tree import GROUND, RigidTree
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.poses import Array, rotation_quaternion
 
 
 @final

@@ -17,10 +17,10 @@ from tauloop.engines.engine import Engine
 from tauloop.engines.filled_inertias import with_possible_inertias
 from tauloop.engines.joints import Primitive
 from tauloop.engines.optional import engine_module
-from tauloop.engines.poses import Array, Pose
 from tauloop.engines.results import TreeStates
 from tauloop.engines.rigid_tree import GROUND, RigidTree
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.poses import Array, Pose
 
 
 @final

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from tauloop.engines.poses import (
+from tauloop.mechanism.model import Joint
+from tauloop.mechanism.poses import (
     UNIT_VECTORS,
     Array,
     Pose,
@@ -18,7 +19,6 @@ from tauloop.engines.poses import (
     rotation_quaternion,
     turned,
 )
-from tauloop.mechanism.model import Joint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str
 
 def joint_pose(joint: Joint, coordinates: Mapping[str, Array]) -> Pose:
     """Pose of a joint's child frame in its parent frame, from its coordinates (N,) by name."""
-    pose = Pose(np.eye(3), np.zeros(3))
+    pose = Pose()
     for primitive in primitives(joint):
         pose = pose @ primitive_pose(primitive, np.stack([coordinates[name] for name in primitive.coordinates], -1))
     return pose

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.engines.poses import Array
+from tauloop.mechanism.poses import Array
 
 #: Singular values below this share of the largest count as zero: far above rounding, far below machines in use.
 RANK_TOLERANCE = 1e-9

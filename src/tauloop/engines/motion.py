@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.assembly.ports import numbers
-from tauloop.engines.poses import Array
 from tauloop.engines.rigid_tree import RigidTree
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Joint
+from tauloop.mechanism.poses import Array
 
 #: Largest error of a quaternion's norm that is taken for rounding.
 QUATERNION_TOLERANCE = 1e-6

@@ -17,10 +17,10 @@ import numpy as np
 from tauloop.engines.in_pinocchio import PinocchioEngine
 from tauloop.engines.least_squares import LeastSquares, times
 from tauloop.engines.pinocchio_mimics import mimic_solver
-from tauloop.engines.poses import Array
 from tauloop.engines.results import EngineAccelerations, EngineForces, TreeStates
 from tauloop.engines.rigid_tree import GROUND, Anchor, Constraint
 from tauloop.errors import EngineError, Problem
+from tauloop.mechanism.poses import Array
 
 #: Regularisation for redundant rows: with none the solver silently gives nonsense. Others need one iteration more.
 MU = 1e-8

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tauloop.engines.in_pinocchio import PinocchioEngine
-from tauloop.engines.poses import Array
 from tauloop.engines.results import TreeStates
 from tauloop.errors import EngineError, Problem
+from tauloop.mechanism.poses import Array
 
 
 def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:

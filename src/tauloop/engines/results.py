@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tauloop.engines.poses import Array
+from tauloop.mechanism.poses import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.engines.joints import Primitive
-from tauloop.engines.poses import Array, Pose
 from tauloop.errors import EngineError, Problem
 from tauloop.mechanism.model import Inertia, Joint, Mechanism, SlenderPart
+from tauloop.mechanism.poses import Array, Pose
 
 #: Index of the immovable base among the links.
 GROUND = -1

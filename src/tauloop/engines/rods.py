@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.engines.poses import UNIT_VECTORS, Array, Pose, placement_pose, turned
 from tauloop.engines.rigid_tree import LinkInertia, PlacedJoint, RodLinks, link_inertia, slender_inertia
 from tauloop.errors import EngineError, Problem
 from tauloop.mechanism.model import Inertia, Mechanism, Rod, SlenderPart
+from tauloop.mechanism.poses import UNIT_VECTORS, Array, Pose, placement_pose, turned
 
 #: Sine of the least angle between a rod and the axis that is borrowed from a neighbouring joint for its first hinge.
 CLEAR = 0.5

@@ -11,10 +11,10 @@ from tauloop.engines.engine import Engine
 from tauloop.engines.in_mujoco import mujoco_engine
 from tauloop.engines.in_pinocchio import pinocchio_engine
 from tauloop.engines.motion import Motion
-from tauloop.engines.poses import Array
 from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, Residuals
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.mechanism.model import Freedom, Joint, Mechanism
+from tauloop.mechanism.poses import Array
 
 #: How each engine is made, by its name.
 ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {"Pinocchio": pinocchio_engine, "MuJoCo": mujoco_engine}

@@ -8,6 +8,7 @@ import numpy as np
 
 from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Body, Freedom, Joint, Mechanism, Placement, Rod
+from tauloop.mechanism.poses import turned_quaternion
 
 #: Name of the joint by which a platform with its own coordinates hangs on the base.
 PLATFORM_JOINT = "platform"
@@ -183,12 +184,7 @@ def integrate(topology: Topology, q: np.ndarray, step: np.ndarray) -> np.ndarray
         if j >= 0:
             q[:, j] += step[:, i]
     for iq, iv in topology.quaternions:
-        w = step[:, iv : iv + 3]
-        half = 0.5 * np.linalg.norm(w, axis=1, keepdims=True)
-        d0, d = np.cos(half), 0.5 * np.sinc(half / np.pi) * w
-        p0, p = q[:, iq : iq + 1], q[:, iq + 1 : iq + 4]
-        product = np.hstack([d0 * p0 - np.sum(d * p, axis=1, keepdims=True), d0 * p + p0 * d + np.cross(d, p)])
-        q[:, iq : iq + 4] = product / np.linalg.norm(product, axis=1, keepdims=True)
+        q[:, iq : iq + 4] = turned_quaternion(q[:, iq : iq + 4], step[:, iv : iv + 3])
     return q
 
 

@@ -3,37 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
+from tauloop.mechanism.poses import Pose, placement_pose, quaternion_rotation
 from tauloop.mechanism.rotation import rotation_matrix
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pose:
-    """A frame in another one: its origin (3,), m, and its axes (3, 3)."""
-
-    position: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    rotation: np.ndarray = field(default_factory=lambda: np.eye(3))
-
-    def __matmul__(self, inner: Pose) -> Pose:
-        """A frame given in this one, seen from outside."""
-        return Pose(position=self.position + self.rotation @ inner.position, rotation=self.rotation @ inner.rotation)
-
-    def inverse(self) -> Pose:
-        """The outer frame seen from this one."""
-        return Pose(position=-self.rotation.T @ self.position, rotation=self.rotation.T)
-
-
-def pose_of(mechanism: Mechanism, placement: Placement) -> Pose:
-    """A placement at the nominal parameters, on its body."""
-    return Pose(
-        position=np.array([mechanism.value(x) for x in placement.position]),
-        rotation=rotation_matrix([(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns]),
-    )
 
 
 def axis_of(mechanism: Mechanism, joint: Joint, side: Placement) -> np.ndarray:
@@ -42,7 +18,7 @@ def axis_of(mechanism: Mechanism, joint: Joint, side: Placement) -> np.ndarray:
         letter = "z"
     else:
         letter = joint.axes[0] if side is joint.parent or len(joint.axes) == 1 else joint.axes[1]
-    return np.asarray(pose_of(mechanism, side).rotation[:, "xyz".index(letter)])
+    return np.asarray(placement_pose(mechanism, side).rotation[:, "xyz".index(letter)])
 
 
 class Linkage:
@@ -63,7 +39,7 @@ class Linkage:
     def length(self) -> float:
         """A typical distance between joints, m."""
         frames = [frame for joint in self.mechanism.joints for frame in (joint.parent, joint.child)]
-        lengths = [float(np.linalg.norm(pose_of(self.mechanism, frame).position)) for frame in frames]
+        lengths = [float(np.linalg.norm(placement_pose(self.mechanism, frame).position)) for frame in frames]
         lengths = [length for length in lengths if length > 0.0]
         return float(np.median(lengths)) if lengths else 1.0
 
@@ -77,7 +53,7 @@ class Linkage:
             if not further:
                 return found
             for joint in further:
-                parent, child = (pose_of(self.mechanism, side) for side in (joint.parent, joint.child))
+                parent, child = (placement_pose(self.mechanism, side) for side in (joint.parent, joint.child))
                 across = parent @ _moved(joint) @ child.inverse()
                 if joint.parent.body in found:
                     found.setdefault(joint.child.body, found[joint.parent.body] @ across)
@@ -157,7 +133,7 @@ class Linkage:
         found = {link[0]: Pose()}
         while body not in found:
             for weld in self._welds:
-                parent, child = (pose_of(self.mechanism, side) for side in (weld.parent, weld.child))
+                parent, child = (placement_pose(self.mechanism, side) for side in (weld.parent, weld.child))
                 across = parent @ child.inverse()
                 one, two = weld.parent.body, weld.child.body
                 if one in found and two in link and two not in found:
@@ -211,9 +187,9 @@ def _moved(joint: Joint) -> Pose:
         unit = np.eye(3)["xyz".index(joint.axes[0])]
         return Pose(position=x[1] * unit, rotation=rotation_matrix([(joint.axes[0], x[0])]))
     if joint.kind == "spherical" and x:
-        return Pose(rotation=_turn(x))
+        return Pose(rotation=quaternion_rotation(np.array(x)))
     if joint.kind == "free" and x:
-        return Pose(position=np.array(x[:3]), rotation=_turn(x[3:]))
+        return Pose(position=np.array(x[:3]), rotation=quaternion_rotation(np.array(x[3:])))
     if joint.kind == "planar" and x:
         return Pose(position=np.array([x[0], x[1], 0.0]), rotation=rotation_matrix([("z", x[2])]))
     if joint.kind == "schoenflies" and x:
@@ -221,10 +197,3 @@ def _moved(joint: Joint) -> Pose:
     if joint.kind == "translational" and x:
         return Pose(position=np.array(x))
     return Pose()
-
-
-def _turn(quaternion: Sequence[float]) -> np.ndarray:
-    """Rotation matrix (3, 3) of a unit quaternion (w, x, y, z)."""
-    from scipy.spatial.transform import Rotation  # all of scipy.spatial, for a rare case
-
-    return np.asarray(Rotation.from_quat(np.roll(quaternion, -1)).as_matrix())

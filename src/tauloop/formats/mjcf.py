@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.errors import DescriptionError, Problem
-from tauloop.formats.linkage import Pose
 from tauloop.formats.mjcf_constraints import ConstraintReader
 from tauloop.formats.mjcf_keyframes import keyframe_names, started_at
 from tauloop.formats.mjcf_refused import refuse_what_acts
@@ -29,6 +28,7 @@ from tauloop.formats.urdf_builder import Leaves
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode, read_xml
 from tauloop.mechanism.model import ZERO_VECTOR, Coupling, Joint, Mechanism, ParameterTable, Platform, Vector
+from tauloop.mechanism.poses import Pose
 
 #: Gravity of an MJCF file that says nothing, m/s^2 (MuJoCo's XML reference, option/gravity).
 _GRAVITY = (0.0, 0.0, -9.81)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.formats.linkage import Pose
 from tauloop.formats.mjcf_settings import ACTUATORS, MjcfReader
 from tauloop.formats.mjcf_tree import Bodies, TreeReader
 from tauloop.formats.urdf_builder import Leaves
@@ -15,6 +14,7 @@ from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import ONE, Expression, add, multiply
 from tauloop.mechanism.model import JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Joint
+from tauloop.mechanism.poses import Pose
 from tauloop.mechanism.suggestions import suggestion
 
 #: What a fixed tendon may put on its length that its motor can have.

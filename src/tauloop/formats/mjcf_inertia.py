@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tauloop.formats.linkage import Pose
 from tauloop.formats.mjcf_settings import MjcfReader, shortest_turn
 from tauloop.formats.urdf_parts import LinkInertia
 from tauloop.formats.xml_nodes import XmlNode
+from tauloop.mechanism.poses import Pose
 
 #: Density of a geom that says nothing, kg/m^3.
 _DENSITY = 1000.0

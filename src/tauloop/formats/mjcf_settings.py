@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.formats.linkage import Pose
 from tauloop.formats.xml_nodes import XmlNode, XmlReader
+from tauloop.mechanism.poses import Pose
 from tauloop.mechanism.suggestions import suggestion
 
 #: The class of everything that names none.

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.formats.linkage import Pose
 from tauloop.formats.mjcf_inertia import body_inertia
 from tauloop.formats.mjcf_settings import MjcfReader
 from tauloop.formats.urdf_builder import Leaves, make_body
@@ -29,6 +28,7 @@ from tauloop.mechanism.model import (
     Turn,
 )
 from tauloop.mechanism.placements import placed
+from tauloop.mechanism.poses import Pose
 from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
 
 #: Joint types and what they are here.

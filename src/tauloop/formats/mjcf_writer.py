@@ -19,9 +19,10 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.files import write_file
 from tauloop.formats.mjcf_settings import CUSTOM
-from tauloop.formats.tree_writer import Closure, Link, Mass, Pose, Primitive, Tree, spanning_tree
+from tauloop.formats.tree_writer import Closure, Link, Mass, Primitive, Tree, spanning_tree
 from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
+from tauloop.mechanism.poses import Pose
 
 #: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than 1e-14. Forces change by
 #: some 1e-13 of them there (digit_like's, with chains of massless bodies, by 2e-9).
@@ -136,7 +137,7 @@ class _Writer:
     def _link(self, link: Link) -> None:
         element = ElementTree.SubElement(self.bodies[link.parent], "body", {"name": link.name} | _placed(link.pose()))
         self.bodies[link.name] = element
-        tail = Pose(np.eye(3), np.zeros(3)) @ link.frame
+        tail = link.frame
         joints = []
         for primitive in reversed(link.chain):
             joints.append(self._joint(primitive, tail))

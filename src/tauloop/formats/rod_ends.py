@@ -8,8 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from tauloop.formats.linkage import Linkage, axis_of, pose_of
+from tauloop.formats.linkage import Linkage, axis_of
 from tauloop.mechanism.model import Joint, Placement
+from tauloop.mechanism.poses import placement_pose
 
 #: Lengths are alike within this share of the rod's length: exporters print some ten digits.
 SAME_POINT = 1e-7
@@ -55,7 +56,7 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
     """Follow joints through massless bodies to the neighbour, as long as they pass through one point."""
     chain, between = [joint], []
     body = linkage.inner(joint, link)
-    point = (linkage.pose_in(link, body) @ pose_of(linkage.mechanism, linkage.side(joint, body))).position
+    point = (linkage.pose_in(link, body) @ placement_pose(linkage.mechanism, linkage.side(joint, body))).position
     inner_axis = linkage.pose_in(link, body).rotation @ axis_of(linkage.mechanism, joint, linkage.side(joint, body))
     right_angles = joint.kind == "universal"
     while True:
@@ -67,7 +68,7 @@ def end_of(linkage: Linkage, link: Sequence[str], joint: Joint) -> End | None:
         if following is None:
             break
         here, there = linkage.side(last, outer), linkage.side(following, outer)
-        gap = pose_of(linkage.mechanism, here).position - pose_of(linkage.mechanism, there).position
+        gap = placement_pose(linkage.mechanism, here).position - placement_pose(linkage.mechanism, there).position
         one, two = (axis_of(linkage.mechanism, j, s) for j, s in ((last, here), (following, there)))
         if np.linalg.norm(gap) > SAME_POINT * linkage.length or np.linalg.norm(np.cross(one, two)) < SAME_DIRECTION:
             return None

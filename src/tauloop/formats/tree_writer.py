@@ -27,45 +27,17 @@ from tauloop.mechanism.model import (
     Inertia,
     Joint,
     Mechanism,
-    Placement,
     Rod,
     SlenderPart,
 )
-from tauloop.mechanism.rotation import rotation_matrix, turns_to_axes
+from tauloop.mechanism.poses import IDENTITY, Pose, placement_pose
+from tauloop.mechanism.rotation import turns_to_axes
 
 _AXES: Mapping[str, np.ndarray] = {"x": np.eye(3)[0], "y": np.eye(3)[1], "z": np.eye(3)[2]}
 #: Sine of the least angle between a rod and a neighbouring joint's axis that serves as the first axis of its hinges.
 _CLEAR = 0.5
 #: Asymmetry about the rod's axis, relative to its inertia, that counts as rounding.
 _ROUNDING = 1e-12
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pose:
-    """A frame in another: rotation matrix (3, 3) and position (3,), m."""
-
-    rotation: np.ndarray
-    position: np.ndarray
-
-    def __matmul__(self, other: Pose) -> Pose:
-        return Pose(self.rotation @ other.rotation, self.position + self.rotation @ other.position)
-
-    def inverse(self) -> Pose:
-        """The first frame in the second."""
-        return Pose(self.rotation.T, -self.rotation.T @ self.position)
-
-    @property
-    def is_turned(self) -> bool:
-        """Whether the axes of the two frames differ."""
-        return not np.array_equal(self.rotation, np.eye(3))
-
-    @property
-    def is_identity(self) -> bool:
-        """Whether the two frames are the same."""
-        return not self.is_turned and not self.position.any()
-
-
-IDENTITY = Pose(np.eye(3), np.zeros(3))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -234,23 +206,23 @@ class _Builder:
             Link(
                 name=body.name,
                 parent=near.body,
-                at=self._pose(near),
+                at=placement_pose(self.mechanism, near),
                 chain=primitives(joint, is_reversed=is_reversed),
-                frame=self._pose(far).inverse(),
+                frame=placement_pose(self.mechanism, far).inverse(),
                 mass=self._body_mass(body),
             )
         )
 
     def cut(self, joint: Joint, closable: Collection[str]) -> None:
         """Close a loop by a joint, or by its massless copy."""
-        second = (joint.child.body, self._pose(joint.child))
+        second = (joint.child.body, placement_pose(self.mechanism, joint.child))
         if joint.kind in closable and not self._is_loaded(joint):
             axis = _AXES[joint.axes[0]] if joint.axes else _AXES["z"]
-            first = (joint.parent.body, self._pose(joint.parent))
+            first = (joint.parent.body, placement_pose(self.mechanism, joint.parent))
             self.closures.append(Closure(name=joint.name, kind=joint.kind, first=first, second=second, axis=axis))
             return
         copy = f"{joint.name}.end"
-        at = self._pose(joint.parent)
+        at = placement_pose(self.mechanism, joint.parent)
         self._append(Link(name=copy, parent=joint.parent.body, at=at, chain=primitives(joint)))
         self.notes.append(f"joint {joint.name} closes a loop: it carries the massless link {copy}, which is welded on")
         self.closures.append(
@@ -259,7 +231,7 @@ class _Builder:
 
     def hang_rod(self, rod: Rod) -> None:
         """Append the links of a rod, and its closure."""
-        A, B = self._pose(rod.start), self._pose(rod.end)
+        A, B = placement_pose(self.mechanism, rod.start), placement_pose(self.mechanism, rod.end)
         d = (self.poses[rod.start.body] @ A).inverse() @ self.poses[rod.end.body] @ B
         frame = Pose(self._hinges(rod, A, A.rotation @ d.position), A.position)
         towards = frame.rotation.T @ A.rotation @ d.position
@@ -309,11 +281,6 @@ class _Builder:
     def _length(self, rod: Rod) -> float:
         return 0.0 if rod.length is None else self.mechanism.value(rod.length)
 
-    def _pose(self, placement: Placement) -> Pose:
-        value = self.mechanism.value
-        turns = [(turn.axis, value(turn.angle)) for turn in placement.turns]
-        return Pose(rotation_matrix(turns), np.array([value(component) for component in placement.position]))
-
     def _hinges(self, rod: Rod, A: Pose, along: np.ndarray) -> np.ndarray:
         """Axes (3, 3) whose x is opposite to the first hinge of a rod that lies along a vector (3,) at the start."""
         along = along / np.linalg.norm(along) if np.any(along) else _AXES["z"]
@@ -322,7 +289,7 @@ class _Builder:
             return _hinge_frame(first / np.linalg.norm(first), along)
         for joint in self.mechanism.joints:
             for side in (joint.parent, joint.child) if joint.kind == "revolute" else ():
-                axis = self._pose(side).rotation @ _AXES[joint.axes[0]]
+                axis = placement_pose(self.mechanism, side).rotation @ _AXES[joint.axes[0]]
                 if side.body == rod.start.body and np.linalg.norm(np.cross(axis, along)) > _CLEAR:
                     return _hinge_frame(axis, along)
         first = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])

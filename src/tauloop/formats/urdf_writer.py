@@ -21,11 +21,9 @@ from scipy.spatial.transform import Rotation
 from tauloop.files import write_file
 from tauloop.formats.expression_writer import limits_text, literal, number
 from tauloop.formats.tree_writer import (
-    IDENTITY,
     Closure,
     Link,
     Mass,
-    Pose,
     Primitive,
     Tree,
     constant_angles,
@@ -36,6 +34,7 @@ from tauloop.formats.urdf_side import FORMAT
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Loss, Mechanism
+from tauloop.mechanism.poses import IDENTITY, Pose
 
 _CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
 _TYPES = {"spherical": "3d", "fixed": "6d"}

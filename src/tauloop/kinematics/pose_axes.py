@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
+from tauloop.assembly.named_values import ANGLES, QUATERNION, quaternion_start
+from tauloop.mechanism.poses import turned_quaternion
 from tauloop.model import Model
-
-#: Last parts of the names of a quaternion's numbers, and of the angles that stand for them.
-QUATERNION, ANGLES = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,9 +41,8 @@ class PoseAxes:
         if self.place is None:
             return np.asarray(values)
         first = self.place
-        turned = Rotation.from_rotvec(values[:, first : first + 3]) * Rotation.from_quat(self.start, scalar_first=True)
-        quaternion = turned.as_quat(scalar_first=True)
-        quaternion *= np.where(quaternion @ self.start < 0, -1.0, 1.0)[:, None]
+        start = np.broadcast_to(self.start, (len(values), 4))
+        quaternion = turned_quaternion(start, values[:, first : first + 3])
         return np.concatenate([values[:, :first], quaternion, values[:, first + 3 :]], axis=1)
 
 
@@ -53,8 +50,7 @@ def pose_axes(model: Model) -> PoseAxes:
     """The axes of a machine."""
     port = model.platform.entry.position
     reference = model.platform_position(model.assembly.q[None])[0]
-    ends = tuple(column.rpartition(".")[2] for column in port.columns)
-    first = next((i for i in range(len(ends) - 3) if ends[i : i + 4] == QUATERNION), None)
+    first = quaternion_start(port)
     if first is None:
         return PoseAxes(columns=port.columns, units=port.units, reference=reference, place=None, start=np.zeros(4))
     prefix = port.columns[first].removesuffix(QUATERNION[0])

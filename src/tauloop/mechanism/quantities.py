@@ -37,8 +37,12 @@ class Literal:
         return self.number * self.scale
 
 
-def literal(text: str) -> Literal:
+def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
     """A number with whatever unit, or a plain number.
+
+    Args:
+        text: what is written.
+        wanted: what could be written, for the message.
 
     Raises:
         UnitError: the text is none, names no known unit, or is not finite.
@@ -53,7 +57,7 @@ def literal(text: str) -> Literal:
     if match is None and beginning is not None:
         parse_unit(text[beginning.end() :])  # says what is wrong with it
     if match is None:
-        raise UnitError(f"{text!r} is not a number with a unit", "write one such as 0.5 mm")
+        raise UnitError(f"{text!r} is not a number with a unit", f"write {wanted}")
     number = float("".join(match["number"].split()))
     if match["unit"] is None:
         read = Literal(number, "", 1.0, ONE)
@@ -65,6 +69,14 @@ def literal(text: str) -> Literal:
     return read
 
 
+def _needed(wanted: Sequence[Dimension]) -> str:
+    return " or ".join(named(dimension) for dimension in wanted)
+
+
+def _unit(wanted: Sequence[Dimension]) -> str:
+    return "deg" if wanted[0] == ANGLE else str(wanted[0])
+
+
 def misfit(written: str, dimension: Dimension, wanted: Sequence[Dimension], number: float | None) -> UnitError:
     """Why what is written may not stand where other dimensions are wanted.
 
@@ -74,7 +86,7 @@ def misfit(written: str, dimension: Dimension, wanted: Sequence[Dimension], numb
         wanted: what it could have.
         number: the number, if that is all that is written.
     """
-    needed = " or ".join(named(one) for one in wanted)
+    needed = _needed(wanted)
     if dimension.is_one:
         unit = "deg" if wanted[0] == ANGLE else str(wanted[0])
         remedy = (
@@ -99,7 +111,7 @@ def read_quantity(text: str, *wanted: Dimension, is_si: bool = False) -> Literal
     Raises:
         UnitError: it is none; what is wrong, and the remedy.
     """
-    read = literal(text)
+    read = literal(text, f"{_needed(wanted)}, such as 0.5 {_unit(wanted)}".rstrip())
     for dimension in wanted:
         if read.dimension.suits(dimension):
             return replace(read, dimension=dimension)
@@ -168,21 +180,17 @@ def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -
     )
 
 
-def pairs(where: str, text: str | None, example: str = "x=0.1") -> dict[str, str]:
-    """Texts by name from ``NAME=TEXT,NAME=TEXT``.
-
-    Raises:
-        InputError: parts without ``=`` or without a name, and names that are given twice; all at once.
-    """
-    problems, found = Problems(), dict[str, str]()
+def pairs(where: str, text: str | None, problems: Problems, example: str = "x=0.1") -> dict[str, str]:
+    """Texts by name from ``NAME=TEXT,NAME=TEXT``; parts of another form, and names that are given twice, are noted."""
+    found: dict[str, str] = {}
     for part in (text or "").split(","):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
+        name, _, value = (piece.strip() for piece in part.partition("="))
         if not part.strip():
             continue
-        if not equals or not name or not value:
+        if not name or not value:
             problems.add(where, f"{part.strip()!r} is not NAME=VALUE", f"such as {example}")
         elif name in found:
             problems.add(where, f"{name} is given twice", "give it once")
-        found.setdefault(name, value)
-    InputError.raise_if_any(problems)
+        else:
+            found[name] = value
     return found

@@ -1,13 +1,18 @@
-"""Rotations and poses in numbers, on batches: leading axes are samples."""
+"""Rotations and poses in numbers, on batches: leading axes are samples.
+
+SciPy's Rotation stands behind what is about quaternions; it is imported by whoever calls, since a command that only
+reads a machine would pay for it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tauloop.mechanism.model import Mechanism, Placement
+from tauloop.mechanism.rotation import rotation_matrix
 
 Array = NDArray[np.float64]
 
@@ -24,8 +29,8 @@ class Pose:
         position: origin of B (..., 3) in A, m.
     """
 
-    rotation: Array
-    position: Array
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    position: Array = field(default_factory=lambda: np.zeros(3))
 
     def __matmul__(self, other: Pose) -> Pose:
         """The pose of C in A, from that of B in A (self) and that of C in B."""
@@ -36,16 +41,24 @@ class Pose:
         back = np.swapaxes(self.rotation, -1, -2)
         return Pose(back, -turned(back, self.position))
 
+    @property
+    def is_turned(self) -> bool:
+        """Whether the axes of the two frames differ."""
+        return not np.array_equal(self.rotation, np.eye(3))
 
-IDENTITY = Pose(np.eye(3), np.zeros(3))
+    @property
+    def is_identity(self) -> bool:
+        """Whether the two frames are the same."""
+        return not self.is_turned and not self.position.any()
+
+
+IDENTITY = Pose()
 
 
 def placement_pose(mechanism: Mechanism, placement: Placement) -> Pose:
     """Pose of a placed frame in its body, at the nominal parameters."""
-    rotation = np.eye(3)
-    for turn in placement.turns:
-        rotation = rotation @ rotation_about(np.array(UNIT_VECTORS[turn.axis]), np.array(mechanism.value(turn.angle)))
-    return Pose(rotation, np.array([mechanism.value(x) for x in placement.position]))
+    turns = [(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns]
+    return Pose(rotation_matrix(turns), np.array([mechanism.value(x) for x in placement.position]))
 
 
 def turned(rotation: Array, vector: Array) -> Array:
@@ -72,38 +85,26 @@ def angle_about(axis: Array, start: Array, end: Array) -> Array:
 
 
 def quaternion_rotation(quaternion: Array) -> Array:
-    """Rotation (..., 3, 3) of unit quaternions (..., 4), w x y z."""
-    w, x, y, z = np.moveaxis(quaternion, -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    """Rotation (..., 3, 3) of quaternions (..., 4), w x y z."""
+    from scipy.spatial.transform import Rotation
+
+    rotation = Rotation.from_quat(quaternion.reshape(-1, 4), scalar_first=True).as_matrix()
+    return np.asarray(rotation.reshape(*quaternion.shape[:-1], 3, 3))
 
 
 def rotation_quaternion(rotation: Array) -> Array:
-    """Unit quaternions (..., 4), w x y z, of rotations (..., 3, 3).
+    """Unit quaternions (..., 4), w x y z with w not negative, of rotations (..., 3, 3)."""
+    from scipy.spatial.transform import Rotation
 
-    4 q qᵀ is linear in the rotation (Shepperd): the column with the largest diagonal entry gives q.
-    """
-    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = np.moveaxis(rotation, (-2, -1), (0, 1))
-    rows = [
-        [1 + xx + yy + zz, zy - yz, xz - zx, yx - xy],
-        [zy - yz, 1 + xx - yy - zz, xy + yx, xz + zx],
-        [xz - zx, xy + yx, 1 - xx + yy - zz, yz + zy],
-        [yx - xy, xz + zx, yz + zy, 1 - xx - yy + zz],
-    ]
-    products = np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
-    best = np.argmax(np.diagonal(products, axis1=-2, axis2=-1), axis=-1)
-    column = np.take_along_axis(products, best[..., None, None], axis=-1)[..., 0]
-    return column / np.linalg.norm(column, axis=-1, keepdims=True)
+    quaternion = Rotation.from_matrix(rotation.reshape(-1, 3, 3)).as_quat(canonical=True, scalar_first=True)
+    return np.asarray(quaternion.reshape(*rotation.shape[:-2], 4))
 
 
 def turned_quaternion(quaternion: Array, turn: Array) -> Array:
-    """Quaternions (N, 4) after a further turn by the rotation vectors (N, 3), given in the reference frame."""
+    """Quaternions (..., 4), w x y z, after a further turn by the rotation vectors (..., 3), given in the base frame."""
     half = 0.5 * np.linalg.norm(turn, axis=-1, keepdims=True)
     d0, d = np.cos(half), 0.5 * np.sinc(half / np.pi) * turn
-    w, x = quaternion[:, :1], quaternion[:, 1:]
-    product = np.hstack([d0 * w - np.sum(d * x, axis=-1, keepdims=True), d0 * x + w * d + np.cross(d, x)])
+    w, x = quaternion[..., :1], quaternion[..., 1:]
+    parts = (d0 * w - np.sum(d * x, axis=-1, keepdims=True), d0 * x + w * d + np.cross(d, x))
+    product = np.concatenate(parts, axis=-1)
     return product / np.linalg.norm(product, axis=-1, keepdims=True)

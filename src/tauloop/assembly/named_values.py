@@ -1,0 +1,100 @@
+"""Numbers of a port by name, such as ``x=100 mm, rz=10 deg``: short names, units, turns in place of quaternions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tauloop.assembly.ports import Port
+from tauloop.errors import InputError, Problem, Problems
+from tauloop.mechanism.poses import turned_quaternion
+from tauloop.mechanism.quantities import pairs, quantity
+from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.mechanism.units import parse_unit
+
+#: Last parts of the names of a quaternion's numbers, and of the rotation vector that may stand for them.
+QUATERNION, ANGLES = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
+#: A force and moment at the tool centre point, in the base frame.
+TOOL = Port(name="wrench", columns=("fx", "fy", "fz", "mx", "my", "mz"), units=("N",) * 3 + ("N m",) * 3)
+
+
+def full_name(columns: Iterable[str], name: str, where: str) -> str:
+    """A column by its name, or by the last part of it where only one column ends so.
+
+    Raises:
+        InputError: there is none, or there are several.
+    """
+    columns = tuple(columns)
+    places = [c for c in columns if c == name] or [c for c in columns if c.rpartition(".")[2] == name]
+    if len(places) == 1:
+        return places[0]
+    if places:
+        what, remedy = f"{name!r} may be any of {', '.join(places)}", "write the whole name"
+    else:
+        ends = (column.rpartition(".")[2] for column in columns)
+        what, remedy = (
+            f"no coordinate {name!r}",
+            suggestion(name, (*columns, *ends)) or f"known: {listing(columns, 20)}",
+        )
+    raise InputError(Problem(where=where, what=what, remedy=remedy))
+
+
+def quaternion_start(port: Port) -> int | None:
+    """First of four columns that are a quaternion; None without one."""
+    ends = tuple(column.rpartition(".")[2] for column in port.columns)
+    return next((i for i in range(len(ends) - 3) if ends[i : i + 4] == QUATERNION), None)
+
+
+def named_values(port: Port, where: str, values: Mapping[str, str | float], default: np.ndarray) -> np.ndarray:
+    """Numbers (n,) of a port from those that are named; the others are the default's.
+
+    Args:
+        port: names and units.
+        where: name of the option or argument, for messages.
+        values: numbers in SI units or texts with units, by whole name or its last part. Where the port has a
+            quaternion, ``rx``, ``ry``, ``rz`` (a rotation vector r, rad, at most half a turn) turn that of the default:
+            R = exp([r]) R_default.
+        default: the other numbers (n,).
+
+    Raises:
+        InputError: names that are not known or not the only ones, wrong units, numbers that are not finite.
+    """
+    result, problems = np.array(default, dtype=float), Problems()
+    start = quaternion_start(port)
+    units = dict(zip(port.columns, port.units, strict=True))
+    if start is not None:
+        units |= {port.columns[start].removesuffix(QUATERNION[0]) + name: "rad" for name in ANGLES}
+    found: dict[str, float] = {}
+    for name, value in values.items():
+        with problems.collecting(InputError):
+            column = full_name(units, name, where)
+            if column in found:
+                problems.add(where, f"{column} is given twice", "give it once")
+            text = value if isinstance(value, str) else f"{value:.17g}"
+            found[column] = quantity(f"{where} {name}", text, parse_unit(units[column] or "1").dimension)
+    turn = [found.pop(column, 0.0) for column in units if column not in port.columns]
+    if start is not None and any(column in found for column in port.columns[start : start + 4]) and any(turn):
+        problems.add(where, "has rotation vector and quaternion", "give one of the two")
+    if np.linalg.norm(turn) > np.pi:
+        problems.add(where, f"turns by {np.degrees(np.linalg.norm(turn)):.4g} deg", "turn by at most half a turn")
+    InputError.raise_if_any(problems)
+    for column, number in found.items():
+        result[port.columns.index(column)] = number
+    if start is not None and any(turn):
+        result[start : start + 4] = turned_quaternion(result[start : start + 4], np.array(turn))
+    return result
+
+
+def assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> np.ndarray:
+    """Numbers (n,) of a port from ``NAME=VALUE,NAME=VALUE`` (see `named_values`).
+
+    Raises:
+        InputError: all that is wrong, at once.
+    """
+    problems = Problems()
+    values = pairs(where, text, problems)
+    with problems.collecting(InputError):
+        default = named_values(port, where, values, default)
+    InputError.raise_if_any(problems)
+    return default

@@ -1,0 +1,165 @@
+"""Numbers with units read alike wherever they stand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tauloop.assembly.named_values import TOOL, assigned, named_values
+from tauloop.assembly.ports import Port
+from tauloop.errors import InputError, Problems
+from tauloop.mechanism.quantities import interval, pairs, quantity, read_quantity
+from tauloop.mechanism.units import ANGLE, ANGULAR_SPEED, FREQUENCY, LENGTH, ONE, UnitError
+
+#: What people write for one length, m. Oracle: by hand.
+LENGTHS = {
+    "0.5 mm": 5e-4,
+    "0.5mm": 5e-4,
+    "  .5   mm ": 5e-4,
+    "+5e-1mm": 5e-4,
+    "-5E-1 mm": -5e-4,
+    "- 0.5 mm": -5e-4,
+    "500 um": 5e-4,
+    "5e-4 m": 5e-4,
+    "0 mm": 0.0,
+    "0": 0.0,
+}
+#: What is no length, and what is said.
+NO_LENGTHS = {
+    "0.5": "'0.5' has no unit where a length (m) is needed",
+    "0.5 deg": "'0.5 deg' is an angle (rad) where a length (m) is needed",
+    "0.5 mmm": "unknown unit 'mmm'",
+    "0.5mmm": "unknown unit 'mmm'",
+    "0.5 µm": "'µm' is not a unit",
+    "half a mm": "'half a mm' is not a number with a unit",
+    "": "'' is not a number with a unit",
+    "nan": "nan is not a finite number",
+    "-inf": "-inf is not a finite number",
+    "1e999 mm": "the number 1e999 is too large",
+    "0.5 m/s s": "can be read in two ways",
+}
+
+
+@pytest.mark.parametrize(("text", "value"), LENGTHS.items())
+def test_a_length_is_read_however_it_is_spaced(text: str, value: float) -> None:
+    assert read_quantity(text, LENGTH).value == pytest.approx(value, rel=1e-15)
+
+
+@pytest.mark.parametrize(("text", "says"), NO_LENGTHS.items())
+def test_what_is_no_length_is_refused_with_its_reason(text: str, says: str) -> None:
+    with pytest.raises(UnitError) as error:
+        read_quantity(text, LENGTH)
+    assert says in error.value.what
+    assert error.value.remedy
+
+
+def test_a_unit_with_a_slip_is_guessed() -> None:
+    with pytest.raises(InputError, match="did you mean deg"):
+        quantity("--turn", "5 degrees", ANGLE)
+    with pytest.raises(InputError, match="did you mean kHz"):
+        quantity("--rate", "1 khz", FREQUENCY)
+
+
+def test_a_number_alone_is_in_si_units_on_the_command_line_only() -> None:
+    assert quantity("--step", "0.5", LENGTH) == 0.5
+    with pytest.raises(UnitError, match="has no unit"):
+        read_quantity("0.5", LENGTH)
+
+
+def test_an_angle_is_said_to_be_one() -> None:
+    with pytest.raises(InputError, match="does not say that it is an angle"):
+        quantity("--speed", "5 1/s", ANGULAR_SPEED)
+
+
+def test_the_first_dimension_that_suits_is_taken() -> None:
+    assert read_quantity("30 deg", LENGTH, ANGLE, ONE).dimension == ANGLE
+    assert read_quantity("3", LENGTH, ANGLE, ONE).dimension == ONE
+
+
+@pytest.mark.parametrize(
+    ("text", "lower", "upper"),
+    [
+        ("1.2 m:1300mm", 1.2, 1.3),
+        ("200:230 mm", 0.2, 0.23),
+        (":5 mm", -math.inf, 0.005),
+        ("-5 mm:", -0.005, math.inf),
+        ("0:5 mm", 0.0, 0.005),
+    ],
+)
+def test_ends_of_an_interval_are_quantities(text: str, lower: float, upper: float) -> None:
+    found = interval(text, ":", LENGTH, ANGLE)
+    assert (found.lower, found.upper) == pytest.approx((lower, upper), rel=1e-15)
+    assert found.dimension == LENGTH
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (":", "is not LOW:HIGH"),
+        ("5 mm", "is not LOW:HIGH"),
+        ("1 mm:2 deg", "has two units"),
+        ("3 mm:2 mm", "lower end 0.003 m is above the upper end 0.002 m"),
+        ("a:2 mm", "is not a number with a unit"),
+    ],
+)
+def test_what_is_no_interval_is_refused(text: str, says: str) -> None:
+    with pytest.raises(UnitError, match=says):
+        interval(text, ":", LENGTH, ANGLE)
+
+
+def test_pairs_are_split_and_all_that_is_wrong_is_said() -> None:
+    problems = Problems()
+    assert pairs("--from", " a=1 mm, b = 2 ,", problems) == {"a": "1 mm", "b": "2"}
+    assert not problems
+    pairs("--from", "a,=1,b=1,b=2", problems)
+    assert [problem.what for problem in problems] == [
+        "'a' is not NAME=VALUE",
+        "'=1' is not NAME=VALUE",
+        "b is given twice",
+    ]
+
+
+POSE = Port(
+    name="position",
+    columns=("arm", *(f"platform.{name}" for name in ("x", "y", "z", "qw", "qx", "qy", "qz"))),
+    units=("rad", "m", "m", "m", "1", "1", "1", "1"),
+)
+START = np.array([0.1, 0.0, 0.0, -0.5, 1.0, 0.0, 0.0, 0.0])
+
+
+def test_positions_take_units_and_short_names() -> None:
+    found = assigned(POSE, "--position", "arm=30 deg, x=100mm, platform.z=-0.4", START)
+    assert found == pytest.approx([np.pi / 6, 0.1, 0.0, -0.4, 1.0, 0.0, 0.0, 0.0], rel=1e-15)
+    assert named_values(POSE, "position", {"y": 0.25}, START)[2] == 0.25
+
+
+def test_a_rotation_vector_turns_the_orientation_that_is_there() -> None:
+    """Oracle: a turn by 90 degrees about z, then one by 90 degrees about x of the base, written out by hand."""
+    turned = assigned(POSE, "--position", "rz=90 deg", START)
+    assert turned[4:] == pytest.approx([np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)], abs=1e-15)
+    twice = assigned(POSE, "--position", "platform.rx=90deg", turned)
+    assert twice[4:] == pytest.approx([0.5, 0.5, -0.5, 0.5], abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("x=1,platform.x=2", "platform.x is given twice"),
+        ("xx=1", "no coordinate 'xx'"),
+        ("x=5 deg", "--position x: '5 deg' is an angle (rad) where a length (m) is needed"),
+        ("rz=200 deg", "turns by 200 deg"),
+        ("rz=20 deg,qw=1", "has rotation vector and quaternion"),
+        ("x=nan", "nan is not a finite number"),
+    ],
+)
+def test_what_is_no_position_is_refused(text: str, says: str) -> None:
+    with pytest.raises(InputError) as error:
+        assigned(POSE, "--position", text, START)
+    assert says in str(error.value)
+
+
+def test_a_wrench_has_forces_and_moments() -> None:
+    found = assigned(TOOL, "--wrench", "fz=-2 kN,mx=30 N mm", np.zeros(6))
+    assert found == pytest.approx([0, 0, -2000, 0.03, 0, 0])
