@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
 #: neighbours in the same layer and never those after.
 LAYERS = (
     ("lazy",),
-    ("errors",),
+    ("errors", "shown"),
     ("files",),
     ("result", "options"),
     ("mechanism",),

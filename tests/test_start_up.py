@@ -106,8 +106,7 @@ def homes(package: str) -> dict[str, str]:
 @pytest.mark.parametrize("package", LATE)
 def test_late_names_are_those_of_the_type_checker(package):
     module, places = importlib.import_module(package), homes(package)
-    assert set(module.__all__) == set(places)
-    assert set(module.__all__) <= set(dir(module))
+    assert set(module.__all__) - {"__version__"} == set(places)
     for name, place in places.items():
         assert getattr(module, name) is getattr(importlib.import_module(place), name)
 
@@ -122,7 +121,7 @@ def test_no_late_name_is_that_of_a_module_beside_it(package):
 def test_an_unknown_name_is_no_attribute():
     assert not hasattr(tauloop, "frobnicate")
     found, names = lazy_names("tauloop", {"frobnicate": "errors"})
-    assert "frobnicate" in names()
+    assert names() == dir(tauloop)
     with pytest.raises(AttributeError, match="nothing"):
         found("nothing")
 

@@ -37,6 +37,8 @@ else:
         },
     )
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Assembly",
     "AssemblyError",
@@ -54,6 +56,7 @@ __all__ = [
     "ReductionOptions",
     "State",
     "TauloopError",
+    "__version__",
     "load",
     "load_function",
     "loads",

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.files import write_text
+from tauloop.shown import Shown
 
 
 class Status(enum.Enum):
@@ -102,7 +103,7 @@ def provenance(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Shown):
     """What every result of an application carries.
 
     Attributes:

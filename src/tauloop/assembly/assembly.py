@@ -30,13 +30,14 @@ from tauloop.assembly.regular_reference import (
 )
 from tauloop.errors import AssemblyError, Problem
 from tauloop.mechanism.cables import unbounded_note
+from tauloop.shown import Shown
 
 #: A coordinate is constant when no motion of unit size moves it by more than this.
 FROZEN = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
+class Assembly(Shown):
     """What the loops of a machine allow.
 
     Attributes:

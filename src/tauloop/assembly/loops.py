@@ -16,10 +16,11 @@ from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values, unit_vector
 from tauloop.mechanism.model import Mechanism
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loops:
+class Loops(Shown):
     """Residuals and Jacobians of all loop equations at given parameter values.
 
     Attributes:

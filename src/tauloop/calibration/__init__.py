@@ -107,3 +107,4 @@ __all__ = [
     "simulated_series",
     "solve",
 ]
+__dir__ = __all__.copy

@@ -20,6 +20,7 @@ from tauloop.calibration.solving.losses import Loss, Squares
 from tauloop.calibration.solving.solver import SQUARES, Solution, bounds_met, solve
 from tauloop.errors import IdentificationError, solving
 from tauloop.result import Evidence, plain, provenance
+from tauloop.shown import Shown
 
 #: Loops are closed to this at the optimum, m.
 CLOSED = 1e-8
@@ -30,7 +31,7 @@ BELIEVED = (0.25, 4.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FitOptions:
+class FitOptions(Shown):
     """How a calibration is fitted.
 
     Attributes:

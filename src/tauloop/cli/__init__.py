@@ -17,3 +17,4 @@ def main() -> None:
 
 
 __all__ = ["main"]
+__dir__ = __all__.copy

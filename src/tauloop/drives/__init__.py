@@ -20,3 +20,4 @@ __all__ = [
     "weighted_sum",
     "weighted_worst",
 ]
+__dir__ = __all__.copy

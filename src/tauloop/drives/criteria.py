@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from tauloop.errors import InputError, Problems
+from tauloop.shown import Shown
 
 #: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than any that did not,
 #: and less bad the longer it lasted, which gives an optimiser a way back.
@@ -30,7 +31,7 @@ class Outcome(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Criteria:
+class Criteria(Shown):
     """Criteria of N step responses; all arrays (N,), all finite.
 
     A run that has not reached 90 % (or the band) at its end has the whole duration as its rise (settling) time.

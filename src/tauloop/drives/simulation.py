@@ -19,6 +19,7 @@ from tauloop.errors import EngineError, InputError, Problem, Problems
 from tauloop.integrate.tableau import dormand_prince
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.shown import Shown
 
 _LOGGER = logging.getLogger("tauloop")
 
@@ -267,7 +268,7 @@ def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Cr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(Shown):
     """One run in time.
 
     Attributes:

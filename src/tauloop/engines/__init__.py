@@ -25,3 +25,4 @@ __all__ = [
     "mujoco_engine",
     "pinocchio_engine",
 ]
+__dir__ = __all__.copy

@@ -21,6 +21,7 @@ from tauloop.engines.rigid_tree import RigidTree
 from tauloop.engines.start import start_coordinates
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.mechanism.poses import Array, quaternion_rotation, turned_quaternion
+from tauloop.shown import Shown
 
 #: Newton stops at the first step below this (rad, m): convergence is quadratic, so what is left is rounding.
 LAST_STEP = 1e-10
@@ -43,7 +44,7 @@ Part = TypeVar("Part", bound=Any)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Engine(ABC):
+class Engine(Shown, ABC):
     """A rigid-body engine that holds one machine.
 
     Balls in `link_motion` and `tree_forces` are as engines have them: quaternion (w x y z) and angular velocity of

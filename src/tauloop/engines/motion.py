@@ -13,13 +13,14 @@ from tauloop.engines.rigid_tree import RigidTree
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Joint
 from tauloop.mechanism.poses import Array
+from tauloop.shown import Shown
 
 #: Largest error of a quaternion's norm that is taken for rounding.
 QUATERNION_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Motion:
+class Motion(Shown):
     """States of a machine by the names of its joints' coordinates and telescopic rods; N samples.
 
     Joints may be missing (those that were cut, for one), but not in part. Angular velocities of free and spherical

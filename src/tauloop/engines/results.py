@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tauloop.mechanism.poses import Array
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -22,7 +23,7 @@ class Residuals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TreeStates:
+class TreeStates(Shown):
     """States of an engine's tree with closed loops, as machine files have them (N samples).
 
     Attributes:
@@ -43,7 +44,7 @@ class TreeStates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EngineForces:
+class EngineForces(Shown):
     """Actuator forces by an engine.
 
     Attributes:
@@ -68,7 +69,7 @@ class EngineForces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EngineAccelerations:
+class EngineAccelerations(Shown):
     """Accelerations that actuator forces give, by an engine.
 
     Attributes:
@@ -85,7 +86,7 @@ class EngineAccelerations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EngineVelocities:
+class EngineVelocities(Shown):
     """Velocities per unit of the independent ones, by an engine.
 
     Attributes:

@@ -15,6 +15,7 @@ from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVel
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.mechanism.model import Freedom, Joint, Mechanism
 from tauloop.mechanism.poses import Array
+from tauloop.shown import Shown
 
 #: How each engine is made, by its name.
 ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {"Pinocchio": pinocchio_engine, "MuJoCo": mujoco_engine}
@@ -79,7 +80,7 @@ class EngineComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(Shown):
     """Comparison with all engines.
 
     Attributes:

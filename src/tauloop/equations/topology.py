@@ -9,6 +9,7 @@ import numpy as np
 from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Body, Freedom, Joint, Mechanism, Placement, Rod
 from tauloop.mechanism.poses import turned_quaternion
+from tauloop.shown import Shown
 
 #: Name of the joint by which a platform with its own coordinates hangs on the base.
 PLATFORM_JOINT = "platform"
@@ -34,7 +35,7 @@ class TreeJoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topology:
+class Topology(Shown):
     """Coordinates of the extended space, and the loops that remain.
 
     Attributes:

@@ -13,10 +13,11 @@ import casadi as ca
 from tauloop.equations.topology import Topology, TreeJoint
 from tauloop.equations.values import Values, elementary_rotation, unit_vector
 from tauloop.mechanism.model import BASE, Placement
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Shown):
     """Coordinates q, with (cos, sin) of an angle given in its place where a closed form yields that pair.
 
     Attributes:

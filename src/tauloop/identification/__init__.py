@@ -143,3 +143,4 @@ __all__ = [
     "with_payload",
     "wrong_signs",
 ]
+__dir__ = __all__.copy

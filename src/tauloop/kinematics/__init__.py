@@ -18,3 +18,4 @@ __all__ = [
     "random_states",
     "reduce",
 ]
+__dir__ = __all__.copy

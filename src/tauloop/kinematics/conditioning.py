@@ -9,10 +9,11 @@ import numpy as np
 from tauloop.assembly.ports import numbers
 from tauloop.assembly.rank import conditions
 from tauloop.model import Model
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conditioning:
+class Conditioning(Shown):
     """Actuator Jacobian of a pose, free of units, and its condition number.
 
     Attributes:

@@ -13,6 +13,7 @@ from tauloop.equations.topology import PLATFORM_JOINT
 from tauloop.errors import Problem
 from tauloop.mechanism.model import BASE
 from tauloop.model import Model
+from tauloop.shown import Shown
 
 #: Quick starts by which other assembly modes are looked for.
 QUICK_STARTS = 10
@@ -39,7 +40,7 @@ class Undriven:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
+class Inspection(Shown):
     """What is wrong with a machine, and what whoever uses it has to know.
 
     Attributes:

@@ -35,6 +35,7 @@ from tauloop.reduction import (
     without_unused_parameters,
 )
 from tauloop.result import Evidence, Result, plain, provenance
+from tauloop.shown import Shown
 
 #: States over which it is decided what moves alike.
 MOTION_STATES = 64
@@ -92,7 +93,7 @@ class ActuatorError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Shown):
     """A reduced machine beside the full one, over random states.
 
     Attributes:

@@ -9,6 +9,7 @@ import numpy as np
 from tauloop.assembly.closing import random_walk
 from tauloop.errors import PoseError, Problem, solving
 from tauloop.model import Model
+from tauloop.shown import Shown
 
 #: Walks run side by side when many states are wanted.
 PARALLEL_WALKS = 64
@@ -17,7 +18,7 @@ SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RandomStates:
+class RandomStates(Shown):
     """States (N, ...) that satisfy phi = 0, K v = 0 and K a = k.
 
     Attributes:

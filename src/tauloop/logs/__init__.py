@@ -44,3 +44,4 @@ __all__ = [
     "units",
     "write_log",
 ]
+__dir__ = __all__.copy

@@ -18,6 +18,7 @@ import numpy as np
 
 from tauloop.errors import LogError, Problem
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,7 +47,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Signals:
+class Signals(Shown):
     """A log as plain arrays.
 
     Attributes:

@@ -10,13 +10,14 @@ import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.logs.channels import Channel, build_log
+from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sensors:
+class Sensors(Shown):
     """Accuracy of the measurement of a machine's actuators.
 
     Attributes:

@@ -13,6 +13,7 @@ from tauloop.logs.channels import Log, Signals, as_signals, channels, samples
 from tauloop.logs.signals import LEAST_FOR_DIFFERENCES, butterworth, central_differences, sample_period, taps
 from tauloop.logs.velocities import SOURCES, velocities_of_source
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,7 +23,7 @@ _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preparation:
+class Preparation(Shown):
     """How a log is made ready for identification.
 
     Attributes:

@@ -17,6 +17,7 @@ from tauloop.logs.scales import Scale, find_scale
 from tauloop.logs.tables import MISSING, CsvTable, Table, open_table
 from tauloop.logs.timing import check_same_time, check_time
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +26,7 @@ _SAMPLE_RATE = "give `sample_rate` in Hz, or name a time column: LogFile(time='t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogFile:
+class LogFile(Shown):
     """One file of a recording and what its columns mean.
 
     Attributes:

@@ -25,12 +25,13 @@ from tauloop.logs.reading import LogFile
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import ANGLE, FORCE, FREQUENCY, LENGTH, TORQUE, Dimension, UnitError, parse_unit
 from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, Sequence, parse_nodes, read_text
+from tauloop.shown import Shown
 
 FORMAT = "tauloop-log/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
+class Recording(Shown):
     """Files of one recording, ready for `read_log`.
 
     Attributes:

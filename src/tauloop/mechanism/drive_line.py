@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tauloop.mechanism.expression import ONE, Expression, divide, multiply
 from tauloop.mechanism.model import ParameterTable
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +234,7 @@ class Performance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DriveLine:
+class DriveLine(Shown):
     """A drive line with its control: of its own, or on an actuator of a machine.
 
     On a machine, values are expressions over the machine's leaf parameters. The inertia `performance.of` is then the

@@ -15,7 +15,10 @@ import numpy as np
 
 from tauloop.errors import InputError, Problems
 from tauloop.mechanism.expression import ZERO, Expression, add, evaluate, negate
+from tauloop.mechanism.named import by_name
+from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.tension import Tension
+from tauloop.shown import Shown
 
 if TYPE_CHECKING:  # drive lines have parameters as machines have them
     from tauloop.mechanism.drive_line import DriveLine
@@ -70,7 +73,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterTable:
+class ParameterTable(Shown):
     """All leaf parameters (theta) in a fixed order."""
 
     parameters: tuple[Parameter, ...] = ()
@@ -95,11 +98,12 @@ class ParameterTable:
         """Nominal values (n,), SI."""
         return np.array([p.value for p in self.parameters])
 
+    def near(self, name: str) -> str:
+        """A remedy for a name that is not in the table."""
+        return suggestion(name, self.names) or "see `tauloop show NAME --parameters`"
+
     def __getitem__(self, name: str) -> Parameter:
-        for parameter in self.parameters:
-            if parameter.name == name:
-                return parameter
-        raise KeyError(name)
+        return by_name(self.parameters, name, "leaf parameter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,7 +456,7 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mechanism:
+class Mechanism(Shown):
     """A machine: checked, frozen, complete. Whether it assembles is a result, not a property of the data."""
 
     name: str
@@ -470,15 +474,15 @@ class Mechanism:
 
     def body(self, name: str) -> Body:
         """The body of that name."""
-        return next(body for body in self.bodies if body.name == name)
+        return by_name(self.bodies, name, "body")
 
     def joint(self, name: str) -> Joint:
         """The joint of that name."""
-        return next(joint for joint in self.joints if joint.name == name)
+        return by_name(self.joints, name, "joint")
 
     def rod(self, name: str) -> Rod:
         """The rod of that name."""
-        return next(rod for rod in self.rods if rod.name == name)
+        return by_name(self.rods, name, "rod")
 
     @property
     def combined(self) -> frozenset[str]:
@@ -486,8 +490,10 @@ class Mechanism:
         found: tuple[Coupling | Loss, ...] = (*self.couplings, *self.losses)
         return frozenset(name for one in found for name, _ in one.terms)
 
-    def value(self, expression: Expression) -> float:
-        """Nominal value of an expression, SI."""
+    def value(self, expression: Expression | str) -> float:
+        """Nominal value of an expression, or of the leaf parameter of that name, SI."""
+        if isinstance(expression, str):
+            return self.parameters[expression].value
         return float(evaluate(expression, self.parameters.values))
 
     def with_values(self, values: Mapping[str, float]) -> Mechanism:
@@ -500,7 +506,7 @@ class Mechanism:
         problems = Problems()
         for name, value in values.items():
             if name not in self.parameters.names:
-                what, remedy = "is not a leaf parameter", "see `tauloop show NAME --parameters`"
+                what, remedy = "is not a leaf parameter", self.parameters.near(name)
             elif not self.parameters[name].allows(float(value)):
                 bound = self.parameters[name]
                 what = f"{value:g} is outside its bounds, {bound.lower:g} to {bound.upper:g} (SI)"

@@ -11,10 +11,11 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.cables import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.programs.tensions import winches
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForceSharing:
+class ForceSharing(Shown):
     """Weights w of the actuators: of all forces that give the motion, those with the least sum of w u^2 are chosen.
 
     Attributes:

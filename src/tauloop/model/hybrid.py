@@ -12,13 +12,14 @@ from tauloop.errors import InputError, Problem
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.model.motion_functions import MotionFunctions
 from tauloop.programs.state import Forces
+from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     from tauloop.model.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HybridForces:
+class HybridForces(Shown):
     """Hybrid inverse dynamics of a motion.
 
     Attributes:

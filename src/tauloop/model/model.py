@@ -23,13 +23,15 @@ from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, InputError, Problem, solving
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.named import Named, place
 from tauloop.model.hybrid import HybridFunctions
-from tauloop.model.motion_functions import MotionFunctions
+from tauloop.model.motion_functions import OUTPUTS, MotionFunctions
 from tauloop.programs.motion import Machine
 from tauloop.programs.state import State
+from tauloop.shown import Shown
 
 
-class Model:
+class Model(Shown):
     """An assembled machine and its functions. Made once per mechanism; constant afterwards.
 
     Two entries give the same functions from different motions: `platform` (the independent coordinates) and
@@ -61,6 +63,7 @@ class Model:
             InputError: a free parameter, or the formulation, does not exist.
         """
         self.evaluator: Evaluator = Compiled() if evaluator is None else evaluator
+        _require_mechanism(mechanism)
         names = tuple(free)
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation)
@@ -93,10 +96,20 @@ class Model:
         other.machine = replace(self.machine, assembly=other.assembly)
         return other
 
+    def _contents(self) -> dict[str, object]:
+        return {
+            "mechanism": self.mechanism,
+            "mobility": self.assembly.mobility,
+            "coordinates": self.topology.coordinate_names,
+            "actuators": tuple(actuator.name for actuator in self.mechanism.actuators),
+            "free": self.machine.free,
+            "formulation": self.machine.formulation.name,
+        }
+
     @property
-    def parameters(self) -> tuple[DynamicParameter, ...]:
-        """Entries of pi, in which inverse dynamics is linear."""
-        return self.machine.parameters
+    def parameters(self) -> Named[DynamicParameter]:
+        """Entries of pi, in which inverse dynamics is linear; by index, or by name."""
+        return Named(self.machine.parameters)
 
     @cached_property
     def pi(self) -> np.ndarray:
@@ -173,6 +186,7 @@ class Model:
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names and units of a regressor's rows, of one of the outputs of `MotionFunctions.regressor`."""
         shape = self.topology
+        place(output, OUTPUTS, "output")
         leads = output.startswith("leading")
         if output.endswith("joints"):
             driven = self.assembly.leading_driven if leads else self.assembly.driven
@@ -192,6 +206,7 @@ class Model:
         leading motions ("leading", "leading_joints") follow from the motion.
         """
         names = {"actuators": "leading", "joints": "leading_joints"}
+        place(output, OUTPUTS, "output")
         return names.get(output, output) if self.assembly.is_redundant else output
 
     def platform_position(self, q: np.ndarray) -> np.ndarray:
@@ -222,10 +237,17 @@ class Model:
         return self.actuators.follow(position, start)
 
 
+def _require_mechanism(mechanism: object) -> None:
+    if not isinstance(mechanism, Mechanism):
+        what = f"{mechanism!r:.80} is a {type(mechanism).__name__}"
+        remedy = "a Mechanism, such as `tauloop.load` reads"
+        raise InputError(Problem(where="mechanism", what=what, remedy=remedy))
+
+
 def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
     unknown = [name for name in names if name not in mechanism.parameters.names]
     if unknown:
         raise InputError(
-            Problem(where=name, what="is not a leaf parameter", remedy="see `tauloop show NAME --parameters`")
+            Problem(where=name, what="is not a leaf parameter", remedy=mechanism.parameters.near(name))
             for name in unknown
         )

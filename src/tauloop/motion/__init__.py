@@ -69,3 +69,4 @@ __all__ = [
     "tightest_limit",
     "turn_between",
 ]
+__dir__ = __all__.copy

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from tauloop.errors import InputError, Problem
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Shown):
     """Progress s along a path at normalised times x (N,), all pure numbers.
 
     Attributes:

@@ -9,10 +9,11 @@ import numpy as np
 from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problems
 from tauloop.motion.sampled import SampledMotion
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Multisine:
+class Multisine(Shown):
     """q_i(t) = c_i + A_i sum_k (sin(w_ki t + phi_i) + cos(w_ki t + phi_i)).
 
     Attributes:

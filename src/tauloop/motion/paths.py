@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem, Problems
+from tauloop.shown import Shown
 
 #: Points of a path nearer to each other than this share of its extent are the same point.
 SAME_POINT = 1e-12
@@ -23,7 +24,7 @@ UNIT_NORM = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class Curve(Shown):
     """Points of a path at parameters u (N,).
 
     Attributes:
@@ -37,7 +38,7 @@ class Curve:
     second: np.ndarray
 
 
-class Path(ABC):
+class Path(Shown, ABC):
     """A curve over u in [0, 1]."""
 
     @property

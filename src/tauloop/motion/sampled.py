@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.shown import Shown
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampledMotion:
+class SampledMotion(Shown):
     """Positions, velocities and accelerations at times.
 
     Attributes:

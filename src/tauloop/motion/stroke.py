@@ -17,6 +17,7 @@ from tauloop.motion.paths import Path
 from tauloop.motion.peaks import refined
 from tauloop.motion.rates import entry_rates
 from tauloop.motion.sampled import SampledMotion
+from tauloop.shown import Shown
 
 #: Points of a path at which it is checked before its worst places are looked for between them.
 CHECKED = 257
@@ -25,7 +26,7 @@ SINGULAR = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stroke:
+class Stroke(Shown):
     """A path in the coordinates of one entry of a machine; made by `stroke`, which has checked it.
 
     Attributes:

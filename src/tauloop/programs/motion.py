@@ -27,10 +27,11 @@ from tauloop.programs.builder import ProgramBuilder
 from tauloop.programs.closed_forms.branches import Branches
 from tauloop.programs.position import solve_positions
 from tauloop.programs.program import Program
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(Shown):
     """What the programs of one machine are made from.
 
     Attributes:

@@ -30,6 +30,7 @@ from tauloop.programs.position_equations import (
 from tauloop.programs.program import ClosedForm
 from tauloop.programs.sorting import Block, blocks
 from tauloop.programs.turns import nearest_turn
+from tauloop.shown import Shown
 
 #: Singular values below this share of the largest, and entries below the other, do not move the start of an iteration.
 SLACK, NEGLIGIBLE = 1e-3, 1e-6
@@ -51,7 +52,7 @@ class SolvedBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Positions:
+class Positions(Shown):
     """The solved position problem.
 
     Attributes:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
 from tauloop.programs.bounded import Bounded
+from tauloop.shown import Shown
 
 #: Newton stops when no unknown moves by more than this (m, rad or pure numbers) in a step; since it converges
 #: quadratically, what is left then is rounding.
@@ -165,7 +166,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Shown):
     """Steps from inputs to outputs, all values by name as arrays (N, n).
 
     Attributes:

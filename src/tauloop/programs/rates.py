@@ -23,10 +23,11 @@ from tauloop.programs.builder import ProgramBuilder
 from tauloop.programs.motion import Machine, MotionState, column, embedding, require_inertia
 from tauloop.programs.program import Program
 from tauloop.programs.tool import WRENCH, tool_twist
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RateProgram:
+class RateProgram(Shown):
     """A right-hand side.
 
     Attributes:

@@ -10,7 +10,9 @@ import numpy as np
 
 from tauloop import result
 from tauloop.assembly.limits import Limits
+from tauloop.mechanism.named import place
 from tauloop.programs.program import ClosedForm, Evidence, Program
+from tauloop.shown import Shown
 
 #: Position residuals (m or pure numbers) above this mean that Newton's method has not arrived.
 CONVERGED = 1e-9
@@ -21,7 +23,7 @@ SMALLEST_PIVOT = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Shown):
     """Evidence of a run over N samples.
 
     Attributes:
@@ -147,7 +149,7 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(Shown):
     """Coordinates, and velocities and accelerations as far as they were asked for.
 
     Attributes:
@@ -175,7 +177,7 @@ class State:
 
     def coordinate(self, name: str) -> np.ndarray:
         """One coordinate by name."""
-        return np.asarray(self.q[..., self.coordinate_names.index(name)])
+        return np.asarray(self.q[..., place(name, self.coordinate_names, "coordinate")])
 
     def single(self) -> State:
         """The first sample without the axis of samples."""
@@ -184,7 +186,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forces:
+class Forces(Shown):
     """Inverse dynamics of a motion.
 
     Attributes:

@@ -39,3 +39,4 @@ __all__ = [
     "total_mass",
     "without_unused_parameters",
 ]
+__dir__ = __all__.copy

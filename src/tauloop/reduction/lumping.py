@@ -17,10 +17,11 @@ from tauloop.mechanism.model import BASE, Inertia, Mechanism, Rod, SlenderPart
 from tauloop.reduction.graph import with_added
 from tauloop.reduction.inertia import point_mass
 from tauloop.reduction.steps import Step, require
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Equivalence:
+class Equivalence(Shown):
     """How far point masses are from standing for a body: what they have too much.
 
     Attributes:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import BASE, Joint, Mechanism
+from tauloop.shown import Shown
 
 #: A fixed vector with less than this (m, or share of its length) off the steady directions is steady.
 STEADY = 1e-9
@@ -40,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Motion:
+class Motion(Shown):
     """How the bodies of a machine move in all its poses (found by `tauloop.kinematics.reduction.motion`).
 
     Attributes:

@@ -4,3 +4,4 @@ from tauloop.reproduce.experiments import Experiment, experiment, experiments
 from tauloop.reproduce.reproduction import Comparison, Reproduction, reproduce
 
 __all__ = ["Comparison", "Experiment", "Reproduction", "experiment", "experiments", "reproduce"]
+__dir__ = __all__.copy

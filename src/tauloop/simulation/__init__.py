@@ -49,3 +49,4 @@ __all__ = [
     "simulate_many",
     "start_state",
 ]
+__dir__ = __all__.copy

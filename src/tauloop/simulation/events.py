@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import brentq
 
+from tauloop.shown import Shown
 from tauloop.simulation.steps import Steps
 
 #: Places of events are found to this, s.
@@ -19,7 +20,7 @@ Decode = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Shown):
     """A function of the state that is zero at an event.
 
     It is looked at where steps begin and end: two zeros within one step go unseen, so choose `max_step` accordingly.
@@ -38,7 +39,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occurrence:
+class Occurrence(Shown):
     """An event that took place.
 
     Attributes:

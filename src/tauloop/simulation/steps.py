@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tauloop.shown import Shown
+
 
 class Ending(enum.Enum):
     """Why an integration ended."""
@@ -21,7 +23,7 @@ class Ending(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class Steps(Shown):
     """M steps.
 
     Attributes:

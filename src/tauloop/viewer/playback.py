@@ -12,10 +12,11 @@ from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME, channels
 from tauloop.logs.matching import channel_problems
 from tauloop.model import Model
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Playback:
+class Playback(Shown):
     """A machine's coordinates at times.
 
     Attributes:

@@ -18,6 +18,7 @@ from tauloop.calibration.judging.gauges import gauges
 from tauloop.calibration.judging.observability import NULL
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.errors import PoseError, Problem
+from tauloop.shown import Shown
 
 #: Terms of a direction below this share of its largest are not told.
 SMALL_TERM = 0.02
@@ -62,7 +63,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identifiability:
+class Identifiability(Shown):
     """What the measurements can tell.
 
     Attributes:

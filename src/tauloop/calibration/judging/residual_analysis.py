@@ -24,6 +24,7 @@ import scipy.stats
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
 from tauloop.errors import IdentificationError, solving
+from tauloop.shown import Shown
 
 #: Chance that any of all tests says something about residuals that are noise.
 FALSE_ALARM = 0.01
@@ -84,7 +85,7 @@ class QuantityResiduals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResidualAnalysis:
+class ResidualAnalysis(Shown):
     """What was seen in all residuals.
 
     Attributes:

@@ -11,6 +11,7 @@ from scipy.optimize import lsq_linear
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, limits, solve
 from tauloop.errors import IdentificationError, InputError, Problem, solving
+from tauloop.shown import Shown
 
 #: Called after each piece of work with how many are done and how many there are.
 Progress = Callable[[int, int], None]
@@ -23,7 +24,7 @@ def _silent(done: int, total: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HeldOut:
+class HeldOut(Shown):
     """Errors at poses by fits that had not seen them.
 
     Attributes:
@@ -152,7 +153,7 @@ class PairedDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """Sets of unknowns compared on the same held-out poses.
 
     Attributes:
@@ -262,7 +263,7 @@ def _recommended(scores: list[ModelScore]) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bootstrap:
+class Bootstrap(Shown):
     """Corrections refitted to resampled poses.
 
     Attributes:

@@ -9,10 +9,11 @@ import numpy as np
 from tauloop.assembly.ports import numbers
 from tauloop.calibration.measurements.instruments import Instrument
 from tauloop.errors import InputError, Problems
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Series:
+class Series(Shown):
     """Readings of one instrument at N poses of the machine.
 
     Several series, of several instruments or of one, make a calibration; they need not share poses.

@@ -19,6 +19,7 @@ from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.kinematics.workspace import section_axes
 from tauloop.model import Model
+from tauloop.shown import Shown
 
 #: Poses tried for each one that is wanted, at most.
 TRIES = 30
@@ -29,7 +30,7 @@ FINENESS = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoseLimits:
+class PoseLimits(Shown):
     """What a measuring pose must keep.
 
     Attributes:
@@ -51,7 +52,7 @@ LIMITS = PoseLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Candidates:
+class Candidates(Shown):
     """Poses that can be measured.
 
     Attributes:

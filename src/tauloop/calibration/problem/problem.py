@@ -34,10 +34,11 @@ from tauloop.codegen.evaluator import Compiled, Evaluator
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluation:
+class Evaluation(Shown):
     """Residuals of all poses at one correction.
 
     Attributes:
@@ -84,7 +85,7 @@ class Linearised:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CalibrationProblem:
+class CalibrationProblem(Shown):
     """Measurements, unknowns, and the functions that relate them.
 
     Attributes:

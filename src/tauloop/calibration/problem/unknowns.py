@@ -13,6 +13,7 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import UnitError, parse_unit
+from tauloop.shown import Shown
 
 #: Units of unknowns in words.
 _SPOKEN = {"m": "a length", "rad": "an angle", "1": "a plain number"}
@@ -63,7 +64,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tolerances:
+class Tolerances(Shown):
     """Usual sizes of corrections.
 
     Attributes:

@@ -10,6 +10,7 @@ from scipy.optimize import least_squares
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.calibration.solving.losses import Loss, Squares
 from tauloop.errors import IdentificationError, PoseError, Problem
+from tauloop.shown import Shown
 
 SQUARES = Squares()
 #: The search ends when the sum of squares, or the corrections, change by less than these shares.
@@ -23,7 +24,7 @@ OUT_OF_REACH = 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Solution:
+class Solution(Shown):
     """An optimum.
 
     Attributes:

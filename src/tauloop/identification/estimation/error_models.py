@@ -11,6 +11,7 @@ import scipy.fft
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.logs import decimate
+from tauloop.shown import Shown
 
 #: Half the lags kept by `decimation_correlation`, in decimated samples; the filter reaches ten to each side.
 _REACH = 21
@@ -51,7 +52,7 @@ class Equations:
         return np.asarray(np.einsum("nkr,nk->nr", self.instruments, self.residual))
 
 
-class ErrorModel(ABC):
+class ErrorModel(Shown, ABC):
     """What is assumed of the errors of the forces."""
 
     __slots__ = ()

@@ -12,13 +12,14 @@ from scipy.linalg import solve_triangular
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.result import Evidence
+from tauloop.shown import Shown
 
 #: Noise below this share of the RMS force is rounding; it keeps the weights of noise-free data finite.
 ROUNDING_SHARE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate:
+class Estimate(Shown):
     """Values of r base parameters from n_out measured outputs.
 
     Attributes:
@@ -41,7 +42,7 @@ class Estimate:
         return deviations
 
 
-class Estimator(ABC):
+class Estimator(Shown, ABC):
     """How forces f = Y p + e are turned into p, by the r equations Z^T (f - Y p) = 0 with some instruments Z."""
 
     __slots__ = ()

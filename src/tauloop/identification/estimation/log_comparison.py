@@ -17,6 +17,7 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.threads import one_thread
 from tauloop.mechanism.suggestions import listing
+from tauloop.shown import Shown
 
 #: A parameter moves where logs scatter so by chance once in so many parameters of a sound machine, ...
 CHANCE = 1e-5
@@ -27,7 +28,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LogComparison:
+class LogComparison(Shown):
     """Base parameters of L logs, each fitted by itself.
 
     Attributes:

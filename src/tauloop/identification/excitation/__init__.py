@@ -4,3 +4,4 @@ from tauloop.identification.excitation.design import ExcitationOptions, excite
 from tauloop.identification.excitation.result import Excitation
 
 __all__ = ["Excitation", "ExcitationOptions", "excite"]
+__dir__ = __all__.copy

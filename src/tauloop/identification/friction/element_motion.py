@@ -14,10 +14,11 @@ from tauloop.logs import Preparation, decimate, prepared_signals, sample_period,
 from tauloop.logs.channels import Log
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ElementMotion:
+class ElementMotion(Shown):
     """Speeds of the freedoms of joints, telescopic rods and motors at the log's own rate.
 
     An element moves at v_e = J_e w, with w the speeds of the leading actuators; a force f on it adds J_e^T f to the

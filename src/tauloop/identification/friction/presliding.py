@@ -14,6 +14,7 @@ from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.threads import one_thread
+from tauloop.shown import Shown
 
 #: Last part of the name of such a column.
 PRESLIDING = "presliding"
@@ -84,7 +85,7 @@ def presliding_columns(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreslidingChoice:
+class PreslidingChoice(Shown):
     """Lengths over which friction turns round, and what they rest on.
 
     Attributes:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.equations.dynamic_parameters import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 from tauloop.errors import IdentificationError, Problem
+from tauloop.shown import Shown
 
 #: Roles outside bodies and rods that cannot be negative; offsets and preloads have either sign.
 NONNEGATIVE = ("inertia", "viscous", "coulomb", "stribeck", "stiffness")
@@ -18,7 +19,7 @@ SINGULAR = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cone:
+class Cone(Shown):
     """One element's parameters p and the matrix P(p) = sum_j p_j E_j that is positive semidefinite for a real element.
 
     Attributes:

@@ -17,6 +17,7 @@ from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.data import RegressionData, Ties
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.shown import Shown
 
 #: What the parameters of a payload are called before the last dot.
 PAYLOAD = "payload"
@@ -25,7 +26,7 @@ HIDDEN = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DriveGains:
+class DriveGains(Shown):
     """Factors by which the forces of the drives have to be multiplied.
 
     Attributes:

@@ -21,6 +21,7 @@ from tauloop.logs import MeasuredVelocity, Preparation, Signals, measured_veloci
 from tauloop.logs.channels import Log, as_signals
 from tauloop.logs.velocities import SOURCES
 from tauloop.model import Model
+from tauloop.shown import Shown
 
 #: A change is taken where it lessens the validation error of all outputs by this share, ...
 BETTER = 0.01
@@ -33,7 +34,7 @@ LONGEST = 40_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ChannelChoice:
+class ChannelChoice(Shown):
     """How the channels are prepared, and what that rests on.
 
     Attributes:

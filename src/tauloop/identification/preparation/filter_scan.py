@@ -26,6 +26,7 @@ from tauloop.logs import Preparation
 from tauloop.logs.channels import Log, as_signals
 from tauloop.model import Model
 from tauloop.result import Evidence, Result, plain, provenance
+from tauloop.shown import Shown
 
 #: A parameter that moves by more standard deviations than this over the filters is decided by the filter.
 MOVED = 3.0
@@ -34,7 +35,7 @@ OPTIONS = ("order", "cutoff", "standstill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FilterTrial:
+class FilterTrial(Shown):
     """One filter.
 
     Attributes:

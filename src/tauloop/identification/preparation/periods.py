@@ -11,6 +11,7 @@ import scipy.fft
 from tauloop.errors import InputError, Problem
 from tauloop.logs import sample_period
 from tauloop.logs.channels import TIME, Channel, build_log
+from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,7 +23,7 @@ WHOLE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PeriodAverage:
+class PeriodAverage(Shown):
     """One period of a log, averaged over all.
 
     Attributes:

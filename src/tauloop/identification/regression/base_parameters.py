@@ -10,6 +10,7 @@ from scipy.linalg import solve_triangular
 
 from tauloop.assembly.ports import numbers
 from tauloop.errors import IdentificationError, Problem
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaseParameter:
+class BaseParameter(Shown):
     """A parameter, or a linear combination of parameters, that the forces determine.
 
     Attributes:
@@ -99,7 +100,7 @@ class BaseParameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BaseParameters:
+class BaseParameters(Shown):
     """The base parameters of a regressor Y (m, n): Y p = Y[:, independent] (regrouping p).
 
     Attributes:

@@ -13,10 +13,11 @@ import numpy as np
 from tauloop.assembly.ports import numbers
 from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.regression.condense import condense
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ties:
+class Ties(Shown):
     """Known relations between the parameters of a regressor: p = matrix r + offset.
 
     Legs that are equal share one unknown, and parameters that are known leave the unknowns.
@@ -122,7 +123,7 @@ def ties(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RegressionData:
+class RegressionData(Shown):
     """Samples of forces = Y p, with the names and units of both sides. The arrays are viewed, not copied.
 
     Attributes:

@@ -13,10 +13,11 @@ from tauloop.identification.regression.base_parameters import BaseParameters, Ra
 from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.threads import one_thread
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Condensed:
+class Condensed(Shown):
     """All that least squares can ask of a set of samples.
 
     Attributes:
