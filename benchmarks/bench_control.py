@@ -85,9 +85,9 @@ def nuwar() -> Trajectory:
 def rcid() -> Trajectory:
     """A diagonal of 17 mm beside a turn, there and back."""
     model = Model(load("rcid"))
-    here = model.platform.entry.at(model.assembly.q)
+    here = model.platform.ports.at(model.assembly.q)
     path = Together((Line(here[:3] - 0.005, here[:3] + 0.005), Turn(here[3:], [0.05, 0.05, -0.05])))
-    placed = stroke(model, path, model.platform.entry.position.columns)
+    placed = stroke(model, path, model.platform.ports.position.columns)
     return plan(placed, POLYNOMIAL_345, MachineLimits(force=SHARE, speed=SHARE), returns=True)
 
 

@@ -187,7 +187,7 @@ def gantry_rows() -> Iterator[Row]:
     start = model.actuators.track(moved.position).q
     forces = model.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration, start=start)
     sensors = Sensors(resolution=np.full(5, 1e-6), force_noise=np.array([4.0, 4.0, 4.0, 2.0, 2.0]))
-    units = model.actuators.ports["position"].units
+    units = model.actuators.ports.position.units
     names, force_units = model.output_ports("actuators")
     log = measure(moved.time, moved.position, forces.force, names, units, force_units, sensors, rng)
     preparation = Preparation(cutoff=10.0, trim=60, decimation=5)
@@ -288,7 +288,7 @@ def long_log_rows(count: int) -> Iterator[Row]:
     force = model.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration, start=start).force
     names, force_units = model.output_ports("actuators")
     sensors = Sensors(resolution=np.full(2, 1e-6), force_noise=0.01 * np.abs(force).max(axis=0))
-    units = model.actuators.ports["position"].units
+    units = model.actuators.ports.position.units
     log = measure(moved.time, moved.position, force, names, units, force_units, sensors, rng)
     with tempfile.TemporaryDirectory() as folder:
         path = str(write_log(Path(folder) / "five_bar.parquet", log))

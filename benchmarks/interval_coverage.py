@@ -94,7 +94,7 @@ class Arm:
 
     def logged(self, encoder: float, rng: np.random.Generator) -> tuple[RegressionData, np.ndarray]:
         """Data from positions with noise, and the regressor of the commanded motion prepared alike."""
-        units = self.model.actuators.ports["position"].units
+        units = self.model.actuators.ports.position.units
         exact = Sensors(resolution=np.zeros(2), force_noise=np.zeros(2))
         moved, forces = self.motion, self.forces + torque_errors(rng)
         logs = [
@@ -211,7 +211,7 @@ def stressed_log(arm: Arm, stress: str, seed: int, rng: np.random.Generator) -> 
     }[stress]()
     sensors = Sensors(resolution=np.zeros(2), force_noise=0.01 * size)
     position = moved.position + 1e-5 * rng.standard_normal(moved.position.shape)
-    units = model.actuators.ports["position"].units
+    units = model.actuators.ports.position.units
     log = measure(time, position, forces + added, arm.outputs, units, arm.units, sensors, rng)
     return regression_data(model, log, STRESSED, ties=arm.ties)
 

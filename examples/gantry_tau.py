@@ -54,7 +54,7 @@ def write_measurement(model: Model, path: Path, rng: np.random.Generator, durati
     motion = excitation(model, rng, duration=duration)
     start = model.actuators.track(motion.position).q
     forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
-    units = model.actuators.ports["position"].units
+    units = model.actuators.ports.position.units
     log = measure(
         motion.time,
         motion.position,

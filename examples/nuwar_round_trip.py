@@ -40,7 +40,7 @@ INTEGRATOR = DormandPrince(rtol=1e-11, atol=1e-12)
 def paper_stroke(model: Model) -> Trajectory:
     """The paper's ellipse, scaled, there and back."""
     path = Ellipse([0.0, 0.0, BOTTOM * SCALE], [0.0, -HALF_WIDTH * SCALE, 0.0], [0.0, 0.0, RISE * SCALE], 0.0, np.pi)
-    placed = stroke(model, path, model.platform.entry.position.columns)
+    placed = stroke(model, path, model.platform.ports.position.columns)
     return plan(placed, POLYNOMIAL_345, PeakAcceleration(PEAK_ACCELERATION), returns=True)
 
 

@@ -95,7 +95,7 @@ def prepare(given: Path) -> None:
     """A log of a stroke, and measured poses: what some commands start from."""
     model = Model(load("five_bar"))
     t = np.linspace(0.0, 1.0, 201)[:, None]
-    q0 = model.platform.entry.at(model.assembly.q)
+    q0 = model.platform.ports.at(model.assembly.q)
     rates, way = 2 * np.pi * np.array([[1.0, 2.0]]), np.array([[0.05, 0.03]])
     position, speed = q0 + way * np.sin(rates * t), rates * way * np.cos(rates * t)
     forces = model.platform.inverse_dynamics(position, speed, -(rates**2) * way * np.sin(rates * t))

@@ -197,7 +197,7 @@ def test_a_freedom_that_no_actuator_moves_is_named():
     assert "leg3.shoulder" in note.what  # while the two driven shoulders rest, the third turns
     assert not re.search(r"leg[12]\.shoulder", note.what)
     for entry in (machine.platform, machine.actuators):  # but no forces bring about whatever motion
-        position, still = entry.entry.at(machine.assembly.q), np.zeros(3)
+        position, still = entry.ports.at(machine.assembly.q), np.zeros(3)
         with pytest.raises(AssemblyError, match="no actuator moves"):
             entry.inverse_dynamics(position, still, still)
         with pytest.raises(AssemblyError, match="no actuator moves"):
@@ -237,7 +237,7 @@ def test_independent_coordinates_that_are_too_few_or_not_there():
     (note,) = few.assembly.notes
     assert "names 2 coordinates (platform.x, platform.y) but the mobility is 3" in note.what
     assert "platform.z" in note.what  # which completes them
-    assert few.platform.entry.velocity.columns == ("platform.x", "platform.y", "platform.z")
+    assert few.platform.ports.velocity.columns == ("platform.x", "platform.y", "platform.z")
 
 
 # Singular poses

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tauloop.assembly.closing import close_loops
-from tauloop.assembly.entry import platform_entry
+from tauloop.assembly.entry import PLATFORM
+from tauloop.assembly.entry_ports import entry_ports
 from tauloop.assembly.far_start import _rates, close_from_afar
 from tauloop.assembly.loops import aligned, loops
 from tauloop.cli.app import app
@@ -118,7 +119,7 @@ def random_starts(machine: Model, q: np.ndarray, held: tuple[int, ...], n: int, 
 
 def found_by_newton(machine: Model, found: Modes, n: int, seed: int = 1) -> set[int]:
     """Which modes Newton's method finds from random starts; every closed state must be one of them."""
-    entry = machine.actuators.entry
+    entry = machine.actuators.ports
     starts = random_starts(machine, found.q[0], entry.q, n, seed)
     q, residual = close_loops(machine.assembly.loops, starts, iterations=100, held=entry.v)
     q = q[residual < CLOSED]
@@ -207,7 +208,7 @@ def test_spidermill_drops_solutions_that_break_its_redundant_equation() -> None:
 def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(name: str, angles: int, count: int) -> None:
     """With linear terms in cosines and sines the sum over all solutions is straight, over all but one it is not."""
     assembly = model(name).assembly
-    entry = platform_entry(assembly)
+    entry = entry_ports(assembly, PLATFORM)
     problem = position_problem(assembly, entry.q, entry.v)
     block = problem.blocks[0]
     assert len(block.angles) == angles
@@ -317,7 +318,7 @@ def test_working_modes(name: str, count: int) -> None:
     assert found.reference == 0
     assert found.status is Status.OK
     assert np.abs(machine.assembly.loops.residuals(found.q)[0]).max() < EXACT
-    given_q = list(machine.platform.entry.q)
+    given_q = list(machine.platform.ports.q)
     assert found.q[:, given_q] == pytest.approx(np.tile(machine.assembly.q[given_q], (count, 1)))
     # all are different
     for i, q in enumerate(found.q[:-1]):
@@ -449,7 +450,7 @@ def test_a_leg_of_three_loops_closes_from_any_start(shared: Path) -> None:
 
 def test_held_coordinates_stay() -> None:
     machine = model("rcid")
-    entry = machine.actuators.entry
+    entry = machine.actuators.ports
     start = random_starts(machine, machine.assembly.q, entry.q, 1, seed=4)[0]
     q, residual = close_from_afar(machine.assembly.loops, start, held=entry.v)
     assert q[list(entry.q)].tolist() == start[list(entry.q)].tolist()

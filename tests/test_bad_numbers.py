@@ -131,10 +131,10 @@ def test_checked_calls_refuse_an_overflow(evaluator):
 )
 def test_what_is_no_array_of_real_numbers_is_refused(bad, what):
     functions = Model(load("four_bar"), evaluator=Interpreted()).platform
-    name = functions.entry.velocity.columns[0]
+    name = functions.ports.velocity.columns[0]
     given = {name: bad["crank"]} if isinstance(bad, dict) else bad
     with pytest.raises(InputError, match=what) as error:
-        functions.kinematics(functions.entry.at(Model(load("four_bar")).assembly.q), given)
+        functions.kinematics(functions.ports.at(Model(load("four_bar")).assembly.q), given)
     assert error.value.problems[0].where == "velocity"
 
 
@@ -148,7 +148,7 @@ BORDERS = {
     "model.at": lambda model, q, spoil: model.at(spoil(q)),
     "platform_position": lambda model, q, spoil: model.platform_position(spoil(q)),
     "actuator_position": lambda model, q, spoil: model.actuator_position(spoil(q)),
-    "start": lambda model, q, spoil: model.platform.track(model.platform.entry.at(q)[None], spoil(q)),
+    "start": lambda model, q, spoil: model.platform.track(model.platform.ports.at(q)[None], spoil(q)),
     "conditioning": lambda model, q, spoil: conditioning(model, spoil(model.platform_position(q))),
     "workspace": lambda model, q, spoil: workspace(model, {"platform.x": spoil([0.0, 0.01])}),
     "simulate": lambda model, q, spoil: simulate(model, 0.01, q=spoil(q)),

@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 import tauloop
+from tauloop.assembly.entry import Entry
 from tauloop.assembly.nearest import margin, nearest
 from tauloop.cli.app import app
 from tauloop.codegen import Compiled, Interpreted
@@ -169,7 +170,7 @@ def test_exported_c_agrees_with_the_interpreter(entry: str, tmp_path: Path) -> N
     compiler = find_compiler()
     if compiler is None:
         pytest.skip("there is no C compiler")
-    made = export_c(model(CONSTRAINED), ["inverse_dynamics"], np.random.default_rng(0), entry=entry)
+    made = export_c(model(CONSTRAINED), ["inverse_dynamics"], np.random.default_rng(0), entry=Entry(entry))
     assert "in preload[7]" in made.files["plate.h"]
     write_export(made, tmp_path)
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 import tauloop
+from tauloop.assembly.entry import PLATFORM
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.excitation.search import random_search
@@ -66,7 +67,7 @@ def problem() -> ExcitationProblem:
     """Motions of half a metre a second and so fast that tensions bind."""
     limits = ExcitationLimits(stroke=0.3, singularity=0.0)
     return ExcitationProblem(
-        tauloop.loads(text()), ExcitationTask(space="platform", harmonics=2, period=0.6, limits=limits)
+        tauloop.loads(text()), ExcitationTask(space=PLATFORM, harmonics=2, period=0.6, limits=limits)
     )
 
 

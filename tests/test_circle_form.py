@@ -142,7 +142,7 @@ def test_a_four_bar_stands_in_any_plane(turn):
     text = text.replace("parent: base", "parent: foot_plate").replace("on: base", "on: foot_plate")
     text = text.replace("\nbodies:", "\nbodies:\n  foot_plate: {mass: 1 kg}").replace("\njoints:", f"\njoints:\n{foot}")
     model = Model(loads(text), evaluator=Interpreted())
-    given = np.linspace(-2, 2, 20)[:, None] + plain.assembly.q[list(plain.platform.entry.q)]
+    given = np.linspace(-2, 2, 20)[:, None] + plain.assembly.q[list(plain.platform.ports.q)]
     assert {block.method for block in model.platform.blocks} == {"two circles"}
     same = model.platform.kinematics(given).q - plain.platform.kinematics(given).q
     assert np.abs(same).max() < SAME

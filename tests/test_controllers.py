@@ -53,7 +53,7 @@ def model(name: str) -> Model:
 @cache
 def trajectory(name: str, seconds: float = 0.2, returns: bool = False):
     machine = model(name)
-    here, columns = machine.platform.entry.at(machine.assembly.q), machine.platform.entry.position.columns
+    here, columns = machine.platform.ports.at(machine.assembly.q), machine.platform.ports.position.columns
     if name == "nuwar":
         path = Ellipse([0, 0, -0.9 * SCALE], [0, -0.2 * SCALE, 0], [0, 0, 0.4 * SCALE], 0.0, np.pi)
     elif name == "rcid":
@@ -92,9 +92,9 @@ def without_coulomb(name: str) -> Model:
 def test_machine_code_does_what_python_does(name, law, space):
     """Delayed, quantised, differenced, over ten samples (Coulomb friction left out: its sign at rest is rounding's)."""
     machine = without_coulomb(name)
-    here = machine.platform.entry.at(machine.assembly.q)
-    sliding = [i for i, unit in enumerate(machine.platform.entry.position.units) if unit == "m"]
-    columns = [machine.platform.entry.position.columns[i] for i in sliding]
+    here = machine.platform.ports.at(machine.assembly.q)
+    sliding = [i for i, unit in enumerate(machine.platform.ports.position.units) if unit == "m"]
+    columns = [machine.platform.ports.position.columns[i] for i in sliding]
     path = Line(here[sliding], here[sliding] + 1e-3)
     made = plan(stroke(machine, path, columns), POLYNOMIAL_345, Seconds(0.01))
     controller = CONTROLLERS[law](bandwidth=BANDWIDTH, space=space)
@@ -258,7 +258,7 @@ def test_the_quaternion_stays_a_unit_and_turns_as_wanted():
 def test_the_error_of_a_pose_is_the_twist_that_leads_there(name):
     """A small displacement along the loops: its error is the given velocities times the time, to second order."""
     machine, step = model(name), 1e-4
-    entry = machine.platform.entry
+    entry = machine.platform.ports
     twist = 0.3 * np.cos(np.arange(entry.velocity.size))
     still = machine.platform.kinematics(entry.at(machine.assembly.q), twist, start=machine.assembly.q)
     moved = solve_ivp(
@@ -271,7 +271,7 @@ def test_the_error_of_a_pose_is_the_twist_that_leads_there(name):
 def rate_of_coordinates(machine: Model, q: np.ndarray, twist: np.ndarray) -> np.ndarray:
     """Rates of all coordinates on a platform motion."""
     shape = machine.topology
-    state = machine.platform.kinematics(machine.platform.entry.at(q), twist, start=q)
+    state = machine.platform.kinematics(machine.platform.ports.at(q), twist, start=q)
     v, rate = np.asarray(state.v), np.zeros(shape.n_q)
     for iv, iq in enumerate(shape.q_of_v):
         if iq >= 0:

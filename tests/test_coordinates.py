@@ -39,7 +39,7 @@ def named(text: str, coordinates: str) -> str:
 
 def test_coordinates_of_joints_may_be_named_beside_those_of_the_platform() -> None:
     machine = model(BY_BAR)
-    entry = machine.platform.entry
+    entry = machine.platform.ports
     assert entry.position.columns == ("platform.x", "platform.y", "platform.z", "fl")
     assert entry.position.units == ("m", "m", "m", "rad")
     assert model(named(BY_BAR, "x, platform.y, z, fl")).assembly.independent == machine.assembly.independent
@@ -59,7 +59,7 @@ def test_a_half_platform_that_does_not_turn_works_with_the_angle_of_its_bar(comm
 def test_a_schoenflies_platform_is_the_same_machine_seen_from_its_bar() -> None:
     """Two descriptions of one machine: the same motor torques at the same motion of the bar."""
     front, bar = model(BY_BAR), model(FROM_BAR)
-    assert bar.platform.entry.position.columns == ("platform.x", "platform.y", "platform.z", "platform.angle")
+    assert bar.platform.ports.position.columns == ("platform.x", "platform.y", "platform.z", "platform.angle")
     rng = np.random.default_rng(2)
     u, v, a = rng.uniform(-0.05, 0.05, (20, 4)), rng.normal(size=(20, 4)), rng.normal(size=(20, 4))
     u[:, 3] *= 5

@@ -106,9 +106,9 @@ def test_a_singular_pose_names_its_kind(name: str, entry: str, q: dict[str, floa
     pose = np.array(
         machine.topology.reference if q is None else [q.get(n, 0.0) for n in machine.topology.coordinate_names]
     )
-    one = np.ones(functions.entry.velocity.size)
+    one = np.ones(functions.ports.velocity.size)
     with pytest.raises(PoseError, match=kind):
-        functions.inverse_dynamics(functions.entry.at(pose), one, one, start=pose)
+        functions.inverse_dynamics(functions.ports.at(pose), one, one, start=pose)
 
 
 def test_a_path_and_a_control_loop_name_the_kind_too() -> None:

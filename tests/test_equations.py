@@ -71,7 +71,7 @@ def check_jacobian_against_differences(model: Model, states: RandomStates) -> No
 
 def reduced_mass_matrix(model: Model, position: np.ndarray, start: np.ndarray) -> np.ndarray:
     """M_r (N, m, m) in the platform's velocities, from inverse dynamics of unit accelerations at rest."""
-    m = model.platform.entry.velocity.size
+    m = model.platform.ports.velocity.size
     J = model.platform.actuator_jacobian(position, start=start)
     rest = np.zeros((len(position), m))
 
@@ -86,7 +86,7 @@ def reduced_mass_matrix(model: Model, position: np.ndarray, start: np.ndarray) -
 
 def check_mass_matrix_and_power(model: Model, states: RandomStates) -> None:
     """M_r is symmetric and positive; actuator power is the change of kinetic energy, of height and of losses."""
-    entry = model.platform.entry
+    entry = model.platform.ports
     M = reduced_mass_matrix(model, states.position, states.q)
     size = np.abs(M).max()
     assert np.abs(M - M.transpose(0, 2, 1)).max() < EXACT * size

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tauloop import Model, load
+from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError, TauloopError
 from tauloop.identification import excitation_search
@@ -53,7 +54,7 @@ QUICK = ExcitationOptions(random=40, starts=1, polished=0, solver=SolverOptions(
 def problem(name: str, space: str = "actuators") -> ExcitationProblem:
     """A small problem on a shipped machine."""
     limits = LIMITS if space == "actuators" else ExcitationLimits(stroke=0.05, speed=0.5, acceleration=5.0)
-    return ExcitationProblem(load(name), ExcitationTask(harmonics=3, period=3.0, limits=limits, space=space))
+    return ExcitationProblem(load(name), ExcitationTask(harmonics=3, period=3.0, limits=limits, space=Entry(space)))
 
 
 def series(seed: int, harmonics: int = 4, size: int = 2) -> FourierSeries:
@@ -349,7 +350,7 @@ def test_motors_elsewhere() -> None:
         ("five_bar", {"limits": ExcitationLimits(stroke=-1.0)}, InputError, "must be positive"),
         ("five_bar", {"limits": ExcitationLimits(stroke=0.1, force=0.0)}, InputError, "limits.force"),
         ("five_bar", {"limits": ExcitationLimits(stroke=0.1, singularity=0.99)}, IdentificationError, "at rest in the"),
-        ("hexapod", {"space": "platform"}, InputError, "quaternion"),
+        ("hexapod", {"space": PLATFORM}, InputError, "quaternion"),
     ],
 )
 def test_bad_tasks_are_refused(name: str, change: dict[str, object], kind: type[TauloopError], says: str) -> None:

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_machines import ENTRIES, STRICT, compilers, model
+from compiled_machines import STRICT, compilers, model
 from typer.testing import CliRunner
 
 from tauloop import Model, load, loads
+from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
 from tauloop.cli.app import app
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import AssemblyError, InputError
@@ -33,7 +34,7 @@ ALL = tuple(item.name for item in EXPORTABLE)
 
 
 def exported(
-    machine: str, functions: Sequence[str] = ALL, *, entry: str = "platform", name: str | None = None
+    machine: str, functions: Sequence[str] = ALL, *, entry: Entry = PLATFORM, name: str | None = None
 ) -> Export:
     return export_c(model(machine), functions, np.random.default_rng(0), entry=entry, name=name)
 
@@ -91,7 +92,7 @@ def test_every_machine_checks_itself_against_the_interpreter(name, tmp_path):
 def test_other_compilers_and_flags_give_the_same_numbers(compiler, flags, tmp_path):
     if compiler not in compilers():
         pytest.skip(f"needs {compiler}, which is not here")
-    write_export(exported("five_bar", ["inverse_dynamics", "kinematics"], entry="actuators"), tmp_path)
+    write_export(exported("five_bar", ["inverse_dynamics", "kinematics"], entry=ACTUATORS), tmp_path)
     if compiler == "clang" and "-fopenmp" in flags:
         flags = (*flags, "-c")
         for file in ("five_bar.c", "five_bar_check.c"):  # its library for threads is a package apart
@@ -123,7 +124,7 @@ def test_one_altered_number_is_found(function, tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("entry", Entry)
 def test_numbers_of_a_broken_function_are_found(entry, tmp_path):
     """Not the test program's numbers are wrong, but the code: its answer is not-a-number."""
     write_export(exported("linear_delta", ["inverse_dynamics"], entry=entry), tmp_path)
@@ -153,13 +154,13 @@ def test_the_header_is_read_by_cxx_twice(tmp_path):
 # Header and manifest
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("entry", Entry)
 def test_the_header_names_every_port_with_columns_units_and_sizes(entry):
     export = exported("five_bar", entry=entry)
     text, machine = export.files["five_bar.h"], model("five_bar")
-    ports = getattr(machine, entry).ports
+    ports = machine.motion(entry).ports.motion
     for name in ("position", "velocity", "acceleration"):
-        assert f" * in {name}[{ports[name].size}]: {name} of the {entry}" in text
+        assert f" * in {name}[{ports[name].size}]: {name} of the {entry.name}" in text
         for i, (column, unit) in enumerate(zip(ports[name].columns, ports[name].units, strict=True)):
             assert f" *   [{i}] {column} [{unit}]" in text
     n_pi, n_u = len(machine.parameters), len(machine.mechanism.actuators)
@@ -284,7 +285,7 @@ def test_hostile_names_of_parts_stay_comments(text, tmp_path):
     first, *others = machine.actuators
     mechanism = replace(machine, name=f"robot {text}", actuators=(replace(first, name=text), *others))
     export = export_c(
-        Model(mechanism, evaluator=Interpreted()), ["inverse_dynamics"], np.random.default_rng(0), entry="actuators"
+        Model(mechanism, evaluator=Interpreted()), ["inverse_dynamics"], np.random.default_rng(0), entry=ACTUATORS
     )
     write_export(export, tmp_path)
     assert re.fullmatch(r"robot_\w+", export.name, re.ASCII)
@@ -311,8 +312,10 @@ def test_a_name_of_the_users_own_is_taken():
 
 def test_everything_wrong_with_a_request_is_said_at_once():
     with pytest.raises(InputError) as error:
-        exported("five_bar", ["dynamics", "kinematics", "speed"], entry="tool")
-    assert len(error.value.problems) == 3
+        exported("five_bar", ["dynamics", "kinematics", "speed"], entry=PLATFORM)
+    assert len(error.value.problems) == 2
+    with pytest.raises(InputError, match="no entry"):
+        export_c(model("five_bar"), ["kinematics"], np.random.default_rng(0), entry="tool")
     with pytest.raises(InputError, match="none is named"):
         exported("five_bar", [])
 
@@ -353,7 +356,7 @@ def test_the_command_writes_what_the_library_does(tmp_path):
         "export", "c", "five_bar", "--functions", "kinematics, regressor", "--entry", "actuators", "--out", tmp_path
     )
     assert "five_bar_regressor" in done.stdout
-    expected = exported("five_bar", ["kinematics", "regressor"], entry="actuators")
+    expected = exported("five_bar", ["kinematics", "regressor"], entry=ACTUATORS)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict(expected.files)
 
 
@@ -369,7 +372,6 @@ def test_the_commands_json_is_the_manifest(tmp_path):
         (["rust", "delta"], "rust"),
         (["c", "delta", "--functions", "fly"], "fly"),
         (["c", "delta", "--functions", ","], "none is named"),
-        (["c", "delta", "--entry", "tool"], "tool"),
         (["c", "delta", "--name", "int"], "C identifier"),
         (["c", "no_such_machine"], "no_such_machine"),
     ],

@@ -198,7 +198,7 @@ def compared(model: Model, other: InPinocchio, states: RandomStates, rng: np.ran
     n = len(states.q)
     force = usual_forces(model, states, rng)
     forward = model.platform.forward_dynamics(states.position, states.velocity, force, start=states.q).a
-    entry = model.actuators.entry
+    entry = model.actuators.ports
     position, velocity = entry.at(states.q), np.linalg.solve(entry.to_v, states.v[:, list(entry.v)].T).T
     wanted = rng.normal(size=(n, len(assembly.leading))) * np.abs(states.a).max()
     hybrid = model.hybrid.inverse_dynamics(position, velocity, wanted, start=states.q)
@@ -225,7 +225,7 @@ def compared(model: Model, other: InPinocchio, states: RandomStates, rng: np.ran
 
 def usual_forces(model: Model, states: RandomStates, rng: np.random.Generator) -> np.ndarray:
     """Random actuator forces (N, n_u) of the size that random motions need."""
-    entry, A = model.actuators.entry, model.assembly.loops.transmission
+    entry, A = model.actuators.ports, model.assembly.loops.transmission
     velocity = np.linalg.solve(entry.to_v, states.v[:, list(entry.v)].T).T
     acceleration = states.a @ A[list(model.assembly.leading)].T
     needed = model.hybrid.inverse_dynamics(entry.at(states.q), velocity, acceleration, start=states.q).forces.force
@@ -378,7 +378,7 @@ def test_pinocchios_own_solver_moves_them_alike(name: str) -> None:
     solve = by_mimics(other) if len(other.gears) else by_constraint_dynamics(other)
     force = usual_forces(model, states, rng)
     forward = model.platform.forward_dynamics(states.position, states.velocity, force, start=states.q).a
-    entry, A = model.actuators.entry, model.assembly.loops.transmission
+    entry, A = model.actuators.ports, model.assembly.loops.transmission
     velocity = np.linalg.solve(entry.to_v, states.v[:, list(entry.v)].T).T
     wanted = rng.normal(size=(STATES, len(model.assembly.leading))) * np.abs(states.a).max()
     hybrid = model.hybrid.inverse_dynamics(entry.at(states.q), velocity, wanted, start=states.q).forces

@@ -60,7 +60,7 @@ def test_where_a_leg_is_stretched(name: str, freedoms: int) -> None:
     direction /= np.linalg.norm(direction)
     reach = share_of_the_way(first, origin, direction)
     position = origin + reach * (1 - np.array(GAPS))[:, None] * direction
-    velocity, acceleration = rng.normal(size=(2, len(GAPS), first.platform.entry.velocity.size))
+    velocity, acceleration = rng.normal(size=(2, len(GAPS), first.platform.ports.velocity.size))
     results = [m.platform.inverse_dynamics(position, velocity, acceleration) for m in models(name)]
     condition = first.platform.condition(results[0].state.q)
     check_agreement(condition, [[r.force, r.closure_force, r.tree_force] for r in results])

@@ -155,7 +155,7 @@ def test_legs_of_gepettos_keys_close_and_are_driven_as_its_loader_has_them(tmp_p
     assert (assembly.mobility, len(assembly.passive)) == (5 + spins, spins)
     other = as_its_loader_does(path, dict(zip(BALLS, types, strict=True)))
     states = random_states(model, STATES, np.random.default_rng(2))
-    entry, A = model.actuators.entry, assembly.loops.transmission
+    entry, A = model.actuators.ports, assembly.loops.transmission
     wanted = states.a @ A[list(assembly.leading)].T
     found = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), wanted, start=states.q).forces
     data = other.createData()

@@ -72,7 +72,7 @@ def difference(found: np.ndarray, expected: np.ndarray) -> float:
 
 def given_motion(model: Model, states: RandomStates) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Position and velocity of actuators and passive freedoms, and acceleration of the actuators."""
-    entry = model.actuators.entry
+    entry = model.actuators.ports
     inverse = np.linalg.inv(entry.to_v)
     acceleration = states.a[:, list(entry.v)] @ inverse.T
     return (
@@ -92,9 +92,9 @@ def check_against_full_actuation(full: Mechanism, kept: tuple[str, ...], seed: i
     states = random_states(model, 6, np.random.default_rng(seed))
     hybrid = model.hybrid.inverse_dynamics(*given_motion(model, states), start=states.q)
     motion = hybrid.forces.state
-    order = [motion.velocity_names.index(name) for name in reference.platform.entry.velocity.columns]
+    order = [motion.velocity_names.index(name) for name in reference.platform.ports.velocity.columns]
     needed = reference.platform.inverse_dynamics(
-        reference.platform.entry.at(motion.q), motion.v[:, order], motion.a[:, order], start=motion.q
+        reference.platform.ports.at(motion.q), motion.v[:, order], motion.a[:, order], start=motion.q
     ).force
     names = [actuator.name for actuator in full.actuators]
     size = np.abs(needed).max()
@@ -103,8 +103,8 @@ def check_against_full_actuation(full: Mechanism, kept: tuple[str, ...], seed: i
         assert np.abs(needed[:, i] - expected).max() < SAME * max(size, 1.0)
     # and forward dynamics gives that motion back
     forward = model.platform.forward_dynamics(
-        model.platform.entry.at(motion.q),
-        motion.v[:, list(model.platform.entry.v)],
+        model.platform.ports.at(motion.q),
+        motion.v[:, list(model.platform.ports.v)],
         hybrid.forces.force,
         start=motion.q,
     )
@@ -207,11 +207,11 @@ def test_coordinates_are_chosen_where_the_file_names_none(name: str) -> None:
     assert any("names none" in note.what for note in free.assembly.notes)
     states = random_states(named, 5, np.random.default_rng(2))
     names = free.topology.velocity_names
-    order = [named.topology.velocity_names.index(names[i]) for i in free.platform.entry.v]
+    order = [named.topology.velocity_names.index(names[i]) for i in free.platform.ports.v]
     coordinates = [named.topology.coordinate_names.index(n) for n in free.topology.coordinate_names]
     q = states.q[:, coordinates]
     found = free.platform.inverse_dynamics(
-        free.platform.entry.at(q), states.v[:, order], states.a[:, order], start=q
+        free.platform.ports.at(q), states.v[:, order], states.a[:, order], start=q
     ).force
     expected = named.platform.inverse_dynamics(
         states.position, states.velocity, states.acceleration, start=states.q
@@ -288,7 +288,7 @@ def test_redundant_actuators_share_forces_by_the_least_norm(name: str, is_weight
 def test_preload_presses_the_machine_without_moving_it(name: str) -> None:
     model, ordinary = redundant(name)
     states = random_states(model, 4, np.random.default_rng(6))
-    position = model.actuators.entry.at(states.q)
+    position = model.actuators.ports.at(states.q)
     preload = model.hybrid.preload(position, start=states.q)
     assert preload.shape == (4, len(model.mechanism.actuators), 1)
     assert np.linalg.norm(preload, axis=1) == pytest.approx(1.0)
@@ -300,7 +300,7 @@ def test_preload_presses_the_machine_without_moving_it(name: str) -> None:
     ]
     assert difference(moved[1], moved[0]) < SAME
     with pytest.raises(InputError, match="no preload"):
-        ordinary.hybrid.preload(ordinary.actuators.entry.at(ordinary.assembly.q))
+        ordinary.hybrid.preload(ordinary.actuators.ports.at(ordinary.assembly.q))
 
 
 def test_the_regressor_of_redundant_actuators_gives_their_shared_forces() -> None:
@@ -339,7 +339,7 @@ def test_redundant_and_underactuated_at_once() -> None:
     assert hybrid.forces.is_shared
     forward = model.platform.forward_dynamics(states.position, states.velocity, hybrid.forces.force, start=states.q)
     assert difference(forward.a, motion.a) < SAME
-    preload = model.hybrid.preload(model.actuators.entry.at(states.q), start=states.q)
+    preload = model.hybrid.preload(model.actuators.ports.at(states.q), start=states.q)
     assert (
         np.abs(np.einsum("nu,nuk->nk", hybrid.forces.force, preload)).max() < SAME * np.abs(hybrid.forces.force).max()
     )
@@ -412,7 +412,7 @@ def test_thin_ball_rods_need_the_forces_of_slender_ones(is_locked: bool) -> None
     states = random_states(slender, 5, np.random.default_rng(11))
     expected = slender.platform.inverse_dynamics(states.position, states.velocity, states.acceleration).force
     # the same platform motion, with rods that do not spin where they may
-    entry = model.platform.entry
+    entry = model.platform.ports
     assert entry.velocity.columns[:3] == ("platform.x", "platform.y", "platform.z")
     if is_locked:
         found = model.platform.inverse_dynamics(states.position, states.velocity, states.acceleration).force
@@ -421,9 +421,9 @@ def test_thin_ball_rods_need_the_forces_of_slender_ones(is_locked: bool) -> None
     own = random_states(model, 5, np.random.default_rng(12))
     hybrid = model.hybrid.inverse_dynamics(*given_motion(model, own), start=own.q)
     motion = hybrid.forces.state
-    columns = [motion.velocity_names.index(name) for name in slender.platform.entry.velocity.columns]
+    columns = [motion.velocity_names.index(name) for name in slender.platform.ports.velocity.columns]
     same = slender.platform.inverse_dynamics(
-        own.q[:, [motion.coordinate_names.index(n) for n in slender.platform.entry.position.columns]],
+        own.q[:, [motion.coordinate_names.index(n) for n in slender.platform.ports.position.columns]],
         motion.v[:, columns],
         motion.a[:, columns],
     ).force

@@ -77,7 +77,7 @@ def logged(machine: Model, moved: SampledMotion, encoder: float, rng: np.random.
         moved.position,
         forces.force,
         forces.actuator_names,
-        machine.actuators.ports["position"].units,
+        machine.actuators.ports.position.units,
         machine.output_ports("actuators")[1],
         Sensors(resolution=np.full(count, encoder), force_noise=np.full(count, NOISE)),
         rng,
@@ -255,7 +255,7 @@ def test_instruments_of_a_simulated_closed_loop():
         np.arange(0.0, 1.2, 1.0 / RATE)
     )
     preparation = Preparation(cutoff=40.0, trim=30)
-    names, units = [a.name for a in true.mechanism.actuators], nominal.actuators.ports["position"].units
+    names, units = [a.name for a in true.mechanism.actuators], nominal.actuators.ports.position.units
 
     def as_log(position: np.ndarray, force: np.ndarray) -> xr.Dataset:
         silent = Sensors(resolution=np.zeros(2), force_noise=np.zeros(2))

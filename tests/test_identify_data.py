@@ -316,7 +316,7 @@ def five_bar_log() -> xr.Dataset:
         motion.position,
         forces.force,
         forces.actuator_names,
-        model.actuators.ports["position"].units,
+        model.actuators.ports.position.units,
         model.output_ports("actuators")[1],
         Sensors(resolution=np.full(count, 2e-5), force_noise=np.full(count, 0.02)),
         rng,

@@ -74,7 +74,7 @@ def recorded(model: Model, seed: int) -> xr.Dataset:
         moved.position,
         forces.force,
         forces.actuator_names,
-        model.actuators.ports["position"].units,
+        model.actuators.ports.position.units,
         ("N m", "N m"),
         Sensors(resolution=np.zeros(2), force_noise=np.full(2, FORCE_NOISE)),
         rng,

@@ -75,7 +75,7 @@ def simulated(name: str, noise: float | None = None, duration: float = DURATION)
         motion.position,
         forces.force,
         forces.actuator_names,
-        machine.actuators.ports["position"].units,
+        machine.actuators.ports.position.units,
         machine.output_ports("actuators")[1],
         Sensors(resolution=np.full(n, 1e-7), force_noise=np.full(n, usual if noise is None else noise)),
         rng,

@@ -71,7 +71,7 @@ def motion(plant: Model, seed: int, duration: float, lowest: float) -> SampledMo
 
 def measured(plant: Model, moved: SampledMotion, seed: int) -> xr.Dataset:
     forces = plant.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration)
-    units = (plant.actuators.ports["position"].units, plant.output_ports("actuators")[1])
+    units = (plant.actuators.ports.position.units, plant.output_ports("actuators")[1])
     sensors = Sensors(resolution=np.full(2, 1e-6), force_noise=NOISE)
     rng = np.random.default_rng(seed)
     return measure(moved.time, moved.position, forces.force, forces.actuator_names, *units, sensors, rng)

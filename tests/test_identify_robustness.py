@@ -12,6 +12,7 @@ import xarray as xr
 from typer.testing import CliRunner
 
 from tauloop import Model, load
+from tauloop.assembly.entry import Entry
 from tauloop.cli.app import app
 from tauloop.errors import LogError
 from tauloop.formats import loads
@@ -105,11 +106,11 @@ def test_redundant_actuation_needs_all_forces(many: Model) -> None:
 
 @pytest.mark.parametrize("space", ["actuators", "platform"])
 def test_an_excitation_is_judged_by_the_same_rows(many: Model, space: str) -> None:
-    task = ExcitationTask(space=space, limits=ExcitationLimits(stroke=0.05))
+    task = ExcitationTask(space=Entry(space), limits=ExcitationLimits(stroke=0.05))
     problem = ExcitationProblem(many.mechanism, task)
     moved = motion(many, duration=0.2)
     state = many.actuators.kinematics(moved.position, moved.velocity, moved.acceleration)
-    entry = problem.functions.entry
+    entry = problem.functions.ports
     given = SampledMotion(
         time=moved.time, position=entry.at(state.q), velocity=entry.rates(state.v), acceleration=entry.rates(state.a)
     )

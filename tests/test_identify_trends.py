@@ -222,4 +222,4 @@ def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:
     rubbing = [parameter.name for parameter in machine.parameters if parameter.role in ("viscous", "coulomb")]
     moved = samples(prepared_signals(log, recording.preparation), "velocity")
     assert residual_trends(rows, rubbing, speeds=moved[:: recording.preparation.decimation][: len(rows)]) == ()
-    assert jitter(log, machine.actuators.ports["position"].columns) == ()
+    assert jitter(log, machine.actuators.ports.position.columns) == ()

@@ -53,7 +53,7 @@ def recorded(model, tmp_path_factory) -> Path:
         *(
             Channel(quantity=quantity, channel=name, values=values[:, i], unit=unit, source="made here")
             for quantity, values, known in (
-                ("position", position, model.actuators.ports["position"].units),
+                ("position", position, model.actuators.ports.position.units),
                 ("force", forces, force_units),
             )
             for i, (name, unit) in enumerate(zip(names, known, strict=True))

@@ -53,7 +53,7 @@ def test_a_log_followed_part_by_part_has_the_regressor_of_the_whole(model: Model
 
 def test_a_pose_out_of_reach_behind_the_first_part_is_counted_from_the_beginning() -> None:
     machine, bad = Model(load("linear_delta"), evaluator=Compiled(at_least=0)), FOLLOWED_AT_ONCE + 4_000
-    names = machine.actuators.ports["position"].columns
+    names = machine.actuators.ports.position.columns
     positions = np.tile(machine.actuator_position(machine.assembly.q), (COUNT, 1))
     positions[bad:, 0] += np.linspace(0.0, 3.0, COUNT - bad)
     channels = [

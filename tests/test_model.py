@@ -275,7 +275,7 @@ def test_the_actuator_jacobian_is_the_derivative_of_the_actuators_positions(name
     machine, found = model(name), states(name)
     J = machine.platform.actuator_jacobian(found.position, start=found.q)
     rates = machine.platform.kinematics(found.position, found.velocity, start=found.q)
-    given_v = list(machine.platform.entry.v)
+    given_v = list(machine.platform.ports.v)
     assert rates.v[:, given_v] == pytest.approx(found.velocity, abs=SAME)
     direction = _position_rates(machine, found)
     ahead, behind = (
@@ -289,8 +289,8 @@ def test_the_actuator_jacobian_is_the_derivative_of_the_actuators_positions(name
 
 def _position_rates(machine: Model, found: RandomStates) -> np.ndarray:
     """Time derivatives of the platform's positions: velocities, and for quaternions q' = (0, omega) q / 2."""
-    names = machine.platform.ports["position"].columns
-    columns = machine.platform.ports["velocity"].columns
+    names = machine.platform.ports.position.columns
+    columns = machine.platform.ports.velocity.columns
     rates = np.zeros_like(found.position)
     for i, name in enumerate(names):
         if name in columns:
@@ -386,7 +386,7 @@ def test_a_turning_motor_on_a_slide_has_its_own_units():
         text,
     )
     found = Model(loads(text))
-    assert found.actuators.ports["position"].units == ("rad",) * 3
+    assert found.actuators.ports.position.units == ("rad",) * 3
     assert found.output_ports("actuators")[1] == ("N m",) * 3
     units = {p.role: p.unit for p in found.parameters if p.element.endswith("motor")}
     assert units == {"inertia": "kg m^2", "viscous": "N m s/rad"}

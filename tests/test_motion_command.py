@@ -109,7 +109,7 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         (["nuwar", "--to", "z=-0.4", "--via", "x=0"], "needs 0"),
         (["nuwar", "--to", "z=-0.4", "--turn", "0,0,1"], "no free orientation"),
         (["hexapod", "--to", "z=0.36", "--turn", "0,1"], "is not three numbers"),
-        (["nuwar", "--to", "z=-0.4", "--shape", "star", "--law", "none", "--entry", "legs"], "'star' is unknown"),
+        (["nuwar", "--to", "z=-0.4", "--shape", "star", "--law", "none"], "'star' is unknown"),
         (["gantry_tau_5dof", "--shape", "polyline", "--to", "x=0.1", "--via", "x=0.05,qx=0.05"], "no lengths to blend"),
     ],
 )

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tauloop import Model, load
+from tauloop.assembly.entry import ACTUATORS
 from tauloop.errors import InputError, PoseError
 from tauloop.motion import (
     LAWS,
@@ -56,7 +57,7 @@ def pick_and_place(scale: float = SCALE) -> Ellipse:
 @cache
 def strokes() -> dict:
     hexapod, tau, arm, five_bar = (model(n) for n in ("hexapod", "gantry_tau_5dof", "pendulum_arm", "five_bar"))
-    pose, tilted = (m.platform.entry.at(m.assembly.q) for m in (hexapod, tau))
+    pose, tilted = (m.platform.ports.at(m.assembly.q) for m in (hexapod, tau))
     return {
         "delta": stroke(model("delta"), pick_and_place(), PLATE),
         "hexapod": stroke(
@@ -67,12 +68,12 @@ def strokes() -> dict:
                     Turn([1.0, 0.0, 0.0, 0.0], [0.1, -0.15, 0.2]),
                 )
             ),
-            hexapod.platform.entry.position.columns,
+            hexapod.platform.ports.position.columns,
         ),
         "part of a rotation": stroke(
             tau,
             Together((Line(tilted[:3] - 0.05, tilted[:3] + 0.05), Line([-0.05, 0.02], [0.06, 0.05]))),
-            tau.platform.entry.position.columns,
+            tau.platform.ports.position.columns,
         ),
         "joints": stroke(
             arm, polyline([[0.0, 0.0, 0.6], [0.8, -0.5, 1.0], [1.0, -1.0, 0.7]], 0.2), ("waist", "shoulder", "elbow")
@@ -81,7 +82,7 @@ def strokes() -> dict:
             five_bar,
             SampledPath([[2.28, 0.86], [2.2, 0.95], [2.25, 1.0]]),
             ("motor_1", "motor_2"),
-            entry="actuators",
+            entry=ACTUATORS,
         ),
     }
 

@@ -41,7 +41,7 @@ def test_reduced_machine_is_written_and_gives_the_same_forces(name: str, sizes: 
     assert answer["is_exact"]
     assert (answer["coordinates"], answer["loop_equations"]) == sizes
     full, small = Model(load(name)), Model(load(out))
-    assert full.platform.ports["position"].columns == small.platform.ports["position"].columns
+    assert full.platform.ports.position.columns == small.platform.ports.position.columns
     at = full.platform_position(full.assembly.q)
     motion = [at + 0.01, np.linspace(-0.3, 0.2, len(at)), np.linspace(2.0, -1.0, len(at))]
     forces = [model.platform.inverse_dynamics(*motion).force for model in (full, small)]

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from compiled_machines import model
 
+from tauloop.assembly.entry import Entry
 from tauloop.mechanism import shipped_machines
 from tauloop.model.export import EXPORTABLE, export_c, write_export
 
@@ -77,7 +78,7 @@ def sanitized(folder: Path) -> dict[str, str]:
 def test_an_exported_program_runs_clean(name, entry, tmp_path):
     library("libasan.so")
     functions = [item.name for item in EXPORTABLE]
-    write_export(export_c(model(name), functions, np.random.default_rng(0), entry=entry), tmp_path)
+    write_export(export_c(model(name), functions, np.random.default_rng(0), entry=Entry(entry)), tmp_path)
     command = [GCC, "-std=c99", "-O0", *FLAGS, f"{name}.c", f"{name}_check.c", "-o", "check", "-lm"]
     subprocess.run(command, cwd=tmp_path, check=True)
     done = subprocess.run(["./check"], capture_output=True, text=True, check=False, cwd=tmp_path)

@@ -135,12 +135,12 @@ def test_work_of_actuators_wrench_and_friction_balances_the_energy():
 @pytest.mark.parametrize("name", ["delta", "pendulum_arm"])
 def test_it_goes_where_scipy_goes_with_forward_dynamics(name):
     model = frictionless(name)
-    n = model.platform.entry.velocity.size
+    n = model.platform.ports.velocity.size
     at, force = model.platform_position(model.assembly.q), np.linspace(0.5, 1.0, n)
 
     def rate(time: float, y: np.ndarray) -> np.ndarray:
         state = model.platform.forward_dynamics(y[:n], y[n:], force)
-        return np.concatenate([y[n:], state.a[list(model.platform.entry.v)]])
+        return np.concatenate([y[n:], state.a[list(model.platform.ports.v)]])
 
     wanted = solve_ivp(rate, (0, 0.05), np.concatenate([at, np.zeros(n)]), method="DOP853", rtol=1e-10, atol=1e-11)
     found = simulate(model, 0.05, force=ConstantForce(tuple(force)), integrator=FINE)
@@ -350,7 +350,7 @@ def test_events_are_found_where_they_are():
 def test_a_free_fall_into_a_singularity_is_stopped_and_named(name):
     model = frictionless(name)
     start = start_state(
-        model, model.platform_position(model.assembly.q), 0.1 * np.cos(np.arange(model.platform.entry.velocity.size))
+        model, model.platform_position(model.assembly.q), 0.1 * np.cos(np.arange(model.platform.ports.velocity.size))
     )
     found = simulate(model, 3.0, q=start[0], v=start[1])
     assert found.ending is Ending.SINGULAR

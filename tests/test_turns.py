@@ -316,7 +316,7 @@ def test_newton_blocks_count_turns_as_closed_forms_do(kind: str) -> None:
     order = [closed.topology.coordinate_names.index(name) for name in newton.topology.coordinate_names]
     crank, _ = circling()
     q = closed.platform.track(crank[:, None]).q[:, order]
-    turned = newton.platform.entry.at(q)
+    turned = newton.platform.ports.at(q)
     assert turned[-1] - turned[0] == pytest.approx(FIVE_TURNS)
     assert np.abs(newton.platform.track(turned, q[0]).q - q).max() < 1e-8
     assert np.abs(newton.platform.kinematics(turned, start=q).q - q).max() < 1e-8

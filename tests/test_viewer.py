@@ -18,6 +18,7 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from tauloop import Model, load
+from tauloop.assembly.entry import ACTUATORS, PLATFORM
 from tauloop.cli.app import app
 from tauloop.errors import EngineError, InputError, PoseError
 from tauloop.formats import loads
@@ -160,10 +161,9 @@ def test_command_refuses_what_cannot_be_reached(tmp_path: Path) -> None:
     assert run.exit_code == 2
     assert "out of reach by" in run.output
     assert not picture.exists()
-    run = CliRunner().invoke(app, ["view", "delta", "--position", "z=-0.4", "--motion", "a.csv", "--entry", "tool"])
+    run = CliRunner().invoke(app, ["view", "delta", "--position", "z=-0.4", "--motion", "a.csv"])
     assert run.exit_code == 2
     assert "given beside --position" in run.output
-    assert "'tool' is unknown" in run.output
 
 
 def test_command_draws_an_imported_model(shared: Path, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_handles_of_actuators_move_them_alone_within_their_limits(name: str) -> 
     q = handles.moved(machine.assembly.q, 0, float(target))
     assert np.abs(machine.assembly.loops.residuals(q[None])[0]).max() < CLOSED
     assert handles.values(q) == pytest.approx([target, *before[1:]])
-    assert machine.actuator_position(q[None])[0] == pytest.approx(machine.actuators.entry.at(q))
+    assert machine.actuator_position(q[None])[0] == pytest.approx(machine.actuators.ports.at(q))
     assert all(handle.lower <= value <= handle.upper for handle, value in zip(handles.handles, before, strict=True))
 
 
@@ -236,8 +236,8 @@ def test_a_motion_is_read_by_either_entry_and_the_clock_finds_its_samples(tmp_pa
     played = read_playback(machine, path)
     assert played.duration == pytest.approx(0.5)
     assert machine_geometry(machine, played.q).tool[-1] == pytest.approx([0.1, 0.0, -0.5])
-    motors = machine.actuators.entry.at(played.q)
-    names = machine.actuators.entry.position.columns
+    motors = machine.actuators.ports.at(played.q)
+    names = machine.actuators.ports.position.columns
     by_motors = tmp_path / "motors.csv"
     header = ",".join(["time [s]", *(f"position.{name} [rad]" for name in names)])
     np.savetxt(
@@ -296,18 +296,18 @@ def test_the_scene_has_the_machine_s_nodes_and_is_served(delta_viewer: Viewer) -
 
 
 def test_a_slider_moves_the_machine_and_the_other_sliders(delta_viewer: Viewer) -> None:
-    before = [slider.value for slider in delta_viewer.sliders["actuators"]]
-    delta_viewer.sliders["platform"][0].value = 0.08
+    before = [slider.value for slider in delta_viewer.sliders[ACTUATORS]]
+    delta_viewer.sliders[PLATFORM][0].value = 0.08
     assert node(delta_viewer, "/tool").position == pytest.approx([0.08, 0.0, -0.5])
     assert node(delta_viewer, "/machine/plate").position == pytest.approx([0.08, 0.0, -0.5])
-    motors = model("delta").actuators.entry.at(model("delta").platform.kinematics([0.08, 0.0, -0.5]).q)
-    assert [slider.value for slider in delta_viewer.sliders["actuators"]] == pytest.approx(
+    motors = model("delta").actuators.ports.at(model("delta").platform.kinematics([0.08, 0.0, -0.5]).q)
+    assert [slider.value for slider in delta_viewer.sliders[ACTUATORS]] == pytest.approx(
         np.degrees(motors), abs=SHOWN_ANGLE
     )
     rods = machine_geometry(model("delta"), delta_viewer.q).of_kind("rod")[0]
     for i, ends in enumerate(rods):
         assert node(delta_viewer, f"/segments/leg{i + 1}.forearm").position == pytest.approx(ends.mean(axis=0))
-    for slider, value in zip(delta_viewer.sliders["actuators"], before, strict=True):
+    for slider, value in zip(delta_viewer.sliders[ACTUATORS], before, strict=True):
         slider.value = value
     assert node(delta_viewer, "/tool").position == pytest.approx([0.0, 0.0, -0.5], abs=SHOWN_TOOL)
     assert delta_viewer.message.content == "Within reach."
@@ -317,14 +317,14 @@ def test_out_of_reach_the_machine_stays_and_says_why(delta_viewer: Viewer) -> No
     machine = model("delta")
     with pytest.raises(PoseError) as refused:
         machine.platform.follow([0.9, 0.0, -0.5])
-    delta_viewer.sliders["platform"][0].value = 0.9
+    delta_viewer.sliders[PLATFORM][0].value = 0.9
     assert node(delta_viewer, "/tool").position == pytest.approx([0.0, 0.0, -0.5])
     assert all(problem.what in delta_viewer.message.content for problem in refused.value.problems)
-    delta_viewer.sliders["platform"][1].value = 0.02
+    delta_viewer.sliders[PLATFORM][1].value = 0.02
     assert node(delta_viewer, "/tool").position == pytest.approx([0.0, 0.02, -0.5])
-    assert delta_viewer.sliders["platform"][0].value == pytest.approx(0.0, abs=ROUNDING)
+    assert delta_viewer.sliders[PLATFORM][0].value == pytest.approx(0.0, abs=ROUNDING)
     assert delta_viewer.message.content == "Within reach."
-    delta_viewer.move("platform", 0, 0.25)  # in reach, but the file allows 0.2 m
+    delta_viewer.move(PLATFORM, 0, 0.25)  # in reach, but the file allows 0.2 m
     assert "Outside its limits" in delta_viewer.message.content
     assert "platform.x" in delta_viewer.message.content
 

@@ -54,7 +54,7 @@ def _interpreted_inverse(mechanism: Mechanism) -> Ready:
 
 def _interpreted_forward(mechanism: Mechanism) -> Ready:
     functions = Model(mechanism, evaluator=Interpreted()).platform
-    columns = list(functions.entry.v)
+    columns = list(functions.ports.v)
     return Ready(work=lambda p, v, u: np.asarray(functions.forward_dynamics(p, v, u).a)[:, columns])
 
 

@@ -147,7 +147,7 @@ def _computed(model: Model, function: CFunction, compiler: Compiler, position: n
 def motion(model: Model, n: int) -> np.ndarray:
     """Actuator positions (n, n_u) at 1 kHz: every actuator swings around its reference, each at its own rate."""
     centre = model.actuator_position(model.assembly.q[None])[0]
-    turns = [unit == "rad" for unit in model.actuators.entry.position.units]
+    turns = [unit == "rad" for unit in model.actuators.ports.position.units]
     size = AMPLITUDE * np.where(turns, 1.0, model.assembly.loops.length)
     frequency = np.linspace(*FREQUENCIES, len(centre))
     t = np.arange(n)[:, None] / RATE
@@ -159,7 +159,7 @@ def scipy_time(model: Model, position: np.ndarray) -> tuple[float, np.ndarray]:
     equations = compiled_equations(model)
     x = before = model.actuators.follow(position[:1]).q[0][equations.unknown]
     q = np.tile(model.assembly.q, (len(position), 1))
-    q[:, list(model.actuators.entry.q)] = given = position @ model.actuators.entry.to_q.T
+    q[:, list(model.actuators.ports.q)] = given = position @ model.actuators.ports.to_q.T
     times = []
     for i, row in enumerate(given):
         start = time.perf_counter()
@@ -173,7 +173,7 @@ def scipy_time(model: Model, position: np.ndarray) -> tuple[float, np.ndarray]:
 
 def compiled_equations(model: Model) -> Equations:
     """The loop equations of a machine, and the unit lengths of its quaternions, in the unknown coordinates."""
-    shape, assembly, entry = model.topology, model.assembly, model.actuators.entry
+    shape, assembly, entry = model.topology, model.assembly, model.actuators.ports
     q = ca.SX.sym("q", shape.n_q)
     known = list(entry.q)
     unknown = [i for i in range(shape.n_q) if i not in known]

@@ -71,13 +71,13 @@ def _evaluated(seed: int, states: int) -> str:
     if model.assembly.passive or model.assembly.is_redundant:
         return "built: passive or redundant"
     functions, q = model.platform, random_states(model, states, rng).q
-    position = functions.entry.at(q)
-    v, a = rng.normal(size=(2, len(q), functions.ports["velocity"].size))
+    position = functions.ports.at(q)
+    v, a = rng.normal(size=(2, len(q), functions.ports.velocity.size))
     forces = functions.inverse_dynamics(position, v, a, start=q)
     residual = np.abs(model.assembly.loops.residuals(forces.state.q)[0]).max(initial=0.0)
     assert residual < CLOSED, f"seed {seed}: loops open by {residual:.1e} m"
     back = functions.forward_dynamics(position, v, forces.force, start=q)
-    error = np.abs(functions.entry.rates(np.asarray(back.a)) - a).max() / max(
+    error = np.abs(functions.ports.rates(np.asarray(back.a)) - a).max() / max(
         1.0, np.abs(np.asarray(forces.state.a)).max()
     )
     worst = float(functions.condition(q).max())

@@ -8,6 +8,7 @@ from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.assembly.assembly import Assembly, assemble
+    from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
     from tauloop.assembly.locks import Locks
     from tauloop.assembly.loops import Loops
     from tauloop.assembly.ports import Port
@@ -16,9 +17,12 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "ACTUATORS": "entry",
             "Assembly": "assembly",
+            "Entry": "entry",
             "Locks": "locks",
             "Loops": "loops",
+            "PLATFORM": "entry",
             "Port": "ports",
             "Spin": "spins",
             "assemble": "assembly",
@@ -27,7 +31,10 @@ else:
     )
 
 __all__ = [
+    "ACTUATORS",
+    "PLATFORM",
     "Assembly",
+    "Entry",
     "Locks",
     "Loops",
     "Port",

@@ -18,7 +18,7 @@ from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
 from tauloop.result import Evidence
 
 if TYPE_CHECKING:  # whose assembly walks within the limits
-    from tauloop.assembly.entry import Entry
+    from tauloop.assembly.entry_ports import EntryPorts
 
 #: A coordinate is beyond a stop from this far on, rad or m: rounding of what was put exactly onto it.
 AT_THE_STOP = 1e-9
@@ -225,14 +225,14 @@ class Limits:
         return tuple(found)
 
 
-def given_coordinates(entry: Entry, position: np.ndarray, n_q: int) -> np.ndarray:
+def given_coordinates(entry: EntryPorts, position: np.ndarray, n_q: int) -> np.ndarray:
     """Coordinates (N, n_q) as far as positions (N, n) of an entry give them without closing a loop; else NaN."""
     q = np.full((len(position), n_q), np.nan)
     q[:, list(entry.q)] = position @ entry.to_q.T
     return q
 
 
-def degrees_suspected(limits: Limits, entry: Entry, position: np.ndarray, n_q: int) -> tuple[Problem, ...]:
+def degrees_suspected(limits: Limits, entry: EntryPorts, position: np.ndarray, n_q: int) -> tuple[Problem, ...]:
     """For a motion that is out of reach: the problem that its angles look like degrees; none where they do not."""
     names = limits.like_degrees(given_coordinates(entry, position, n_q))
     if not names:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from tauloop.assembly.entry import PLATFORM
 from tauloop.assembly.limits import beyond_limits, require_within_limits
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import quantity
@@ -85,7 +86,7 @@ def control(
     points: PointsOption = None,
     turn: TurnOption = None,
     blend: BlendOption = 0.02,
-    entry: EntryOption = "platform",
+    entry: EntryOption = PLATFORM,
     law: LawOption = "3-4-5",
     time: TimeOption = None,
     speed: SpeedOption = None,
@@ -210,7 +211,7 @@ def _laws(names: list[str] | None, space: str, bandwidth: str, damping: float) -
 
 def _resolution(model: Model, text: str) -> np.ndarray:
     """Steps of the encoders (n_u,), m or rad."""
-    kinds = model.actuators.entry.position.units[: len(model.mechanism.actuators)]
+    kinds = model.actuators.ports.position.units[: len(model.mechanism.actuators)]
     parts = text.split(",")
     if len(parts) == 1:
         parts *= len(kinds)
@@ -247,7 +248,7 @@ def _figures(model: Model, result: ControlledMotion) -> dict[str, Any]:
     """Figures of one run; none of a run that failed at its first sample, no distance where nothing is in metres."""
     if not len(result.time):
         return {"peak_error_m": None, "rms_error_m": None, "actuator_error": None, "peak_force": None}
-    has_distance = "m" in model.platform.entry.position.units
+    has_distance = "m" in model.platform.ports.position.units
     return {
         "peak_error_m": result.peak_error if has_distance else None,
         "rms_error_m": result.rms_error if has_distance else None,
@@ -282,7 +283,7 @@ def _document(
 def _print(
     model: Model, results: dict[str, ControlledMotion], space: str, total: float, out: Path | None, figure: Path | None
 ) -> None:
-    kinds = set(model.actuators.entry.position.units)
+    kinds = set(model.actuators.ports.position.units)
     unit = kinds.pop() if len(kinds) == 1 else "SI"
     forces = set(model.output_ports("actuators")[1])
     force_unit = forces.pop() if len(forces) == 1 else "SI"
@@ -317,7 +318,7 @@ def _print(
 
 def _as_log(model: Model, result: ControlledMotion) -> Any:
     """The platform's motion and the forces, as a log that other commands read."""
-    entry = model.platform.entry
+    entry = model.platform.ports
     names, force_units = model.output_ports("actuators")
     signals = [
         Channel(quantity=kind, channel=column, values=values[:, i], unit=unit)

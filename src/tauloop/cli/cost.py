@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, console, print_json, reports_errors, table
@@ -55,7 +56,7 @@ class Ratio:
 def cost(
     machine: MachineArgument,
     side: SideOption = None,
-    entry: Annotated[str, typer.Option(help="What moves as given: platform or actuators.")] = "platform",
+    entry: Annotated[Entry, typer.Option(help="What moves as given.")] = PLATFORM,
     as_json: JsonOption = False,
 ) -> None:
     """Count the operations of a machine's functions, all numbers baked in, after sharing common subexpressions.

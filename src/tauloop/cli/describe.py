@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from tauloop.assembly.assembly import spread
-from tauloop.assembly.entry import coordinate_units
+from tauloop.assembly.entry_ports import coordinate_units
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, print_json, reports_errors, table
 from tauloop.errors import TauloopError

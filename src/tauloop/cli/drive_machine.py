@@ -93,7 +93,7 @@ def ballbar(
     Radial figures are about the circle that fits best (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
     mechanism = load_machine(machine)
-    port = announced(Model(mechanism)).platform.entry.position
+    port = announced(Model(mechanism)).platform.ports.position
     columns = [full_name(port, part.strip(), "--plane") for part in plane.split(",") if part.strip()]
     if len(columns) != 2:
         raise InputError(
@@ -214,7 +214,7 @@ def play(
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics disagrees.
     """
     model = announced(Model(load_machine(machine)), within_limits)
-    port = model.platform.entry.position
+    port = model.platform.ports.position
     given = play_at_the_load(model.mechanism) if amount == "lines" else _amounts(amount)
     if within is None:
         volume = work_volume(model, VOLUME)

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 import xarray as xr
 
+from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
 from tauloop.assembly.limits import require_within_limits
 from tauloop.assembly.ports import Port
 from tauloop.cli.announced import announced
@@ -59,7 +60,7 @@ def dynamics(
             "its unit: 'position.platform.x [m]'."
         ),
     ] = None,
-    entry: Annotated[str, typer.Option(help="What moves as given: platform or actuators.")] = "platform",
+    entry: Annotated[Entry, typer.Option(help="What moves as given.")] = PLATFORM,
     formulation: Annotated[
         str, typer.Option(help=f"How the forces are found: {', '.join(f.name for f in FORMULATIONS)}.")
     ] = NEWTON_EULER.name,
@@ -84,19 +85,19 @@ def dynamics(
     from the reference pose; for many give a table. A table that passes a singularity between two rows is refused. Exit
     code 1 when a pose lies beyond a stop.
     """
-    _check_options(entry, motion, {"position": position, "velocity": velocity, "acceleration": acceleration})
+    _check_options(motion, {"position": position, "velocity": velocity, "acceleration": acceleration})
     model = announced(Model(load_machine(machine, side), formulation=formulation))
-    functions = model.platform if entry == "platform" else model.actuators
-    is_hybrid = entry == "actuators" and bool(model.assembly.passive)
-    ports = model.hybrid.ports if is_hybrid else functions.ports
+    functions = model.motion(entry)
+    is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
+    ports = model.hybrid.ports if is_hybrid else functions.ports.motion
     if motion is not None:
         time, values = _table_motion(ports, motion)
     else:
-        reference = functions.entry.at(model.assembly.q)
+        reference = functions.ports.at(model.assembly.q)
         time, values = np.zeros(1), _one_pose(ports, reference, position, velocity, acceleration)
     start = None
-    if model.assembly.rows and (entry == "actuators" or (motion is not None and functions.turning)):
-        reached = functions.kinematics if entry == "platform" else functions.follow
+    if model.assembly.rows and (entry is ACTUATORS or (motion is not None and functions.turning)):
+        reached = functions.kinematics if entry is PLATFORM else functions.follow
         state = reached(values["position"])
         start = state.q if motion is None else functions.counted(state).q
     turns = "reference pose" if motion is None else "sample before"
@@ -144,7 +145,7 @@ def dynamics(
         if felt:
             console().print(f"springs on {', '.join(felt)} feel the turn nearest to the {turns}")
         if hybrid is not None:
-            _print_passive(hybrid, functions.entry.acceleration)
+            _print_passive(hybrid, functions.ports.acceleration)
         print_tensions(forces)
         for note in pushed_cables(model, forces):
             console().print(f"note: {note}", markup=False)
@@ -153,7 +154,7 @@ def dynamics(
         raise typer.Exit(FAILED)
 
 
-def _require_no_crossing(model: Model, motion: State, entry: str) -> None:
+def _require_no_crossing(model: Model, motion: State, entry: Entry) -> None:
     """Refuse a motion that passes a singularity between two samples, where no forces bring it about.
 
     Raises:
@@ -163,10 +164,8 @@ def _require_no_crossing(model: Model, motion: State, entry: str) -> None:
         require_regular(singularity_report(model, motion, entry=entry), smallest=0.0)
 
 
-def _check_options(entry: str, motion: Path | None, pose: dict[str, str | None]) -> None:
+def _check_options(motion: Path | None, pose: dict[str, str | None]) -> None:
     problems = Problems()
-    if entry not in ("platform", "actuators"):
-        problems.add("--entry", f"{entry!r} is unknown", "platform or actuators")
     given = [f"--{name}" for name, text in pose.items() if text is not None]
     if motion is not None and given:
         problems.add("--motion", f"given beside {', '.join(given)}", "give one pose, or a table of many")
@@ -202,8 +201,8 @@ def _as_log(model: Model, time: np.ndarray, forces: Forces, units: tuple[str, ..
         (kind, column): (values[:, i], unit)
         for functions in (model.platform, model.actuators)
         for (kind, port), values in zip(
-            functions.ports.items(),
-            (functions.entry.at(q), functions.entry.rates(v), functions.entry.rates(a)),
+            functions.ports.motion.items(),
+            (functions.ports.at(q), functions.ports.rates(v), functions.ports.rates(a)),
             strict=True,
         )
         for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True))

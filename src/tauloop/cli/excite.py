@@ -10,6 +10,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
+from tauloop.assembly.entry import ACTUATORS, Entry
 from tauloop.assembly.ports import Port
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
@@ -61,7 +62,7 @@ def _slow_sampling(given: Mapping[str, Any]) -> Problem | None:
 def excite(
     machine: MachineArgument,
     side: SideOption = None,
-    space: Annotated[str, typer.Option(help="Whose coordinates the series are: actuators or platform.")] = "actuators",
+    space: Annotated[Entry, typer.Option(help="Whose coordinates the series are.")] = ACTUATORS,
     output: Annotated[
         str, typer.Option(help="Rows of the regressor: actuators, or joints (behind the transmissions).")
     ] = "actuators",
@@ -121,13 +122,11 @@ def excite(
     if criterion not in CRITERIA:
         what, remedy = f"{criterion!r} is unknown", f"choose among {', '.join(CRITERIA)}"
         raise InputError(Problem(where="--criterion", what=what, remedy=remedy))
-    if space not in ("actuators", "platform"):
-        raise InputError(Problem(where="--space", what=f"{space!r} is unknown", remedy="actuators or platform"))
     mechanism = load_machine(machine, side)
     mechanism = driven_at(mechanism, drive) if drive else mechanism
     model = announced(Model(mechanism), within_limits)
-    functions = model.platform if space == "platform" else model.actuators
-    port = functions.entry.position
+    functions = model.motion(space)
+    port = functions.ports.position
     task = ExcitationTask(
         space=space,
         output=output,
@@ -166,12 +165,12 @@ def excite(
             task,
             np.random.default_rng(seed),
             criterion=CRITERIA[criterion],
-            before=[_motion(path, functions.ports) for path in after or ()],
+            before=[_motion(path, functions.ports.motion) for path in after or ()],
             options=options,
             progress=report,
         )
     if out is not None:
-        _write(out, functions.ports, found, frequency)
+        _write(out, functions.ports.motion, found, frequency)
     if figure is not None:
         from tauloop.report import save_figure
         from tauloop.report.excitation_figure import excitation_figure

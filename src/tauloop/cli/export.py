@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.cli.announced import announced
 from tauloop.cli.machine import SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import JsonOption, console, folder, print_json, reports_errors, table, writes
@@ -27,7 +28,7 @@ def export(
     machine: Annotated[str, typer.Argument(metavar="MACHINE", help="A shipped machine, a YAML or a URDF file.")],
     out: Annotated[Path, typer.Option(help="Folder to write to; other files in it are left alone.")],
     functions: Annotated[str, typer.Option(help=f"Which, with commas between: {_ALL}.")] = "inverse_dynamics",
-    entry: Annotated[str, typer.Option(help="What moves as given: platform or actuators.")] = "platform",
+    entry: Annotated[Entry, typer.Option(help="What moves as given.")] = PLATFORM,
     name: Annotated[str | None, typer.Option(help="First part of all names in C; the machine's without it.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random states in the test program.")] = 0,
     side: SideOption = None,

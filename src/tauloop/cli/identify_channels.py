@@ -94,7 +94,7 @@ def chosen_channels(
         estimator: None for weighted least squares.
         output, ties: as for `regression_data`.
     """
-    names = tuple(model.actuators.ports["position"].columns)
+    names = tuple(model.actuators.ports.position.columns)
     usable = usable_velocities(model, [one.log for one in logs])
     problems, notes = _not_used(names, logs, usable)
     choice: ChannelChoice | None = None

@@ -55,7 +55,7 @@ def faults_of_logs(
     has spikes, or the motion does not repeat, no other fault of that log is looked for: the misfit is no sign of it
     then.
     """
-    names = model.actuators.ports["position"].columns
+    names = model.actuators.ports.position.columns
     limits = {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
     found: list[Problem] = []
     for number, log in enumerate(logs):
@@ -77,7 +77,7 @@ def moves_of_logs(
     model: Model, logs: Sequence[MeasuredLog], parts: Sequence[RegressionData]
 ) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Velocities of every log at the times of its regression data, and positions of the first `LONGEST` of them."""
-    names = model.actuators.ports["position"].columns
+    names = model.actuators.ports.position.columns
     found = []
     for log, part in zip(logs, parts, strict=True):
         kept = log.prepared.part(slice(None, None, log.preparation.decimation))

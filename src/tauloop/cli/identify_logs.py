@@ -195,7 +195,7 @@ def _require_same_motion(log: MeasuredLog, commanded: MeasuredLog, model: Model)
     Raises:
         InputError: another number of samples, or positions as far from the measured ones as those are from their mean.
     """
-    names = model.actuators.ports["position"].columns
+    names = model.actuators.ports.position.columns
     measured, given = (samples(one.log, "position", names) for one in (log, commanded))
     problems = Problems()
     if len(measured) != len(given):

@@ -51,7 +51,7 @@ def repairs(model: Model, hold: Sequence[str], fill_gaps: int | None, resample: 
     Raises:
         InputError: an unknown or doubled name, or a value in another unit; all problems.
     """
-    port = model.actuators.ports["position"]
+    port = model.actuators.ports.position
     units = dict(zip(port.columns, port.units, strict=True))
     pose = dict(zip(port.columns, model.actuator_position(model.assembly.q)[list(model.assembly.leading)], strict=True))
     found: dict[str, tuple[float, str]] = {}

@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tauloop.assembly.entry import actuator_entry, platform_entry
+from tauloop.assembly.entry import ACTUATORS, PLATFORM
+from tauloop.assembly.entry_ports import entry_ports
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
@@ -53,8 +54,8 @@ def modes(
     code 1 when the evidence leaves a doubt whether these are all.
     """
     model = announced(Model(load_machine(machine, side)))
-    entry = (platform_entry if working else actuator_entry)(model.assembly)
-    given = assigned(entry.position, "--position", position, entry.at(model.assembly.q))
+    ports = entry_ports(model.assembly, PLATFORM if working else ACTUATORS)
+    given = assigned(ports.position, "--position", position, ports.at(model.assembly.q))
     search = working_modes if working else assembly_modes
     monodromy = MonodromyOptions(traced_angles=len(model.topology.is_angle)) if thorough else MonodromyOptions()
     with _progress(as_json) as report:
@@ -97,7 +98,7 @@ def _progress(is_quiet: bool) -> Iterator[Report]:
 
 def _print(found: Modes, figure: Path | None) -> None:
     screen = console()
-    kind = "Assembly" if found.given == "actuators" else "Working"
+    kind = "Assembly" if found.given is ACTUATORS else "Working"
     given = ", ".join(
         f"{name} = {value:.6g} {unit}"
         for name, value, unit in zip(found.columns, found.position, found.units, strict=True)

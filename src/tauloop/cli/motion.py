@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from tauloop.assembly.entry import PLATFORM
 from tauloop.cli.announced import announced
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import JsonOption, console, log_ending, print_json, reports_errors, table, writes
@@ -46,7 +47,7 @@ def motion(
     points: PointsOption = None,
     turn: TurnOption = None,
     blend: BlendOption = 0.02,
-    entry: EntryOption = "platform",
+    entry: EntryOption = PLATFORM,
     law: LawOption = "3-4-5",
     time: TimeOption = None,
     speed: SpeedOption = None,
@@ -117,7 +118,7 @@ def _write(out: Path, functions: MotionFunctions, trajectory: Trajectory, freque
         sampled.time,
         [
             Channel(quantity=kind, channel=column, values=getattr(sampled, kind)[:, i], unit=unit)
-            for kind, port in functions.ports.items()
+            for kind, port in functions.ports.motion.items()
             for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True))
         ],
     )
@@ -139,8 +140,8 @@ def _print(
     document: dict[str, Any], functions: MotionFunctions, peaks: tuple[PeakForce, ...], out: Path | None
 ) -> None:
     screen = console()
-    linear = functions.entry.name == "platform" and "m/s" in functions.entry.velocity.units
-    unit = "m/s" if linear else next(iter(functions.entry.velocity.units))
+    linear = functions.ports.entry is PLATFORM and "m/s" in functions.ports.velocity.units
+    unit = "m/s" if linear else next(iter(functions.ports.velocity.units))
     total = "" if document["total_s"] == document["duration_s"] else f" ({document['total_s']:.6g} s there and back)"
     screen.print(f"Stroke of {document['duration_s']:.6g} s{total}, law {document['law']}")
     screen.print(

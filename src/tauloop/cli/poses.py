@@ -208,7 +208,7 @@ def _kind(plan: PosePlan) -> str:
 
 def _ranges(model: Model, text: str | None) -> dict[str, tuple[float, float]]:
     """Ranges of the platform's columns, which may be named without the platform."""
-    columns = model.platform.entry.position.columns
+    columns = model.platform.ports.position.columns
     full = {column.rpartition(".")[2]: column for column in columns}
     return {full.get(name, name): limits for name, limits in ranges_of(text).items()}
 

@@ -194,7 +194,7 @@ def _simulated(
     integrator: Integrator,
     looked_for: tuple[Event, ...],
 ) -> Simulation:
-    ports = model.platform.ports
+    ports = model.platform.ports.motion
     names, units = model.output_ports("actuators")
     at_reference = model.platform_position(model.assembly.q)
     start = assigned(ports["position"], "--position", position, at_reference)
@@ -296,7 +296,7 @@ def _round_trip(
     figure: Path | None,
     as_json: bool,
 ) -> None:
-    port = model.platform.entry.position
+    port = model.platform.ports.position
     log = read_log(path)
     InputError.raise_if_any(
         channel_problems(log, {"position": dict(zip(port.columns, port.units, strict=True))}, str(path))
@@ -340,7 +340,7 @@ def _print_round_trip(found: RoundTrip, out: Path | None, figure: Path | None) -
 def _print(found: Simulation, out: Path | None, figure: Path | None) -> None:
     screen = console()
     model = found.system.model
-    entry = model.platform.entry
+    entry = model.platform.ports
     rows = table(
         f"{found.machine}: {found.time[-1]:.6g} of {found.duration:g} s, {found.ending.value}",
         *("coordinate", "start", "end", "unit"),
@@ -364,7 +364,7 @@ def _print(found: Simulation, out: Path | None, figure: Path | None) -> None:
 
 def _write(path: Path, model: Model, found: Simulation) -> None:
     """The platform's motion, the actuators' positions and forces, as a log that `tauloop dynamics` reads."""
-    entry, units = model.platform.entry, model.output_ports("actuators")[1]
+    entry, units = model.platform.ports, model.output_ports("actuators")[1]
     signals = [
         Channel(quantity="position", channel=name, values=found.q[:, i], unit=unit)
         for i, name, unit in zip(entry.q, entry.position.columns, entry.position.units, strict=True)

@@ -69,7 +69,7 @@ def cables_simulated(
     """
     if start.force is not None and start.preload is not None:
         raise InputError(Problem(where="--preload", what="given beside --force", remedy="give one of them"))
-    ports = model.platform.ports
+    ports = model.platform.ports.motion
     names, units = model.output_ports("actuators")
     position = assigned(ports["position"], "--position", start.position, model.platform_position(model.assembly.q))
     velocity = assigned(ports["velocity"], "--velocity", start.velocity, np.zeros(ports["velocity"].size))

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tauloop.assembly.entry import Entry
 from tauloop.cli.assigned import assigned
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.logs import read_log, samples
@@ -60,7 +61,7 @@ TurnOption = Annotated[
     typer.Option(help="Beside it: rotation vector 'rx,ry,rz' in rad, where the platform's quaternion is free."),
 ]
 BlendOption = Annotated[float, typer.Option(help="Distance from the corners of a polyline where blends start.")]
-EntryOption = Annotated[str, typer.Option(help="Whose coordinates these are: platform or actuators.")]
+EntryOption = Annotated[Entry, typer.Option(help="Whose coordinates these are.")]
 LawOption = Annotated[str, typer.Option(help=f"Motion law: {', '.join(LAWS)}.")]
 TimeOption = Annotated[float | None, typer.Option(help="Duration of the stroke, s.")]
 SpeedOption = Annotated[float | None, typer.Option(help="Or its peak speed, m/s (actuators: of any one).")]
@@ -82,7 +83,7 @@ class StrokeChoice:
     points: Path | None
     turn: str | None
     blend: float
-    entry: str
+    entry: Entry
     law: str
     time: float | None
     speed: float | None
@@ -97,10 +98,10 @@ class StrokeChoice:
             InputError: options that are unknown, or do not go together.
             PoseError: a path that leaves the workspace or passes through a singularity, and where.
         """
-        _check_choices(self.shape, self.entry, self.law)
+        _check_choices(self.shape, self.law)
         timing = _timing(self.time, self.speed, self.acceleration, self.share)
-        functions = model.platform if self.entry == "platform" else model.actuators
-        base = functions.entry.at(model.assembly.q)
+        functions = model.motion(self.entry)
+        base = functions.ports.at(model.assembly.q)
         moved, path, base = _path(
             functions, base, self.shape, self.start, self.via or [], self.end, self.points, self.blend
         )
@@ -113,8 +114,8 @@ class StrokeChoice:
         return plan(placed, LAWS[self.law], timing, returns=self.returns)
 
 
-def _check_choices(shape: str, entry: str, law: str) -> None:
-    choices = (("--shape", shape, SHAPES), ("--entry", entry, ("platform", "actuators")), ("--law", law, tuple(LAWS)))
+def _check_choices(shape: str, law: str) -> None:
+    choices = (("--shape", shape, SHAPES), ("--law", law, tuple(LAWS)))
     InputError.raise_if_any(
         Problem(where=where, what=f"{given!r} is unknown", remedy=f"choose among {', '.join(known)}")
         for where, given, known in choices
@@ -148,7 +149,7 @@ def _path(
     blend: float,
 ) -> tuple[tuple[str, ...], Curve | None, np.ndarray]:
     """Names of the coordinates that move, the path in them, and where the others stay."""
-    port = functions.entry.position
+    port = functions.ports.position
     if points is not None:
         if start is not None or via or end is not None:
             what = "given beside points on the command line"
@@ -188,11 +189,11 @@ def _with_turn(
     functions: MotionFunctions, base: np.ndarray, moved: tuple[str, ...], path: Curve | None, text: str
 ) -> tuple[tuple[str, ...], Curve]:
     """The path with a turn of the platform beside it."""
-    columns = functions.entry.position.columns
-    quaternion = [i for i, unit in enumerate(functions.entry.position.units) if unit == "1"]
+    columns = functions.ports.position.columns
+    quaternion = [i for i, unit in enumerate(functions.ports.position.units) if unit == "1"]
     problems = Problems()
     if len(quaternion) != 4:
-        what = f"the {functions.entry.name} has no free orientation: {', '.join(columns)}"
+        what = f"the {functions.ports.name} has no free orientation: {', '.join(columns)}"
         problems.add("--turn", what, "leave it out, or move its coordinates by --to")
     try:
         rotation = np.array([float(part) for part in text.split(",")])

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.announced import announced
 from tauloop.cli.assigned import assigned
@@ -38,7 +39,7 @@ def view(
         str | None,
         typer.Option(help="Pose to start with, such as 'platform.x=0.1' (SI); the rest as at reference."),
     ] = None,
-    entry: Annotated[str, typer.Option(help="Whose position that is: platform or actuators.")] = "platform",
+    entry: Annotated[Entry, typer.Option(help="Whose position that is.")] = PLATFORM,
     motion: Annotated[
         Path | None,
         typer.Option(help="Play a table with time and position.NAME of the platform or the actuators."),
@@ -60,7 +61,7 @@ def view(
     much. What lies beyond a stop is named. Only the address printed, with its token, is served. The browser's part
     needs `pip install tauloop[view]`.
     """
-    _check(position, entry, motion, simulation)
+    _check(position, motion, simulation)
     model = announced(Model(load_machine(machine, side, rods)))
     path = motion or simulation
     playback = None if path is None else read_playback(model, path)
@@ -85,10 +86,8 @@ def view(
     viewer.run()
 
 
-def _check(position: str | None, entry: str, motion: Path | None, simulation: Path | None) -> None:
+def _check(position: str | None, motion: Path | None, simulation: Path | None) -> None:
     problems = Problems()
-    if entry not in ("platform", "actuators"):
-        problems.add("--entry", f"{entry!r} is unknown", "platform or actuators")
     given = {"--position": position, "--motion": motion, "--simulation": simulation}
     several = [name for name, value in given.items() if value is not None]
     if len(several) > 1:
@@ -96,12 +95,12 @@ def _check(position: str | None, entry: str, motion: Path | None, simulation: Pa
     InputError.raise_if_any(problems)
 
 
-def _start(model: Model, entry: str, position: str | None) -> np.ndarray:
+def _start(model: Model, entry: Entry, position: str | None) -> np.ndarray:
     """Coordinates (n_q,) of the pose that is asked for."""
     if position is None:
         return model.assembly.q  # also of a machine that lacks motors, and so has no entries
-    functions = model.platform if entry == "platform" else model.actuators
-    given = assigned(functions.entry.position, "--position", position, functions.entry.at(model.assembly.q))
+    functions = model.motion(entry)
+    given = assigned(functions.ports.position, "--position", position, functions.ports.at(model.assembly.q))
     return np.asarray(functions.follow(given).q)
 
 

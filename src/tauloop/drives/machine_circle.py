@@ -115,7 +115,7 @@ def circle_trajectory(model: Model, circle: Circle) -> Trajectory:
         InputError: positions that the platform does not have.
         PoseError: the circle is out of reach or leads through a singularity.
     """
-    columns = model.platform.entry.position.columns
+    columns = model.platform.ports.position.columns
     unknown = [name for name in circle.columns if name not in columns]
     if unknown:
         remedy = f"choose: {', '.join(columns)}"

@@ -107,8 +107,8 @@ class _Machine(Problem):
     def _loads(self, run: Run, y: np.ndarray) -> np.ndarray:
         """Positions and speeds of the actuators (n_u, 2)."""
         plant = self.system.plant
-        n_p = plant.platform.entry.position.size
-        position, velocity = y[:n_p], y[n_p : n_p + plant.platform.entry.velocity.size]
+        n_p = plant.platform.ports.position.size
+        position, velocity = y[:n_p], y[n_p : n_p + plant.platform.ports.velocity.size]
         state = plant.platform.evaluate(position[None], velocity[None], start=run.guess)
         speeds = plant.assembly.loops.transmission @ np.asarray(state.v)[0]
         return np.stack([plant.actuator_position(state.q)[0], speeds], axis=1)

@@ -237,8 +237,8 @@ class PathRun:
         self.machine, self.values = machine, values
         system, model = machine.system, machine.model
         actuators = len(model.mechanism.actuators)
-        if actuators != model.platform.entry.velocity.size:
-            what = f"has {actuators} actuators for {model.platform.entry.velocity.size} freedoms"
+        if actuators != model.platform.ports.velocity.size:
+            what = f"has {actuators} actuators for {model.platform.ports.velocity.size} freedoms"
             remedy = "drive lines need as many actuators as freedoms"
             raise InputError(Problem(where=model.mechanism.name, what=what, remedy=remedy))
         waits = int(np.ceil(settling / system.period - 1e-9))
@@ -249,7 +249,7 @@ class PathRun:
         s = trajectory.law.at(np.clip(np.where((x > 1) & trajectory.returns, 2 - x, x), 0, 1)).s
         start = trajectory.stroke.start(s)
         functions = model.platform
-        if trajectory.stroke.functions.entry.position.columns != functions.entry.position.columns:
+        if trajectory.stroke.functions.ports.position.columns != functions.ports.position.columns:
             what = "the path is not one of the platform of this machine"
             raise InputError(Problem(where="trajectory", what=what, remedy="place it with stroke(model, ...)"))
         forces = functions.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
@@ -283,7 +283,7 @@ class PathRun:
     def start(self) -> Start:
         """At rest at the start of the trajectory, every line in the middle of its gaps."""
         system = self.machine.system
-        entry = system.plant.platform.entry
+        entry = system.plant.platform.ports
         unknown = [name for name in self.values if name not in system.parameters.names]
         if unknown:
             remedy = "a leaf parameter that only the drive lines use (`tauloop show NAME --parameters`)"
@@ -325,7 +325,7 @@ class PathRun:
     def result(self, trace: MachineTrace, stepping: Stepping) -> DrivenMotion:
         """Errors, signals and the energy balance."""
         system, n = self.machine.system, len(trace.states)
-        plant, entry = system.plant, system.plant.platform.entry
+        plant, entry = system.plant, system.plant.platform.ports
         n_p, n_v = entry.position.size, entry.velocity.size
         position, velocity = trace.states[:, :n_p], trace.states[:, n_p : n_p + n_v]
         state = plant.platform.kinematics(position, velocity, start=self.q[:n])

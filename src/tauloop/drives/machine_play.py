@@ -70,7 +70,7 @@ class ToolSensitivity:
         Raises:
             InputError: the actuators do not determine the motion.
         """
-        actuators, freedoms = len(model.mechanism.actuators), model.platform.entry.velocity.size
+        actuators, freedoms = len(model.mechanism.actuators), model.platform.ports.velocity.size
         if actuators != freedoms or actuators > MOST_ACTUATORS:
             what = f"{actuators} actuators for {freedoms} freedoms"
             remedy = f"as many actuators as freedoms, at most {MOST_ACTUATORS}"
@@ -110,7 +110,7 @@ def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
         InputError: it gives none.
     """
     lower, upper = coordinate_limits(model.assembly.loops)
-    entry = model.platform.entry
+    entry = model.platform.ports
     found = {}
     for iq, name, unit in zip(entry.q, entry.position.columns, entry.position.units, strict=True):
         if unit == "m" and np.isfinite([lower[iq], upper[iq]]).all():
@@ -207,7 +207,7 @@ def play_map(
 
 def _positions(model: Model, space: Workspace) -> np.ndarray:
     """The platform's positions (N, n) of a workspace map, in the order of its cells."""
-    columns = model.platform.entry.position.columns
+    columns = model.platform.ports.position.columns
     values = [space.data[name].to_numpy() for name in space.data.dims]
     grid = [part.ravel() for part in np.meshgrid(*values, indexing="ij")]
     found = np.empty((len(grid[0]), len(columns)))

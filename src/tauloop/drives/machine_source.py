@@ -23,7 +23,7 @@ def machine_source(system: MachineSystem) -> str:
     """C text of `drive_machine`."""
     plant = system.plant
     kinematics = plant.platform.source_function("kinematics_1", ("q", "v"))
-    entry, shape = plant.platform.entry, plant.topology
+    entry, shape = plant.platform.ports, plant.topology
     sizes = {
         "position": entry.position.size,
         "velocity": entry.velocity.size,
@@ -65,7 +65,7 @@ def _states(line: LineSystem) -> int:
 
 
 def _sizes(system: MachineSystem) -> str:
-    entry = system.plant.platform.entry
+    entry = system.plant.platform.ports
     sizes = {
         "NY": system.size,
         "NP": entry.position.size,

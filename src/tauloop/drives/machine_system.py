@@ -117,7 +117,7 @@ def machine_system(mechanism: Mechanism, plant: Model, lines: tuple[DriveLine, .
     built = tuple(_line_system(f"line{i}", line, table, mechanism) for i, line in enumerate(lines))
     return MachineSystem(
         plant=plant,
-        rate=independent_rate_program(plant.machine, plant.platform.entry),
+        rate=independent_rate_program(plant.machine, plant.platform.ports),
         lines=built,
         parameters=table,
         period=_period(mechanism, lines[0]),

@@ -96,7 +96,7 @@ class _Subject:
         self, quantity: str, wrench: np.ndarray, solve: Callable[[Engine], EngineAccelerations]
     ) -> Comparer:
         """Accelerations of the independent coordinates, as simulations have them."""
-        states, model, entry = self.states, self.model, self.model.platform.entry
+        states, model, entry = self.states, self.model, self.model.platform.ports
         program = independent_rate_program(model.machine, entry, with_wrench=True).program
         n = len(states.q)
         inputs = {
@@ -125,7 +125,7 @@ class _Subject:
     def jacobians(self) -> Comparer:
         states, model = self.states, self.model
         names, scale = model.topology.velocity_names, model.assembly.loops.velocity_scale
-        independent = tuple(names[i] for i in model.platform.entry.v)
+        independent = tuple(names[i] for i in model.platform.ports.v)
         G = model.platform.embedding(states.position, start=states.q)
         J = model.platform.actuator_jacobian(states.position, start=states.q)
         return lambda engine: velocity_comparisons(
@@ -252,10 +252,10 @@ def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomState
     differ from the given ones by the condition times rounding, which accelerations that go with one set would show as
     open loops of the other.
     """
-    entry = model.actuators.entry
+    entry = model.actuators.ports
     acceleration = entry.rates(states.a)[:, : len(model.assembly.leading)]
     found = model.hybrid.inverse_dynamics(entry.at(states.q), entry.rates(states.v), acceleration, start=states.q)
-    state, rates = found.forces.state, model.platform.entry.rates
+    state, rates = found.forces.state, model.platform.ports.rates
     q, v, a = np.asarray(state.q), np.asarray(state.v), np.asarray(state.a)
     position = model.platform_position(q)
     found_states = replace(states, q=q, v=v, a=a, position=position, velocity=rates(v), acceleration=rates(a))

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from tauloop.assembly.entry import Entry, actuator_entry, coordinate_units, platform_entry
+from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
+from tauloop.assembly.entry_ports import EntryPorts, coordinate_units, entry_ports
 from tauloop.assembly.limits import Beyond, Limits
 from tauloop.assembly.loops import aligned
 from tauloop.assembly.ports import checked
@@ -83,7 +84,7 @@ class Modes(Result):
 
     Attributes:
         machine: name of the machine.
-        given: "actuators" (assembly modes) or "platform" (working modes).
+        given: `ACTUATORS` (assembly modes) or `PLATFORM` (working modes).
         columns, units: names and units of the given position.
         position: the given position (n,).
         coordinate_names, coordinate_units: of the coordinates of every mode.
@@ -94,7 +95,7 @@ class Modes(Result):
     """
 
     machine: str
-    given: str
+    given: Entry
     columns: tuple[str, ...]
     units: tuple[str, ...]
     position: np.ndarray
@@ -136,7 +137,7 @@ class Modes(Result):
         """Plain data for ``--json``."""
         return {
             "machine": self.machine,
-            "given": self.given,
+            "given": self.given.name,
             "position": dict(zip(self.columns, map(float, self.position), strict=True)),
             "units": dict(zip(self.columns, self.units, strict=True)),
             "coordinates": list(self.coordinate_names),
@@ -187,7 +188,7 @@ def assembly_modes(
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
     """
-    return _modes(model, actuator_entry(model.assembly), position, rng, options or ModeOptions(), report)
+    return _modes(model, entry_ports(model.assembly, ACTUATORS), position, rng, options or ModeOptions(), report)
 
 
 def working_modes(
@@ -214,19 +215,24 @@ def working_modes(
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
     """
-    return _modes(model, platform_entry(model.assembly), position, rng, options or ModeOptions(), report)
+    return _modes(model, entry_ports(model.assembly, PLATFORM), position, rng, options or ModeOptions(), report)
 
 
 @solving(PoseError)
 def _modes(
-    model: Model, entry: Entry, position: object | None, rng: np.random.Generator, options: ModeOptions, report: Report
+    model: Model,
+    ports: EntryPorts,
+    position: object | None,
+    rng: np.random.Generator,
+    options: ModeOptions,
+    report: Report,
 ) -> Modes:
     assembly = model.assembly
     AssemblyError.raise_if_any(assembly.findings)
-    given = _position(model, entry, position)
+    given = _position(model, ports, position)
     start = np.array(assembly.q)
-    start[list(entry.q)] = entry.to_q @ given
-    problem = position_problem(assembly, entry.q, entry.v, start)
+    start[list(ports.q)] = ports.to_q @ given
+    problem = position_problem(assembly, ports.q, ports.v, start)
     known = problem.variables.values(start[None, :])[0]
     w, counts = solve_blocks(problem.blocks, known, rng, options.monodromy, report)
     if len(w) > options.most_modes:
@@ -238,15 +244,15 @@ def _modes(
             )
         )
     q = _normalised(model, problem.variables.coordinates(w))
-    q[:, list(entry.q)] = start[list(entry.q)]
+    q[:, list(ports.q)] = start[list(ports.q)]
     q = _without_repeats(model, q)
     q, left_out = _sifted(model, q)
-    modes = _described(model, entry, given, q, problem)
+    modes = _described(model, ports, given, q, problem)
     return Modes(
         machine=model.mechanism.name,
-        given=entry.name,
-        columns=entry.position.columns,
-        units=entry.position.units,
+        given=ports.entry,
+        columns=ports.position.columns,
+        units=ports.position.units,
         position=given,
         coordinate_names=model.topology.coordinate_names,
         coordinate_units=coordinate_units(model.topology),
@@ -311,16 +317,16 @@ def _modes(
     )
 
 
-def _position(model: Model, entry: Entry, position: object | None) -> np.ndarray:
+def _position(model: Model, ports: EntryPorts, position: object | None) -> np.ndarray:
     if position is None:
-        return np.asarray(entry.at(model.assembly.q))
-    arrays, single = checked({"position": entry.position}, {"position": position})
+        return np.asarray(ports.at(model.assembly.q))
+    arrays, single = checked({"position": ports.position}, {"position": position})
     if not single:
         raise InputError(
             Problem(
                 where="position",
                 what=f"has {len(arrays['position'])} rows",
-                remedy=f"give one position: {', '.join(entry.position.columns)}",
+                remedy=f"give one position: {', '.join(ports.position.columns)}",
             )
         )
     return arrays["position"][0]
@@ -363,7 +369,7 @@ def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
 
 
 def _described(
-    model: Model, entry: Entry, given: np.ndarray, q: np.ndarray, problem: PositionProblem
+    model: Model, ports: EntryPorts, given: np.ndarray, q: np.ndarray, problem: PositionProblem
 ) -> tuple[Mode, ...]:
     """Modes with their figures, the nearest to the reference pose first."""
     assembly = model.assembly
@@ -378,10 +384,10 @@ def _described(
 
     q = q[np.argsort(distance(assembly.q), kind="stable")]
     phi, K = loops.residuals(q)
-    moving = [i for i in range(shape.n_v) if i not in entry.v]
+    moving = [i for i in range(shape.n_v) if i not in ports.v]
     condition = conditions(loops.scaled(K)[:, list(problem.rows)][:, :, moving])
-    counted = _turned_inside(model.limits, q, is_angle & ~np.isin(np.arange(shape.n_q), entry.q))
-    reached = _reached(model, entry, given)
+    counted = _turned_inside(model.limits, q, is_angle & ~np.isin(np.arange(shape.n_q), ports.q))
+    reached = _reached(model, ports, given)
     is_reference = np.zeros(len(q), dtype=bool) if reached is None else distance(reached) < SAME_POSE
     is_reference &= condition < SINGULAR
     return tuple(
@@ -406,12 +412,12 @@ def _turned_inside(limits: Limits, q: np.ndarray, free: np.ndarray) -> np.ndarra
     return q
 
 
-def _reached(model: Model, entry: Entry, given: np.ndarray) -> np.ndarray | None:
+def _reached(model: Model, ports: EntryPorts, given: np.ndarray) -> np.ndarray | None:
     """Where the machine gets from its reference pose; None where it passes a singularity or cannot move so."""
-    if np.abs(entry.at(model.assembly.q) - given).max(initial=0.0) < SAME_POSE:
+    if np.abs(ports.at(model.assembly.q) - given).max(initial=0.0) < SAME_POSE:
         return np.asarray(model.assembly.q)
     try:
-        functions = model.actuators if entry.name == "actuators" else model.platform
+        functions = model.motion(ports.entry)
         return np.asarray(functions.follow(given).q)
     except TauloopError:
         return None

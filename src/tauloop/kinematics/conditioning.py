@@ -45,5 +45,5 @@ def conditioning(model: Model, position: object, *, length: float | None = None)
     shape = model.topology
     unit = np.where(shape.angular, 1.0, own)
     rows = np.abs(loops.transmission * unit).max(axis=1)  # what an actuator moves while its joint moves by its unit
-    condition = conditions(J / rows[:, None] * unit[list(model.platform.entry.v)])
+    condition = conditions(J / rows[:, None] * unit[list(model.platform.ports.v)])
     return Conditioning(jacobian=J, condition=condition, length=own)

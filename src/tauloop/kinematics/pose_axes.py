@@ -48,7 +48,7 @@ class PoseAxes:
 
 def pose_axes(model: Model) -> PoseAxes:
     """The axes of a machine."""
-    port = model.platform.entry.position
+    port = model.platform.ports.position
     reference = model.platform_position(model.assembly.q[None])[0]
     first = quaternion_start(port)
     if first is None:

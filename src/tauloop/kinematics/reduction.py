@@ -333,8 +333,8 @@ def compare(
     own = [sample.position, sample.velocity, sample.acceleration]
     given = []
     for name, values in zip(("position", "velocity", "acceleration"), own, strict=True):
-        theirs = full.platform.ports[name].columns
-        given.append(values[:, [theirs.index(column) for column in reduced.platform.ports[name].columns]])
+        theirs = full.platform.ports.motion[name].columns
+        given.append(values[:, [theirs.index(column) for column in reduced.platform.ports.motion[name].columns]])
     start = _start(full, reduced, sample.q)
     still = np.zeros_like(sample.velocity)
 
@@ -384,7 +384,7 @@ def _with_struts(model: Model) -> Model:
 def _require_same_ports(full: Model, reduced: Model) -> None:
     problems = Problems()
     pairs = [
-        ("platform", full.platform.entry.position.columns, reduced.platform.entry.position.columns),
+        ("platform", full.platform.ports.position.columns, reduced.platform.ports.position.columns),
         ("actuators", [a.name for a in full.mechanism.actuators], [a.name for a in reduced.mechanism.actuators]),
     ]
     for where, ours, theirs in pairs:

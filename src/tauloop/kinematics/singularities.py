@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.errors import AssemblyError, InputError, Problem
 from tauloop.model import Model
 from tauloop.programs.state import State
@@ -179,7 +180,7 @@ class SingularityReport:
     measures: Singularities
 
 
-def singularity_report(model: Model, motion: State, *, entry: str = "platform") -> SingularityReport:
+def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) -> SingularityReport:
     """Closest approaches to singularities and crossings of a sampled motion.
 
     A crossing is a change of sign of a determinant between two samples. It is located by bisection on the straight line
@@ -188,20 +189,18 @@ def singularity_report(model: Model, motion: State, *, entry: str = "platform") 
     Args:
         model: the machine.
         motion: states of consecutive samples, as `MotionFunctions.kinematics` or `track` give them.
-        entry: which motion was given: "platform" or "actuators". Its own kind of singularity (serial for the platform,
+        entry: which motion was given. Its own kind of singularity (serial for the platform,
             parallel for the actuators) ends the motion and cannot be passed.
 
     Raises:
-        InputError: an unknown entry, or less than two samples.
+        InputError: less than two samples.
     """
-    if entry not in ("platform", "actuators"):
-        raise InputError(Problem(where="entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
     q = np.atleast_2d(motion.q)
     if len(q) < 2:
         raise InputError(Problem(where="motion", what=f"has {len(q)} sample", remedy="give at least two"))
-    functions = model.platform if entry == "platform" else model.actuators
-    columns = functions.entry.position.columns
-    given = functions.entry.at(q)
+    functions = model.motion(entry)
+    columns = functions.ports.position.columns
+    given = functions.ports.at(q)
     measures = singularities(model, q)
     approaches = []
     for kind in KINDS:
@@ -230,9 +229,9 @@ def singularity_report(model: Model, motion: State, *, entry: str = "platform") 
 
 
 def _crossings(
-    model: Model, entry: str, kind: str, determinant: np.ndarray, given: np.ndarray, q: np.ndarray
+    model: Model, entry: Entry, kind: str, determinant: np.ndarray, given: np.ndarray, q: np.ndarray
 ) -> list[Crossing]:
-    functions = model.platform if entry == "platform" else model.actuators
+    functions = model.motion(entry)
     with np.errstate(invalid="ignore"):
         before = np.flatnonzero(determinant[:-1] * determinant[1:] < 0)
     if not len(before):
@@ -249,7 +248,7 @@ def _crossings(
         first, last = np.where(ahead, middle, first), np.where(ahead, last, middle)
     middle = 0.5 * (first + last)
     position = given[before] + middle[:, None] * (given[before + 1] - given[before])
-    columns = functions.entry.position.columns
+    columns = functions.ports.position.columns
     return [
         Crossing(kind=kind, at=float(i + s), pose=dict(zip(columns, map(float, row), strict=True)))
         for i, s, row in zip(before, middle, position, strict=True)

@@ -67,7 +67,7 @@ def random_states(
     q = random_walk(
         assembly.loops, assembly.q[None, :], rng, walks=PARALLEL_WALKS, steps=steps, step=step, locked=assembly.locked
     )
-    entry = model.platform.entry
+    entry = model.platform.ports
     scale = assembly.loops.velocity_scale[list(entry.v)]
     q = q[rng.permutation(len(q))]
     velocity = rng.normal(size=(len(q), len(entry.v))) * scale * speed

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.codegen.operations import KINDS, function_operations, output_operations, restricted
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
-from tauloop.errors import InputError, Problem, TauloopError
+from tauloop.errors import TauloopError
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import Model
 from tauloop.model.motion_functions import MotionFunctions
@@ -55,27 +56,24 @@ class Cost:
         return sum(self.once.values())
 
 
-def costs(mechanism: Mechanism, entry: str = "platform") -> tuple[tuple[Cost, ...], dict[str, str]]:
+def costs(mechanism: Mechanism, entry: Entry = PLATFORM) -> tuple[tuple[Cost, ...], dict[str, str]]:
     """Operations of all quantities by all formulations, all numbers baked in, kinematics included.
 
     Args:
         mechanism: the machine.
-        entry: what moves as given, "platform" or "actuators"; velocity matrices are the platform's.
+        entry: what moves as given; velocity matrices are the platform's.
 
     Returns:
         The costs, and what was left out with the reason.
 
     Raises:
-        InputError: no such entry.
         AssemblyError: the machine does not work as described.
     """
-    if entry not in ("platform", "actuators"):
-        raise InputError(Problem(where="entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
     base = Model(mechanism)
     found: list[Cost] = []
     left_out: dict[str, str] = {}
     for formulation in FORMULATIONS:
-        functions = _entry(Model(mechanism, formulation=formulation.name), entry)
+        functions = Model(mechanism, formulation=formulation.name).motion(entry)
         for quantity, program, output, depends in QUANTITIES:
             if not depends and formulation is not NEWTON_EULER:
                 continue
@@ -86,17 +84,13 @@ def costs(mechanism: Mechanism, entry: str = "platform") -> tuple[tuple[Cost, ..
                 continue
             found.append(Cost(quantity=quantity, formulation=formulation.name, frame="", part=ALL, **counts))
     try:
-        found.append(_sampled_cost(_entry(base, entry)))
+        found.append(_sampled_cost(base.motion(entry)))
     except TauloopError as error:
         left_out[f"inverse dynamics by {SAMPLED}"] = _reason(error)
-    if entry == "platform":
+    if entry is PLATFORM:
         found += _velocity_matrices(base, left_out)
     order = [*(quantity for quantity, *_ in QUANTITIES), VELOCITY_MATRIX]
     return tuple(sorted(found, key=lambda cost: order.index(cost.quantity))), left_out
-
-
-def _entry(model: Model, entry: str) -> MotionFunctions:
-    return model.platform if entry == "platform" else model.actuators
 
 
 def _sampled_cost(functions: MotionFunctions) -> Cost:
@@ -111,7 +105,7 @@ def _sampled_cost(functions: MotionFunctions) -> Cost:
 
 
 def _velocity_matrices(model: Model, left_out: dict[str, str]) -> Iterator[Cost]:
-    names = tuple(name.rpartition(".")[2] for name in model.platform.entry.velocity.columns)
+    names = tuple(name.rpartition(".")[2] for name in model.platform.ports.velocity.columns)
     for frame in (BASE_FRAME, *((EULER,) if names == SIX_FREEDOMS else ())):
         for formulation, by_momentum in (("lagrange", False), ("generalized-momentum", True)):
             try:

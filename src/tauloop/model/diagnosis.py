@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.ports import LISTED
 from tauloop.assembly.rank import conditions
 from tauloop.errors import Problem, Problems
 from tauloop.programs.state import CONVERGED, Health
 
 
-def condition_numbers(assembly: Assembly, entry: Entry, q: np.ndarray) -> np.ndarray:
+def condition_numbers(assembly: Assembly, entry: EntryPorts, q: np.ndarray) -> np.ndarray:
     """Condition numbers (N,) of poses: the larger of the loops' and of the force map's, both free of units.
 
     The loops' is that of K in the dependent velocities, with the entry's motion given; the force map is [S K^T]

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.assembly.entry import coordinate_units, velocity_units
+from tauloop.assembly.entry import PLATFORM, Entry
+from tauloop.assembly.entry_ports import coordinate_units, velocity_units
 from tauloop.codegen.evaluator import reads_start
 from tauloop.codegen.operations import operations
 from tauloop.codegen.signature import CPort
@@ -84,7 +85,6 @@ EXPORTABLE = (
         outputs=("q", "v", "a"),
     ),
 )
-ENTRIES = ("platform", "actuators")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def export_c(
     functions: Sequence[str],
     rng: np.random.Generator,
     *,
-    entry: str = "platform",
+    entry: Entry = PLATFORM,
     name: str | None = None,
 ) -> Export:
     """C source, header, test program and manifest of some functions; the same model gives the same texts.
@@ -116,24 +116,24 @@ def export_c(
         model: the machine; parameters that are not free are baked in.
         functions: names of `EXPORTABLE`.
         rng: source of the random velocities in the test program.
-        entry: which motion is given, "platform" or "actuators".
+        entry: which motion is given.
         name: first part of all names; the machine's without it.
 
     Raises:
-        InputError: unknown functions or entry, or a name that gives no C identifier.
+        InputError: unknown functions, or a name that gives no C identifier.
         AssemblyError: the machine does not assemble as described.
         PoseError: no regular state was found for the test program.
     """
-    chosen = _chosen(functions, entry)
+    chosen = _chosen(functions)
     stem = c_name(model.mechanism.name if name is None else name)
-    given: MotionFunctions = model.platform if entry == "platform" else model.actuators
+    given = model.motion(entry)
     ports = c_ports(model, given)
     samples = _samples(model, given, rng)
     cases = [_case(model, given, item, f"{stem}_{item.name}", ports, samples) for item in chosen]
     note = f"{stem}: made by Tauloop from the machine {model.mechanism.name!r}; do not edit"
     files = {
         f"{stem}.c": c_source([case.function for case in cases], note, includes=[f'"{stem}.h"']),
-        f"{stem}.h": header_text(stem, note, model.mechanism, model.machine.free, entry, cases),
+        f"{stem}.h": header_text(stem, note, model.mechanism, model.machine.free, entry.name, cases),
         f"{stem}_check.c": check_text(stem, cases),
     }
     manifest = _manifest(model, stem, entry, cases, files)
@@ -167,7 +167,7 @@ def write_export(export: Export, folder: Path) -> tuple[Path, ...]:
     return tuple(folder / file for file in export.files)
 
 
-def _chosen(functions: Sequence[str], entry: str) -> tuple[Exportable, ...]:
+def _chosen(functions: Sequence[str]) -> tuple[Exportable, ...]:
     """The wanted functions in the order of the table."""
     known = ", ".join(item.name for item in EXPORTABLE)
     problems = [
@@ -177,8 +177,6 @@ def _chosen(functions: Sequence[str], entry: str) -> tuple[Exportable, ...]:
     ]
     if not functions:
         problems.append(Problem(where="functions", what="none is named", remedy=f"there are {known}"))
-    if entry not in ENTRIES:
-        problems.append(Problem(where="entry", what=f"{entry!r} is unknown", remedy=" or ".join(ENTRIES)))
     InputError.raise_if_any(problems)
     return tuple(item for item in EXPORTABLE if item.name in functions)
 
@@ -191,7 +189,7 @@ def c_ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
     actuators, force_units = model.output_ports("actuators")
     table, free = model.mechanism.parameters, model.machine.free
     cabled = tuple(cables(model.mechanism))
-    what = "the platform" if given.entry.name == "platform" else "the actuators"
+    what = f"the {given.ports.name}"
     pairs = [(row, unit, p) for row, unit in zip(actuators, force_units, strict=True) for p in model.parameters]
     start = "start values for all coordinates, such as the last sample's q: Newton's method and the turns of angles"
     found = [
@@ -255,7 +253,7 @@ def c_ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
         ),
     ]
     for name in _MOTION:
-        port = given.ports[name]
+        port = given.ports.motion[name]
         found.append(
             CPort(name=name, size=port.size, columns=port.columns, units=port.units, meaning=f"{name} of {what}")
         )
@@ -269,7 +267,7 @@ def _samples(model: Model, given: MotionFunctions, rng: np.random.Generator) -> 
         PoseError: there is no such state.
     """
     assembly, q = model.assembly, model.assembly.states
-    scale = assembly.loops.velocity_scale[list(model.platform.entry.v)]
+    scale = assembly.loops.velocity_scale[list(model.platform.ports.v)]
     velocity, acceleration = (rng.normal(size=(len(q), len(scale))) * scale for _ in range(2))
     if cables(model.mechanism) and not assembly.passive:
         q, velocity, acceleration = _bearable(model, q, velocity, acceleration)
@@ -377,7 +375,7 @@ def _tensions(model: Model) -> tuple[Tension, ...]:
 
 
 def _manifest(
-    model: Model, stem: str, entry: str, cases: Sequence[Case], files: Mapping[str, str]
+    model: Model, stem: str, entry: Entry, cases: Sequence[Case], files: Mapping[str, str]
 ) -> dict[str, object]:
     """What was made, as plain data without time or place."""
     mechanism, free = model.mechanism, model.machine.free
@@ -385,7 +383,7 @@ def _manifest(
         "tauloop": provenance(packages=(), options={}).versions["tauloop"],
         "name": stem,
         "machine": {"name": mechanism.name, "sha256": _hash(repr(replace(mechanism, file="")))},
-        "entry": entry,
+        "entry": entry.name,
         "baked_in": {p.name: p.value for p in mechanism.parameters if p.name not in free},
         "functions": [
             {

@@ -44,9 +44,9 @@ class HybridFunctions:
     @property
     def ports(self) -> dict[str, Port]:
         """Position and velocity of leading actuators and passive freedoms, acceleration of the actuators only."""
-        entry = self._functions.entry
-        acceleration = entry.leading_acceleration(len(self._model.assembly.leading))
-        return {"position": entry.position, "velocity": entry.velocity, "acceleration": acceleration}
+        ports = self._functions.ports
+        acceleration = ports.leading_acceleration(len(self._model.assembly.leading))
+        return {"position": ports.position, "velocity": ports.velocity, "acceleration": acceleration}
 
     def inverse_dynamics(
         self,

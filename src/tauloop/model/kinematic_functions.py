@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.ports import Port, checked, numbers
 from tauloop.codegen.evaluator import c_function, compiled_health
 from tauloop.codegen.tracking import LONG_MOTION, SEAM, Tracker, require_continuity
@@ -31,9 +31,9 @@ OTHER_MODE = 1e-3
 class KinematicFunctions(ProgramRuns):
     """Kinematics of one entry."""
 
-    def __init__(self, model: Model, entry: Entry) -> None:
+    def __init__(self, model: Model, ports: EntryPorts) -> None:
         """Prepare; programs are built when first used."""
-        super().__init__(model, entry)
+        super().__init__(model, ports)
         self._trackers: dict[tuple[Program, bool], Tracker | None] = {}
 
     def kinematics(
@@ -92,12 +92,12 @@ class KinematicFunctions(ProgramRuns):
 
     def follow(self, position: object, start: object | None = None) -> State:
         """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
-        arrays, single = checked({"position": self.entry.position}, {"position": position})
+        arrays, single = checked({"position": self.ports.position}, {"position": position})
         target = arrays["position"]
         names = self._model.topology.coordinate_names
         full = Port(name="start", columns=names, units=("",) * len(names))
         q = checked({"start": full}, {"start": self._model.assembly.q if start is None else start})[0]["start"][0]
-        origin = self.entry.at(q)
+        origin = self.ports.at(q)
         if start is not None:
             functions = self.on_branch_of(q)
             if functions is not self:
@@ -122,7 +122,7 @@ class KinematicFunctions(ProgramRuns):
 
     def _require_assembled(self, start: np.ndarray) -> None:
         """Raise where positions lead from a start's own position to another pose: then its loops are open."""
-        found, _ = self._kinematics({"position": self.entry.at(start)[None]}, start[None])
+        found, _ = self._kinematics({"position": self.ports.at(start)[None]}, start[None])
         gap = np.abs(found.q[0] - start)
         is_angle = np.array(self._model.topology.is_angle, dtype=bool)
         gap[is_angle] = np.abs((gap[is_angle] + np.pi) % (2 * np.pi) - np.pi)
@@ -155,7 +155,7 @@ class KinematicFunctions(ProgramRuns):
             AssemblyError: the motion jumps, for it has left its assembly mode.
         """
         program = self.program("kinematics_0")
-        target = np.atleast_2d(checked({"position": self.entry.position}, {"position": position})[0]["position"])
+        target = np.atleast_2d(checked({"position": self.ports.position}, {"position": position})[0]["position"])
         if start is not None:
             q = numbers(start, "start")
             functions = self.on_branch_of(q) if q.shape == (self._model.topology.n_q,) else self
@@ -180,7 +180,7 @@ class KinematicFunctions(ProgramRuns):
     def counted(self, state: State) -> State:
         """Consecutive samples of a motion, each reached by itself, with the turns of angles counted along them."""
         if self._positions.turns_matter:
-            return self.track(self.entry.at(state.q), state.q[0])
+            return self.track(self.ports.at(state.q), state.q[0])
         return self._continued(state, None)
 
     def _continued(self, state: State, start: object | None) -> State:
@@ -225,10 +225,10 @@ class KinematicFunctions(ProgramRuns):
     def embedding(self, position: object, *, start: object | None = None) -> np.ndarray:
         """Matrix G (N, n_v, m): velocities of all coordinates per unit of the given velocities."""
         inputs, single, n = self._inputs({"position": position}, start, None)
-        inputs["velocity"] = np.zeros((n, self.entry.velocity.size))
+        inputs["velocity"] = np.zeros((n, self.ports.velocity.size))
         outputs, evidence = self._run("embedding", inputs, n)
         self._require(evidence, inputs, outputs["q"])
-        G = outputs["G"].reshape(n, self.entry.velocity.size, -1).transpose(0, 2, 1)
+        G = outputs["G"].reshape(n, self.ports.velocity.size, -1).transpose(0, 2, 1)
         return np.asarray(G[0] if single else G)
 
     def actuator_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:

@@ -10,7 +10,8 @@ import numpy as np
 
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.elsewhere import assembled_at
-from tauloop.assembly.entry import actuator_entry, platform_entry
+from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
+from tauloop.assembly.entry_ports import entry_ports
 from tauloop.assembly.limits import Limits, limits_of
 from tauloop.assembly.locks import NO_LOCKS, Locks
 from tauloop.assembly.loops import loops
@@ -166,22 +167,33 @@ class Model(Shown):
     @cached_property
     def platform(self) -> MotionFunctions:
         """Functions of the motion of the independent (platform) coordinates."""
-        self._require_findings()
-        return MotionFunctions(self, platform_entry(self.assembly))
+        return self._motion(PLATFORM)
 
     @cached_property
     def actuators(self) -> MotionFunctions:
         """Functions of the motion of the actuators."""
-        self._require_findings()
-        return MotionFunctions(self, actuator_entry(self.assembly))
+        return self._motion(ACTUATORS)
 
     @cached_property
     def hybrid(self) -> HybridFunctions:
         """Hybrid inverse dynamics, for machines with passive freedoms or redundant actuators (and all others)."""
         return HybridFunctions(self, self.actuators)
 
-    def _require_findings(self) -> None:
+    def motion(self, entry: Entry) -> MotionFunctions:
+        """Functions of a motion of the platform (`PLATFORM`) or of the actuators (`ACTUATORS`).
+
+        Raises:
+            AssemblyError: the machine does not work as described.
+            InputError: no entry.
+        """
+        if entry not in set(Entry):
+            what = f"{entry!r} is no entry"
+            raise InputError(Problem(where="entry", what=what, remedy="PLATFORM or ACTUATORS of `tauloop.assembly`"))
+        return self.platform if entry is PLATFORM else self.actuators
+
+    def _motion(self, entry: Entry) -> MotionFunctions:
         AssemblyError.raise_if_any(self.assembly.findings)
+        return MotionFunctions(self, entry_ports(self.assembly, entry))
 
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names and units of a regressor's rows, of one of the outputs of `MotionFunctions.regressor`."""
@@ -211,7 +223,7 @@ class Model(Shown):
 
     def platform_position(self, q: np.ndarray) -> np.ndarray:
         """The platform entry's positions (N, n) at full coordinates (N, n_q)."""
-        return np.asarray(numbers(q, "q")[..., list(self.platform.entry.q)])
+        return np.asarray(numbers(q, "q")[..., list(self.platform.ports.q)])
 
     def actuator_position(self, q: np.ndarray) -> np.ndarray:
         """Actuator positions p (N, n_u) at full coordinates (N, n_q)."""

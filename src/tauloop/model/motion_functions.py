@@ -118,7 +118,7 @@ class MotionFunctions(KinematicFunctions):
         if not cables(model.mechanism):
             remedy = "give rods `tension` in the machine file"
             raise InputError(Problem(where="rods", what="none has bounds of its tension", remedy=remedy))
-        n = self.entry.velocity.size
+        n = self.ports.velocity.size
         given = {
             "position": position,
             "velocity": np.zeros(n) if velocity is None else velocity,
@@ -127,7 +127,7 @@ class MotionFunctions(KinematicFunctions):
         inputs, single, count = self._inputs(given, start, None)
         outputs, evidence = self._run("inverse_dynamics", inputs, count)
         self._require(evidence, inputs, outputs["q"])
-        return tension_terms(model, self.entry, n, outputs["q"], outputs["tree_force"]), outputs["q"], single
+        return tension_terms(model, self.ports, n, outputs["q"], outputs["tree_force"]), outputs["q"], single
 
     def weights(self, sharing: ForceSharing) -> np.ndarray | None:
         """Weights (n_u,) of redundant actuators; None where the motion determines all forces."""

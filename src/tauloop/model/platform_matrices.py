@@ -65,7 +65,7 @@ class VirtualPlatforms:
             DescriptionError: a rod has no kinetic energy (by energies only).
         """
         self._functions = model.platform
-        names = model.platform.entry.velocity.columns
+        names = model.platform.ports.velocity.columns
         if in_euler and tuple(name.rpartition(".")[2] for name in names) != SIX_FREEDOMS:
             raise InputError(
                 Problem(
@@ -77,7 +77,7 @@ class VirtualPlatforms:
             )
         self._names = EULER_RATES if in_euler else names
         self._program, self._labels = platform_matrices_program(
-            model.machine, model.platform.entry, by_momentum, in_euler
+            model.machine, model.platform.ports, by_momentum, in_euler
         )
 
     @property

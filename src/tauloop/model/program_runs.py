@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.limits import degrees_suspected
 from tauloop.assembly.ports import Port, checked
 from tauloop.assembly.singular_kinds import singular_kind
@@ -58,10 +58,10 @@ PROGRAMS = {
 class ProgramRuns:
     """The programs of one entry, and how they are run."""
 
-    def __init__(self, model: Model, entry: Entry) -> None:
+    def __init__(self, model: Model, ports: EntryPorts) -> None:
         """Prepare; programs are built when first used."""
         self._model = model
-        self.entry = entry
+        self.ports = ports
         self._programs: dict[str, Program] = {}
         self._kernels: dict[Program, CompiledFunction | None] = {}
         self._elsewhere: dict[tuple[int, ...], Self] = {}
@@ -71,15 +71,6 @@ class ProgramRuns:
     def model(self) -> Model:
         """The machine."""
         return self._model
-
-    @property
-    def ports(self) -> dict[str, Port]:
-        """Ports of a motion: position, velocity, acceleration."""
-        return {
-            "position": self.entry.position,
-            "velocity": self.entry.velocity,
-            "acceleration": self.entry.acceleration,
-        }
 
     @property
     def blocks(self) -> tuple[SolvedBlock, ...]:
@@ -117,7 +108,7 @@ class ProgramRuns:
         if signs == tuple(self.branches.own.tolist()):
             return self
         if signs not in self._elsewhere:
-            self._elsewhere[signs] = type(self)(self._model.at(q), self.entry)
+            self._elsewhere[signs] = type(self)(self._model.at(q), self.ports)
         return self._elsewhere[signs]
 
     def program(self, name: str) -> Program:
@@ -126,11 +117,11 @@ class ProgramRuns:
             machine = self._model.machine
             stem, _, detail = name.partition("_")
             if stem == "kinematics":
-                program, self._made = kinematics_program(machine, self.entry, int(detail))
+                program, self._made = kinematics_program(machine, self.ports, int(detail))
             elif stem == "regressor":
-                program = regressor_program(machine, self.entry, detail)
+                program = regressor_program(machine, self.ports, detail)
             else:
-                program = PROGRAMS[name](machine, self.entry)
+                program = PROGRAMS[name](machine, self.ports)
             self._programs[name] = program
         return self._programs[name]
 
@@ -180,8 +171,8 @@ class ProgramRuns:
         """Checked arrays of the motion, the start values and the free parameters."""
         machine, shape = self._model.machine, self._model.topology
         names, units = self._model.output_ports("actuators")
-        known = self.ports | {"force": Port(name="force", columns=names, units=units)}
-        known["actuator_acceleration"] = self.entry.leading_acceleration(len(self._model.assembly.leading))
+        known = self.ports.motion | {"force": Port(name="force", columns=names, units=units)}
+        known["actuator_acceleration"] = self.ports.leading_acceleration(len(self._model.assembly.leading))
         ports = {name: known[name] for name in given}
         arguments = dict(given)
         if start is not None:
@@ -303,10 +294,10 @@ class ProgramRuns:
 
     def _empty_inputs(self) -> dict[str, np.ndarray]:
         """Arrays (0, n) of all inputs that programs of this entry may have: their widths."""
-        model, size = self._model, self.entry.velocity.size
+        model, size = self._model, self.ports.velocity.size
         sizes = {
             "theta": len(model.machine.free),
-            "position": self.entry.position.size,
+            "position": self.ports.position.size,
             "velocity": size,
             "acceleration": size,
             "force": len(model.mechanism.actuators),
@@ -331,7 +322,7 @@ class ProgramRuns:
         Raises:
             PoseError: which samples and loops, by how much, and the condition number.
         """
-        what = f"{self.entry.name} motion" if "velocity" in inputs else f"{self.entry.name} position"
+        what = f"{self.ports.name} motion" if "velocity" in inputs else f"{self.ports.name} position"
         reached, regular = found.is_reached, found.is_regular
         if (reached & regular).all():
             return
@@ -349,7 +340,7 @@ class ProgramRuns:
             kind = singular_kind(self._model.assembly, poses[int(np.argmax(condition))])
             problems += singular(bad, condition, kind, len(reached), what)
         n_q = self._model.topology.n_q
-        raise PoseError([*degrees_suspected(self._model.limits, self.entry, inputs["position"], n_q), *problems])
+        raise PoseError([*degrees_suspected(self._model.limits, self.ports, inputs["position"], n_q), *problems])
 
     def _require_tensions(self, found: Health, outputs: dict[str, np.ndarray]) -> None:
         """Raise unless all cables are within their bounds.
@@ -360,10 +351,10 @@ class ProgramRuns:
         bad = np.flatnonzero(~found.is_within)
         if len(bad):
             assembly = self._model.assembly
-            entry = self.entry if assembly.passive else self._model.platform.entry
-            count = len(assembly.leading) if assembly.passive else entry.velocity.size
-            terms = tension_terms(self._model, entry, count, outputs["q"][bad], outputs["tree_force"][bad])
-            raise PoseError(terms.problems(bad, len(found.missed), f"{self.entry.name} motion"))
+            ports = self.ports if assembly.passive else self._model.platform.ports
+            count = len(assembly.leading) if assembly.passive else ports.velocity.size
+            terms = tension_terms(self._model, ports, count, outputs["q"][bad], outputs["tree_force"][bad])
+            raise PoseError(terms.problems(bad, len(found.missed), f"{self.ports.name} motion"))
 
     def _poses(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
         """Full coordinates (N, n_q) of checked inputs."""
@@ -376,12 +367,12 @@ class ProgramRuns:
         Args:
             q: full coordinates (N, n_q).
         """
-        return condition_numbers(self._model.assembly, self.entry, np.atleast_2d(q))
+        return condition_numbers(self._model.assembly, self.ports, np.atleast_2d(q))
 
     @cached_property
     def turning(self) -> tuple[str, ...]:
         """Names of the angles that follow from loops, which do not tell their turns."""
-        shape, given = self._model.topology, set(self.entry.q)
+        shape, given = self._model.topology, set(self.ports.q)
         known = given | {shape.q_of_v[i] for i in self._model.assembly.frozen}
         geared = [{shape.coordinate_names.index(name) for name, _ in c.terms} for c in self._model.mechanism.couplings]
         for _ in geared:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.assembly.locks import NO_LOCKS, Locks
 from tauloop.codegen.cache import cache_folder, is_intact, is_own, put
 from tauloop.codegen.caller import prepare
@@ -29,7 +30,7 @@ from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import compiler_stamp, file_stamp, processor_stamp
 from tauloop.codegen.library import Library
 from tauloop.codegen.signature import CPort, CSignature
-from tauloop.errors import EngineError, InputError, Problems
+from tauloop.errors import EngineError, InputError, Problem
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path
 
@@ -47,7 +48,7 @@ class FunctionOptions:
     """What a function is made with, beside the machine.
 
     Attributes:
-        entry: which motion is given, "platform" or "actuators".
+        entry: which motion is given.
         free: leaf parameters that stay an input named `theta`; all others are baked in.
         formulation: name of one of `equations.formulations.FORMULATIONS`.
         locks: freedoms that are held.
@@ -56,7 +57,7 @@ class FunctionOptions:
         threads: whether batches are shared out over the processor's cores.
     """
 
-    entry: str = "platform"
+    entry: Entry = PLATFORM
     free: tuple[str, ...] = ()
     formulation: str = "newton-euler"
     locks: Locks = NO_LOCKS
@@ -86,7 +87,7 @@ def load_function(
         folder: the cache; the user's own without it.
 
     Raises:
-        InputError: an unknown function, output or entry.
+        InputError: an unknown function or output.
         DescriptionError, AssemblyError: the machine is wrong.
         EngineError: there is no compiler, or it fails.
     """
@@ -113,7 +114,7 @@ def _make(
     from tauloop.model.export import c_ports
     from tauloop.model.model import Model
 
-    item = _exportable(function, options.entry)
+    item = _exportable(function)
     helper = Thread(target=prepare)  # a compiler beside the model, which keeps one core busy
     helper.start()
     mechanism = load(machine, options.side, options=options.imported)
@@ -124,12 +125,12 @@ def _make(
         locks=options.locks,
         evaluator=Compiled(threads=options.threads, folder=folder),
     )
-    given = model.platform if options.entry == "platform" else model.actuators
+    given = model.motion(options.entry)
     made = given.compiled(item.program, outputs or item.outputs[:1])
     helper.join()
     ports, q = c_ports(model, given), model.assembly.q
     nominal = {
-        "position": given.entry.at(q),
+        "position": given.ports.at(q),
         "start": q,
         "theta": np.array([mechanism.parameters[leaf].value for leaf in options.free]),
         "weight": np.ones(len(model.mechanism.actuators)),
@@ -145,16 +146,13 @@ def _make(
     return CompiledFunction(signature, Library(made.library), kept, options.threads)
 
 
-def _exportable(function: str, entry: str) -> Exportable:
-    from tauloop.model.export import ENTRIES, EXPORTABLE
+def _exportable(function: str) -> Exportable:
+    from tauloop.model.export import EXPORTABLE
 
     known = {item.name: item for item in EXPORTABLE}
-    problems = Problems()
     if function not in known:
-        problems.add("function", f"{function!r} is unknown", f"there are {', '.join(known)}")
-    if entry not in ENTRIES:
-        problems.add("entry", f"{entry!r} is unknown", " or ".join(ENTRIES))
-    InputError.raise_if_any(problems)
+        problem = Problem(where="function", what=f"{function!r} is unknown", remedy=f"there are {', '.join(known)}")
+        raise InputError(problem)
     return known[function]
 
 

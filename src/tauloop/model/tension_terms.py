@@ -24,7 +24,7 @@ from tauloop.programs.tensions import LimitedWinch, limited_winches, multiplier_
 from tauloop.programs.tool import WRENCH, tool_twist
 
 if TYPE_CHECKING:
-    from tauloop.assembly.entry import Entry
+    from tauloop.assembly.entry_ports import EntryPorts
     from tauloop.model.model import Model
 
 #: No wrench at all.
@@ -218,7 +218,7 @@ def loaded_margin(
     return np.take_along_axis(margins, worst, axis=0)[0], np.take_along_axis(blamed, worst, axis=0)[0]
 
 
-def tension_terms(model: Model, entry: Entry, count: int, q: np.ndarray, tree_force: np.ndarray) -> TensionTerms:
+def tension_terms(model: Model, entry: EntryPorts, count: int, q: np.ndarray, tree_force: np.ndarray) -> TensionTerms:
     """Terms of samples.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.assembly.entry import ACTUATORS
 from tauloop.errors import PoseError, Problem
 from tauloop.model import Model, MotionFunctions
 from tauloop.motion.paths import quaternion_product
@@ -32,17 +33,17 @@ def entry_rates(
     Raises:
         PoseError: a singular pose, where only a part of a rotation is given.
     """
-    entry, shape = functions.entry, model.topology
-    if entry.name == "actuators":
+    ports, shape = functions.ports, model.topology
+    if ports.entry is ACTUATORS:
         return first, second
-    velocity, acceleration = (np.zeros((len(position), len(entry.v))) for _ in range(2))
-    for column, iv in enumerate(entry.v):
+    velocity, acceleration = (np.zeros((len(position), len(ports.v))) for _ in range(2))
+    for column, iv in enumerate(ports.v):
         if shape.q_of_v[iv] >= 0:
-            k = entry.q.index(shape.q_of_v[iv])
+            k = ports.q.index(shape.q_of_v[iv])
             velocity[:, column], acceleration[:, column] = first[:, k], second[:, k]
     for q0, v0 in shape.quaternions:
-        turning = [column for column, iv in enumerate(entry.v) if v0 <= iv < v0 + 3]
-        given = [k for k, iq in enumerate(entry.q) if q0 <= iq < q0 + 4]
+        turning = [column for column, iv in enumerate(ports.v) if v0 <= iv < v0 + 3]
+        given = [k for k, iq in enumerate(ports.q) if q0 <= iq < q0 + 4]
         if len(turning) == 3:
             inverse = position[:, given] * np.array([1.0, -1.0, -1.0, -1.0])
             velocity[:, turning] = 2 * quaternion_product(first[:, given], inverse)[:, 1:]
@@ -75,7 +76,7 @@ class _PartOfRotation:
         q = functions.kinematics(position, start=q).q
         self.functions, self.position, self.q = functions, position, q
         self.turning, self.w = turning, slice(v0, v0 + 3)
-        self.components = [functions.entry.q[k] - q0 for k in given]
+        self.components = [functions.ports.q[k] - q0 for k in given]
         self.quaternion = q[:, q0 : q0 + 4]
         G = functions.embedding(position, start=q)[:, self.w]
         self.map = self._rows(self.quaternion) @ G

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.assembly.ports import numbers
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import InputError, PoseError, Problem, Problems
@@ -71,7 +72,7 @@ class Stroke(Shown):
             Positions, velocities and accelerations (N, n), in the columns of the entry's ports.
         """
         curve = self.path.at(progress.s)
-        moved = [self.functions.entry.position.columns.index(name) for name in self.columns]
+        moved = [self.functions.ports.position.columns.index(name) for name in self.columns]
         first, second = (np.zeros((len(time), len(self.base))) for _ in range(2))
         speed, pull = progress.first[:, None] * rate, progress.second[:, None] * rate**2
         first[:, moved] = curve.first * speed
@@ -92,7 +93,7 @@ def stroke(
     path: Path,
     columns: Sequence[str],
     *,
-    entry: str = "platform",
+    entry: Entry = PLATFORM,
     base: object | None = None,
     ranges: bool = True,
 ) -> Stroke:
@@ -102,7 +103,7 @@ def stroke(
         model: the machine.
         path: in m, rad or quaternions, as the columns are.
         columns: the positions of the entry that the path moves, in its order, such as ``platform.x``.
-        entry: ``"platform"`` or ``"actuators"`` (a path in joint space).
+        entry: whose coordinates; `ACTUATORS` for a path in joint space.
         base: positions of the entry (n_position,) for those that are not moved; at the reference pose without it.
         ranges: whether the coordinate ranges of the machine file are kept.
 
@@ -110,14 +111,12 @@ def stroke(
         InputError: columns that the entry does not have, or of another number than the path's.
         PoseError: out of reach, out of a coordinate's range, or through a singularity: where on the path, by how much.
     """
-    if entry not in ("platform", "actuators"):
-        raise InputError(Problem(where="entry", what=f"{entry!r} is unknown", remedy="platform or actuators"))
-    functions = model.platform if entry == "platform" else model.actuators
+    functions = model.motion(entry)
     names = tuple(columns)
     _check_columns(functions, path, names)
-    fixed = functions.entry.at(model.assembly.q) if base is None else numbers(base, "base")
-    if fixed.shape != (functions.entry.position.size,) or not np.isfinite(fixed).all():
-        remedy = f"give {', '.join(functions.entry.position.columns)}"
+    fixed = functions.ports.at(model.assembly.q) if base is None else numbers(base, "base")
+    if fixed.shape != (functions.ports.position.size,) or not np.isfinite(fixed).all():
+        remedy = f"give {', '.join(functions.ports.position.columns)}"
         raise InputError(Problem(where="base", what="is not a row of finite numbers of the entry", remedy=remedy))
     grid = np.union1d(np.linspace(0.0, 1.0, CHECKED), path.breaks)
     position = _placed(functions, path, names, fixed, grid)
@@ -142,12 +141,12 @@ def _placed(
     functions: MotionFunctions, path: Path, columns: tuple[str, ...], base: np.ndarray, u: np.ndarray
 ) -> np.ndarray:
     position = np.tile(base, (len(u), 1))
-    position[:, [functions.entry.position.columns.index(name) for name in columns]] = path.at(u).position
+    position[:, [functions.ports.position.columns.index(name) for name in columns]] = path.at(u).position
     return position
 
 
 def _place(functions: MotionFunctions, path: Path, columns: tuple[str, ...], u: float) -> str:
-    units = dict(zip(functions.entry.position.columns, functions.entry.position.units, strict=True))
+    units = dict(zip(functions.ports.position.columns, functions.ports.position.units, strict=True))
     numbers = path.at(np.array([u])).position[0]
     at = ", ".join(
         f"{name} = {value:.5g}" + (f" {units[name]}" if units[name] != "1" else "")
@@ -157,11 +156,11 @@ def _place(functions: MotionFunctions, path: Path, columns: tuple[str, ...], u: 
 
 
 def _check_columns(functions: MotionFunctions, path: Path, columns: tuple[str, ...]) -> None:
-    known = functions.entry.position.columns
+    known = functions.ports.position.columns
     problems = [
         Problem(
             where=name,
-            what=f"is no position of the {functions.entry.name}",
+            what=f"is no position of the {functions.ports.name}",
             remedy=suggestion(name, known) or f"choose among {', '.join(known)}",
         )
         for name in columns
@@ -186,7 +185,7 @@ def _reached(
     try:
         return functions.track(position).q
     except PoseError as error:
-        zero = np.zeros((len(grid), functions.entry.velocity.size))
+        zero = np.zeros((len(grid), functions.ports.velocity.size))
         lost = np.flatnonzero(~functions.evaluate(position, zero, zero).health.is_reached)
         first = f"from {_place(functions, path, columns, grid[lost[0]])} on" if len(lost) else "somewhere"
         what = f"leaves the reach of the machine {first}: {len(lost)} of {len(grid)} points are out of reach"

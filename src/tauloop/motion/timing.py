@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.entry import ACTUATORS
 from tauloop.errors import InputError, Problem
 from tauloop.motion.laws import Law
 from tauloop.motion.limits import fastest_rate, sample_times
@@ -101,12 +102,12 @@ def peak(stroke: Stroke, law: Law, kind: str, rate: float = 1.0) -> float:
         kind: "velocity" or "acceleration".
         rate: normalised time per second.
     """
-    units = stroke.functions.entry.velocity.units
+    units = stroke.functions.ports.velocity.units
     x = sample_times(stroke, law)
 
     def size(x: np.ndarray) -> np.ndarray:
         values = getattr(stroke.motion(law.at(x), rate, x), kind)
-        if stroke.functions.entry.name == "actuators":
+        if stroke.functions.ports.entry is ACTUATORS:
             return np.asarray(np.abs(values).max(axis=1))
         sliding = [i for i, unit in enumerate(units) if unit == "m/s" and values[:, i].any()]
         return np.asarray(np.linalg.norm(values[:, sliding] if sliding else values, axis=1))

@@ -11,7 +11,7 @@ from tauloop.equations.newton_euler import transmission
 from tauloop.programs.tensions import tensions
 
 if TYPE_CHECKING:
-    from tauloop.assembly.entry import Entry
+    from tauloop.assembly.entry_ports import EntryPorts
     from tauloop.programs.motion import MotionState
     from tauloop.programs.program import Program
 
@@ -21,7 +21,7 @@ Multipliers = Callable[[ca.SX], ca.SX]
 
 def bounded_forces_program(
     state: MotionState,
-    entry: Entry,
+    ports: EntryPorts,
     needed: tuple[ca.SX, ca.SX, ca.SX],
     multipliers: Multipliers,
     known: Mapping[str, ca.SX],
@@ -30,7 +30,7 @@ def bounded_forces_program(
 
     Args:
         state: the program with the motion.
-        entry: the given motion.
+        ports: the given motion.
         needed: tree forces tau = M a + h (n_v,); actuator velocities R (n_u, m) per unit of the motions that actuators
             bring about, and the forces t (m,) on these; without redundant actuation R is square.
         multipliers: of the loop equations beside loads on all velocities.
@@ -42,7 +42,7 @@ def bounded_forces_program(
     tau, R, t = needed
     assembly, builder = state.machine.assembly, state.builder
     S = transmission(state.mechanism, state.shape, state.values).T
-    found = tensions(builder, assembly, entry, (tau, S, state.K, state.scale))
+    found = tensions(builder, assembly, ports, (tau, S, state.K, state.scale))
     if assembly.is_redundant:
         root = ca.sqrt(builder.input("weight", R.size1()))
         wanted = found.wanted(builder.input("preload", len(found.bounds)))

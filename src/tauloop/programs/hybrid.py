@@ -14,7 +14,7 @@ from functools import partial
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.equations.newton_euler import transmission
 from tauloop.errors import AssemblyError, Problem
 from tauloop.mechanism.cables import cables
@@ -34,24 +34,24 @@ from tauloop.programs.program import Program
 NO_INERTIA = 1e-13
 
 
-def hybrid_inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
+def hybrid_inverse_dynamics_program(machine: Machine, ports: EntryPorts) -> Program:
     """Program of forces, multipliers and passive accelerations from the motion of actuators and passive freedoms.
 
     Args:
         machine: the machine.
-        entry: motion of leading actuators and passive freedoms, in this order (`entry.actuator_entry`).
+        ports: motion of leading actuators and passive freedoms, in this order (`ACTUATORS`).
 
     Raises:
         AssemblyError: passive freedoms have no inertia, so that nothing says how they move.
     """
-    state = MotionState(machine, entry, f"{entry.name}_hybrid_inverse_dynamics", 1)
+    state = MotionState(machine, ports, f"{ports.name}_hybrid_inverse_dynamics", 1)
     assembly, n_v = machine.assembly, state.shape.n_v
     rank, n_u = len(assembly.leading), len(state.mechanism.actuators)
     given = state.builder.input("actuator_acceleration", rank)
-    G = embedding(state, entry)
+    G = embedding(state, ports)
     G_m, G_p = G[:, :rank], G[:, rank:]
     start = ca.SX(n_v, 1)
-    state.close(entry, start, column(row.psi_acceleration for row in state.rows(state.v, start)))
+    state.close(ports, start, column(row.psi_acceleration for row in state.rows(state.v, start)))
     start = start + G_m @ given
     pi = column(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters)
     parts = (state.mechanism, state.shape, state.values)
@@ -62,19 +62,19 @@ def hybrid_inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
         forces = machine.formulation.forces(*parts, state.motion(state.v, unknown), machine.parameters, pi)
         moved = ca.sparsify(ca.jacobian(forces, unknown)) @ G_p
         M_pp = G_p.T @ moved
-        _require_inertia(state, entry, M_pp)
+        _require_inertia(state, ports, M_pp)
         passive = state.builder.solve_symmetric(M_pp, -(G_p.T @ tau), "passive accelerations")
         a, tau = start + G_p @ passive, tau + moved @ passive
     force, R = G_m.T @ tau, transmission(*parts) @ G_m
     known = {"q": state.configuration.q, "v": state.v, "a": a, "tree_force": tau, "passive_acceleration": passive}
     if cables(state.mechanism):
-        return bounded_forces_program(state, entry, (tau, R, force), partial(multipliers, state, entry), known)
+        return bounded_forces_program(state, ports, (tau, R, force), partial(multipliers, state, ports), known)
     if assembly.is_redundant:
         force = shared_forces(state.builder, R, force, state.builder.input("weight", n_u))
-    return state.builder.finish({**known, "force": force, "closure_force": closure_forces(state, entry, tau, force)})
+    return state.builder.finish({**known, "force": force, "closure_force": closure_forces(state, ports, tau, force)})
 
 
-def _require_inertia(state: MotionState, entry: Entry, M_pp: ca.SX) -> None:
+def _require_inertia(state: MotionState, ports: EntryPorts, M_pp: ca.SX) -> None:
     """Raise where passive freedoms can move without any inertia.
 
     Raises:

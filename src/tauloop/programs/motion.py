@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.loops import nominal
 from tauloop.equations.closure import ClosureRow, closure
 from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
@@ -50,17 +50,17 @@ class Machine(Shown):
 class MotionState:
     """A program that has reached the full state (q, v, a), and the expressions of that state."""
 
-    def __init__(self, machine: Machine, entry: Entry, name: str, levels: int) -> None:
+    def __init__(self, machine: Machine, ports: EntryPorts, name: str, levels: int) -> None:
         """Emit the kinematics: positions, then velocities and accelerations as far as `levels` (0 to 2) says."""
         self.machine = machine
         assembly = machine.assembly
         self.mechanism, self.shape = assembly.loops.mechanism, assembly.loops.topology
-        self.builder = ProgramBuilder(name, _samples(machine, entry))
+        self.builder = ProgramBuilder(name, _samples(machine, ports))
         self.theta = self.builder.input("theta", len(machine.free))
         self.values = nominal(self.mechanism, {leaf: self.theta[i] for i, leaf in enumerate(machine.free)})
-        position = self.builder.input("position", entry.position.size)
+        position = self.builder.input("position", ports.position.size)
         start = self.builder.input("start", self.shape.n_q)
-        given = entry.given(position)
+        given = ports.given(position)
         for i in _frozen_coordinates(assembly):
             given.setdefault(i, ca.SX(float(assembly.q[i])))
         self.positions = solve_positions(
@@ -80,7 +80,7 @@ class MotionState:
         self.K = ca.SX(0, self.shape.n_v)
         self.scale = ca.SX(0, 1)
         if levels:
-            self._velocities(entry, levels)
+            self._velocities(ports, levels)
 
     def branches(self) -> Branches:
         """On which roots of the closed forms poses lie."""
@@ -98,26 +98,26 @@ class MotionState:
         found = closure(self.mechanism, self.shape, self.values, self.motion(v, a))
         return [found[i] for i in self.machine.assembly.rows]
 
-    def _velocities(self, entry: Entry, levels: int) -> None:
+    def _velocities(self, ports: EntryPorts, levels: int) -> None:
         """Loops on velocity and acceleration level, with what is given put in at once: K x = -(rate of the rest)."""
         n_v = self.shape.n_v
         v, at_rest = ca.SX.sym("v", n_v), ca.SX(n_v, 1)
         rows = self.rows(v, at_rest)
         rates, self.scale = column(row.psi_rate for row in rows), column(row.scale for row in rows)
         self.K = ca.jacobian(rates, v)
-        self._give(entry, self.v, self.builder.input("velocity", entry.velocity.size))
+        self._give(ports, self.v, self.builder.input("velocity", ports.velocity.size))
         # put in instead of built again: the motion of all bodies is half of the work on a program
-        self.close(entry, self.v, ca.SX(ca.substitute([rates], [v], [ca.densify(self.v)])[0]))
+        self.close(ports, self.v, ca.SX(ca.substitute([rates], [v], [ca.densify(self.v)])[0]))
         if levels > 1:
-            self._give(entry, self.a, self.builder.input("acceleration", entry.velocity.size))
-            self.close(entry, self.a, column(row.psi_acceleration for row in self.rows(self.v, self.a)))
+            self._give(ports, self.a, self.builder.input("acceleration", ports.velocity.size))
+            self.close(ports, self.a, column(row.psi_acceleration for row in self.rows(self.v, self.a)))
 
-    def _give(self, entry: Entry, full: ca.SX, given: ca.SX) -> None:
-        full[list(entry.v)] = ca.DM(entry.to_v) @ given
+    def _give(self, ports: EntryPorts, full: ca.SX, given: ca.SX) -> None:
+        full[list(ports.v)] = ca.DM(ports.to_v) @ given
 
-    def close(self, entry: Entry, full: ca.SX, open_rates: ca.SX) -> None:
+    def close(self, ports: EntryPorts, full: ca.SX, open_rates: ca.SX) -> None:
         """Fill in the dependent entries so that the rates of the loops vanish."""
-        dependent = dependent_velocities(self.machine.assembly, entry)
+        dependent = dependent_velocities(self.machine.assembly, ports)
         if dependent:
             full[dependent] = self.builder.solve(self.K[:, dependent], -open_rates, "loop velocities")
 
@@ -142,28 +142,28 @@ def _nominal_theta(machine: Machine) -> np.ndarray:
     return np.array([parameters[leaf].value for leaf in machine.free])
 
 
-def _samples(machine: Machine, entry: Entry) -> dict[str, np.ndarray]:
+def _samples(machine: Machine, ports: EntryPorts) -> dict[str, np.ndarray]:
     """Inputs at the assembled states, from which pivot orders are chosen; velocities play no part in these."""
     assembly = machine.assembly
     count = len(assembly.states)
     return {
         "theta": np.repeat(_nominal_theta(machine)[None], count, axis=0),
-        "position": np.ascontiguousarray(entry.at(assembly.states)),
+        "position": np.ascontiguousarray(ports.at(assembly.states)),
         "start": assembly.states,
         "weight": np.ones((count, len(assembly.loops.mechanism.actuators))),
         "preload": np.zeros((count, len(cables(assembly.loops.mechanism)))),
     }
 
 
-def diagnosis_program(machine: Machine, entry: Entry) -> Program:
+def diagnosis_program(machine: Machine, ports: EntryPorts) -> Program:
     """Program of what closed forms miss where a pose is out of reach (see `tauloop.model.diagnosis.gaps`)."""
-    state = MotionState(machine, entry, f"{entry.name}_diagnosis", 0)
+    state = MotionState(machine, ports, f"{ports.name}_diagnosis", 0)
     return state.builder.finish({"extremes": state.builder.extremes})
 
 
-def kinematics_program(machine: Machine, entry: Entry, levels: int) -> tuple[Program, MotionState]:
+def kinematics_program(machine: Machine, ports: EntryPorts, levels: int) -> tuple[Program, MotionState]:
     """Program of all coordinates (and, by level, velocities and accelerations) from a given motion; how it was made."""
-    state = MotionState(machine, entry, f"{entry.name}_kinematics_{levels}", levels)
+    state = MotionState(machine, ports, f"{ports.name}_kinematics_{levels}", levels)
     outputs = {"q": state.configuration.q}
     if levels > 0:
         outputs["v"] = state.v
@@ -172,36 +172,36 @@ def kinematics_program(machine: Machine, entry: Entry, levels: int) -> tuple[Pro
     return state.builder.finish(outputs), state
 
 
-def embedding_program(machine: Machine, entry: Entry) -> Program:
+def embedding_program(machine: Machine, ports: EntryPorts) -> Program:
     """Program of G (n_v, m): velocities of all coordinates per unit of the given velocities, stored by columns."""
-    state = MotionState(machine, entry, f"{entry.name}_embedding", 1)
-    G = embedding(state, entry)
+    state = MotionState(machine, ports, f"{ports.name}_embedding", 1)
+    G = embedding(state, ports)
     return state.builder.finish({"q": state.configuration.q, "G": ca.vec(G)})
 
 
-def dependent_velocities(assembly: Assembly, entry: Entry) -> list[int]:
+def dependent_velocities(assembly: Assembly, ports: EntryPorts) -> list[int]:
     """Velocities that move but are not given."""
-    return [i for i in range(assembly.loops.topology.n_v) if i not in entry.v and i not in assembly.frozen]
+    return [i for i in range(assembly.loops.topology.n_v) if i not in ports.v and i not in assembly.frozen]
 
 
-def embedding(state: MotionState, entry: Entry) -> ca.SX:
+def embedding(state: MotionState, ports: EntryPorts) -> ca.SX:
     """Matrix G (n_v, m): velocities of all coordinates per unit of the given velocities."""
-    dependent = dependent_velocities(state.machine.assembly, entry)
-    G = ca.SX(state.shape.n_v, entry.velocity.size)
-    G[list(entry.v), :] = ca.DM(entry.to_v)
+    dependent = dependent_velocities(state.machine.assembly, ports)
+    G = ca.SX(state.shape.n_v, ports.velocity.size)
+    G[list(ports.v), :] = ca.DM(ports.to_v)
     if dependent:
         G[dependent, :] = state.builder.solve(state.K[:, dependent], -(state.K @ G), "embedding")
     return G
 
 
-def require_inertia(M: ca.SX, entry: Entry) -> None:
+def require_inertia(M: ca.SX, ports: EntryPorts) -> None:
     """Refuse a mass matrix (m, m) with zeros on its diagonal: no force determines those accelerations.
 
     Raises:
         AssemblyError: the velocities that move nothing with inertia.
     """
     diagonal = ca.diag(M)
-    refuse_idle([name for i, name in enumerate(entry.velocity.columns) if diagonal[i].is_zero()])
+    refuse_idle([name for i, name in enumerate(ports.velocity.columns) if diagonal[i].is_zero()])
 
 
 def refuse_idle(idle: list[str]) -> None:
@@ -212,18 +212,18 @@ def refuse_idle(idle: list[str]) -> None:
         raise AssemblyError([Problem(where=name, what=what, remedy=remedy) for name in idle])
 
 
-def forward_dynamics_program(machine: Machine, entry: Entry) -> Program:
+def forward_dynamics_program(machine: Machine, ports: EntryPorts) -> Program:
     """Program of the accelerations that actuator forces give, in the given velocities and in all coordinates.
 
     Inverse dynamics is affine in the accelerations: with a = G a_given + g and r(a) = G^T (M a + h),
     M_r a_given = G^T S u - r(g),  M_r = G^T M G, solved by L D L^T (design, "Forward dynamics from inverse").
     """
-    state = MotionState(machine, entry, f"{entry.name}_forward_dynamics", 1)
-    n_v, m = state.shape.n_v, entry.velocity.size
+    state = MotionState(machine, ports, f"{ports.name}_forward_dynamics", 1)
+    n_v, m = state.shape.n_v, ports.velocity.size
     force = state.builder.input("force", len(state.mechanism.actuators))
-    G = embedding(state, entry)
+    G = embedding(state, ports)
     bias = ca.SX(n_v, 1)
-    state.close(entry, bias, column(row.psi_acceleration for row in state.rows(state.v, bias)))
+    state.close(ports, bias, column(row.psi_acceleration for row in state.rows(state.v, bias)))
     pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
     a = ca.SX.sym("a", n_v)
     parts = (state.mechanism, state.shape, state.values)
@@ -232,7 +232,7 @@ def forward_dynamics_program(machine: Machine, entry: Entry) -> Program:
     tau_bias = machine.formulation.forces(*parts, state.motion(state.v, bias), machine.parameters, pi)
     S = transmission(*parts).T
     reduced = G.T @ (M @ G)
-    require_inertia(reduced, entry)
+    require_inertia(reduced, ports)
     given = state.builder.solve_symmetric(reduced, G.T @ (S @ force - tau_bias), "accelerations")
     return state.builder.finish(
         {
@@ -245,7 +245,7 @@ def forward_dynamics_program(machine: Machine, entry: Entry) -> Program:
     )
 
 
-def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
+def inverse_dynamics_program(machine: Machine, ports: EntryPorts) -> Program:
     """Program of actuator forces u and multipliers lambda: S u + K^T lambda = M a + h on the moving coordinates.
 
     With redundant actuation u has the least sum of w u^2, w an input.
@@ -253,7 +253,7 @@ def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
     Raises:
         AssemblyError: there are passive freedoms, whose motion no actuator can bring about.
     """
-    state = MotionState(machine, entry, f"{entry.name}_inverse_dynamics", 2)
+    state = MotionState(machine, ports, f"{ports.name}_inverse_dynamics", 2)
     pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
     tau = machine.formulation.forces(
         state.mechanism,
@@ -264,20 +264,20 @@ def inverse_dynamics_program(machine: Machine, entry: Entry) -> Program:
         pi,
     )
     known = {"q": state.configuration.q, "v": state.v, "a": state.a, "tree_force": tau}
-    return _with_actuator_forces(state, entry, tau, known)
+    return _with_actuator_forces(state, ports, tau, known)
 
 
-def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
+def regressor_program(machine: Machine, ports: EntryPorts, output: str) -> Program:
     """Program of the regressor Y, stored by rows: forces = Y pi.
 
     Args:
         machine: the machine.
-        entry: the given motion.
+        ports: the given motion.
         output: "actuators" for actuator forces u (n_u rows), "joints" for the forces A^T u on the driven coordinates;
             "leading" and "leading_joints" for the forces of all actuators together on the motions of the leading
             actuators, or of the coordinates that these drive: m rows R^T u that no preload enters.
     """
-    state = MotionState(machine, entry, f"{entry.name}_regressor_{output}", 2)
+    state = MotionState(machine, ports, f"{ports.name}_regressor_{output}", 2)
     pi = ca.SX.sym("pi", len(machine.parameters))
     tau = machine.formulation.forces(
         state.mechanism,
@@ -295,11 +295,11 @@ def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
         Y = Y_tree[[moving.index(i) for i in machine.assembly.driven], :]
         return state.builder.finish({"regressor": ca.vec(Y.T)})
     if output in ("leading", "leading_joints"):
-        Y = _leading_map(state, entry, output)[:, moving] @ Y_tree
+        Y = _leading_map(state, ports, output)[:, moving] @ Y_tree
         return state.builder.finish({"regressor": ca.vec(Y.T)})
     if machine.assembly.is_redundant:
-        R, weight = shared_map(state, entry), ca.SX.ones(n_u)
-        projection = shared_forces(state.builder, R, embedding(state, entry)[moving, :].T, weight)
+        R, weight = shared_map(state, ports), ca.SX.ones(n_u)
+        projection = shared_forces(state.builder, R, embedding(state, ports)[moving, :].T, weight)
     else:
         unit = ca.vertcat(ca.SX(ca.DM.eye(n_u)), ca.SX(len(moving) - n_u, n_u))
         projection = state.builder.solve(_force_map(state).T, unit, "actuator forces").T
@@ -309,14 +309,14 @@ def regressor_program(machine: Machine, entry: Entry, output: str) -> Program:
     return state.builder.finish({"regressor": ca.vec((projection @ Y_tree).T)})
 
 
-def _leading_map(state: MotionState, entry: Entry, output: str) -> ca.SX:
+def _leading_map(state: MotionState, ports: EntryPorts, output: str) -> ca.SX:
     """Matrix (m, n_v) from forces on all coordinates to those on the leading motions w: G_w^T with v = G_w w.
 
     With the given velocities x, v = G x and w = L x, so that G_w = G L^-1. By virtual work the actuators' forces u have
     the resultants R^T u on w, with R = A G_w the actuators' velocities per unit of w; those of preload are zero.
     """
     assembly = state.machine.assembly
-    G = embedding(state, entry)
+    G = embedding(state, ports)
     leading = transmission(state.mechanism, state.shape, state.values)[list(assembly.leading), :]
     L = leading @ G if output == "leading" else G[list(assembly.leading_driven), :]
     if L.is_constant():  # where the leading motions themselves are given
@@ -329,18 +329,18 @@ def moving_velocities(assembly: Assembly) -> list[int]:
     return [i for i in range(assembly.loops.topology.n_v) if i not in assembly.frozen]
 
 
-def _with_actuator_forces(state: MotionState, entry: Entry, tau: ca.SX, known: dict[str, ca.SX]) -> Program:
+def _with_actuator_forces(state: MotionState, ports: EntryPorts, tau: ca.SX, known: dict[str, ca.SX]) -> Program:
     """Close a program with actuator forces u (n_u,) and multipliers (c,) that give the tree forces tau = M a + h."""
     assembly = state.machine.assembly
     require_actuated(assembly)
     if cables(state.mechanism):
-        G = embedding(state, entry)
+        G = embedding(state, ports)
         R = transmission(state.mechanism, state.shape, state.values) @ G
-        return bounded_forces_program(state, entry, (tau, R, G.T @ tau), partial(multipliers, state, entry), known)
+        return bounded_forces_program(state, ports, (tau, R, G.T @ tau), partial(multipliers, state, ports), known)
     if assembly.is_redundant:
         weight = state.builder.input("weight", len(state.mechanism.actuators))
-        force = shared_forces(state.builder, shared_map(state, entry), embedding(state, entry).T @ tau, weight)
-        closure_force = closure_forces(state, entry, tau, force)
+        force = shared_forces(state.builder, shared_map(state, ports), embedding(state, ports).T @ tau, weight)
+        closure_force = closure_forces(state, ports, tau, force)
     else:
         forces = state.builder.solve(_force_map(state), tau[moving_velocities(assembly)], "actuator forces")
         n_u = len(state.mechanism.actuators)
@@ -367,9 +367,9 @@ def require_actuated(assembly: Assembly) -> None:
         )
 
 
-def shared_map(state: MotionState, entry: Entry) -> ca.SX:
+def shared_map(state: MotionState, ports: EntryPorts) -> ca.SX:
     """Matrix R (n_u, m) of actuator velocities per unit of the given velocities."""
-    return transmission(state.mechanism, state.shape, state.values) @ embedding(state, entry)
+    return transmission(state.mechanism, state.shape, state.values) @ embedding(state, ports)
 
 
 def shared_forces(builder: ProgramBuilder, R: ca.SX, generalized: ca.SX, weight: ca.SX) -> ca.SX:
@@ -385,15 +385,15 @@ def shared_forces(builder: ProgramBuilder, R: ca.SX, generalized: ca.SX, weight:
     return weighted @ builder.solve_symmetric(R.T @ weighted, generalized, "actuator forces")
 
 
-def closure_forces(state: MotionState, entry: Entry, tau: ca.SX, force: ca.SX) -> ca.SX:
+def closure_forces(state: MotionState, ports: EntryPorts, tau: ca.SX, force: ca.SX) -> ca.SX:
     """Multipliers (c,) of the kept loop equations beside known actuator forces: K^T lambda = M a + h - S u."""
     S = transmission(state.mechanism, state.shape, state.values).T
-    return multipliers(state, entry, tau - S @ force)
+    return multipliers(state, ports, tau - S @ force)
 
 
-def multipliers(state: MotionState, entry: Entry, loads: ca.SX) -> ca.SX:
+def multipliers(state: MotionState, ports: EntryPorts, loads: ca.SX) -> ca.SX:
     """Multipliers (c, k) of the kept loop equations that carry loads on all velocities (n_v, k): K^T lambda = load."""
-    dependent = dependent_velocities(state.machine.assembly, entry)
+    dependent = dependent_velocities(state.machine.assembly, ports)
     if not dependent:
         return ca.SX(0, loads.size2())
     found = state.builder.solve(state.K[:, dependent].T, loads[dependent, :], "multipliers")
@@ -407,23 +407,23 @@ def _force_map(state: MotionState) -> ca.SX:
     return ca.horzcat(S[moving, :], state.K[:, moving].T)
 
 
-def momentum_program(machine: Machine, entry: Entry) -> Program:
+def momentum_program(machine: Machine, ports: EntryPorts) -> Program:
     """Program of the momenta p = dT/dv (n_v,): positions and velocities in, no accelerations."""
-    state = MotionState(machine, entry, f"{entry.name}_momentum", 1)
+    state = MotionState(machine, ports, f"{ports.name}_momentum", 1)
     return state.builder.finish({"q": state.configuration.q, "momentum": _canonical(state).momentum})
 
 
-def momentum_forces_program(machine: Machine, entry: Entry) -> Program:
+def momentum_forces_program(machine: Machine, ports: EntryPorts) -> Program:
     """Program of actuator forces and multipliers from the rate of the momenta: S u + K^T lambda = p' + dH/dq.
 
     The momenta themselves are an output too: a sampled motion needs those of the samples before and behind.
     """
-    state = MotionState(machine, entry, f"{entry.name}_momentum_forces", 1)
+    state = MotionState(machine, ports, f"{ports.name}_momentum_forces", 1)
     rate = state.builder.input("momentum_rate", state.shape.n_v)
     terms = _canonical(state)
     tau = rate + terms.remainder
     known = {"q": state.configuration.q, "v": state.v, "tree_force": tau, "momentum": terms.momentum}
-    return _with_actuator_forces(state, entry, tau, known)
+    return _with_actuator_forces(state, ports, tau, known)
 
 
 def _canonical(state: MotionState) -> CanonicalTerms:
@@ -436,22 +436,22 @@ def _entries(state: MotionState) -> Entries:
 
 
 def platform_matrices_program(
-    machine: Machine, entry: Entry, by_momentum: bool, in_euler: bool
+    machine: Machine, ports: EntryPorts, by_momentum: bool, in_euler: bool
 ) -> tuple[Program, tuple[tuple[str, str, str], ...]]:
     """Program of the matrices of every inertia as a virtual platform (see `formulations.platform_matrices`).
 
     Args:
         machine: the machine.
-        entry: the given motion; x' are its velocities.
+        ports: the given motion; x' are its velocities.
         by_momentum: by generalized momentum, or by energies in Koditschek's form.
-        in_euler: on the rates of x, y, z, psi, theta, phi of a free platform; else on the entry's velocities.
+        in_euler: on the rates of x, y, z, psi, theta, phi of a free platform; else on the given velocities.
 
     Returns:
         The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and cos(theta) of the Euler
         angles (else one), and the k labels (name, kind, part).
     """
-    state = MotionState(machine, entry, f"{entry.name}_platform_matrices", 1)
-    G = embedding(state, entry)
+    state = MotionState(machine, ports, f"{ports.name}_platform_matrices", 1)
+    G = embedding(state, ports)
     found = virtual_platforms(
         state.mechanism,
         state.shape,
@@ -459,12 +459,12 @@ def platform_matrices_program(
         state.motion(state.v, state.a),
         _entries(state),
         G,
-        _embedding_rate(state, entry, G),
+        _embedding_rate(state, ports, G),
         by_momentum=by_momentum,
     )
     cos_theta = ca.SX(1)
     if in_euler:
-        ((iq, iv),) = [pair for pair in state.shape.quaternions if pair[1] in entry.v]
+        ((iq, iv),) = [pair for pair in state.shape.quaternions if pair[1] in ports.v]
         R = quaternion_rotation(state.configuration.q[iq : iq + 4])
         J_A, J_A_rate, cos_theta = euler_axes(R, state.v[iv : iv + 3])
         T, T_rate = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A), ca.diagcat(ca.SX(3, 3), J_A_rate)
@@ -481,13 +481,13 @@ def platform_matrices_program(
     return program, tuple((platform.name, platform.kind, platform.part) for platform in found)
 
 
-def _embedding_rate(state: MotionState, entry: Entry, G: ca.SX) -> ca.SX:
+def _embedding_rate(state: MotionState, ports: EntryPorts, G: ca.SX) -> ca.SX:
     """Rate G' (n_v, m) along the motion, from K G' = -K' G."""
     symbols, assembly = StateSymbols(state.shape), state.machine.assembly
     rows = closure(state.mechanism, state.shape, state.values, symbols.motion(state.values))
     K = ca.jacobian(column(rows[i].psi_rate for i in assembly.rows), symbols.v)
     (K_rate,) = symbols.at([symbols.rate_at_constant_velocity(K)], state.motion(state.v, state.a))
-    dependent = dependent_velocities(assembly, entry)
+    dependent = dependent_velocities(assembly, ports)
     G_rate = ca.SX(*G.shape)
     if dependent:
         G_rate[dependent, :] = state.builder.solve(state.K[:, dependent], -(K_rate @ G), "embedding")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.loops import nominal
 from tauloop.equations.dynamic_parameters import Entries
 from tauloop.equations.energy import kinetic_energy, potential_energy
@@ -41,19 +41,19 @@ class RateProgram(Shown):
     quaternions: tuple[int, ...]
 
 
-def independent_rate_program(machine: Machine, entry: Entry, *, with_wrench: bool = False) -> RateProgram:
+def independent_rate_program(machine: Machine, ports: EntryPorts, *, with_wrench: bool = False) -> RateProgram:
     """Rates of the independent coordinates: M_r a = G^T (S u + J^T w) - r(g), as `forward_dynamics_program`.
 
     Args:
         machine: the machine.
-        entry: its independent motion.
+        ports: its independent motion.
         with_wrench: whether a wrench at the tool is an input.
     """
-    state = MotionState(machine, entry, f"{entry.name}_rate", 1)
+    state = MotionState(machine, ports, f"{ports.name}_rate", 1)
     n_v = state.shape.n_v
-    G = embedding(state, entry)
+    G = embedding(state, ports)
     bias = ca.SX(n_v, 1)
-    state.close(entry, bias, column(row.psi_acceleration for row in state.rows(state.v, bias)))
+    state.close(ports, bias, column(row.psi_acceleration for row in state.rows(state.v, bias)))
     pi = column(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters)
     a = ca.SX.sym("a", n_v)
     parts = (state.mechanism, state.shape, state.values)
@@ -63,20 +63,20 @@ def independent_rate_program(machine: Machine, entry: Entry, *, with_wrench: boo
     acting = Acting(state.builder, machine, state.values, state.configuration, with_wrench=with_wrench)
     rest = G.T @ (acting.generalized - tau_bias)
     reduced = G.T @ (M @ G)
-    require_inertia(reduced, entry)
+    require_inertia(reduced, ports)
     acceleration = state.builder.solve_symmetric(reduced, rest, "accelerations")
     q_rate = coordinate_rate(state.shape, state.configuration.q, state.v)
     program = state.builder.finish(
         {
-            "rate": ca.vertcat(q_rate[list(entry.q)], acceleration, acting.powers(state.v)),
+            "rate": ca.vertcat(q_rate[list(ports.q)], acceleration, acting.powers(state.v)),
             "all_q": state.configuration.q,
             "all_v": state.v,
         }
     )
-    whole = [entry.q.index(iq) for iq, _ in state.shape.quaternions if set(range(iq, iq + 4)) <= set(entry.q)]
+    whole = [ports.q.index(iq) for iq, _ in state.shape.quaternions if set(range(iq, iq + 4)) <= set(ports.q)]
     return RateProgram(
         program=program,
-        state=(("position", entry.position.size), ("velocity", entry.velocity.size)),
+        state=(("position", ports.position.size), ("velocity", ports.velocity.size)),
         quaternions=tuple(whole),
     )
 

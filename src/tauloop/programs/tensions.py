@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.errors import AssemblyError, Problem
 from tauloop.mechanism.cables import cables
 from tauloop.mechanism.model import Mechanism
@@ -135,7 +135,7 @@ def multiplier_rows(assembly: Assembly, names: Sequence[str]) -> list[int]:
 def tensions(
     builder: ProgramBuilder,
     assembly: Assembly,
-    entry: Entry,
+    ports: EntryPorts,
     parts: tuple[ca.SX, ca.SX, ca.SX, ca.SX],
 ) -> Tensions:
     """Tensions of the cables from the balance M a + h = S u + K^T lambda.
@@ -143,7 +143,7 @@ def tensions(
     Args:
         builder: receives linear solutions.
         assembly: the machine.
-        entry: the given motion.
+        ports: the given motion.
         parts: tree forces M a + h (n_v,), S (n_v, n_u), K of psi (c, n_v) and the scales of its rows (c,).
 
     Raises:
@@ -156,7 +156,7 @@ def tensions(
     unforced, pulls = ca.SX(len(bounds), 1), ca.SX(len(bounds), S.size2())
     fixed = [name for name in bounds if name not in lengths]
     rows = multiplier_rows(assembly, fixed)
-    dependent = [i for i in range(shape.n_v) if i not in entry.v and i not in assembly.frozen]
+    dependent = [i for i in range(shape.n_v) if i not in ports.v and i not in assembly.frozen]
     multipliers = ca.SX(K.size1(), 1 + S.size2())
     if fixed:
         multipliers = builder.solve(K[:, dependent].T, ca.horzcat(tau, S)[dependent, :], "multipliers")

@@ -7,6 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from tauloop.assembly import Loops
+from tauloop.assembly.entry import ACTUATORS
 from tauloop.kinematics.assembly_modes import Modes
 from tauloop.kinematics.machine_geometry import machine_shape
 from tauloop.report.figures import NORMAL, RESIDUAL, TEXT
@@ -42,7 +43,7 @@ def modes_figure(loops: Loops, modes: Modes) -> Figure:
             fontsize=NORMAL,
             color=RESIDUAL if mode.is_reference else TEXT,
         )
-    kind = "assembly" if modes.given == "actuators" else "working"
+    kind = "assembly" if modes.given is ACTUATORS else "working"
     count = len(modes.modes)
     more = f", the first {shown}" if count > shown else ""
     figure.suptitle(f"{modes.machine}: {count} {kind} mode{'' if count == 1 else 's'}{more}", fontsize=NORMAL + 1)

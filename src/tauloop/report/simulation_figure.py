@@ -29,7 +29,7 @@ def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figur
         title: heading.
     """
     model = result.system.model
-    entry = model.platform.entry
+    entry = model.platform.ports
     figure, panels = _panels(3, title, _summary(result))
     for k, i in enumerate(entry.q[:SHOWN]):
         unit = entry.position.units[k]
@@ -88,7 +88,7 @@ def comparison_figure(results: Mapping[str, Simulation], *, title: str = "Simula
         title: heading.
     """
     first = next(iter(results.values()))
-    entry = first.system.model.platform.entry
+    entry = first.system.model.platform.ports
     figure, panels = _panels(3, title, f"{first.machine}: {first.duration:g} s; all routes from the same start")
     for k, i in enumerate(entry.q[:SHOWN]):
         moved = first.q[:, i] - first.q[0, i]

@@ -80,7 +80,7 @@ class Reduced:
         functions = self._driven.actuators
         start = functions.track(motion.position).q
         state = functions.kinematics(motion.position, motion.velocity, motion.acceleration, start=start)
-        places = list(self._driven.platform.entry.v)
+        places = list(self._driven.platform.ports.v)
         return Trajectory(
             name=name,
             time=motion.time,

@@ -141,7 +141,7 @@ class Plant:
         chosen = [self._names.index(name) for name in names]
         whole = np.zeros((len(force), n))
         whole[:, [names.index(name) for name in self.settings.measured]] = force
-        units = [self._still.actuators.ports["position"].units[k] for k in chosen]
+        units = [self._still.actuators.ports.position.units[k] for k in chosen]
         log = measure(
             np.arange(len(force) * periods) / recording.rate,
             np.tile(motion.position[:, chosen], (periods, 1)),

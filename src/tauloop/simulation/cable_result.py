@@ -89,7 +89,7 @@ class CableSimulation(Result):
     @property
     def platform(self) -> Port:
         """Names and units of the platform's positions."""
-        return self.parts[0].simulation.system.model.platform.entry.position
+        return self.parts[0].simulation.system.model.platform.ports.position
 
     def coordinate(self, name: str) -> np.ndarray:
         """One coordinate by name (N,); not a number while the machine has no such one."""

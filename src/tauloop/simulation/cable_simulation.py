@@ -147,7 +147,7 @@ class _Run:
             what = f"are not given, and nothing holds {', '.join(self._model.assembly.passive_names)} at the start"
             raise InputError(Problem(where="lengths", what=what, remedy="give the unstretched lengths of the cables"))
         functions = self._model.platform
-        still = np.zeros(functions.entry.velocity.size)
+        still = np.zeros(functions.ports.velocity.size)
         position = self._model.platform_position(self._q)
         forces = functions.inverse_dynamics(position, still, still, start=self._q, sharing=self._sharing)
         assert forces.tension is not None

@@ -119,7 +119,7 @@ class CompiledLoop:
             what = "was compiled for another machine, model, law, space or method"
             raise InputError(Problem(where="loop", what=what, remedy="make a CompiledLoop for these"))
         n = len(loop.forward)
-        entry = loop.plant.platform.entry
+        entry = loop.plant.platform.ports
         position, velocity = np.empty((n, entry.position.size)), np.empty((n, entry.velocity.size))
         force, worst = np.empty((n, loop.forward.shape[1])), np.array([1.0, 1e300, 0.0])
         theta = [
@@ -197,7 +197,7 @@ class _Plant(Dynamics):
             w, x, y_, z = state.q[q0 : q0 + 4]
             E = np.array([[-x, -y_, -z], [w, z, -y_], [-z, w, x], [y_, -x, w]])
             rate[q0 : q0 + 4] = 0.5 * E @ full[v0 : v0 + 3]
-        return np.concatenate([rate[list(platform.entry.q)], a[list(platform.entry.v)]]), np.zeros(0), True
+        return np.concatenate([rate[list(platform.ports.q)], a[list(platform.ports.v)]]), np.zeros(0), True
 
     def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
         """Quaternions of the platform, back to unit length."""
@@ -270,7 +270,7 @@ class _Run:
             state = actuators.kinematics(measured, speed, start=self.estimate)
             self.estimate = state.q
             functions = platform
-            measured, speed = platform.entry.at(state.q), np.asarray(state.v)[list(platform.entry.v)]
+            measured, speed = platform.ports.at(state.q), np.asarray(state.v)[list(platform.ports.v)]
             error = pose_error(loop.model, position_ref, state.q)
         else:
             error = position_ref - measured
@@ -304,7 +304,7 @@ class _Run:
 
 def unit_quaternions(model: Model) -> list[list[int]]:
     """Columns of the platform's positions that are whole quaternions."""
-    entry = model.platform.entry
+    entry = model.platform.ports
     found = [[entry.q.index(q0 + k) for k in range(4) if q0 + k in entry.q] for q0, _ in model.topology.quaternions]
     return [columns for columns in found if len(columns) == 4]
 
@@ -319,7 +319,7 @@ def pose_error(model: Model, reference: np.ndarray, measured: np.ndarray) -> np.
         model: the machine.
         reference, measured: all coordinates (n_q,).
     """
-    entry, shape = model.platform.entry, model.topology
+    entry, shape = model.platform.ports, model.topology
     error = np.zeros(len(entry.v))
     for column, iv in enumerate(entry.v):
         iq = shape.q_of_v[iv]

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from tauloop.assembly.entry import ACTUATORS, PLATFORM
 from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
 from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.cables import cable_problems
@@ -103,7 +104,7 @@ def control(
     time = np.arange(int(np.ceil((trajectory.total + settling) * sampling.frequency)) + 1) * period
     wanted = reference_states(trajectory, time)
     start = plant.forward_kinematics(model.actuator_position(wanted.q[0]), start=wanted.q[0])
-    entry, u = plant.platform.entry, len(plant.mechanism.actuators)
+    entry, u = plant.platform.ports, len(plant.mechanism.actuators)
     prepared = Loop(
         plant=plant,
         model=model,
@@ -148,13 +149,13 @@ def _check(
     plant: Model, model: Model, controller: Controller, sampling: Sampling, substeps: int, settling: float
 ) -> None:
     problems = cable_problems(plant.mechanism)
-    actuators, m = len(model.mechanism.actuators), model.platform.entry.velocity.size
+    actuators, m = len(model.mechanism.actuators), model.platform.ports.velocity.size
     if actuators != m:
         what = f"has {actuators} actuators for {m} freedoms"
         remedy = "controllers need as many actuators as freedoms"
         problems.append(Problem(where=model.mechanism.name, what=what, remedy=remedy))
-    if plant.topology.coordinate_names != model.topology.coordinate_names or plant.platform.entry.q != (
-        model.platform.entry.q
+    if plant.topology.coordinate_names != model.topology.coordinate_names or plant.platform.ports.q != (
+        model.platform.ports.q
     ):
         what = "has other coordinates than the controller's model"
         problems.append(Problem(where="plant", what=what, remedy="change values, not the structure"))
@@ -171,7 +172,7 @@ def _check(
 def _reference(model: Model, controller: Controller, wanted: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     v, a = np.asarray(wanted.v), np.asarray(wanted.a)
     if controller.space == "platform":
-        columns = list(model.platform.entry.v)
+        columns = list(model.platform.ports.v)
         return wanted.q, v[:, columns], a[:, columns]
     A = model.assembly.loops.transmission
     return model.actuator_position(wanted.q), v @ A.T, a @ A.T
@@ -181,24 +182,24 @@ def _forward(model: Model, controller: Controller, wanted: State) -> np.ndarray:
     """Forces (N, n_u) of inverse dynamics along the reference, or zeros."""
     if not controller.feeds_forward:
         return np.zeros((len(wanted.q), len(model.mechanism.actuators)))
-    columns = list(model.platform.entry.v)
+    columns = list(model.platform.ports.v)
     v, a = np.asarray(wanted.v)[:, columns], np.asarray(wanted.a)[:, columns]
-    return model.platform.inverse_dynamics(model.platform.entry.at(wanted.q), v, a, start=wanted.q).force
+    return model.platform.inverse_dynamics(model.platform.ports.at(wanted.q), v, a, start=wanted.q).force
 
 
 def _holding(model: Model, q: np.ndarray) -> np.ndarray:
     """Forces (1, n_u) that hold the machine at coordinates (1, n_q)."""
-    zero = np.zeros((1, model.platform.entry.velocity.size))
-    return model.platform.inverse_dynamics(model.platform.entry.at(q), zero, zero, start=q).force
+    zero = np.zeros((1, model.platform.ports.velocity.size))
+    return model.platform.inverse_dynamics(model.platform.ports.at(q), zero, zero, start=q).force
 
 
 def _gains(model: Model, controller: Controller, q: np.ndarray) -> np.ndarray:
     """Proportional and derivative gains (2, n) at coordinates (1, n_q)."""
-    functions = model.platform if controller.space == "platform" else model.actuators
-    n = functions.entry.velocity.size
+    functions = model.motion(PLATFORM if controller.space == "platform" else ACTUATORS)
+    n = functions.ports.velocity.size
     mass = np.ones(n)
     if controller.compensation is not Compensation.ACCELERATION:
-        position = functions.entry.at(q) if controller.space == "platform" else model.actuator_position(q)
+        position = functions.ports.at(q) if controller.space == "platform" else model.actuator_position(q)
         still: dict[str, object] = {"position": position, "velocity": np.zeros((1, n)), "force": np.zeros((1, n))}
         outputs, _, _ = functions.run("forward_dynamics", still, start=q)
         mass = np.diagonal(outputs["mass_matrix"].reshape(n, n))
@@ -210,7 +211,7 @@ def _result(
     loop: Loop, wanted: State, time: np.ndarray, trace: Trace, controller: Controller, sampling: Sampling
 ) -> ControlledMotion:
     plant, n = loop.plant, len(trace.force)
-    entry, start = plant.platform.entry, wanted.q[:n]
+    entry, start = plant.platform.ports, wanted.q[:n]
     state = plant.platform.kinematics(trace.position, trace.velocity, start=start) if n else wanted
     reference = entry.at(start)
     sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]

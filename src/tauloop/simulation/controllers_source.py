@@ -76,7 +76,7 @@ def loop_source(plant: Model, model: Model, controller: Controller, method: Tabl
         "plant_kinematics": plant.platform.source_function("kinematics_1", ("q", "v")),
     } | _law_functions(model, controller)
     named = {name: replace(function, name=name) for name, function in functions.items()}
-    entry = plant.platform.entry
+    entry = plant.platform.ports
     reference = plant.topology.n_q if controller.space == "platform" else len(plant.mechanism.actuators)
     sizes = {
         "NP": entry.position.size,
@@ -126,7 +126,7 @@ def _call(function: CFunction, inputs: Mapping[str, str], outputs: Mapping[str, 
 
 def _rate(plant: Model, forward: CFunction) -> str:
     """dp/dt and dv/dt of the platform's coordinates."""
-    entry, shape = plant.platform.entry, plant.topology
+    entry, shape = plant.platform.ports, plant.topology
     rates = {iq: f"full[{iv}]" for iv, iq in enumerate(shape.q_of_v) if iq >= 0}
     for q0, v0 in shape.quaternions:
         w, x, y, z = (f"q[{q0 + k}]" for k in range(4))
@@ -164,7 +164,7 @@ def _rate(plant: Model, forward: CFunction) -> str:
 
 def _back(plant: Model) -> str:
     """Whole quaternions among the platform's positions, brought back to unit length."""
-    entry, moved = plant.platform.entry, 0
+    entry, moved = plant.platform.ports, 0
     lines = ["static int plant_back(tl_run *run, double time, double *y)", "{", "    (void)run; (void)time; (void)y;"]
     for q0, _ in plant.topology.quaternions:
         k = [entry.q.index(q0 + i) for i in range(4) if q0 + i in entry.q]
@@ -208,7 +208,7 @@ def _measure(plant: Model, kinematics: CFunction) -> str:
 def _law(model: Model, controller: Controller, named: Mapping[str, CFunction]) -> str:
     """The forces of one sample, without feed-forward and limits."""
     platform = controller.space == "platform"
-    entry = model.platform.entry
+    entry = model.platform.ports
     x, y = ("x", "y") if platform else ("measured", "speed")
     lines = [
         "static void law(const double *measured, const double *speed, const double *p_ref, const double *v_ref,",
@@ -251,7 +251,7 @@ def _law(model: Model, controller: Controller, named: Mapping[str, CFunction]) -
 
 def _pose_errors(model: Model) -> list[str]:
     """Errors of a platform pose, from all coordinates; rotations by twice the vector part of q_ref q*."""
-    entry, shape = model.platform.entry, model.topology
+    entry, shape = model.platform.ports, model.topology
     lines = []
     for column, iv in enumerate(entry.v):
         iq = shape.q_of_v[iv]

@@ -91,7 +91,7 @@ def _typical_discriminants(system: System) -> np.ndarray:
         return np.empty(0)
     states = system.model.assembly.states
     y = np.zeros((len(states), system.size))
-    y[:, : system.rate.state[0][1]] = system.model.platform.entry.at(states)
+    y[:, : system.rate.state[0][1]] = system.model.platform.ports.at(states)
     found = system.rates(y, np.zeros((1, system.acting)), states)
     return np.asarray(np.median(np.abs(found.health.discriminants), axis=0) + 1e-300)
 

@@ -81,7 +81,7 @@ def round_trip(
         integrator=TIGHT if integrator is None else integrator,
     )
     wanted = motion.at(found.time).position
-    port = model.platform.entry.position
+    port = model.platform.ports.position
     return RoundTrip(
         columns=port.columns,
         units=port.units,

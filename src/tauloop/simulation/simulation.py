@@ -382,7 +382,7 @@ def start_state(model: Model, position: object, velocity: object | None = None) 
     Raises:
         InputError, PoseError: as of `MotionFunctions.kinematics`.
     """
-    given = np.zeros(model.platform.entry.velocity.size) if velocity is None else velocity
+    given = np.zeros(model.platform.ports.velocity.size) if velocity is None else velocity
     state = model.platform.kinematics(position, given)
     return state.q, np.asarray(state.v)
 

@@ -36,7 +36,7 @@ class SplineMotion:
         Raises:
             InputError: too few samples, times that do not rise from zero, or quaternions that are not of unit length.
         """
-        self._model, entry = model, model.platform.entry
+        self._model, entry = model, model.platform.ports
         self._quaternions = [
             [entry.q.index(q0 + k) for k in range(4)]
             for q0, _ in model.topology.quaternions

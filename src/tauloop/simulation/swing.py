@@ -88,7 +88,7 @@ def swing(
     model = Model(free, evaluator=evaluator)
     springs = _springs(model, frequency)
     hung = Model(with_springs(free, springs), evaluator=evaluator)
-    assembly, entry = model.assembly, model.platform.entry
+    assembly, entry = model.assembly, model.platform.ports
     position = model.platform_position(assembly.q)
     G = model.platform.embedding(position, start=assembly.q)
     driven = list(assembly.driven)
@@ -145,7 +145,7 @@ def _each_freedom(mechanism: Mechanism, change: Callable[[str, Freedom], Freedom
 def _springs(model: Model, frequency: float) -> tuple[DriveSpring, ...]:
     assembly, shape = model.assembly, model.topology
     position = model.platform_position(assembly.q)
-    zero = np.zeros(model.platform.entry.velocity.size)
+    zero = np.zeros(model.platform.ports.velocity.size)
     outputs, _, _ = model.platform.run(
         "forward_dynamics",
         {"position": position, "velocity": zero, "force": np.zeros(len(model.mechanism.actuators))},

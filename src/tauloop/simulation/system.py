@@ -171,7 +171,7 @@ class System:
         """
         q, v = self._checked(q, v)
         if isinstance(self.route, IndependentCoordinates):
-            entry = self.model.platform.entry
+            entry = self.model.platform.ports
             parts = [q[:, list(entry.q)], np.linalg.solve(entry.to_v, v[:, list(entry.v)].T).T]
         elif self._momentum is not None:
             outputs, _ = self._momentum.run({"q": q, "v": v}, len(q))
@@ -233,7 +233,7 @@ def _require_closing(names: tuple[str, ...], K: np.ndarray, v: np.ndarray) -> No
 
 def _rate_program(model: Model, route: Route, with_wrench: bool) -> RateProgram:
     if isinstance(route, IndependentCoordinates):
-        return independent_rate_program(model.machine, model.platform.entry, with_wrench=with_wrench)
+        return independent_rate_program(model.machine, model.platform.ports, with_wrench=with_wrench)
     if isinstance(route, Projected):
         return extended_rate_program(model.machine, with_wrench=with_wrench)
     if isinstance(route, ExtendedSpace | Multipliers):

@@ -49,7 +49,7 @@ class Handles:
             q: assembled coordinates (n_q,) around which ranges are sought.
         """
         self._model, self._functions = model, functions
-        port, shape = functions.entry.position, model.topology
+        port, shape = functions.ports.position, model.topology
         self._scale = np.array([np.pi / 180 if unit == "rad" else 1.0 for unit in port.units])
         names = [shape.coordinate_names[q0 : q0 + 4] for q0, _ in shape.quaternions]
         self._turns = [port.columns.index(four[0]) for four in names if all(name in port.columns for name in four)]
@@ -73,7 +73,7 @@ class Handles:
 
     def values(self, q: np.ndarray) -> np.ndarray:
         """The handles (..., h), in their units, at coordinates (..., n_q)."""
-        position = self._functions.entry.at(q)
+        position = self._functions.ports.at(q)
         parts = [(position / self._scale)[..., self._single]]
         for first in self._turns:
             quaternion = position[..., first : first + 4]
@@ -100,7 +100,7 @@ class Handles:
 
     def _position(self, values: np.ndarray) -> np.ndarray:
         """Positions of the entry (..., n) from handles (..., h)."""
-        position = np.zeros((*values.shape[:-1], self._functions.entry.position.size))
+        position = np.zeros((*values.shape[:-1], self._functions.ports.position.size))
         count = len(self._single)
         position[..., self._single] = values[..., :count] * self._scale[self._single]
         for k, first in enumerate(self._turns):
@@ -140,7 +140,7 @@ class Handles:
 
     def _limits(self, count: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Limits (h,) of handles that move one coordinate alone, from those of coordinates (n_q,); others have none."""
-        entry = self._functions.entry
+        entry = self._functions.ports
         lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
         lower[len(self._single) :], upper[len(self._single) :] = -HALF_TURN, HALF_TURN
         for k, i in enumerate(self._single):

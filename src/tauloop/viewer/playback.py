@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tauloop.assembly.entry import Entry
 from tauloop.errors import InputError, Problem
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME, channels
@@ -53,12 +54,12 @@ def read_playback(model: Model, path: str | Path) -> Playback:
     """
     log = read_log(Path(path))
     time = log[TIME].to_numpy()
-    missing: dict[str, list[Problem]] = {}
+    missing: dict[Entry, list[Problem]] = {}
     for functions in (model.platform, model.actuators):
-        port = functions.entry.position
+        port = functions.ports.position
         wanted = {"position": dict(zip(port.columns, port.units, strict=True))}
-        missing[functions.entry.name] = channel_problems(log, wanted, str(path))
-        if not missing[functions.entry.name]:
+        missing[functions.ports.entry] = channel_problems(log, wanted, str(path))
+        if not missing[functions.ports.entry]:
             q = functions.track(samples(log, "position", port.columns)).q
             return Playback(time=time - time[0], q=q, source=Path(path).name)
     nearer = min(missing.values(), key=len)

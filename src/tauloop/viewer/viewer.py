@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.assembly.entry import Entry
 from tauloop.errors import AssemblyError, EngineError, Problem, TauloopError
 from tauloop.kinematics.machine_geometry import machine_shape
 from tauloop.mechanism.model import LIMIT_KINDS
@@ -37,7 +38,7 @@ class Viewer:
     Attributes:
         server: the `viser.ViserServer`.
         scene: the machine's nodes.
-        sliders: by entry ("platform", "actuators"), one slider per handle.
+        sliders: by entry, one slider per handle.
         message: what is wrong with the pose that was asked for last.
         clock: slider of the time of the motion that is played back; None without one.
     """
@@ -84,21 +85,21 @@ class Viewer:
         self.clock: Any = None
         if playback is not None:
             self._add_playback(playback)
-        self._handles: dict[str, Handles] = {}
-        self.sliders: dict[str, list[Any]] = {}
-        for name in ("platform", "actuators"):
-            self._add_sliders(name)
+        self._handles: dict[Entry, Handles] = {}
+        self.sliders: dict[Entry, list[Any]] = {}
+        for entry in Entry:
+            self._add_sliders(entry)
 
     @property
     def url(self) -> str:
         """Address for the browser, with the token without which nothing is served."""
         return self._guard.url(self.port)
 
-    def move(self, entry: str, number: int, value: float) -> None:
+    def move(self, entry: Entry, number: int, value: float) -> None:
         """Move one handle: the machine follows, or stays where it is and the panel says what is in the way.
 
         Args:
-            entry: "platform" or "actuators".
+            entry: whose handle.
             number: of the handle.
             value: in the handle's unit.
         """
@@ -108,7 +109,7 @@ class Viewer:
         """Show the machine at assembled coordinates (n_q,); all sliders follow."""
         self._show(q, None)
 
-    def _move(self, entry: str, number: int, value: float, dragged: Any) -> None:
+    def _move(self, entry: Entry, number: int, value: float, dragged: Any) -> None:
         with self._lock:
             try:
                 self._show(self._handles[entry].moved(self.q, number, value), dragged)
@@ -167,16 +168,16 @@ class Viewer:
             self._speed = self.server.gui.add_dropdown("speed", SPEEDS, initial_value="1")
         self.clock.on_update(lambda event: self.seek(float(event.target.value)))
 
-    def _add_sliders(self, entry: str) -> None:
+    def _add_sliders(self, entry: Entry) -> None:
         """Sliders of one entry; a machine that this entry does not determine says so in their place."""
         try:
-            handles = Handles(self._model, getattr(self._model, entry), self.q)
+            handles = Handles(self._model, self._model.motion(entry), self.q)
         except AssemblyError as error:
-            self.server.gui.add_markdown(as_markdown(error, f"Not to be moved by its {entry}:"))
+            self.server.gui.add_markdown(as_markdown(error, f"Not to be moved by its {entry.name}:"))
             return
         if any(handles.names == others.names for others in self._handles.values()):
             return  # a machine whose independent coordinates are its motors'
-        with self.server.gui.add_folder(entry.capitalize()):
+        with self.server.gui.add_folder(entry.name.capitalize()):
             self._handles[entry], self.sliders[entry] = handles, []
             for number, (handle, value) in enumerate(zip(handles.handles, handles.values(self.q), strict=True)):
                 slider = self.server.gui.add_slider(
@@ -189,7 +190,7 @@ class Viewer:
                 slider.on_update(self._moves(entry, number))
                 self.sliders[entry].append(slider)
 
-    def _moves(self, entry: str, number: int) -> Callable[[Any], None]:
+    def _moves(self, entry: Entry, number: int) -> Callable[[Any], None]:
         """What happens when a slider moves: nothing while it only follows the machine."""
 
         def moved(event: Any) -> None:

@@ -115,7 +115,7 @@ def candidate_poses(
     """
     if count < 1:
         raise InputError(Problem(where="candidates", what=f"{count} are asked for", remedy="ask for one or more"))
-    port = model.platform.entry.position
+    port = model.platform.ports.position
     box = _box(model, limits)
     turned = _quaternion(port)
     clearance = usual_clearance(model) if limits.clearance is None else limits.clearance
@@ -162,7 +162,7 @@ def _quaternion(port: Port) -> tuple[int, ...]:
 
 def _box(model: Model, limits: PoseLimits) -> np.ndarray:
     """From and to of every platform position (n, 2); of a quaternion's columns, rotations about its axes, rad."""
-    port, entry = model.platform.entry.position, model.platform.entry
+    port, entry = model.platform.ports.position, model.platform.ports
     given = dict(limits.ranges or {})
     unknown = [name for name in given if name not in port.columns]
     problems = [Problem(where=name, what="is no platform position", remedy=", ".join(port.columns)) for name in unknown]
@@ -216,7 +216,7 @@ def _kept(
     if len(good) < len(position):
         excluded["out of reach"] = excluded.get("out of reach", 0) + len(position) - len(good)
     if limits.joint_ranges:
-        ranges, held = model.limits, set(model.platform.entry.q)
+        ranges, held = model.limits, set(model.platform.ports.q)
         # `--range` takes the place of the ranges in which a given coordinate is drawn
         given = np.array([i in held for i in ranges.columns] + [False] * len(ranges.cuts.names), dtype=bool)
         room = ranges.room(state.q[good]) + AT_THE_STOP

@@ -27,7 +27,7 @@ class Gap:
         """
         mechanism, shape = model.mechanism, model.topology
         require_instruments([contact], mechanism, shape)
-        port = model.platform.entry.position
+        port = model.platform.ports.position
         self._model = model
         self._moved = [i for i, unit in enumerate(port.units) if unit == "m"]
         if not self._moved:
@@ -43,7 +43,7 @@ class Gap:
             nuisances={nuisance.name: nuisance.value for nuisance in contact.nuisances()},
         )
         gap = contact.error(scene, ca.SX(1, 1))
-        columns = [model.platform.entry.q[i] for i in self._moved]
+        columns = [model.platform.ports.q[i] for i in self._moved]
         slope = ca.jacobian(gap, q)[:, columns]
         self._function = BatchFunction(ca.Function("gap", [q], [ca.densify(gap), ca.densify(slope.T)]))
 

@@ -130,8 +130,8 @@ def excite(
         task=task,
         series=problem.series(coefficients),
         channels=problem.channels,
-        units=problem.functions.entry.position.units,
-        velocity_units=problem.functions.entry.velocity.units,
+        units=problem.functions.ports.position.units,
+        velocity_units=problem.functions.ports.velocity.units,
         outputs=problem.model.output_ports(problem.output),
         base=base,
         conditions=conditions,
@@ -245,7 +245,7 @@ def _summary(problem: ExcitationProblem, base: BaseParameters, search: RandomSea
 def _limits(problem: ExcitationProblem, judged: Judgement) -> tuple[LimitUse, ...]:
     """Every finite limit with the extremes of its quantity."""
     found = []
-    units = problem.functions.entry.position.units
+    units = problem.functions.ports.position.units
     for level, (what, suffix) in enumerate((("stroke", ""), ("speed", "/s"), ("acceleration", "/s^2"))):
         moved = judged.channels[level] - (problem.center if level == 0 else 0.0)
         for i in problem.free:

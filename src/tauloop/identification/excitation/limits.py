@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tauloop.assembly.cut_freedoms import CutFreedoms
-from tauloop.assembly.entry import coordinate_units, velocity_units
+from tauloop.assembly.entry_ports import coordinate_units, velocity_units
 from tauloop.errors import InputError, Problem
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.kinematics.singularities import singularities

@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.cut_freedoms import cut_freedoms
+from tauloop.assembly.entry import ACTUATORS, Entry
 from tauloop.codegen.evaluator import Compiled
 from tauloop.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.identification.excitation.limits import Bound, ExcitationLimits, bounds, measured, use
@@ -42,7 +43,7 @@ class ExcitationTask:
     """An excitation by finite Fourier series.
 
     Attributes:
-        space: whose coordinates are the series' channels: "actuators" or "platform".
+        space: whose coordinates are the series' channels.
         output: rows of the regressor: "actuators", or "joints" for forces on the driven coordinates; of redundant
             actuators the resultants that identification uses too (`Model.determined`).
         harmonics: K.
@@ -57,7 +58,7 @@ class ExcitationTask:
             expressions of the file are the unknowns (`expression_ties`).
     """
 
-    space: str = "actuators"
+    space: Entry = ACTUATORS
     output: str = "actuators"
     harmonics: int = 5
     period: float = 10.0
@@ -150,7 +151,7 @@ class ExcitationProblem:
         self.clearance: RodClearance | None = rod_clearance(self.model) if task.limits.clearance > 0 else None
         self.cuts = cut_freedoms(self.model.mechanism, self.model.topology)
         self.bounds: tuple[Bound, ...] = bounds(self.model, task.limits, self.clearance, self.cuts)
-        entry = self.functions.entry
+        entry = self.functions.ports
         self.center = entry.at(self.model.assembly.q).copy()
         for name, value in {**task.center, **task.held}.items():
             self.center[entry.position.columns.index(name)] = value
@@ -164,12 +165,12 @@ class ExcitationProblem:
     @property
     def functions(self) -> MotionFunctions:
         """The entry whose coordinates are the channels."""
-        return self.model.platform if self.task.space == "platform" else self.model.actuators
+        return self.model.motion(self.task.space)
 
     @property
     def channels(self) -> tuple[str, ...]:
         """Names of the channels."""
-        return self.functions.entry.position.columns
+        return self.functions.ports.position.columns
 
     @cached_property
     def grid(self) -> np.ndarray:
@@ -285,7 +286,7 @@ class ExcitationProblem:
     @cached_property
     def force_unit(self) -> float:
         """What open forces are counted in: the largest at rest in the centre, N or N m."""
-        still = np.zeros((1, self.functions.entry.velocity.size))
+        still = np.zeros((1, self.functions.ports.velocity.size))
         motion = SampledMotion(time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still)
         return float(np.abs(self._tensions(motion, None)[0]).max()) or 1.0
 
@@ -356,7 +357,7 @@ class ExcitationProblem:
 
     def _require_center(self) -> None:
         """Raise where the machine breaks limits while it stands at the centre."""
-        still = np.zeros((1, self.functions.entry.velocity.size))
+        still = np.zeros((1, self.functions.ports.velocity.size))
         motion = SampledMotion(time=np.zeros(1), position=self.center[None], velocity=still, acceleration=still)
         judged = self.judge(motion)
         shares = use(self.bounds, judged.values)[0]
@@ -372,14 +373,10 @@ class ExcitationProblem:
 
 
 def _check(model: Model, task: ExcitationTask) -> None:
-    choices = (("space", task.space, ("actuators", "platform")), ("output", task.output, ("actuators", "joints")))
-    problems = [
-        Problem(where=where, what=f"{given!r} is unknown", remedy=" or ".join(known))
-        for where, given, known in choices
-        if given not in known
-    ]
-    InputError.raise_if_any(problems)
-    entry = (model.platform if task.space == "platform" else model.actuators).entry
+    if task.output not in ("actuators", "joints"):
+        raise InputError(Problem(where="output", what=f"{task.output!r} is unknown", remedy="actuators or joints"))
+    problems = []
+    entry = model.motion(task.space).ports
     if entry.position.size != entry.velocity.size:
         what = f"a {task.space} pose with a quaternion ({', '.join(entry.position.columns)}) is no row of series"
         raise InputError(Problem(where="space", what=what, remedy="excite in the space of the actuators"))

@@ -167,7 +167,7 @@ class Excitation(Result):
             "machine": self.machine,
             "status": self.status,
             "advice": self.advice,
-            "space": self.task.space,
+            "space": self.task.space.name,
             "output": {"rows": self.task.output, "names": names, "units": units},
             "period_s": self.series.period,
             "harmonics": self.series.harmonics,

@@ -58,7 +58,7 @@ def sample_function(
         clearance: distances of rods; None where no limit asks for them.
         unit: what forces of winches are counted in where they are open.
     """
-    entry = functions.entry
+    entry = functions.ports
     position, velocity, acceleration = (
         ca.SX.sym(name, size)
         for name, size in (

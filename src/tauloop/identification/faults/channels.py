@@ -138,7 +138,7 @@ def measured(
         decimation: forces are filtered as this decimation would.
         motion: position, velocity and acceleration, each (N, n), of whole periods; those of the log without it.
     """
-    names = tuple(model.actuators.ports["position"].columns)
+    names = tuple(model.actuators.ports.position.columns)
     drives = tuple(a.name for a in model.mechanism.actuators if a.name in channels(log, "force"))
     step, forces = sample_period(log), samples(log, "force", drives)
     cutoff = PASSED / (step * decimation) if decimation > 1 else None
@@ -566,7 +566,7 @@ class _Trials:
 
 def units_of(model: Model) -> dict[str, str]:
     """Unit of every position."""
-    port = model.actuators.ports["position"]
+    port = model.actuators.ports.position
     return dict(zip(port.columns, port.units, strict=True))
 
 

@@ -95,7 +95,7 @@ def element_motion(model: Model, log: Log, preparation: Preparation, *, output: 
     """
     require_positions(model, log, output)
     prepared = prepared_signals(log, preparation)
-    port = model.actuators.ports["position"].columns
+    port = model.actuators.ports.position.columns
     position, velocity = (samples(prepared, kind, port) for kind in ("position", "velocity"))
     found = motion_of_elements(model, position, velocity, period=sample_period(log), output=output)
     return replace(found, factor=preparation.decimation, present=present_rows(model, prepared, output))

@@ -62,7 +62,7 @@ def usable_velocities(model: Model, logs: Sequence[Log]) -> dict[str, MeasuredVe
     """Measured velocities of the given actuators that all logs have and that belong to their positions."""
     found: dict[str, MeasuredVelocity] = {}
     each = [measured_velocities(log) for log in logs]
-    port = model.actuators.ports["position"]
+    port = model.actuators.ports.position
     for name, unit in zip(port.columns, port.units, strict=True):
         units = {one.unit for log in logs for one in as_signals(log).channels if one.name == f"velocity.{name}"}
         if units == {f"{unit}/s"} and all(name in one and one[name].problem() is None for one in each):
@@ -113,7 +113,7 @@ def choose_channels(
         if _mean(errors) * (1.0 + BETTER) <= _mean(best):
             chosen, best = _merged(trial, free), errors
     moved: list[tuple[str, str, float, float]] = []
-    channels = model.actuators.ports["position"].columns
+    channels = model.actuators.ports.position.columns
     for _ in range(SWEEPS if len(channels) > 1 else 1):
         count = len(moved)
         for name in channels:

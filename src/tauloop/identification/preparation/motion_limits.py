@@ -28,7 +28,7 @@ def motion_limits(model: Model, log: Log) -> tuple[Evidence, ...]:
         model: the machine.
         log: with the positions of its actuators; one that lacks some is judged by what reads them.
     """
-    entry = model.actuators.entry
+    entry = model.actuators.ports
     columns = entry.position.columns
     if channel_problems(log, {"position": dict(zip(columns, entry.position.units, strict=True))}):
         return ()

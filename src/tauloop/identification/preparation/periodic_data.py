@@ -96,7 +96,7 @@ def periodic_motion(
     Raises:
         InputError: the highest frequency is not below half the rate.
     """
-    names = model.actuators.ports["position"].columns
+    names = model.actuators.ports.position.columns
     position, velocity, acceleration = fourier_derivatives(
         samples(log, "position", names), 1.0 / sample_period(log), highest
     )

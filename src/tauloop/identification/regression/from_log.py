@@ -180,7 +180,7 @@ def force_mixing(model: Model, log: Log, output: str) -> np.ndarray:
     """
     if not model.assembly.is_redundant:
         return (driven_transmission(model) if output == "joints" else np.eye(len(model.mechanism.actuators)))[None]
-    position = samples(log, "position", model.actuators.ports["position"].columns)
+    position = samples(log, "position", model.actuators.ports.position.columns)
     start = model.actuators.track(position).q if model.assembly.rows else None
     R = model.actuators.actuator_jacobian(position, start=start)
     if output == "joints":
@@ -234,7 +234,7 @@ def _decimated_regressor(
     model: Model, prepared: Signals, output: str, factor: int, present: np.ndarray | None
 ) -> np.ndarray:
     """Regressor (N', n_out, n_pi) at the decimated rate; at the full rate it is never in memory as a whole."""
-    names = model.actuators.ports["position"].columns
+    names = model.actuators.ports.position.columns
     everything = slice(0, len(prepared.time))
     along = _Along(model, prepared) if model.assembly.rows else None
 
@@ -262,7 +262,7 @@ class _Along:
 
     def __init__(self, model: Model, log: Signals) -> None:
         self._track, self._log = model.actuators.track, log
-        self._names = model.actuators.ports["position"].columns
+        self._names = model.actuators.ports.position.columns
         self._first, self._q = 0, np.empty((0, model.topology.n_q))
 
     def __call__(self, part: slice) -> np.ndarray:
@@ -285,7 +285,7 @@ def _dry_friction(model: Model) -> tuple[tuple[int, int], ...]:
     """Places of given actuators with dry friction of their own among the positions, and its columns."""
     columns = {parameter.name: k for k, parameter in enumerate(model.parameters)}
     actuators = {actuator.name for actuator in model.mechanism.actuators}
-    given = enumerate(model.actuators.ports["position"].columns)
+    given = enumerate(model.actuators.ports.position.columns)
     dry = ("coulomb", "coulomb_asymmetry", "stribeck")
     named = ((i, f"{name}.{role}") for i, name in given if name in actuators for role in dry)
     return tuple((i, columns[name]) for i, name in named if name in columns)
@@ -299,7 +299,7 @@ def require_positions(model: Model, log: Log, output: str) -> None:
         LogError: positions are missing, misspelt or in another unit than the machine's.
     """
     _require_known(output)
-    port = model.actuators.ports["position"]
+    port = model.actuators.ports.position
     problems = channel_problems(log, {"position": dict(zip(port.columns, port.units, strict=True))})
     if problems:
         raise LogError(map(_or_held, problems))
@@ -315,7 +315,7 @@ def require_channels(model: Model, log: Log, output: str) -> None:
         LogError: channels are missing, misspelt or in another unit than the machine's.
     """
     _require_known(output)
-    port = model.actuators.ports["position"]
+    port = model.actuators.ports.position
     units = dict(zip(*model.output_ports("actuators"), strict=True))
     measured = channels(log, "force")
     present = [name for name in units if name in measured]
