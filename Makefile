@@ -73,24 +73,24 @@ docs: $(DOCS)
 	$(BIN)/mkdocs build --strict $(ARGS)
 
 clean:
-	rm -rf .venv site dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks examples -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf __pycache__ .venv site dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src papers tests benchmarks examples -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# An installation is renewed when pyproject.toml changes.
+# An installation is renewed when pyproject.toml, or that of papers/, changes.
 $(CORE): pyproject.toml $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(ALL): pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
+$(ALL): pyproject.toml papers/pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev]' --editable papers
 	@touch $@ $(CORE)
 
-$(FUZZ): pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[all,dev,fuzz]'
+$(FUZZ): pyproject.toml papers/pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev,fuzz]' --editable papers
 	@touch $@ $(CORE) $(ALL)
 
-$(BENCH): pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[all,dev,bench]'
+$(BENCH): pyproject.toml papers/pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev,bench]' --editable papers
 	@touch $@ $(CORE) $(ALL)
 
 $(DOCS): pyproject.toml $(BIN)/python

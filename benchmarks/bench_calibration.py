@@ -44,12 +44,11 @@ from tauloop.calibration.solving.solver import prior_weights, solve
 from tauloop.codegen import Compiled
 from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import TauloopError
-from tauloop.reproduce import experiment
-from tauloop.reproduce.tracker_fits import measured, planned_encoders
-from tauloop.reproduce.tracker_settings import tracker_settings
+from tauloop_papers.tracker.fits import measured, planned_encoders
+from tauloop_papers.tracker.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[1]
-EXPERIMENT, PRINTER = "gantry-tau-calibration", "linear_delta"
+PRINTER = "linear_delta"
 #: What issue 6 asks for, s.
 ASKED = {"eq1": 10e-3, "full": 150e-3, "printer": 35e-3, "selection": 10.0, "bootstrap": 10.0}
 COUNT = 60
@@ -169,7 +168,7 @@ def one_time(work: Callable[[], object], options: argparse.Namespace) -> float:
 
 def tracker_rows(options: argparse.Namespace) -> list[Row]:
     """Fits of the tracker session, and a bootstrap."""
-    settings = tracker_settings(experiment(EXPERIMENT))
+    settings = SETTINGS
     rng = np.random.default_rng(settings.seed)
     session = measured(settings, planned_encoders(settings, rng), rng)
     half = session.series.take(np.arange(0, len(session.series), 2))
@@ -200,7 +199,7 @@ def tracker_rows(options: argparse.Namespace) -> list[Row]:
 
 def selection_rows(options: argparse.Namespace) -> list[Row]:
     """Selection of poses for the full model, with tolerance priors."""
-    settings = tracker_settings(experiment(EXPERIMENT))
+    settings = SETTINGS
     model = Model(load(settings.machine))
     candidates = candidate_poses(model, options.candidates, np.random.default_rng(0), limits=settings.limits)
     series = simulated_series(model, Position(name="tracker"), candidates.q, settings.noise)

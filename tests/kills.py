@@ -29,6 +29,7 @@ import numpy as np
 import xarray  # noqa: F401
 
 import tauloop
+import tauloop_papers
 from tauloop import Model, load
 from tauloop.cli.app import main
 
@@ -86,9 +87,10 @@ MOST, LEAST = 40, 5
 
 
 def import_all() -> None:
-    """All of Tauloop, once for all children."""
-    for module in pkgutil.walk_packages(tauloop.__path__, "tauloop."):
-        importlib.import_module(module.name)
+    """All of Tauloop and its papers, once for all children."""
+    for package in (tauloop, tauloop_papers):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
 
 
 def prepare(given: Path) -> None:

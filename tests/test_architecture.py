@@ -38,7 +38,6 @@ LAYERS = (
     ("logs",),
     ("simulation", "identification", "calibration", "drives"),
     ("engines",),
-    ("reproduce",),
     ("report",),
     ("viewer",),
     ("",),  # tauloop/__init__.py: the public names
@@ -68,7 +67,6 @@ CEILINGS = {
     "programs": 1980,
     "reduction": 1020,
     "report": 1730,
-    "reproduce": 2710,
     "simulation": 2980,
     "tauloop": 360,
     "viewer": 470,

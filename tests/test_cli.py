@@ -450,3 +450,13 @@ def test_what_is_no_command_line_exits_with_two(arguments):
 def test_the_program_lists_its_commands():
     text = run("--help").stdout
     assert all(command in text for command in COMMANDS)
+
+
+def test_a_command_of_a_distribution_that_is_not_installed_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr("tauloop.cli.app.BROUGHT", "tauloop.commands.of.nobody")
+    listed = CliRunner().invoke(app, ["--help"])
+    assert "reproduce" in listed.output
+    refused = CliRunner().invoke(app, ["reproduce"])
+    assert refused.exit_code == 2
+    assert "pip install ./papers" in " ".join(refused.stderr.split())
+    assert CliRunner().invoke(app, ["produce"]).exit_code == 2

@@ -183,7 +183,6 @@ WITHOUT = {
     "convert": "writes what it has read",
     "subtract": "knows two logs and no machine",
     "drive": "knows a drive line and no machine",
-    "reproduce": "takes no pose and no machine: each experiment has its own",
     "cache": "uses no machine",
     "schema": "uses no machine",
 }

@@ -12,23 +12,20 @@ import argparse
 
 import numpy as np
 
-from tauloop.drives import Axis, load_drive
-from tauloop.drives.plant_fit import DETERMINED, PlantFit, fit_plant
-from tauloop.reproduce import experiment
-from tauloop.reproduce.drive_settings import STEPPING, drive_settings
+from tauloop.drives import DETERMINED, Axis, PlantFit, fit_plant, load_drive
+from tauloop_papers.dual_motor.settings import SETTINGS, STEPPING
 
 
 def fit(generations: int = 0, seed: int = 0) -> PlantFit:
     """The fit: local from the shipped plant, or global."""
-    settings = drive_settings(experiment("dual-motor"))
-    axis = Axis(load_drive(settings.line))
+    axis = Axis(load_drive(SETTINGS.line))
     return fit_plant(
         axis,
-        settings.unknowns,
-        settings.observations,
+        SETTINGS.unknowns,
+        SETTINGS.observations,
         seed=seed,
         generations=generations,
-        start=settings.shares(axis) if generations == 0 else None,
+        start=SETTINGS.shares(axis) if generations == 0 else None,
         stepping=STEPPING,
     )
 

@@ -32,7 +32,7 @@ from tauloop.calibration.pose_selection.selection import (
 )
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, calibration_problem
 from tauloop.calibration.problem.residuals import ForwardKinematics, LoopEquations
-from tauloop.calibration.problem.unknowns import Bounds, Tolerances, Unknown, select_unknowns
+from tauloop.calibration.problem.unknowns import PICKED_GROUPS, Bounds, Tolerances, Unknown, select_unknowns
 from tauloop.calibration.result import Calibration, Estimate
 from tauloop.calibration.solving.align import aligned
 from tauloop.calibration.solving.checks import inspect
@@ -41,6 +41,7 @@ from tauloop.calibration.solving.losses import Cauchy, Huber, Loss, Squares
 from tauloop.calibration.solving.solver import Solution, solve
 
 __all__ = [
+    "PICKED_GROUPS",
     "AOptimal",
     "Bootstrap",
     "Bounds",

@@ -7,6 +7,7 @@ cannot be used.
 from __future__ import annotations
 
 import importlib
+from importlib import metadata
 from typing import Any
 
 import typer
@@ -37,9 +38,17 @@ COMMANDS = {
     "drive": ("drive", "Simulate a step of a drive line with its control."),
     "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
     "play": ("drive_machine", "How play at the actuators shows at the tool."),
-    "reproduce": ("reproduce", "Do a paper's experiment again, beside what it states."),
     "cache": ("cache", "Compiled libraries that are kept: list or remove them."),
     "schema": ("describe", "Print the JSON Schema of machine files, for editors."),
+}
+#: Group of the entry points by which other distributions bring commands: name of the command, and its function.
+BROUGHT = "tauloop.commands"
+#: Commands of Tauloop's own other distributions: how each is installed, and what the list says of it.
+ELSEWHERE = {
+    "reproduce": (
+        "run `pip install ./papers` in a clone of Tauloop (the distribution tauloop-papers)",
+        "Do a paper's experiment again, beside what it states.",
+    ),
 }
 
 
@@ -48,21 +57,33 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of all commands."""
-        return list(COMMANDS)
+        return [*COMMANDS, *sorted({*ELSEWHERE, *_brought().names} - {*COMMANDS})]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, or None."""
-        if cmd_name not in COMMANDS:
+        if cmd_name in COMMANDS:
+            function = getattr(importlib.import_module(f"tauloop.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
+        elif cmd_name in (brought := _brought()).names:
+            function = brought[cmd_name].load()
+        else:
+            if cmd_name in ELSEWHERE:
+                ctx.fail(f"{cmd_name} is not installed: {ELSEWHERE[cmd_name][0]}")
             return None
-        module, _ = COMMANDS[cmd_name]
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(cmd_name)(getattr(importlib.import_module(f"tauloop.cli.{module}"), cmd_name))
+        single.command(cmd_name)(function)
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of commands, for which none of them is imported."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+            summaries = {name: summary for name, (_, summary) in (COMMANDS | ELSEWHERE).items()}
+            brought = {item.name: f"Brought by {item.dist.name}." for item in _brought() if item.dist}
+            formatter.write_dl([(name, summaries.get(name) or brought[name]) for name in self.list_commands(ctx)])
+
+
+def _brought() -> metadata.EntryPoints:
+    """Commands that other installed distributions bring."""
+    return metadata.entry_points(group=BROUGHT)
 
 
 app = typer.Typer(

@@ -1,22 +1,51 @@
 """Drive lines between motor and machine: models with backlash and friction, control of one motor or two, criteria."""
 
 from tauloop.drives.criteria import Criteria, Outcome, weighted_sum, weighted_worst
+from tauloop.drives.plant_fit import DETERMINED, Observation, PlantFit, Unknown, assess_plant, fit_plant
 from tauloop.drives.reader import load_drive, read_drive, shipped_drives
+from tauloop.drives.sensitivity import SensitiveAxis
 from tauloop.drives.simulation import Axis, Record, Stepping, record_axis, simulate_axis
+from tauloop.drives.tuning import Tuning, tune
+from tauloop.drives.tuning_evaluations import BatchCost
+from tauloop.drives.tuning_grid import Grid, dense_grid
+from tauloop.drives.tuning_methods import SQP, Genetic, Gradient, Method, NelderMead, PatternSearch
+from tauloop.drives.tuning_pareto import ParetoFront, Robustness, pareto_front, robustness
 from tauloop.mechanism.drive_line import DriveLine
 
 __all__ = [
+    "DETERMINED",
+    "SQP",
     "Axis",
+    "BatchCost",
     "Criteria",
     "DriveLine",
+    "Genetic",
+    "Gradient",
+    "Grid",
+    "Method",
+    "NelderMead",
+    "Observation",
     "Outcome",
+    "ParetoFront",
+    "PatternSearch",
+    "PlantFit",
     "Record",
+    "Robustness",
+    "SensitiveAxis",
     "Stepping",
+    "Tuning",
+    "Unknown",
+    "assess_plant",
+    "dense_grid",
+    "fit_plant",
     "load_drive",
+    "pareto_front",
     "read_drive",
     "record_axis",
+    "robustness",
     "shipped_drives",
     "simulate_axis",
+    "tune",
     "weighted_sum",
     "weighted_worst",
 ]

@@ -1,5 +1,6 @@
 """Identification: base parameters from measured forces, with their accuracy, judged on held-out data."""
 
+from tauloop.identification.estimation.base_columns import base_columns
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import (
     AutocorrelatedErrors,
@@ -22,6 +23,14 @@ from tauloop.identification.estimation.log_comparison import LogComparison, comp
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.estimation.robust import IterativelyReweightedLeastSquares
 from tauloop.identification.estimation.whiteness import Whiteness, whiteness
+from tauloop.identification.excitation.criteria import LogDeterminant
+from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.drives import driven_at
+from tauloop.identification.excitation.limits import ExcitationLimits
+from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
+from tauloop.identification.excitation.result import Conditions, Excitation
+from tauloop.identification.excitation.search import random_search
+from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.identification.faults.forces import Delay, clipped, delays, wrong_signs
 from tauloop.identification.faults.signals import spikes
 from tauloop.identification.faults.unexcited import unexcited
@@ -38,10 +47,14 @@ from tauloop.identification.parameters.cones import Cone, Regularisation, Regula
 from tauloop.identification.parameters.consistency import ConsistentIdentification, PhysicallyConsistent, fit_consistent
 from tauloop.identification.parameters.essential import EssentialParameters, Removal, essential_parameters
 from tauloop.identification.parameters.known import DriveGains, drive_gains, known_parameters, with_payload
+from tauloop.identification.parameters.regrouping import AnalyticRegrouping, analytic_regrouping
+from tauloop.identification.parameters.regrouping_columns import ProductColumns, SetColumns, StandardColumns
 from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.preparation.channel_choice import ChannelChoice, choose_channels, usable_velocities
 from tauloop.identification.preparation.filter_scan import FilterScan, FilterTrial, scan_filters
+from tauloop.identification.preparation.periodic_data import periodic_regression
 from tauloop.identification.preparation.periods import PeriodAverage, average_periods, fourier_derivatives
+from tauloop.identification.preparation.two_runs import CONNECTED, OWN, TwoRuns, subtract_disconnected
 from tauloop.identification.regression.base_parameters import (
     BaseParameter,
     BaseParameters,
@@ -60,12 +73,16 @@ from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties
 from tauloop.identification.regression.streaming import Condensed, condense_parts, estimate_condensed, merge, split_each
 
 __all__ = [
+    "CONNECTED",
+    "OWN",
+    "AnalyticRegrouping",
     "AutocorrelatedErrors",
     "BaseParameter",
     "BaseParameters",
     "ChannelChoice",
     "ClusteredErrors",
     "Condensed",
+    "Conditions",
     "Cone",
     "ConsistentIdentification",
     "Delay",
@@ -75,6 +92,11 @@ __all__ = [
     "EssentialParameters",
     "Estimate",
     "Estimator",
+    "Excitation",
+    "ExcitationLimits",
+    "ExcitationOptions",
+    "ExcitationProblem",
+    "ExcitationTask",
     "FilterScan",
     "FilterTrial",
     "FilteredErrors",
@@ -84,23 +106,31 @@ __all__ = [
     "IterativelyReweightedLeastSquares",
     "KnownNoise",
     "LogComparison",
+    "LogDeterminant",
     "OrdinaryLeastSquares",
     "OutputFit",
     "PeriodAverage",
     "PhysicallyConsistent",
     "PreslidingChoice",
+    "ProductColumns",
     "RankOptions",
     "RegressionData",
     "Regularisation",
     "RegularisedBody",
     "Removal",
+    "SetColumns",
+    "SolverOptions",
+    "StandardColumns",
     "Term",
     "Ties",
     "TotalLeastSquares",
+    "TwoRuns",
     "WeightedLeastSquares",
     "Whiteness",
+    "analytic_regrouping",
     "asymmetric_friction",
     "average_periods",
+    "base_columns",
     "base_parameters",
     "choose_channels",
     "choose_presliding",
@@ -112,11 +142,13 @@ __all__ = [
     "decimation_correlation",
     "delays",
     "drive_gains",
+    "driven_at",
     "dynamic_leaves",
     "element_motion",
     "essential_parameters",
     "estimate_condensed",
     "evaluate",
+    "excite",
     "fit",
     "fit_consistent",
     "fourier_derivatives",
@@ -127,7 +159,9 @@ __all__ = [
     "leaf_ties",
     "merge",
     "motion_regressor",
+    "periodic_regression",
     "presliding_columns",
+    "random_search",
     "regression_data",
     "scan_filters",
     "simulated_instruments",
@@ -135,6 +169,7 @@ __all__ = [
     "split",
     "split_each",
     "stribeck_friction",
+    "subtract_disconnected",
     "ties",
     "unexcited",
     "usable_velocities",

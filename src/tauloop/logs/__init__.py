@@ -1,6 +1,6 @@
 """Measured data: reading and writing logs as labelled arrays with units, and making signals of them."""
 
-from tauloop.logs.channels import Signals, channels, samples, units
+from tauloop.logs.channels import TIME, Signals, channels, samples, units
 from tauloop.logs.gaps import FillGaps
 from tauloop.logs.measuring import Sensors, measure
 from tauloop.logs.preparation import Preparation, prepare, prepared_signals
@@ -18,6 +18,7 @@ from tauloop.logs.velocities import MeasuredVelocity, measured_velocities
 from tauloop.logs.writing import write_log
 
 __all__ = [
+    "TIME",
     "FillGaps",
     "LogFile",
     "MeasuredVelocity",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.mechanism.expression import moved
     from tauloop.mechanism.model import Mechanism
     from tauloop.mechanism.schema import json_schema
     from tauloop.mechanism.shipped import machine_path, shipped_machines
@@ -17,8 +18,9 @@ else:
             "Mechanism": "model",
             "json_schema": "schema",
             "machine_path": "shipped",
+            "moved": "expression",
             "shipped_machines": "shipped",
         },
     )
 
-__all__ = ["Mechanism", "json_schema", "machine_path", "shipped_machines"]
+__all__ = ["Mechanism", "json_schema", "machine_path", "moved", "shipped_machines"]

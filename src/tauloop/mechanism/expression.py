@@ -7,7 +7,7 @@ description yields numbers (math), or CasADi expressions, without this package i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,12 @@ def add(*terms: Expression) -> Expression:
         elif term != ZERO:
             total = Call("+", (total, term))
     return total
+
+
+def moved(vector: Sequence[Expression], by: Sequence[float]) -> tuple[Expression, Expression, Expression]:
+    """A vector of three expressions with numbers added to them (three too)."""
+    x, y, z = (add(term, Constant(float(number))) if number else term for term, number in zip(vector, by, strict=True))
+    return x, y, z
 
 
 def negate(x: Expression) -> Expression:

@@ -1,6 +1,7 @@
 """Motions: paths, motion laws and durations that become trajectories; multisines with exact derivatives."""
 
 from tauloop.motion.clothoids import Chain, Clothoid, polyline
+from tauloop.motion.fourier import FourierSeries
 from tauloop.motion.laws import (
     LAWS,
     POLYNOMIAL_345,
@@ -39,6 +40,7 @@ __all__ = [
     "Curve",
     "Cycloidal",
     "Ellipse",
+    "FourierSeries",
     "Law",
     "Line",
     "MachineLimits",

@@ -23,4 +23,21 @@ else:
         },
     )
 
-__all__ = ["fit_table", "identification_figure", "identification_table", "reduction_tables", "save_figure"]
+from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+
+__all__ = [
+    "FAINT",
+    "LARGE",
+    "MEASURED",
+    "NORMAL",
+    "PREDICTED",
+    "RESIDUAL",
+    "SMALL",
+    "TEXT",
+    "clean",
+    "fit_table",
+    "identification_figure",
+    "identification_table",
+    "reduction_tables",
+    "save_figure",
+]

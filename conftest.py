@@ -1,0 +1,108 @@
+"""What all tests share: reproducible random input, the measured data, and a word on what cannot be run here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent
+
+# A working tree tests its own papers, whichever one is installed; so do the commands that a test starts.
+sys.path.insert(0, str(ROOT / "papers" / "src"))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT / "papers" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+
+# Figures are drawn to files, never to a screen; commands started by a test inherit this.
+os.environ["MPLBACKEND"] = "Agg"
+
+# The same examples on every machine and in every run, so that a red test is red for everyone. A deadline, or a test
+# called too slow, would time the machine and not the code.
+settings.register_profile(
+    "tauloop",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=25,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tauloop")
+
+
+def shared_folder() -> Path:
+    """Where the measured data and the papers lie: beside the repository, or where TAULOOP_SHARED says."""
+    return Path(os.environ.get("TAULOOP_SHARED") or ROOT.parent / "shared")
+
+
+def absent() -> list[str]:
+    """What is missing here, each with what is therefore not run or not seen."""
+    missing = [
+        f"{name}: {consequence}"
+        for name, module, consequence in (
+            ("Pinocchio", "pinocchio", "no comparison with it"),
+            ("MuJoCo", "mujoco", "no comparison with it"),
+            ("pyarrow", "pyarrow", "no Parquet logs"),
+        )
+        if importlib.util.find_spec(module) is None
+    ]
+    if not shared_folder().is_dir():
+        missing.append(f"{_as_named(shared_folder())}: no measured data, so nothing is identified from a real log")
+    if not any(shutil.which(compiler) for compiler in ("cc", "gcc", "clang")):
+        missing.append("C compiler: no generated code is compiled")
+    return missing
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The one way to change the golden files."""
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew; review them like code")
+    parser.addoption("--nightly", action="store_true", help="run the tests of `make nightly` too")
+
+
+def pytest_configure() -> None:
+    """A folder that was named and is not there is a mistake, not a reason to skip."""
+    if os.environ.get("TAULOOP_SHARED") and not shared_folder().is_dir():
+        raise pytest.UsageError(f"TAULOOP_SHARED={os.environ['TAULOOP_SHARED']} is not a folder")
+
+
+def pytest_report_header() -> str:
+    """Say at the top of the report what is not run."""
+    return "absent, hence not run: " + ("; ".join(absent()) or "nothing")
+
+
+def nightly_names() -> list[str]:
+    """Beginnings of the names of the tests that ``nightly.txt`` leaves to `make nightly`."""
+    lines = (ROOT / "tests" / "nightly.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what ``nightly.txt`` names, and leave the nightly tests out unless they are asked for."""
+    for item in items:
+        if any(item.nodeid.removeprefix("tests/").startswith(name) for name in nightly_names()):
+            item.add_marker(pytest.mark.nightly)
+    if config.getoption("--nightly"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("nightly")]
+    if left_out and len(left_out) < len(items):
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of measured data, machines and papers; the test is skipped where it is not there."""
+    folder = shared_folder()
+    if not folder.is_dir():
+        pytest.skip(f"needs the measured data in {_as_named(folder)}, which is not here")
+    return folder
+
+
+def _as_named(folder: Path) -> str:
+    return os.environ.get("TAULOOP_SHARED") or os.path.relpath(folder, ROOT)

@@ -1,0 +1,83 @@
+"""What a tuning experiment finds: searches, tables, and designs over random plants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop_papers.dual_motor.settings import Start, Study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """One cell of a table: a method from a start.
+
+    Attributes:
+        method: its name.
+        start: where it began.
+        start_cost, cost: there and at the best point.
+        best: the best point.
+        evaluations: of the cost.
+        descent: least cost after each evaluation.
+        ending: why it ended.
+        above: share by which its cost is above the best that is known (grid and all methods).
+        printed_here: our cost at the printed optimum; None where it fails.
+    """
+
+    method: str
+    start: Start
+    start_cost: float
+    cost: float
+    best: tuple[float, ...]
+    evaluations: int
+    descent: tuple[float, ...]
+    ending: str
+    above: float
+    printed_here: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One study done.
+
+    Attributes:
+        study: what was asked.
+        searches: every method from every start.
+        grid_axes: values of the tuned parameters.
+        grid_costs: costs on the grid, flat, the last parameter fastest; None where there is none.
+        grid_cost, grid_best: the least of them.
+        minima: number of grid points without a better neighbour.
+        refined: difference of the best cost with a hundred times tighter tolerances.
+    """
+
+    study: Study
+    searches: tuple[Search, ...]
+    grid_axes: tuple[np.ndarray, ...]
+    grid_costs: tuple[float | None, ...]
+    grid_cost: float
+    grid_best: tuple[float, ...]
+    minima: int
+    refined: float
+
+    @property
+    def best(self) -> Search:
+        """The search with the least cost."""
+        return min(self.searches, key=lambda search: search.cost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """Costs of a design over random plants.
+
+    Attributes:
+        name: of the design.
+        at: tuned parameters.
+        quantiles: costs that 5, 50 and 95 % of the plants stay below; None where too many fail.
+        failures: share of plants without a cost.
+    """
+
+    name: str
+    at: tuple[float, ...]
+    quantiles: tuple[float | None, ...]
+    failures: float

@@ -1,0 +1,147 @@
+"""A tuning experiment as rows of stated and own figures, and as a list of choices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tauloop.drives import DETERMINED, Axis, ParetoFront, PlantFit
+from tauloop_papers.dual_motor.results import Scatter, Search, Table
+from tauloop_papers.dual_motor.settings import DriveSettings
+from tauloop_papers.reproduction import Comparison
+
+#: A search that ends this far above the best known cost is called stuck.
+STUCK = 0.01
+UNITS = {"rise_time": "s", "settling_time": "s", "overshoot": "m", "energy": "N² m² s", "cost": ""}
+#: The reason that all costs share.
+OTHER_PLANT = "the paper's plant is not known, ours is inferred"
+
+
+def _point(values: Sequence[float]) -> str:
+    return "(" + ", ".join(f"{value:.3g}" for value in values) + ")"
+
+
+def comparisons(
+    settings: DriveSettings,
+    plant: PlantFit,
+    tables: tuple[Table, ...],
+    energies: tuple[float, float],
+    front: ParetoFront,
+    scatters: tuple[Scatter, ...],
+    exact: tuple[Search, ...],
+) -> tuple[Comparison, ...]:
+    """Rows of "stated, ours, why they differ"."""
+    rows = plant_rows(plant)
+    for table in tables:
+        rows += _table_rows(table)
+    rows += [_exact_row(table, search) for table, search in zip(tables, exact, strict=True)]
+    before, after = settings.before, settings.after
+    rows.append(
+        Comparison(
+            quantity=f"energy of a step at {_point(before.best)} and {_point(after.best)}",
+            unit="N² m² s",
+            stated=f"{before.cost:.0f} and {after.cost:.0f}: {1 - after.cost / before.cost:.1%} saved",
+            ours=f"{energies[0]:.0f} and {energies[1]:.0f}: {1 - energies[1] / energies[0]:.1%} saved",
+            why=OTHER_PLANT,
+        )
+    )
+    energy, overshoot = front.criteria.T
+    rows.append(
+        Comparison(
+            quantity="Pareto front: least energy, and least overshoot",
+            unit="N² m² s, mm",
+            ours=f"{energy[0]:.0f} with {overshoot[0] * 1e3:.3f}; {energy[-1]:.0f} with {overshoot[-1] * 1e3:.3f}",
+            why=f"{len(energy)} compromises by NSGA-II; the paper has none",
+        )
+    )
+    rows += [_scatter_row(scatter) for scatter in scatters]
+    return tuple(rows)
+
+
+def plant_rows(plant: PlantFit) -> list[Comparison]:
+    """The plant's figures beside the printed ones, and how many directions these leave open."""
+    rows = [
+        Comparison(
+            quantity=f"plant, {row}: {name.replace('_', ' ')}",
+            unit=UNITS[name],
+            stated=f"{printed:.5g}",
+            ours=f"{ours:.5g}",
+            why=f"{ours / printed - 1.0:+.1%}, {'held out' if held_out else 'fitted'}",
+        )
+        for row, name, printed, ours, held_out in plant.rows
+    ]
+    open_ones = len(plant.undetermined)
+    rows.append(
+        Comparison(
+            quantity="plant: directions that the fitted figures leave open",
+            ours=f"{open_ones} of {len(plant.sensitivities)}",
+            why=f"figures change by less than {DETERMINED:g} tolerance over the ranges; the least determined change by "
+            + ", ".join(f"{value:.2g}" for value in plant.sensitivities[-3:]),
+        )
+    )
+    return rows
+
+
+def _table_rows(table: Table) -> list[Comparison]:
+    rows = []
+    for start in table.study.starts:
+        searches = [search for search in table.searches if search.start == start]
+        rows.append(
+            Comparison(
+                quantity=f"{table.study.name}: cost at the start {_point(start.at)}",
+                stated=f"{start.cost:.6g}",
+                ours=f"{searches[0].start_cost:.6g}",
+                why=f"{table.study.about}; {OTHER_PLANT}",
+            )
+        )
+        rows += [_search_row(table, search) for search in searches]
+    rows.append(
+        Comparison(
+            quantity=f"{table.study.name}: grid of {' × '.join(map(str, table.study.grid))} points",
+            ours=f"{table.grid_cost:.6g} at {_point(table.grid_best)}",
+            why=f"{table.minima} grid points have no better neighbour",
+        )
+    )
+    return rows
+
+
+def _search_row(table: Table, search: Search) -> Comparison:
+    printed = search.start.printed[search.method]
+    verdict = f"stuck {search.above:.1%} above the best" if search.above > STUCK else "reaches the best within 1 %"
+    here = "fails here" if search.printed_here is None else f"costs {search.printed_here:.6g} here"
+    return Comparison(
+        quantity=f"{table.study.name}: {search.method} from {_point(search.start.at)}",
+        stated=f"{printed.cost:.6g} at {_point(printed.best)}",
+        ours=f"{search.cost:.6g} at {_point(search.best)}",
+        why=f"{verdict}, {search.evaluations} evaluations; the printed optimum {here}",
+    )
+
+
+def _exact_row(table: Table, search: Search) -> Comparison:
+    same = next(one for one in table.searches if one.method == "SQP" and one.start == search.start)
+    return Comparison(
+        quantity=f"{table.study.name}: SQP along exact gradients from {_point(search.start.at)}",
+        ours=f"{search.cost:.6g} at {_point(search.best)}",
+        why=f"{search.above:.1%} above the best, {search.evaluations} evaluations and as many gradients at most; "
+        f"by differences {same.cost:.6g} in {same.evaluations} (the paper has none)",
+    )
+
+
+def _scatter_row(scatter: Scatter) -> Comparison:
+    low, middle, high = (f"{value:.4g}" if value is not None else "fails" for value in scatter.quantiles)
+    return Comparison(
+        quantity=f"cost of Table 2 over random plants, {scatter.name} {_point(scatter.at)}",
+        ours=f"{middle} ({low} to {high})",
+        why=f"median, 5 % and 95 %; {scatter.failures:.0%} of the simulations are given up or diverge"
+        + (", which makes these figures doubtful" if scatter.failures > 0 else ""),
+    )
+
+
+def choices(settings: DriveSettings, axis: Axis) -> tuple[str, ...]:
+    """What the paper leaves open."""
+    scatter = ", ".join(f"{name} {share:.0%}" for name, share in settings.scatter.items())
+    return (
+        f"the plant: drive line {axis.line.name}; the paper prints no figure of it",
+        *settings.choices,
+        "step lengths, sizes of the simplex and of the generations of all methods: Tauloop's defaults",
+        f"scatter of the random plants: {scatter}",
+    )

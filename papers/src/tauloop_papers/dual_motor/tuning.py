@@ -1,0 +1,232 @@
+"""A drive line's control tuned as in a paper's tables: every method from every start, beside a dense grid.
+
+Beyond the paper: the Pareto front of energy and overshoot, and how the optimum of the switching stands random plants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.drives import (
+    SQP,
+    Axis,
+    Grid,
+    ParetoFront,
+    PlantFit,
+    Robustness,
+    SensitiveAxis,
+    Stepping,
+    Tuning,
+    assess_plant,
+    dense_grid,
+    load_drive,
+    pareto_front,
+    robustness,
+    tune,
+)
+from tauloop.result import Evidence, plain, provenance
+from tauloop_papers.dual_motor.results import Scatter, Search, Table
+from tauloop_papers.dual_motor.settings import SETTINGS, STEPPING, THREADS, DriveSettings, Start, Study
+from tauloop_papers.dual_motor.table import choices, comparisons
+from tauloop_papers.reproduction import EXPERIMENTS, Progress, Reproduction
+
+#: The best method of a study is at most this share above the best point of the grid.
+ABOVE_GRID = 0.01
+#: The plant meets printed times and energies to this share.
+PLANT_ERROR = 0.02
+TIMES_AND_ENERGIES = ("rise_time", "settling_time", "energy")
+#: Costs are computed to this.
+COST_ERROR = 1e-3
+#: Tolerances of the integrator are tightened by this for the costs of the evidence.
+TIGHTER = 1e-2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveTuning(Reproduction):
+    """The experiment's results.
+
+    Attributes:
+        settings: of the experiment.
+        plant: how well the plant meets what is printed of it, and what that tells about it.
+        tables: the paper's.
+        energies: before and after the tuning of the switching, as the paper compares them.
+        front, front_criteria: switching parameters (m, 2) on the Pareto front, and energy and overshoot there (m, 2).
+        scatters: designs over random plants.
+        exact: SQP along exact gradients (forward sensitivities), from the first start of every study.
+    """
+
+    settings: DriveSettings
+    plant: PlantFit
+    tables: tuple[Table, ...]
+    energies: tuple[float, float]
+    front: np.ndarray
+    front_criteria: np.ndarray
+    scatters: tuple[Scatter, ...]
+    exact: tuple[Search, ...]
+
+
+def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
+    """Tune by every method from every start, and compare.
+
+    Raises:
+        EngineError: no C compiler, or no pymoo.
+    """
+    progress("compiling the drive line")
+    axis = Axis(load_drive(settings.line), threads=THREADS)
+    progress("comparing the plant with what is printed of it")
+    plant = assess_plant(axis, settings.unknowns, settings.observations, settings.shares(axis), stepping=STEPPING)
+    tables = tuple(_table(axis, study, settings, progress) for study in settings.studies)
+    exact = tuple(_exact(axis, table, settings, progress) for table in tables)
+    switching = tables[1]
+    points = np.array([settings.before.best, settings.after.best])
+    energies = switching.study.criteria(axis, points).energy
+    progress("finding the Pareto front")
+    front = _front(axis, switching.study, settings)
+    progress("trying random plants")
+    designs = {
+        "as first chosen": settings.before.best,
+        "the paper's choice": settings.after.best,
+        "our optimum": switching.best.best,
+    }
+    scatters = _scatters(axis, switching.study, designs, settings)
+    missed = [abs(ours / printed - 1.0) for _, name, printed, ours, _ in plant.rows if name in TIMES_AND_ENERGIES]
+    evidence = [
+        Evidence(
+            name="largest difference of a time or an energy from its printed figure, held-out ones too",
+            value=max(missed),
+            upper=PLANT_ERROR,
+            advice="the plant no longer meets the printed figures: fit it again",
+        )
+    ]
+    for table in tables:
+        evidence += [
+            Evidence(
+                name=f"{table.study.name}: best cost over the best of the grid, less 1",
+                value=table.best.cost / table.grid_cost - 1.0,
+                upper=ABOVE_GRID,
+                advice="all methods are stuck: take more starts",
+            ),
+            Evidence(
+                name=f"{table.study.name}: change of the best cost with tolerances a hundred times tighter",
+                value=table.refined,
+                upper=COST_ERROR,
+                advice="tighten the integrator's tolerances",
+            ),
+        ]
+    return DriveTuning(
+        experiment=EXPERIMENTS["dual-motor"],
+        settings=settings,
+        comparisons=comparisons(
+            settings, plant, tables, (float(energies[0]), float(energies[1])), front, scatters, exact
+        ),
+        choices=choices(settings, axis),
+        plant=plant,
+        tables=tables,
+        energies=(float(energies[0]), float(energies[1])),
+        front=front.points,
+        front_criteria=front.criteria,
+        scatters=scatters,
+        exact=exact,
+        evidence=tuple(evidence),
+        provenance=provenance(packages=("numpy", "scipy", "casadi", "pymoo"), options=plain(settings), inputs={}),
+    )
+
+
+def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress) -> Table:
+    cost = study.cost(axis)
+    progress(f"{study.name}: dense grid")
+    grid = dense_grid(cost, study.bounds, study.grid)
+    found: list[tuple[str, Start, Tuning]] = []
+    for start in study.starts:
+        for name, method in settings.methods().items():
+            progress(f"{study.name}: {name} from {start.at}")
+            found.append((name, start, tune(cost, study.bounds, start.at, method, budget=settings.budget)))
+    least = min(grid.cost, *(tuning.cost for _, _, tuning in found))
+    printed = cost(np.array([start.printed[name].best for name, start, _ in found]))
+    best = min((tuning for _, _, tuning in found), key=lambda tuning: tuning.cost)
+    tight = Stepping(rtol=STEPPING.rtol * TIGHTER, atol=STEPPING.atol * TIGHTER, max_steps=100 * STEPPING.max_steps)
+    refined = float(study.cost(axis, tight)(best.best[None])[0])
+    return Table(
+        study=study,
+        searches=tuple(
+            _search(name, start, tuning, least, float(value) if np.isfinite(value) else None)
+            for (name, start, tuning), value in zip(found, printed, strict=True)
+        ),
+        grid_axes=grid.axes,
+        grid_costs=_plain_costs(grid),
+        grid_cost=grid.cost,
+        grid_best=tuple(map(float, grid.best)),
+        minima=len(grid.minima),
+        refined=abs(refined - best.cost),
+    )
+
+
+def _exact(axis: Axis, table: Table, settings: DriveSettings, progress: Progress) -> Search:
+    """SQP along exact gradients from the first start."""
+    study, start = table.study, table.study.starts[0]
+    progress(f"{study.name}: exact gradients from {start.at}")
+    gradient = study.gradient(SensitiveAxis(axis.line, tuple(study.bounds)))
+    tuning = tune(study.cost(axis), study.bounds, start.at, SQP(gradient=gradient), budget=settings.budget)
+    least = min(table.grid_cost, table.best.cost, tuning.cost)
+    return _search("SQP, exact gradients", start, tuning, least, None)
+
+
+def _search(method: str, start: Start, tuning: Tuning, least: float, printed_here: float | None) -> Search:
+    """What is kept of one search; `least` is the best cost known."""
+    return Search(
+        method=method,
+        start=start,
+        start_cost=tuning.start_cost,
+        cost=tuning.cost,
+        best=tuple(map(float, tuning.best)),
+        evaluations=len(tuning.costs),
+        descent=tuple(map(float, tuning.descent)),
+        ending=tuning.ending,
+        above=tuning.cost / least - 1.0,
+        printed_here=printed_here,
+    )
+
+
+def _plain_costs(grid: Grid) -> tuple[float | None, ...]:
+    return tuple(float(value) if np.isfinite(value) else None for value in grid.costs.ravel())
+
+
+def _front(axis: Axis, study: Study, settings: DriveSettings) -> ParetoFront:
+    def criteria(points: np.ndarray) -> np.ndarray:
+        found = study.criteria(axis, points)
+        both = np.stack([found.energy, found.overshoot], axis=1)
+        return np.where(found.failed[:, None], np.nan, both)
+
+    return pareto_front(
+        criteria, study.bounds, seed=settings.seed, population=settings.front[0], generations=settings.front[1]
+    )
+
+
+def _scatters(
+    axis: Axis, study: Study, designs: Mapping[str, tuple[float, ...]], settings: DriveSettings
+) -> tuple[Scatter, ...]:
+    names = tuple(settings.scatter)
+
+    def cost(points: np.ndarray, plants: np.ndarray) -> np.ndarray:
+        return study.combined(study.criteria(axis, points, dict(zip(names, plants.T, strict=True))))
+
+    found: Robustness = robustness(
+        cost,
+        np.array(list(designs.values())),
+        np.array([axis.nominal[axis.names.index(name)] for name in names]),
+        np.array([settings.scatter[name] for name in names]),
+        samples=settings.scatter_samples,
+        generator=np.random.default_rng(settings.seed),
+    )
+    return tuple(
+        Scatter(
+            name=name,
+            at=at,
+            quantiles=tuple(float(value) if np.isfinite(value) else None for value in quantiles),
+            failures=float(failures),
+        )
+        for (name, at), quantiles, failures in zip(designs.items(), found.quantiles(), found.failures, strict=True)
+    )

@@ -1,0 +1,118 @@
+"""Figures of a tuning experiment: the searches' descents, the switching's cost map, and what lies beyond the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop_papers.dual_motor.results import Table
+from tauloop_papers.dual_motor.tuning import DriveTuning
+
+#: Colour and marker of the methods, in the order of the settings.
+LOOKS = ((PREDICTED, "o"), (RESIDUAL, "s"), ("#4f8a5b", "^"), (MEASURED, "D"))
+#: The cost map is coloured up to this much above its least cost; beyond it all is as bad.
+SHOWN = 0.25
+
+
+def figures(found: DriveTuning) -> dict[str, Figure]:
+    """All figures of the experiment by the ending of their files' names."""
+    return {"descents": _descents(found), "map": _maps(found), "front": _front(found)}
+
+
+def _descents(found: DriveTuning) -> Figure:
+    """Cost above the best known against evaluations, one panel a start."""
+    cells = [(table, start) for table in found.tables for start in table.study.starts]
+    figure = Figure(figsize=(3.3 * len(cells), 3.8), layout="constrained")
+    for k, (table, start) in enumerate(cells):
+        axes = figure.add_subplot(1, len(cells), k + 1)
+        clean(axes)
+        least = min(table.grid_cost, *(search.cost for search in table.searches))
+        searches = [search for search in table.searches if search.start == start]
+        for search, (colour, _) in zip(searches, LOOKS, strict=True):
+            above = np.maximum(np.array(search.descent) / least - 1.0, 1e-6)
+            label = f"{search.method}: {search.cost:.4g}"
+            axes.loglog(np.arange(1, len(above) + 1), above, color=colour, linewidth=1.3, label=label)
+        axes.axhline(0.01, color=TEXT, linewidth=0.8, linestyle="--")
+        title = f"{table.study.name}, from ({', '.join(f'{value:g}' for value in start.at)})"
+        axes.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
+        axes.set_xlabel("evaluations", fontsize=NORMAL, color=TEXT)
+        if k == 0:
+            axes.set_ylabel("cost above the best known [share]", fontsize=NORMAL, color=TEXT)
+        axes.legend(fontsize=SMALL, frameon=False, loc="lower left")
+    figure.suptitle(
+        "Which method gets how far (dashed: 1 % above the best)", fontsize=LARGE, color=TEXT, x=0.01, ha="left"
+    )
+    return figure
+
+
+def _maps(found: DriveTuning) -> Figure:
+    """The cost over the grid for the studies of two parameters, with starts and ends of all searches."""
+    tables = [table for table in found.tables if len(table.study.bounds) == 2]
+    figure = Figure(figsize=(5.4 * len(tables), 4.6), layout="constrained")
+    for k, table in enumerate(tables):
+        _map(figure, figure.add_subplot(1, len(tables), k + 1), table)
+    return figure
+
+
+def _map(figure: Figure, axes: Axes, table: Table) -> None:
+    clean(axes)
+    costs = np.array([np.nan if cost is None else cost for cost in table.grid_costs]).reshape(table.study.grid)
+    first, second = table.grid_axes
+    most = table.grid_cost * (1 + SHOWN)
+    levels = np.linspace(table.grid_cost, most, 15)
+    filled = axes.contourf(first, second, np.minimum(costs, most).T, levels=levels, cmap="cividis")
+    figure.colorbar(filled, ax=axes, label=f"cost (at most {1 + SHOWN:g} of the least)")
+    methods = list(dict.fromkeys(search.method for search in table.searches))
+    for search in table.searches:
+        colour, marker = LOOKS[methods.index(search.method)]
+        label = search.method if search.start == table.study.starts[0] else None
+        axes.plot(*zip(search.start.at, search.best, strict=True), color="white", linewidth=0.6, linestyle=":")
+        axes.plot(
+            *search.best,
+            marker,
+            color=colour,
+            markeredgecolor="white",
+            markersize=7,
+            linestyle="none",
+            label=label,
+            clip_on=False,
+        )
+    for start in table.study.starts:
+        axes.plot(*start.at, "x", color="white", markersize=8, markeredgewidth=1.8, clip_on=False)
+    names = list(table.study.bounds)
+    axes.set_xlabel(names[0], fontsize=NORMAL, color=TEXT)
+    axes.set_ylabel(names[1], fontsize=NORMAL, color=TEXT)
+    axes.set_title(f"{table.study.name}: starts (crosses) and ends", fontsize=NORMAL, color=TEXT, loc="left")
+    axes.legend(fontsize=SMALL, loc="upper left", facecolor="white", framealpha=0.8)
+
+
+def _front(found: DriveTuning) -> Figure:
+    """The Pareto front, and designs over random plants."""
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    axes = figure.add_subplot(1, 2, 1)
+    clean(axes)
+    energy, overshoot = found.front_criteria.T
+    axes.plot(energy, overshoot * 1e3, "o-", color=PREDICTED, markersize=4, linewidth=1.0)
+    axes.set_xlabel("energy of a step [(N m)² s]", fontsize=NORMAL, color=TEXT)
+    axes.set_ylabel("overshoot [mm]", fontsize=NORMAL, color=TEXT)
+    axes.set_title(f"Pareto front, {len(energy)} compromises (NSGA-II)", fontsize=NORMAL, color=TEXT, loc="left")
+    axes = figure.add_subplot(1, 2, 2)
+    clean(axes)
+    for k, scatter in enumerate(found.scatters):
+        known = [value for value in scatter.quantiles if value is not None]
+        if known:
+            axes.plot([known[0], known[-1]], [k, k], color=FAINT, linewidth=6, solid_capstyle="butt")
+        if scatter.quantiles[1] is not None:
+            axes.plot(scatter.quantiles[1], k, "o", color=RESIDUAL, markersize=7)
+        label = f"{scatter.failures:.0%} without a cost"
+        axes.annotate(
+            label, (0.98, k + 0.12), xycoords=("axes fraction", "data"), ha="right", fontsize=SMALL, color=TEXT
+        )
+    names = [f"{scatter.name}\n({', '.join(f'{value:.2g}' for value in scatter.at)})" for scatter in found.scatters]
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    axes.set_xlabel("cost of Table 2: median (dot), 5 % to 95 %, if any", fontsize=NORMAL, color=TEXT)
+    axes.set_title("Designs over random plants", fontsize=NORMAL, color=TEXT, loc="left")
+    return figure

@@ -1,0 +1,384 @@
+"""Records of two runs into regression data, and the fits of it: as published, without the second run, consistent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.formats import load
+from tauloop.identification import (
+    AutocorrelatedErrors,
+    Cone,
+    Identification,
+    OrdinaryLeastSquares,
+    PhysicallyConsistent,
+    RegressionData,
+    Ties,
+    TwoRuns,
+    average_periods,
+    base_columns,
+    cones,
+    fit,
+    fit_consistent,
+    leaf_ties,
+    merge,
+    periodic_regression,
+    subtract_disconnected,
+    ties,
+)
+from tauloop.logs import TIME
+from tauloop.model import Model
+from tauloop.motion import FourierSeries, Multisine
+from tauloop_papers.gantry_tau.plant import Parts, Plant, built_parameters
+from tauloop_papers.gantry_tau.results import Consistent, Estimates
+from tauloop_papers.gantry_tau.settings import Held, TwoRunSettings, by_name
+
+#: Axis of the moments of inertia by their places among a body's ten parameters.
+AXES = {4: 0, 6: 1, 9: 2}
+#: Weights of the prior that are tried.
+PRIOR_WEIGHTS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+#: Parts of a single motion that are left out in turn to choose the prior's weight.
+QUARTERS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DataSet:
+    """One motion, recorded twice.
+
+    Attributes:
+        name: of the set.
+        period: after which the motion repeats, s; the average may hold it several times.
+        two: the structure's forces.
+        data: regression of the structure's forces.
+        parts: what the connected forces are made of.
+        load, vibration: what two runs leave of friction under load and of the frame's vibration (N, n), N.
+        whole: regression of the connected forces, with the drives' parameters among the unknowns; None where not asked.
+    """
+
+    name: str
+    period: float
+    two: TwoRuns
+    data: RegressionData
+    parts: Parts
+    load: np.ndarray
+    vibration: np.ndarray
+    whole: RegressionData | None = None
+
+    @property
+    def forces(self) -> np.ndarray:
+        """Structure's forces of the measured actuators (N, n)."""
+        return self.data.forces[:, self.data.kept]
+
+
+def multisine(settings: TwoRunSettings, model: Model, held: Held, rng: np.random.Generator) -> Multisine:
+    """A motion by eq. 2 that repeats after the period: frequencies are random multiples of 1 / period."""
+    given, period = settings.multisine, settings.recording.period
+    names = tuple(actuator.name for actuator in model.mechanism.actuators)
+    center = np.array(model.actuator_position(model.assembly.q))
+    patterns = dict(given.strokes)
+    if held is None:
+        patterns |= given.moving
+    else:
+        center[[names.index(name) for name in given.held]] = held
+    strokes = by_name(patterns, names)
+    stroke = np.array([strokes.get(name, 0.0) for name in names])
+    harmonics = np.arange(np.ceil(given.lowest * period), np.floor(given.highest * period) + 1)
+    chosen = np.stack([rng.choice(harmonics, given.terms, replace=False) for _ in names])
+    return Multisine(
+        center=center,
+        amplitude=stroke / (given.terms * np.sqrt(2.0)),
+        frequency=2.0 * np.pi * chosen / period,
+        phase=rng.uniform(-np.pi, np.pi, size=len(names)),
+    )
+
+
+def data_set(
+    settings: TwoRunSettings,
+    plant: Plant,
+    model: Model,
+    motion: FourierSeries | Multisine,
+    rng: np.random.Generator,
+    name: str,
+    with_drives: Model | None = None,
+    longer: float = 1.0,
+) -> DataSet:
+    """Record a motion twice, subtract, and make regression data.
+
+    Args:
+        settings: of the experiment.
+        plant: the machine as built.
+        model: the machine as described, without what is removed.
+        motion: of all actuators.
+        rng: source of noise.
+        name: of the set.
+        with_drives: the machine as described, for regression data of the connected run alone.
+        longer: factor of the number of periods.
+    """
+    recording = settings.recording
+    connected, disconnected, parts = plant.record(motion, rng, longer)
+    two = subtract_disconnected(connected, disconnected, period=recording.period)
+    data = periodic_regression(model, two.log, highest=recording.highest, ties=leaf_ties(model, settings.parameters))
+    whole = None
+    if with_drives is not None:
+        whole = periodic_regression(
+            with_drives,
+            average_periods(connected, recording.period).log,
+            highest=recording.highest,
+            ties=leaf_ties(with_drives, (*settings.parameters, *settings.removed)),
+        )
+    load, vibration = plant.leftover(motion.sample(two.log[TIME].to_numpy()), parts)
+    return DataSet(
+        name=name,
+        period=motion.period if isinstance(motion, FourierSeries) else recording.period,
+        two=two,
+        data=data,
+        parts=parts,
+        load=load,
+        vibration=vibration,
+        whole=whole,
+    )
+
+
+def relative_rms(measured: np.ndarray, predicted: np.ndarray) -> tuple[float, ...]:
+    """Eq. 3 in %: RMS of the difference over the largest absolute measured value, per column."""
+    rms = np.sqrt(np.mean((measured - predicted) ** 2, axis=0))
+    return tuple((100.0 * rms / np.abs(measured).max(axis=0)).tolist())
+
+
+def least_squares(name: str, sets: Sequence[DataSet], held_out: DataSet, built: np.ndarray) -> Estimates:
+    """Eqs. 6 to 8: ordinary least squares on several data sets, judged on another.
+
+    Args:
+        name: of the motions.
+        sets: training data.
+        held_out: to judge by.
+        built: unknowns nearest to the machine as built (n,).
+
+    Raises:
+        IdentificationError: the data do not tell all unknowns, or cannot support a fit.
+    """
+    training = merge([one.data for one in sets])
+    plain, correlated = (
+        fit(training, held_out.data, OrdinaryLeastSquares(), errors=errors) for errors in (None, AutocorrelatedErrors())
+    )
+    base = plain.base
+    if base.rank < len(training.unknowns):
+        lost = ", ".join(np.delete(training.unknowns, base.independent).tolist())
+        what = f"{base.rank} of {len(training.unknowns)} parameters are told by {name}; not without others: {lost}"
+        raise IdentificationError(Problem(where="training", what=what, remedy="more sets of held positions"))
+    Y = base_columns(training, training.regressor, base)
+    variance = np.mean([[one.two.noise[o] ** 2 for o in one.two.noise] for one in sets], axis=0)
+    inverse = np.linalg.inv(np.einsum("nkr,nks->rs", Y, Y))
+    by_noise = inverse @ np.einsum("nkr,k,nks->rs", Y, variance, Y) @ inverse
+    return Estimates(
+        name=name,
+        values=plain.values,
+        deviations=plain.standard_deviations,
+        correlated=correlated.standard_deviations,
+        by_noise=np.sqrt(np.diag(by_noise)),
+        rows=relative_rms(held_out.forces, predicted(held_out, plain.parameters)),
+        rmse=tuple(part.rmse for part in plain.held_out),
+        condition=plain.condition,
+        sources=sources(sets, built),
+    )
+
+
+def sources(sets: Sequence[DataSet], built: np.ndarray) -> dict[str, np.ndarray]:
+    """Where the errors of least squares come from: its estimate is the sum of those of all parts of the forces.
+
+    Args:
+        sets: training data.
+        built: unknowns nearest to the machine as built (n,).
+
+    Returns:
+        Errors (n,), SI, by source; together they are the estimate less `built`.
+    """
+    training = merge([one.data for one in sets])
+    ties = training.ties
+    if ties is None:
+        return {}
+    columns = (training.regressor @ ties.matrix)[:, training.kept]
+    known = (training.regressor @ np.asarray(ties.offset))[:, training.kept]
+    inverse = np.linalg.pinv(columns.reshape(-1, columns.shape[-1]))
+
+    def estimate(forces: np.ndarray) -> np.ndarray:
+        return np.asarray(inverse @ forces.ravel())
+
+    structure, load, vibration = (
+        np.concatenate(parts)
+        for parts in (
+            [one.parts.structure for one in sets],
+            [one.load for one in sets],
+            [one.vibration for one in sets],
+        )
+    )
+    rest = training.forces[:, training.kept] - structure - load - vibration
+    return {
+        "friction under load": estimate(load),
+        "frame's vibration": estimate(vibration),
+        "geometry, centres and unequal links": estimate(structure - known) - built,
+        "noise": estimate(rest),
+    }
+
+
+def predicted(one: DataSet, parameters: np.ndarray) -> np.ndarray:
+    """Structure's forces (N, n) by parameters (n_pi,) of the regressor's columns."""
+    return np.asarray((one.data.regressor @ parameters)[:, one.data.kept])
+
+
+def without_second_run(sets: Sequence[DataSet], held_out: DataSet) -> Identification:
+    """The drives' friction and moved mass identified with the structure, from connected runs alone."""
+    whole = [one.whole for one in (*sets, held_out) if one.whole is not None]
+    return fit(merge(whole[:-1]), whole[-1], OrdinaryLeastSquares())
+
+
+def consistent(
+    settings: TwoRunSettings, name: str, model: Model, sets: Sequence[DataSet], held_out: DataSet
+) -> Consistent:
+    """Parameters that a real machine can have, near those measured by hand: all ten of every body, not eq. 5's alone.
+
+    Least squares describes with impossible values some of what eq. 5 leaves out, such as mass centres beside the axis
+    of a link. Inside physical limits only the parameters of these effects can do that.
+    """
+    bodies, shared = body_ties(settings, model)
+    training, judged = (replace(data, ties=shared) for data in (merge([one.data for one in sets]), held_out.data))
+    groups = np.concatenate([_motion_parts(settings, k, one, len(sets)) for k, one in enumerate(sets)])
+    options = PhysicallyConsistent(weights=PRIOR_WEIGHTS)
+    found = fit_consistent(training, judged, bodies, model.pi, options, groups=groups)
+    free = found.unconstrained.parameters
+    return Consistent(
+        name=name,
+        unknowns=found.unknowns,
+        values=readings(leaf_ties(model, settings.parameters), bodies, found.parameters),
+        reachable=found.reachable_share,
+        moments=tuple(float(np.linalg.eigvalsh(_inertia(body, found.parameters))[0]) for body in bodies),
+        weight=found.weight,
+        rows=relative_rms(held_out.forces, predicted(held_out, found.parameters)),
+        free_rows=relative_rms(held_out.forces, predicted(held_out, free)),
+    )
+
+
+def _motion_parts(settings: TwoRunSettings, number: int, one: DataSet, count: int) -> np.ndarray:
+    """What is left out together (N,): a data set; of a single one, a quarter of its motion in all its repetitions."""
+    if count > 1:
+        return np.full(len(one.data), number)
+    phase = np.arange(len(one.data)) / (settings.recording.rate * one.period) % 1.0
+    return np.floor(QUARTERS * phase)
+
+
+def body_ties(settings: TwoRunSettings, model: Model) -> tuple[tuple[Cone, ...], Ties]:
+    """Bodies on which the unknowns act, and ties by which those described alike share all ten parameters.
+
+    Everything else of the machine is known.
+    """
+    leaves = leaf_ties(model, settings.parameters).matrix
+    bodies = tuple(cone for cone in cones(model.parameters) if np.any(leaves[cone.columns] != 0.0))
+    names = [parameter.name for parameter in model.parameters]
+    kinds: dict[bytes, list[np.ndarray]] = {}
+    for body in bodies:
+        kinds.setdefault(body.matrix(model.pi).tobytes(), []).append(body.columns)
+    alike = [[names[j] for j in equal] for kind in kinds.values() for equal in zip(*kind, strict=True)]
+    unknown = {name for group in alike for name in group}
+    shared = ties(
+        names,
+        [parameter.unit for parameter in model.parameters],
+        equal={group[0]: group for group in alike},
+        known={name: float(value) for name, value in zip(names, model.pi, strict=True) if name not in unknown},
+    )
+    return bodies, shared
+
+
+def readings(leaves: Ties, bodies: Sequence[Cone], parameters: np.ndarray) -> np.ndarray:
+    """The unknowns of eq. 5 (n,) read off bodies: masses, first moments, and moments about the mass centre.
+
+    Args:
+        leaves: of eq. 5's parameters to those of the bodies.
+        bodies: on which they act.
+        parameters: of all bodies (n_p,).
+    """
+    values = []
+    for column, unit in zip(leaves.matrix.T, leaves.units, strict=True):
+        first = int(np.flatnonzero(column)[0])
+        body = next(body for body in bodies if first in body.columns)
+        place = int(np.flatnonzero(body.columns == first)[0])
+        values.append(_inertia(body, parameters)[AXES[place], AXES[place]] if unit == "kg m^2" else parameters[first])
+    return np.array(values)
+
+
+def _inertia(body: Cone, parameters: np.ndarray) -> np.ndarray:
+    """Moments of inertia (3, 3) of a body about its mass centre, tr(S) 1 - S."""
+    P = body.matrix(parameters)
+    second = P[:-1, :-1] - np.outer(P[:-1, -1], P[:-1, -1]) / P[-1, -1]
+    return np.asarray(np.trace(second) * np.eye(len(second)) - second)
+
+
+def nearest(ties: Ties, pi: np.ndarray) -> np.ndarray:
+    """Unknowns (n,) whose dynamic parameters are nearest to pi: what the machine as built is in the model's terms."""
+    return np.asarray(np.linalg.lstsq(ties.matrix, pi - np.asarray(ties.offset))[0])
+
+
+def simple_forces(settings: TwoRunSettings, one: DataSet) -> np.ndarray:
+    """Forces (N, n) by the simpler model, from the measured actuators' positions alone."""
+    simple = settings.simple
+    model = Model(load(simple.machine).with_values(simple.values))
+    names = [parameter.name for parameter in model.parameters]
+    pi = np.array(model.pi)
+    pi[[names.index(name) for name in simple.dynamic]] = list(simple.dynamic.values())
+    highest = settings.recording.highest
+    return np.asarray(periodic_regression(model, one.two.log, highest=highest).regressor @ pi)
+
+
+def negative_share(
+    settings: TwoRunSettings, model: Model, sets: Sequence[DataSet], rng: np.random.Generator
+) -> tuple[float, float]:
+    """How often least squares makes a moment of inertia negative by more than its standard deviation.
+
+    Other machines with errors of the same size, on the same motions, with the noise alone and nothing else that the
+    model lacks.
+
+    Returns:
+        Share of the draws with at least one such inertia, and their mean number.
+    """
+    training = merge([one.data for one in sets])
+    ties = leaf_ties(model, settings.parameters)
+    columns = (training.regressor @ ties.matrix)[:, training.kept].reshape(-1, len(ties.parameters))
+    whole = training.regressor[:, training.kept].reshape(len(columns), -1)
+    known = whole @ np.asarray(ties.offset)
+    noise = np.mean([list(one.two.noise.values()) for one in sets], axis=0)
+    each = np.tile(noise, len(columns) // len(noise))
+    inverse = np.linalg.pinv(columns)
+    chosen = [settings.parameters.index(name) for name in settings.inertias]
+    bodies = cones(model.parameters)
+    counts = []
+    for _ in range(settings.sign_draws):
+        pi = built_parameters(model.pi, bodies, settings.built, rng)
+        force = whole @ pi - known + each * rng.normal(size=len(each))
+        values = inverse @ force
+        residual = force - columns @ values
+        spread = np.sqrt(np.sum(residual**2) / (len(force) - len(values)) * np.sum(inverse**2, axis=1))
+        counts.append(int(np.sum(values[chosen] < -spread[chosen])))
+    return float(np.mean(np.array(counts) > 0)), float(np.mean(counts))
+
+
+def growth(settings: TwoRunSettings, model: Model, one: DataSet, rng: np.random.Generator) -> np.ndarray:
+    """Relative RMS errors of the model as described against machines as built, by size of the hand's errors.
+
+    Masses, centres and radii only: geometry and noise are left out.
+
+    Returns:
+        (sizes, draws, measured actuators), %.
+    """
+    bodies = cones(model.parameters)
+    described = predicted(one, model.pi)
+    return np.array(
+        [
+            [
+                relative_rms(predicted(one, built_parameters(model.pi, bodies, settings.built, rng, scale)), described)
+                for _ in range(settings.scale_draws)
+            ]
+            for scale in settings.error_scales
+        ]
+    )

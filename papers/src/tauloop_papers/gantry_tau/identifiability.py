@@ -1,0 +1,133 @@
+"""Which unknowns forces can tell: by joint model, held positions and measured forces; and how well, by the motions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.identification import (
+    Conditions,
+    ExcitationLimits,
+    ExcitationProblem,
+    ExcitationTask,
+    LogDeterminant,
+    base_parameters,
+    excite,
+    leaf_ties,
+)
+from tauloop.mechanism import Mechanism
+from tauloop.model import Model
+from tauloop.motion import FourierSeries
+from tauloop_papers.gantry_tau.fits import multisine
+from tauloop_papers.gantry_tau.results import Motion, Told
+from tauloop_papers.gantry_tau.settings import Case, Design, TwoRunSettings, by_name
+
+#: Samples of one period from which ranks are found, and from which designs learn of those before.
+SAMPLES = 60
+#: Weight of forces that are not measured, beside those that are: rounding.
+UNMEASURED = 1e-12
+#: Share above which a limit counts as taken up.
+TAKEN = 0.99
+
+
+def told(settings: TwoRunSettings, mechanism: Mechanism) -> tuple[Told, ...]:
+    """The table of what can be told, from exact regressors of motions by eq. 2."""
+    still = replace(mechanism, rods=tuple(replace(rod, spin="none") for rod in mechanism.rods))
+    rows = []
+    models = ((False, Model(still)), (True, Model(mechanism)))
+    for case in settings.cases:
+        for spins, model in models:
+            for everything in (False, True):
+                rows.append(_told(settings, model, case, spins, everything))
+    return tuple(rows)
+
+
+def _told(settings: TwoRunSettings, model: Model, case: Case, spins: bool, everything: bool) -> Told:
+    rng = np.random.default_rng(settings.seed)
+    period = settings.recording.period
+    ties = leaf_ties(model, settings.parameters)
+    names = tuple(actuator.name for actuator in model.mechanism.actuators)
+    kept = [k for k, name in enumerate(names) if everything or name in settings.measured]
+    rows = []
+    for held in case.held:
+        motion = multisine(settings, model, held, rng).sample(np.arange(SAMPLES) * period / SAMPLES)
+        start = model.forward_kinematics(motion.position).q
+        regressor = model.actuators.regressor(motion.position, motion.velocity, motion.acceleration, start=start)
+        rows.append((regressor @ ties.matrix)[:, kept].reshape(-1, len(ties.parameters)))
+    base = base_parameters(np.concatenate(rows), ties.parameters, ties.units)
+    return Told(
+        case=case.name,
+        spins=spins,
+        measured=len(kept),
+        rank=base.rank,
+        stated=case.stated[2 * spins + everything] if case.stated else None,
+        together=tuple(one.name for one in base.base if one.terms),
+        lost=base.no_effect,
+    )
+
+
+def designed(settings: TwoRunSettings, mechanism: Mechanism, design: Design) -> tuple[FourierSeries, ...]:
+    """The motions of a design: those of the settings, or D-optimal ones where these have none.
+
+    Every data set is optimised beside those before it. That takes minutes, so the settings may hold what it led to.
+
+    Raises:
+        IdentificationError: no motion keeps the limits.
+    """
+    period = settings.limits.period
+    if design.series:
+        return tuple(FourierSeries.of(np.array(coefficients), period) for coefficients in design.series)
+    found: list[FourierSeries] = []
+    for held in design.held:
+        task = _task(settings, mechanism)
+        if held is not None:
+            task = replace(task, held=dict(zip(settings.multisine.held, held, strict=True)))
+        time = np.arange(SAMPLES) * period / SAMPLES
+        one = excite(
+            mechanism,
+            task,
+            np.random.default_rng(settings.search_seed),
+            criterion=LogDeterminant(),
+            before=[series.sample(time) for series in found],
+            options=settings.search,
+        )
+        found.append(one.series)
+    return tuple(found)
+
+
+def judged(settings: TwoRunSettings, mechanism: Mechanism, name: str, found: tuple[FourierSeries, ...]) -> Motion:
+    """What a design tells and which limits it takes up, found apart from the optimisation.
+
+    Args:
+        settings: of the experiment.
+        mechanism: the machine without what is removed.
+        name: of the design.
+        found: its motions.
+    """
+    problem = ExcitationProblem(mechanism, _task(settings, mechanism))
+    judgements = [problem.judge(series.sample(problem.fine_grid)) for series in found]
+    names = [f"{what} of {channel}" for what in ("stroke", "speed", "acceleration") for channel in problem.channels]
+    names += [bound.name for bound in problem.bounds]
+    shares = np.max([one.shares for one in judgements], axis=0)
+    rows = np.concatenate([one.regressor for one in judgements])
+    return Motion(
+        name=name,
+        conditions=Conditions.of(rows, np.zeros((0, rows.shape[1])), problem.base(rows)),
+        used=float(shares.max()),
+        limits=tuple(limit for limit, share in zip(names, shares, strict=True) if share > TAKEN),
+    )
+
+
+def _task(settings: TwoRunSettings, mechanism: Mechanism) -> ExcitationTask:
+    """Forces measured, unknowns and limits; all actuators move."""
+    given = settings.limits
+    names = tuple(actuator.name for actuator in mechanism.actuators)
+    return ExcitationTask(
+        harmonics=given.harmonics,
+        period=given.period,
+        limits=ExcitationLimits(stroke=by_name(given.stroke, names), acceleration=by_name(given.acceleration, names)),
+        rests=False,
+        weights={name: UNMEASURED for name in names if name not in settings.measured},
+        unknowns=settings.parameters,
+    )

@@ -1,0 +1,195 @@
+"""The machine as built, recorded with and without its structure: what models leave out is in the records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+import xarray as xr
+
+from tauloop.identification import Cone, cones
+from tauloop.logs import Sensors, measure
+from tauloop.mechanism import Mechanism, moved
+from tauloop.model import Model
+from tauloop.motion import FourierSeries, Multisine, SampledMotion
+from tauloop_papers.gantry_tau.settings import HandErrors, TwoRunSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """What the forces of a connected run are made of, at the measured actuators (N, n), for one period.
+
+    Attributes:
+        structure: of the structure alone on a rigid frame.
+        vibration: what the frame's acceleration adds.
+        own: of the actuator: inertia, friction and hysteresis under load.
+    """
+
+    structure: np.ndarray
+    vibration: np.ndarray
+    own: np.ndarray
+
+
+class Plant:
+    """The machine as built; constant once made.
+
+    Attributes:
+        geometry: leaf parameters by how much they are off, SI.
+        pi: dynamic parameters of the structure as built.
+        masses: of its bodies and links, kg.
+    """
+
+    def __init__(self, settings: TwoRunSettings, model: Model, rng: np.random.Generator) -> None:
+        """Draw the errors of hand measurement and assemble the machine with them.
+
+        Args:
+            settings: of the experiment.
+            model: the machine as described, without what is removed.
+            rng: source of the errors.
+        """
+        self.settings = settings
+        nominal = model.mechanism
+        self.geometry: Mapping[str, float] = {
+            parameter.name: float(rng.normal(0.0, deviation))
+            for parameter in nominal.parameters
+            for pattern, deviation in settings.built.geometry.items()
+            if fnmatchcase(parameter.name, pattern)
+        }
+        bodies = cones(model.parameters)
+        self.pi = built_parameters(model.pi, bodies, settings.built, rng)
+        self.masses: Mapping[str, float] = {
+            body.element: body.mass(self.pi) for body in bodies if body.mass(self.pi) > 0.0
+        }
+        built = nominal.with_values(
+            {name: nominal.parameters[name].value + error for name, error in self.geometry.items()}
+        )
+        self._still = Model(built)
+        self._pulled = Model(_pulled(built, settings.frame.direction))
+        names = tuple(actuator.name for actuator in nominal.actuators)
+        self._names = names
+        self._measured = [names.index(name) for name in settings.measured]
+
+    def parts(self, motion: SampledMotion) -> Parts:
+        """Forces of one period of a periodic motion, with the structure connected."""
+        rate, mass = self.settings.recording.rate, self.settings.drive.mass
+        start = self._still.actuators.track(motion.position).q
+        force, pulled = (
+            (model.actuators.regressor(motion.position, motion.velocity, motion.acceleration, start=start) @ self.pi)[
+                :, self._measured
+            ]
+            for model in (self._still, self._pulled)
+        )
+        velocity, acceleration = motion.velocity[:, self._measured], motion.acceleration[:, self._measured]
+        shaken = self._shaken(force, acceleration)
+        return Parts(
+            structure=force,
+            # a frame that accelerates by a is gravity less a; all of the structure and the moved mass feel it
+            vibration=shaken[:, None] * (force - pulled + mass),
+            own=mass * acceleration + self.settings.drive.bristles.force(velocity, rate, force),
+        )
+
+    def own(self, motion: SampledMotion) -> np.ndarray:
+        """Forces (N, n) of the measured actuators without the structure."""
+        rate, mass = self.settings.recording.rate, self.settings.drive.mass
+        velocity, acceleration = motion.velocity[:, self._measured], motion.acceleration[:, self._measured]
+        shaken = self._shaken(np.zeros_like(acceleration), acceleration)
+        return np.asarray(mass * (acceleration + shaken[:, None]) + self.settings.drive.bristles.force(velocity, rate))
+
+    def leftover(self, motion: SampledMotion, parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+        """What subtraction leaves in the structure's forces (N, n): friction under load, and the frame's vibration."""
+        bristles, rate = self.settings.drive.bristles, self.settings.recording.rate
+        velocity = motion.velocity[:, self._measured]
+        unloaded = bristles.force(velocity, rate)
+        shaken = self.own(motion) - unloaded - self.settings.drive.mass * motion.acceleration[:, self._measured]
+        return bristles.force(velocity, rate, parts.structure) - unloaded, parts.vibration - shaken
+
+    def _shaken(self, force: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
+        """Acceleration (N,) of the frame under the reaction to all that the measured actuators move."""
+        reaction = -(force + self.settings.drive.mass * acceleration).sum(axis=1)
+        return self.settings.frame.acceleration(reaction, self.settings.recording.rate)
+
+    def record(
+        self, motion: FourierSeries | Multisine, rng: np.random.Generator, longer: float = 1.0
+    ) -> tuple[xr.Dataset, xr.Dataset, Parts]:
+        """Logs of the connected and of the disconnected run, and what the former is made of.
+
+        Args:
+            motion: of all actuators, with the period of the settings.
+            rng: source of noise.
+            longer: factor of the number of periods.
+        """
+        recording = self.settings.recording
+        time = np.arange(round(recording.rate * recording.period)) / recording.rate
+        sampled = motion.sample(time)
+        parts = self.parts(sampled)
+        periods = round(longer * recording.periods)
+        whole = parts.structure + parts.vibration + parts.own
+        connected = self._log(self._names, sampled, whole, rng, periods)
+        later = motion.sample(time - recording.late)
+        return connected, self._log(self.settings.measured, later, self.own(later), rng, periods), parts
+
+    def _log(
+        self, names: tuple[str, ...], motion: SampledMotion, force: np.ndarray, rng: np.random.Generator, periods: int
+    ) -> xr.Dataset:
+        """All periods of a run; only measured actuators have forces."""
+        recording, n = self.settings.recording, len(names)
+        chosen = [self._names.index(name) for name in names]
+        whole = np.zeros((len(force), n))
+        whole[:, [names.index(name) for name in self.settings.measured]] = force
+        units = [self._still.actuators.ports.position.units[k] for k in chosen]
+        log = measure(
+            np.arange(len(force) * periods) / recording.rate,
+            np.tile(motion.position[:, chosen], (periods, 1)),
+            np.tile(whole, (periods, 1)),
+            names,
+            units,
+            [self._still.output_ports("actuators")[1][k] for k in chosen],
+            Sensors(resolution=np.full(n, recording.resolution), force_noise=np.full(n, recording.noise)),
+            rng,
+        )
+        return log.drop_vars([f"force.{name}" for name in names if name not in self.settings.measured])
+
+
+def built_parameters(
+    pi: np.ndarray, bodies: tuple[Cone, ...], errors: HandErrors, rng: np.random.Generator, scale: float = 1.0
+) -> np.ndarray:
+    """Dynamic parameters (n_pi,) of bodies whose masses, mass centres and radii of gyration are off.
+
+    Masses and radii are scaled, centres moved; so every body stays one that can exist. Bodies that are described alike
+    share what is off, but for the spread of their masses.
+
+    Args:
+        pi: nominal parameters.
+        bodies: cones of the parameters; bodies without mass stay as they are.
+        errors: standard deviations.
+        rng: source of the errors.
+        scale: factor of all errors.
+    """
+    values = np.array(pi)
+    kinds: dict[bytes, tuple[float, np.ndarray, np.ndarray]] = {}
+    for body in bodies:
+        if not body.is_inertial or body.mass(pi) <= 0.0:
+            continue
+        P = body.matrix(pi)
+        kind, size = P.tobytes(), len(P) - 1
+        if kind not in kinds:
+            kinds[kind] = (
+                scale * errors.mass * rng.normal(),
+                scale * errors.center * rng.normal(size=size),
+                scale * errors.radius * rng.normal(size=size),
+            )
+        heavier, moved, wider = kinds[kind]
+        center = P[:-1, -1] / P[-1, -1]
+        about = P[:-1, :-1] / P[-1, -1] - np.outer(center, center)
+        mass = P[-1, -1] * (1.0 + heavier) * (1.0 + scale * errors.spread * rng.normal())
+        second = about * np.outer(1.0 + wider, 1.0 + wider) + np.outer(center + moved, center + moved)
+        first = (center + moved)[:, None]
+        values[body.columns] = body.parameters(mass * np.block([[second, first], [first.T, np.ones((1, 1))]]))
+    return values
+
+
+def _pulled(mechanism: Mechanism, direction: tuple[float, ...]) -> Mechanism:
+    """The machine with 1 m/s^2 more of gravity along a direction."""
+    return replace(mechanism, gravity=moved(mechanism.gravity, direction))

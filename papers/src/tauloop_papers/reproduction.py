@@ -1,0 +1,153 @@
+"""The experiments, and what every one gives: stated beside own figures, and the choices that a paper leaves open."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tauloop.errors import InputError, Problem
+from tauloop.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Called with what is being done.
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One experiment.
+
+    Attributes:
+        name: as `tauloop reproduce` takes it.
+        title: one line.
+        source: the paper.
+        procedure: module of this package with `SETTINGS` and `run`; the one with ``_figures`` draws its result.
+    """
+
+    name: str
+    title: str
+    source: str
+    procedure: str
+
+    @property
+    def settings(self) -> Any:
+        """Machines, numbers and choices, as a frozen dataclass: a variation is `dataclasses.replace`."""
+        return self._module().SETTINGS
+
+    def run(self, progress: Progress = lambda _: None, settings: Any = None) -> Reproduction:
+        """Do it again, with other settings where they are named; `progress` hears of every step that begins."""
+        found: Reproduction = self._module().run(progress, settings or self.settings)
+        return found
+
+    def figures(self, found: Reproduction) -> Mapping[str, Figure]:
+        """The figures of its result, by the ending of their files' names."""
+        drawn: Mapping[str, Figure] = self._module("_figures").figures(found)
+        return drawn
+
+    def _module(self, ending: str = "") -> Any:
+        return importlib.import_module(f"tauloop_papers.{self.procedure}{ending}")
+
+
+_DRESSLER = "Dressler, Schiffer and Robertsson: Modeling and Control of a Parallel Robot Using Modelica"
+
+#: All experiments by name.
+EXPERIMENTS = {
+    item.name: item
+    for item in (
+        Experiment(
+            name="dual-motor",
+            title="Tuning of a dual-motor axis",
+            source=f"{_DRESSLER}, section 4.2",
+            procedure="dual_motor.tuning",
+        ),
+        Experiment(
+            name="dual-motor-plant",
+            title="The plant behind the dual-motor tables",
+            source=f"{_DRESSLER}, section 4.2",
+            procedure="dual_motor.plant",
+        ),
+        Experiment(
+            name="gantry-tau",
+            title="Identification of the 5-dof Gantry-Tau's dynamics by the two-run method",
+            source="Lyzell and Hovland: Verification of the Dynamics of the 5-DOF Gantry-Tau Parallel Kinematic "
+            "Machine, sections 3 and 4",
+            procedure="gantry_tau.identification",
+        ),
+        Experiment(
+            name="gantry-tau-calibration",
+            title="Kinematic calibration of the Gantry-Tau with a laser tracker",
+            source=f"{_DRESSLER}, section 3",
+            procedure="tracker.calibration",
+        ),
+        Experiment(
+            name="spidermill",
+            title="Identification of the SpiderMill's reduced model",
+            source="Kroneis, Müller and Liu: Dynamic Modeling and Identification of a Complex-structured Parallel "
+            "Robot, sections 4 and 5",
+            procedure="spidermill.identification",
+        ),
+    )
+}
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in EXPERIMENTS:
+        remedy = f"one of {', '.join(EXPERIMENTS)}"
+        raise InputError(Problem(where=name, what="no experiment has this name", remedy=remedy))
+    return EXPERIMENTS[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One row of "stated, ours, why they differ".
+
+    Attributes:
+        quantity: what is compared.
+        unit: its unit, "" for a pure number.
+        stated: the figure as stated, with by whom; "" where nobody states one.
+        ours: the figure that comes out here.
+        why: why they differ, or what the figure means.
+    """
+
+    quantity: str
+    unit: str = ""
+    stated: str = ""
+    ours: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction(Result):
+    """A paper's experiment done again; procedures add their settings and their own data for figures.
+
+    Attributes:
+        experiment: what was done.
+        comparisons: stated beside ours.
+        choices: what the paper leaves open and we chose, one sentence each.
+    """
+
+    experiment: Experiment
+    comparisons: tuple[Comparison, ...]
+    choices: tuple[str, ...]
+
+
+def reproduce(name: str, progress: Progress = lambda _: None) -> Reproduction:
+    """Do an experiment again.
+
+    Args:
+        name: one of `EXPERIMENTS`.
+        progress: called with every step that begins.
+
+    Raises:
+        InputError: there is no such experiment.
+    """
+    return experiment(name).run(progress)

@@ -1,0 +1,1 @@
+"""Kroneis, Müller and Liu: the SpiderMill's reduced model is identified."""

@@ -1,0 +1,190 @@
+"""Figures of an identification with a reduced model: forces and errors, and what the errors follow from."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tauloop.report import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop_papers.spidermill.models import Fit
+from tauloop_papers.spidermill.results import Findings, ReducedIdentification
+from tauloop_papers.spidermill.settings import PrintedErrors, ReducedSettings
+
+#: Limits of the relative errors that are drawn, %.
+SHOWN = (1e-4, 200.0)
+
+
+def figures(found: ReducedIdentification) -> dict[str, Figure]:
+    """All figures of the experiment by the ending of their files' names."""
+    settings = found.settings
+    stated, results = settings.stated, found.findings
+    return {
+        "identification": _trajectory(results, results.identification, stated.identification, settings),
+        "verification": _trajectory(results, results.verification, stated.verification, settings),
+        "causes": _causes(results, settings),
+    }
+
+
+def _trajectory(found: Findings, fit: Fit, printed: PrintedErrors, settings: ReducedSettings) -> Figure:
+    """Joint angles, forces and relative errors of one trajectory, as in the paper's Figures 6 and 7."""
+    figure = Figure(figsize=(10.0, 8.4), layout="constrained")
+    axes = figure.subplots(3, 2, sharex=True, height_ratios=(0.8, 1.2, 1.2))
+    used = "was identified" if fit is found.identification else "was not identified"
+    figure.suptitle(
+        f"Reduced model on the {fit.trajectory.name} trajectory, from which it {used}", fontsize=LARGE, color=TEXT
+    )
+    time = fit.trajectory.time
+    for i, actuator in enumerate(found.actuators):
+        angle, force, error = axes[:, i]
+        for panel in (angle, force, error):
+            clean(panel)
+        angle.plot(time, np.degrees(fit.trajectory.joints[:, i]), color=PREDICTED, linewidth=1.2)
+        angle.set_title(f"{settings.actuators[i]} ({actuator})", fontsize=NORMAL, color=TEXT, loc="left")
+        force.plot(time, fit.measured[:, i], color=MEASURED, linewidth=3.0, label="unreduced machine")
+        force.plot(time, fit.before[:, i], ":", color=RESIDUAL, linewidth=1.4, label="reduced, before identification")
+        force.plot(time, fit.after[:, i], "--", color=PREDICTED, linewidth=1.0, label="reduced, identified")
+        limit = settings.least_force * np.abs(fit.measured[:, i]).max()
+        force.axhspan(
+            -limit,
+            limit,
+            color=FAINT,
+            alpha=0.45,
+            linewidth=0,
+            label=f"under {settings.least_force:.0%} of the largest",
+        )
+        bottom, top = force.get_ylim()
+        force.set_ylim(bottom, top + 0.35 * (top - bottom))
+        force.legend(fontsize=SMALL, frameon=False, loc="upper left", ncols=2)
+        _relative(error, fit, printed, i)
+    axes[0, 0].set_ylabel("active joint [deg]", fontsize=NORMAL, color=TEXT)
+    axes[1, 0].set_ylabel("actuator force [N]", fontsize=NORMAL, color=TEXT)
+    axes[2, 0].set_ylabel("|error| / |force| [%]", fontsize=NORMAL, color=TEXT)
+    for panel in axes[2]:
+        panel.set_xlabel("time [s]", fontsize=NORMAL, color=TEXT)
+    return figure
+
+
+def _relative(axes: Axes, fit: Fit, printed: PrintedErrors, i: int) -> None:
+    """Relative errors before and after; samples of small force are gaps."""
+    time = fit.trajectory.time
+    cases = (
+        ("before", fit.before, printed.before[i], ":", RESIDUAL),
+        ("identified", fit.after, printed.after[i], "-", PREDICTED),
+    )
+    for name, predicted, stated, style, colour in cases:
+        share = np.abs(predicted - fit.measured)[:, i] / np.abs(fit.measured[:, i])
+        mean = 100 * fit.relative(predicted)[i]
+        label = f"{name}: mean {mean:.3g} % (paper {stated:.2f} %)"
+        shown = np.where(fit.counted[:, i], 100 * share, np.nan)
+        axes.semilogy(time, shown, style, color=colour, linewidth=1.2, label=label)
+    axes.set_ylim(*SHOWN)
+    axes.set_yticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
+    axes.legend(fontsize=SMALL, frameon=False, loc="lower left")
+
+
+def _causes(found: Findings, settings: ReducedSettings) -> Figure:
+    """What the errors before and after follow from, and the minimal parameters beside the printed ones."""
+    figure = Figure(figsize=(10.0, 7.2), layout="constrained")
+    grid = figure.add_gridspec(2, 2)
+    growth, stated = found.growth, settings.stated
+    masses = figure.add_subplot(grid[0, 0])
+    _growth(
+        masses,
+        growth.factors,
+        (growth.before_by_factor, growth.after_by_factor),
+        (float(np.mean(stated.verification.before)), "paper, before: {:.1f} %"),
+        f"masses of the {settings.parts}, as a multiple of those chosen",
+        f"Before: the masses of the {settings.parts} (no offset)",
+    )
+    offsets = figure.add_subplot(grid[0, 1])
+    _growth(
+        offsets,
+        1e3 * growth.sizes,
+        (growth.before_by_size, growth.after_by_size),
+        (float(np.mean(stated.verification.after)), "paper, after: {:.1f} %"),
+        "offset of the contact points from the cranks' axes [mm]",
+        "After: the offset of the contact points",
+    )
+    _minimal(figure.add_subplot(grid[1, 0]), found)
+    _rank(figure.add_subplot(grid[1, 1]), found, stated.minimal)
+    return figure
+
+
+def _growth(
+    axes: Axes,
+    x: np.ndarray,
+    errors: tuple[np.ndarray, np.ndarray],
+    stated: tuple[float, str],
+    label: str,
+    title: str,
+) -> None:
+    clean(axes)
+    for values, name, colour in zip(errors, ("before", "identified"), (RESIDUAL, PREDICTED), strict=True):
+        mean = 100 * values.mean(axis=1)
+        axes.plot(x, mean, marker=".", color=colour, linewidth=1.3, label=f"{name} (mean of both)")
+    value, text = stated
+    axes.axhline(value, color=TEXT, linewidth=0.9, linestyle="--", label=text.format(value))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(label, fontsize=NORMAL, color=TEXT)
+    axes.set_ylabel("mean |error| / |force|, verification [%]", fontsize=NORMAL, color=TEXT)
+    axes.set_title(title, fontsize=NORMAL, color=TEXT, loc="left")
+    axes.legend(fontsize=SMALL, frameon=False)
+
+
+def _minimal(axes: Axes, found: Findings) -> None:
+    """Changes of the minimal parameters against those calculated from the machine's."""
+    clean(axes)
+    names = [f"p{k + 1} [{parameter.unit}]" for k, parameter in enumerate(found.regrouped.model.base)]
+    places = np.arange(len(names))
+    cases = (
+        ("identified here", found.estimate.values, PREDICTED, -0.2),
+        ("paper's estimates of Table 1", found.printed, RESIDUAL, 0.2),
+    )
+    for name, values, colour, shift in cases:
+        changes = 100 * (values / found.calculated - 1)
+        bars = axes.bar(places + shift, changes, 0.38, color=colour, label=name)
+        axes.bar_label(bars, [f"{change:+.1f}" for change in changes], fontsize=SMALL, color=TEXT, padding=2)
+    axes.axhline(0, color=TEXT, linewidth=0.6)
+    axes.set_xticks(places, names)
+    axes.margins(y=0.25)
+    axes.set_ylabel("change by identification [%]", fontsize=NORMAL, color=TEXT)
+    axes.set_title("The minimal parameters against those calculated", fontsize=NORMAL, color=TEXT, loc="left")
+    formulas = "\n".join(f"p{k + 1} = {parameter.name}" for k, parameter in enumerate(found.regrouped.model.base))
+    axes.text(0.0, -0.16, formulas, transform=axes.transAxes, fontsize=SMALL, color=TEXT, va="top")
+    axes.legend(fontsize=SMALL, frameon=False, loc="upper right")
+
+
+def _rank(axes: Axes, found: Findings, stated: int) -> None:
+    clean(axes)
+    cases = (
+        (f"{len(found.regrouped.model.parameters)} products", found.regrouped.model.singular_values, PREDICTED, "o"),
+        (
+            f"{len(found.regrouped.printed.parameters)} parameters of the printed set",
+            found.regrouped.printed.singular_values,
+            RESIDUAL,
+            "s",
+        ),
+    )
+    for name, values, colour, marker in cases:
+        sizes = np.maximum(values / values[0], 1e-17)
+        axes.semilogy(
+            np.arange(1, len(sizes) + 1),
+            sizes,
+            marker,
+            linestyle="-",
+            color=colour,
+            linewidth=0.8,
+            markersize=5,
+            markerfacecolor="none",
+            label=name,
+        )
+    axes.set_xlabel("number", fontsize=NORMAL, color=TEXT)
+    axes.set_ylabel("singular value, unit-norm columns", fontsize=NORMAL, color=TEXT)
+    axes.set_title(
+        f"{len(found.regrouped.model.base)} parameters can be told, {stated} in print",
+        fontsize=NORMAL,
+        color=TEXT,
+        loc="left",
+    )
+    axes.legend(fontsize=SMALL, frameon=False)

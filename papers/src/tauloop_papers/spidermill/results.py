@@ -1,0 +1,87 @@
+"""What an identification with a reduced model finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.identification import AnalyticRegrouping, Excitation, Identification
+from tauloop_papers.reproduction import Reproduction
+from tauloop_papers.spidermill.models import Fit
+from tauloop_papers.spidermill.settings import ReducedSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Regrouped:
+    """The minimal parameters, found three times.
+
+    Attributes:
+        model: of the reduced model.
+        other: of its other reading.
+        printed: of the paper's minimal set, in the other reading.
+        misfits: shares of the columns that the printed set cannot give: of the model, and of the other reading.
+    """
+
+    model: AnalyticRegrouping
+    other: AnalyticRegrouping
+    printed: AnalyticRegrouping
+    misfits: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Growth:
+    """How the errors on the verification trajectory follow from what the model leaves out; mean relative, (n, n_u).
+
+    Attributes:
+        factors: of the neglected rods' masses.
+        before_by_factor, after_by_factor: with the parameters of the full machine and with estimated ones, no offset.
+        sizes: of the offset, m.
+        before_by_size, after_by_size: the same, with the masses as they are.
+        bare: largest difference of model and plant where the plant has neither, over the largest force.
+    """
+
+    factors: np.ndarray
+    before_by_factor: np.ndarray
+    after_by_factor: np.ndarray
+    sizes: np.ndarray
+    before_by_size: np.ndarray
+    after_by_size: np.ndarray
+    bare: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Findings:
+    """Everything that was found.
+
+    Attributes:
+        excitation: the identification trajectory.
+        identification, verification: forces on the two trajectories.
+        estimate: the minimal parameters, estimated on the first trajectory and judged on the second.
+        regrouped: the minimal parameters as formulas.
+        calculated, elsewhere: their values with the parameters of the full machine, and in the other reading, SI.
+        printed: their values as they follow from the paper's estimates (in the other reading), SI.
+        other_errors: mean relative errors (2, n_u) of the other reading on both trajectories, not estimated.
+        growth: what the errors follow from.
+        actuators: their names.
+    """
+
+    excitation: Excitation
+    identification: Fit
+    verification: Fit
+    estimate: Identification
+    regrouped: Regrouped
+    calculated: np.ndarray
+    elsewhere: np.ndarray
+    printed: np.ndarray
+    other_errors: np.ndarray
+    growth: Growth
+    actuators: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReducedIdentification(Reproduction):
+    """The experiment's results, with its settings."""
+
+    settings: ReducedSettings
+    findings: Findings

@@ -1,0 +1,183 @@
+"""Sections 4 and 5 of the paper on the unreduced machine: all that it says or leaves open; SI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedErrors:
+    """Mean relative errors of the actuators' forces in percent, as printed.
+
+    Attributes:
+        before, after: by actuator, with the parameters of the full machine and with the estimated ones.
+    """
+
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+
+    def cut(self, actuator: int) -> float:
+        """Share of the error that the estimation took away."""
+        return 1.0 - self.after[actuator] / self.before[actuator]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What the paper states.
+
+    Attributes:
+        by: where.
+        identification, verification: errors on the two trajectories.
+        cuts: least cuts of the verification errors, by actuator.
+        condition: condition number of the information matrix.
+        minimal: number of minimal parameters.
+        estimated: values that the paper gives to parameters after its estimation, SI.
+    """
+
+    by: str
+    identification: PrintedErrors
+    verification: PrintedErrors
+    cuts: tuple[float, ...]
+    condition: float
+    minimal: int
+    estimated: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedSet:
+    """A printed set of parameters: combinations of products, and their units."""
+
+    members: Mapping[str, Mapping[str, str]]
+    units: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReducedSettings:
+    """Everything that the paper says or leaves open; SI.
+
+    Attributes:
+        machine: the unreduced machine.
+        contact_offset: displacement of rods' far ends in the plant alone, m, in the frame of the body they stand on.
+        massless: rods that the reduced model takes for massless.
+        parts, actuators: what these rods, and the actuators, are called.
+        readings: what the reduced model, and the other reading of it (`placed`), are called.
+        readings_in_print: where the paper has which.
+        expected: what the paper expects of an exact plant, and what is so.
+        joints: coordinates whose motion is given and measured.
+        harmonics, period, stroke, speed, acceleration: of both trajectories, and limits of the joints.
+        frequency: samples per second, Hz.
+        seed: of all random numbers.
+        random, starts: of the excitation.
+        least_force: share of the largest force below which a sample is left out of relative errors.
+        products: parameters in which the reduced model is written, expressions.
+        lengths: parameters on which coefficients of the regrouping depend.
+        placed: the other reading of the reduced model.
+        printed: the paper's minimal set.
+        spindle_factors, offset_sizes: factors of the massless rods' masses in the plant, and sizes (m) of the offset.
+        stated: what the paper says.
+    """
+
+    machine: str
+    contact_offset: Mapping[str, tuple[float, float, float]]
+    massless: tuple[str, ...]
+    parts: str
+    actuators: tuple[str, ...]
+    readings: tuple[str, ...]
+    readings_in_print: str
+    expected: str
+    joints: tuple[str, ...]
+    harmonics: int
+    period: float
+    stroke: float
+    speed: float
+    acceleration: float
+    frequency: float
+    seed: int
+    random: int
+    starts: int
+    representatives: tuple[str, ...]
+    least_force: float
+    products: tuple[str, ...]
+    lengths: tuple[str, ...]
+    placed: Mapping[str, str]
+    printed: PrintedSet
+    spindle_factors: tuple[float, ...]
+    offset_sizes: tuple[float, ...]
+    stated: Stated
+
+
+SETTINGS = ReducedSettings(
+    machine="spidermill",
+    # The paper names a small offset of the spindles from the axes of the cranks, and leaves it out of the reduced
+    # model, as it does the masses of the spindles. Offsets in the crank's frame, towards the spindle's foot.
+    contact_offset={"side1.spindle": (0, 0.01, 0), "side2.spindle": (0, -0.01, 0)},
+    massless=("side1.spindle", "side2.spindle"),
+    parts="spindles",
+    actuators=("left spindle", "right spindle"),
+    readings=("m4 where the upper cranks meet", "halves of m4 at the mass centres of the upper cranks"),
+    readings_in_print="Fig. 4 shows the first, eqs. 5 and 16 and the text of section 3 have the second",
+    expected="the paper expects an error from the lever arms of the coupling elements; they only translate, so there "
+    "is none",
+    joints=("side1.base_outer_pin", "side2.base_outer_pin"),
+    harmonics=7,
+    period=7.29,
+    stroke=0.4,
+    speed=2,
+    acceleration=10,
+    frequency=100,
+    seed=0,
+    random=400,
+    starts=1,
+    # in SI units the condition number depends on which parameters represent the minimal ones
+    representatives=("side1.lower_outer.mcx", "side1.lower_outer.Izz", "side1.upper_inner.h", "side1.upper_inner.J"),
+    least_force=0.05,
+    # eq. 5, in its order
+    products=(
+        "m1 * d_c1",
+        "m1 * d_c1^2",
+        "m2",
+        "m3",
+        "m3 * d_c3",
+        "m3 * d_c3^2",
+        "m4",
+        "m4 * d_c3",
+        "m4 * d_c3^2",
+        "I_c1",
+        "I_c3",
+    ),
+    lengths=("d1", "d3"),
+    placed={"plate.m": "0 kg"}
+    | {
+        f"side{k}.upper_inner.{name}": formula
+        for k in (1, 2)
+        for name, formula in (
+            ("m", "m3 + m4 / 2"),
+            ("h", "(m3 + m4 / 2) * d_c3"),
+            ("J", "(m3 + m4 / 2) * d_c3^2 + I_c3"),
+        )
+    },
+    # eq. 16
+    printed=PrintedSet(
+        members={
+            "p1": {"m1 * d_c1": "1", "m2": "d1", "m3": "d1", "m4 * d_c3": "d1 / (2 * d3)"},
+            "p2": {"m1 * d_c1^2": "1", "m2": "d1^2", "m3": "d1^2", "m4 * d_c3": "d1^2 / (2 * d3)", "I_c1": "1"},
+            "p3": {"m3 * d_c3": "1", "m4 * d_c3": "1 / 2"},
+            "p4": {"m4": "1", "m4 * d_c3": "-1 / d3"},
+            "p5": {"m3 * d_c3^2": "2", "m4 * d_c3^2": "1", "I_c3": "2"},
+        },
+        units={"p1": "kg m", "p2": "kg m^2", "p3": "kg m", "p4": "kg", "p5": "kg m^2"},
+    ),
+    spindle_factors=(0, 0.5, 1, 2, 4),
+    offset_sizes=(0, 0.005, 0.01, 0.02, 0.04),
+    stated=Stated(
+        by="paper, Table 2",
+        identification=PrintedErrors(before=(9.90, 9.08), after=(3.33, 3.30)),
+        verification=PrintedErrors(before=(10.20, 7.82), after=(3.56, 3.39)),
+        cuts=(0.65, 0.56),
+        condition=21.06,
+        minimal=5,
+        # Table 1, right column: what the estimates were taken for
+        estimated={"m2": 15.9794, "m4": 5.9203, "d_c3": 0.833, "I_c1": 4.9733, "I_c3": 0.2162},
+    ),
+)

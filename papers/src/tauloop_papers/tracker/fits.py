@@ -1,0 +1,359 @@
+"""A simulated tracker session, and fits of a simple and of a full model to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from tauloop.calibration import (
+    PICKED_GROUPS,
+    CalibrationProblem,
+    Identifiability,
+    Instrument,
+    Pose,
+    Position,
+    Series,
+    Solution,
+    Tolerances,
+    calibration_problem,
+    candidate_poses,
+    identifiability,
+    simulated_readings,
+    simulated_series,
+    solve,
+)
+from tauloop.errors import IdentificationError
+from tauloop.formats import load
+from tauloop.mechanism import Mechanism
+from tauloop.model import Model
+from tauloop_papers.tracker.chains import linear_chain
+from tauloop_papers.tracker.settings import TrackerSettings
+
+#: Costs that are equal to this factor belong to one optimum; fits end when the cost changes by less than 1e-10.
+SAME_COST = 1.0 + 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Session:
+    """The simulated measurement.
+
+    Attributes:
+        nominal: the machine as drawn.
+        series: what encoders and tracker read.
+        true: true positions (N, 3), m.
+        tilt: angle of the platform from its nominal orientation (N,), rad.
+        errors: what was added to each parameter of the machine as built, SI.
+    """
+
+    nominal: Mechanism
+    series: Series
+    true: np.ndarray
+    tilt: np.ndarray
+    errors: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One start of a fit.
+
+    Attributes:
+        name: nominal or linear.
+        distance: of the start from the true machine's readings, mean position error over the poses of the fit, m; None
+            where the start closes no loops.
+        cost: weighted sum of squares at the optimum; None where there is none.
+    """
+
+    name: str
+    distance: float | None
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFit:
+    """One model before and after calibration, on the poses that were not used.
+
+    Attributes:
+        name: of the model.
+        unknowns: number of parameters.
+        before, after: position errors (N, 3) of the hold-out poses against the readings, m.
+        true_after: the same after calibration against the true positions, m.
+        starts: what was tried.
+        kept: name of the better start.
+        parameter_error: RMS of estimate less truth in tolerances; None where the machine has no such parameters.
+        unfitted_error: the same before.
+        expected: RMS of the hold-out errors per component that noise and the fit's covariance give, m; None where the
+            model is known to be wrong.
+    """
+
+    name: str
+    unknowns: int
+    before: np.ndarray
+    after: np.ndarray
+    true_after: np.ndarray
+    starts: tuple[Start, ...]
+    kept: str
+    parameter_error: float | None = None
+    unfitted_error: float | None = None
+    expected: float | None = None
+
+    def mean(self, which: np.ndarray) -> float:
+        """Mean length of errors (N, 3), m."""
+        return float(np.linalg.norm(which, axis=1).mean())
+
+    @property
+    def rms(self) -> float:
+        """RMS of the hold-out errors per component after calibration, m."""
+        return float(np.sqrt((self.after**2).mean()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizePoint:
+    """The simple model's hold-out errors at another size of part errors.
+
+    Attributes:
+        size: standard deviation of the lengths' errors, m.
+        errors: mean position error after calibration for several draws, m.
+        starts: what was tried in each draw.
+    """
+
+    size: float
+    errors: tuple[float, ...]
+    starts: tuple[tuple[Start, ...], ...]
+
+    @property
+    def is_one_optimum(self) -> bool:
+        """Whether all starts of every draw end at the same cost."""
+        for draw in self.starts:
+            costs = [start.cost for start in draw if start.cost is not None]
+            if len(costs) < len(draw) or max(costs) > SAME_COST * min(costs):
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranks:
+    """What kinds of measurement tell about the parameters of the full model.
+
+    Attributes:
+        poses, positions: with complete poses, and with positions only, at the session's poses.
+        narrow: with positions only, at half as many poses in the volume of whoever states the ranks.
+    """
+
+    poses: Identifiability
+    positions: Identifiability
+    narrow: Identifiability
+
+
+def planned_encoders(settings: TrackerSettings, rng: np.random.Generator) -> np.ndarray:
+    """Actuator positions (N, n_u) that the controller sends, from the nominal geometry."""
+    return candidate_poses(Model(load(settings.machine)), settings.poses, rng, limits=settings.limits).encoders
+
+
+def measured(
+    settings: TrackerSettings, encoders: np.ndarray, rng: np.random.Generator, *, scale: float = 1.0
+) -> Session:
+    """The machine as built, measured where the controller sends it.
+
+    Args:
+        settings: sizes of part errors, and the tracker's noise.
+        encoders: actuator positions (N, n_u).
+        rng: draws part errors and noise.
+        scale: factor of the part errors.
+    """
+    nominal = load(settings.machine)
+    errors = {
+        p.name: float(rng.normal(0.0, scale * deviation))
+        for p in nominal.parameters
+        for pattern, deviation in settings.part_errors.items()
+        if p.group in PICKED_GROUPS and fnmatchcase(p.name, pattern)
+    }
+    built = nominal.with_values({name: nominal.parameters[name].value + error for name, error in errors.items()})
+    model, tracker = Model(built), Position(name="tracker")
+    q = model.forward_kinematics(encoders).q
+    real_part = simulated_readings(model, Pose(name="tracker"), q)[:, 3]
+    return Session(
+        nominal=nominal,
+        series=simulated_series(model, tracker, q, settings.noise, rng),
+        true=simulated_readings(model, tracker, q),
+        tilt=2.0 * np.arccos(np.clip(real_part, -1.0, 1.0)),
+        errors=errors,
+    )
+
+
+def _halves(problem: CalibrationProblem) -> tuple[CalibrationProblem, CalibrationProblem, np.ndarray]:
+    """Poses that fit (every second), poses that judge, and the numbers of the latter."""
+    everything = np.arange(problem.n_poses)
+    return problem.take(everything[::2]), problem.take(everything[1::2]), everything[1::2]
+
+
+def _errors(problem: CalibrationProblem, correction: np.ndarray) -> np.ndarray:
+    return problem.evaluate(correction).states[0].errors
+
+
+def simple_fit(settings: TrackerSettings, session: Session) -> tuple[ModelFit, float]:
+    """One link per cluster from both starts; and how far the written-back machine is from the fit's equations."""
+    mechanism = load(settings.model).with_values(settings.model_values)
+    problem = calibration_problem(mechanism, [session.series], settings.model_parameters)
+    fitting, judging, held = _halves(problem)
+    zero = np.zeros(len(problem.free))
+    solution, starts, kept = _best(fitting, {"nominal": zero, "linear": _linear_start(settings, fitting, session)})
+    after = _errors(judging, solution.correction)
+    written = Model(mechanism.with_values(fitting.values(solution.correction)))
+    q = written.forward_kinematics(session.series.encoders[held]).q
+    apart = simulated_readings(written, session.series.instrument, q) - session.series.readings[held]
+    fit = ModelFit(
+        name="one link per cluster (eq. 1)",
+        unknowns=len(problem.free),
+        before=_errors(judging, zero),
+        after=after,
+        true_after=after + session.series.readings[held] - session.true[held],
+        starts=starts,
+        kept=kept,
+    )
+    return fit, float(np.abs(apart - after).max())
+
+
+def _spread_start(settings: TrackerSettings, session: Session, problem: CalibrationProblem) -> np.ndarray | None:
+    """The chains' linear start over all links: those of a cluster get the same length and the same A - B."""
+    simple = load(settings.model).with_values(settings.model_values)
+    chains = calibration_problem(simple, [session.series], settings.model_parameters)
+    found = _linear_start(settings, chains, session)
+    if found is None:
+        return None
+    correction = np.zeros(len(problem.free))
+    for name, value in zip(chains.names, found, strict=True):
+        chain, _, part = name.partition(".")
+        if part.startswith("offset_"):
+            names = [f"{link}.A_{part[-1]}" for link in settings.links[chain]]
+        elif part == "length":
+            names = [f"{link}.length" for link in settings.links[chain]]
+        else:
+            names = [name]
+        for unknown in names:
+            correction[problem.names.index(unknown)] = value
+    return correction
+
+
+def _linear_start(settings: TrackerSettings, problem: CalibrationProblem, session: Session) -> np.ndarray | None:
+    """Corrections from the linear fit of each chain to every second pose; None where one fails."""
+    mechanism = problem.mechanism
+    series = session.series.take(np.arange(0, len(session.series), 2))
+    tool = np.array([mechanism.value(component) for component in mechanism.platform.tool.position])
+    start = problem.start_values
+    correction = np.zeros(len(problem.free))
+    for i, name in enumerate(settings.chains):
+        try:
+            chain = linear_chain(series.readings - tool, series.encoders[:, i])
+        except IdentificationError:
+            return None
+        found = {
+            "length": chain.length,
+            **{f"offset_{axis}": float(value) for axis, value in zip("xyz", chain.offset, strict=True)},
+            "yaw": chain.yaw,
+            "pitch": chain.pitch,
+            "gain": chain.gain,
+        }
+        for part, value in found.items():
+            correction[problem.names.index(f"{name}.{part}")] = value - start[f"{name}.{part}"]
+    return correction
+
+
+def _best(
+    problem: CalibrationProblem, guesses: Mapping[str, np.ndarray | None]
+) -> tuple[Solution, tuple[Start, ...], str]:
+    """The better optimum of several starts.
+
+    Raises:
+        IdentificationError: none of them leads to one.
+    """
+    starts: list[Start] = []
+    found: dict[str, Solution] = {}
+    failures = []
+    for name, guess in guesses.items():
+        distance = cost = None
+        if guess is not None:
+            evaluation = problem.evaluate(guess)
+            if evaluation.is_reached:
+                distance = float(np.linalg.norm(evaluation.states[0].errors, axis=1).mean())
+                try:
+                    found[name] = solve(problem, guess)
+                    cost = found[name].cost
+                except IdentificationError as error:
+                    failures += list(error.problems)
+        starts.append(Start(name=name, distance=distance, cost=cost))
+    if not found:
+        raise IdentificationError(failures)
+    kept = min(found, key=lambda name: found[name].cost)
+    return found[kept], tuple(starts), kept
+
+
+def full_fit(settings: TrackerSettings, session: Session, looser: float = 1.0) -> ModelFit:
+    """All links with priors, from both starts."""
+    sizes = {name: looser * size for name, size in settings.part_errors.items()}
+    tolerances = Tolerances(named=sizes, priors=("*",))
+    problem = calibration_problem(session.nominal, [session.series], settings.machine_parameters, tolerances=tolerances)
+    fitting, judging, held = _halves(problem)
+    zero = np.zeros(len(problem.free))
+    guesses = {"nominal": zero, "linear": _spread_start(settings, session, fitting)}
+    solution, starts, kept = _best(fitting, guesses)
+    found = judging.evaluate(solution.correction)
+    after = found.states[0].errors
+    truth = np.array([session.errors[name] for name in problem.names])
+    # whitened residuals are errors over the noise, so one is the noise's own share
+    J = judging.jacobian(found) * problem.tolerances
+    information = solution.information * np.outer(problem.tolerances, problem.tolerances)
+    share = float((J * np.linalg.solve(information, J.T).T).sum() / len(J))
+
+    def off(correction: np.ndarray) -> float:
+        return float(np.sqrt((((correction - truth) / problem.tolerances * looser) ** 2).mean()))
+
+    return ModelFit(
+        name="all links, tolerance priors" if looser == 1.0 else f"all links, priors {looser:g} times looser",
+        unknowns=len(problem.free),
+        before=_errors(judging, zero),
+        after=after,
+        true_after=after + session.series.readings[held] - session.true[held],
+        starts=starts,
+        kept=kept,
+        parameter_error=off(solution.correction),
+        unfitted_error=off(zero),
+        expected=settings.noise * float(np.sqrt(1.0 + share)),
+    )
+
+
+def size_point(settings: TrackerSettings, encoders: np.ndarray, scale: float) -> SizePoint:
+    """The simple model with part errors scaled, for several draws."""
+    errors, starts = [], []
+    for i in range(settings.scale_draws):
+        session = measured(settings, encoders, np.random.default_rng([settings.seed, i]), scale=scale)
+        fit, _ = simple_fit(settings, session)
+        errors.append(fit.mean(fit.after))
+        starts.append(fit.starts)
+    size = scale * next(iter(settings.part_errors.values()))
+    return SizePoint(size=size, errors=tuple(errors), starts=tuple(starts))
+
+
+def ranks_told(settings: TrackerSettings, session: Session, rng: np.random.Generator) -> Ranks:
+    """Ranks at the nominal geometry and away from it, at the session's poses and in a smaller volume."""
+    nominal = Model(session.nominal)
+    q = nominal.forward_kinematics(session.series.encoders).q
+    noise, turn = settings.noise, settings.pose_turn_noise
+    size = settings.practical_tolerance
+    tolerances = Tolerances(length=size, angle=size, ratio=size)
+
+    def told(instrument: Instrument, deviation: tuple[float, ...], q: np.ndarray) -> Identifiability:
+        series = simulated_series(nominal, instrument, q, deviation)
+        return identifiability(
+            calibration_problem(session.nominal, [series], settings.machine_parameters, tolerances=tolerances), rng
+        )
+
+    limits = replace(settings.limits, ranges=settings.ranks_ranges)
+    near = candidate_poses(nominal, settings.poses // 2, rng, limits=limits).q
+    return Ranks(
+        poses=told(Pose(name="tracker"), (noise,) * 3 + (turn,) * 3, q),
+        positions=told(Position(name="tracker"), (noise,) * 3, q),
+        narrow=told(Position(name="tracker"), (noise,) * 3, near),
+    )

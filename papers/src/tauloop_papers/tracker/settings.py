@@ -1,0 +1,133 @@
+"""Section 3 of the paper with a simulated tracker: all that it says or leaves open; SI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tauloop.calibration import PoseLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What others state, and who.
+
+    Attributes:
+        error: mean position error after calibration, m.
+        error_by, small_errors: who says so, and what else was found.
+        ranks_by: who states the ranks.
+        rank_poses, rank_positions: of the full model at the nominal geometry, by what is measured.
+        rank_with_errors: with positions, away from the nominal geometry.
+        unobservable: directions with a standard deviation above `TrackerSettings.practical_tolerance`.
+    """
+
+    error: float
+    error_by: str
+    small_errors: str
+    ranks_by: str
+    rank_poses: int
+    rank_positions: int
+    rank_with_errors: int
+    unobservable: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackerSettings:
+    """Everything that the paper says or leaves open; SI.
+
+    Attributes:
+        machine, model: the machine as it is built, and the one that the simple model takes it for.
+        model_values: values of the simple model that make both nominal machines one.
+        poses: how many are measured.
+        seed: of all random numbers.
+        limits: what poses must keep.
+        noise, pose_turn_noise: of the tracker, m; of orientations, for the ranks with complete poses, rad.
+        part_errors: standard deviations by pattern of parameter names.
+        error_scales, scale_draws: factors of the part errors for the simple model's curve, and draws for each.
+        loose_priors: factor of the priors that shows what they do.
+        chains: prefixes of the simple model's chains, in the order of the actuators.
+        links: the links of the machine that each chain stands for.
+        model_parameters, machine_parameters: unknowns of both models.
+        practical_tolerance: correction (m, rad, 1) above which a direction counts as unobservable.
+        ranks_ranges: the smaller volume in which the ranks are looked at too.
+        stated: what others say.
+    """
+
+    machine: str
+    model: str
+    model_values: Mapping[str, float]
+    poses: int
+    seed: int
+    limits: PoseLimits
+    noise: float
+    pose_turn_noise: float
+    part_errors: Mapping[str, float]
+    error_scales: tuple[float, ...]
+    scale_draws: int
+    loose_priors: float
+    chains: tuple[str, ...]
+    links: Mapping[str, tuple[str, ...]]
+    model_parameters: tuple[str, ...]
+    machine_parameters: tuple[str, ...]
+    practical_tolerance: float
+    ranks_ranges: Mapping[str, tuple[float, float]]
+    stated: Stated
+
+
+SETTINGS = TrackerSettings(
+    # the machine as built has all six links, with errors; eq. 1 describes it by one link per cluster
+    machine="gantry_tau_6link",
+    model="gantry_tau_3dof",
+    # offset = track + A - B of the first link of each cluster: the nominal model then is the nominal machine exactly
+    model_values={"track2.offset_x": -0.01},
+    # the paper measured a full-size prototype: beyond the machine file's work volume, as far as reach and rods allow
+    poses=176,
+    limits=PoseLimits(
+        ranges={"platform.x": (-0.5, 0.5), "platform.y": (-0.3, 0.3), "platform.z": (-0.3, 0.3)},
+        singularity=0.1,
+        clearance=0.05,
+    ),
+    seed=1,
+    noise=20e-6,
+    pose_turn_noise=20e-6,
+    # drawn once; the priors of the 51-parameter fit
+    part_errors={
+        "*.length": 0.2e-3,
+        "*.A_?": 0.2e-3,
+        "*.B_?": 0.2e-3,
+        "track*.yaw": 0.2e-3,
+        "track*.pitch": 0.2e-3,
+        "track*.gain": 0.2e-3,
+    },
+    # the eq. 1 fit again with all part errors scaled, and the full fit with priors scaled to as good as none
+    error_scales=(0.25, 0.5, 1, 2, 3.5, 5),
+    scale_draws=3,
+    loose_priors=1000,
+    # eq. 1: per chain length, offset (3) and c (3) = (cos yaw cos pitch, sin yaw cos pitch, -sin pitch) / gain
+    chains=("track1", "track2", "track3"),
+    # the linear start of the fit of all links takes a cluster's links as equal
+    links={"track1": ("triple1", "triple2", "triple3"), "track2": ("pair1", "pair2"), "track3": ("single1",)},
+    model_parameters=(
+        "track*.length",
+        "track*.offset_x",
+        "track*.offset_y",
+        "track*.offset_z",
+        "track*.yaw",
+        "track*.pitch",
+        "track*.gain",
+    ),
+    machine_parameters=("*.length", "*.A_?", "*.B_?", "track*.yaw", "track*.pitch", "track*.gain"),
+    practical_tolerance=1e-3,
+    # the work volume that the notes ask for, in which they may have counted
+    ranks_ranges={"platform.x": (-0.2, 0.2), "platform.y": (-0.15, 0.15), "platform.z": (-0.15, 0.15)},
+    stated=Stated(
+        error=140e-6,
+        error_by="paper, Figure 4",
+        small_errors="124 um with 0.2 mm part errors",
+        ranks_by="project notes (machines.md)",
+        rank_poses=33,
+        rank_positions=30,
+        rank_with_errors=48,
+        unobservable=22,
+    ),
+)

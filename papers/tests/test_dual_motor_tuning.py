@@ -1,0 +1,107 @@
+"""The tuning experiment, made small: tables, evidence, and what becomes of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tauloop.codegen.compiler import find_compiler
+from tauloop.drives import Axis, load_drive
+from tauloop.result import plain
+from tauloop_papers.dual_motor.settings import SETTINGS
+from tauloop_papers.dual_motor.tuning import DriveTuning, run
+from tauloop_papers.dual_motor.tuning_figures import figures
+
+pytest.importorskip("pymoo", reason="pip install tauloop[tuning]")
+pytestmark = [pytest.mark.nightly, pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")]
+
+
+@pytest.fixture(scope="module")
+def found() -> DriveTuning:
+    """The experiment with few evaluations; its steps are as told."""
+    studies = tuple(replace(study, grid=(4, 4, 3)[: len(study.grid)]) for study in SETTINGS.studies)
+    small = replace(SETTINGS, genetic=(4, 2), front=(8, 3), scatter_samples=5, budget=40, studies=studies)
+    steps: list[str] = []
+    result = run(steps.append, small)
+    assert sum("genetic" in step for step in steps) == 5
+    return result
+
+
+def test_every_method_from_every_start(found: DriveTuning) -> None:
+    assert [len(table.searches) for table in found.tables] == [4, 8, 8]
+    for table in found.tables:
+        least = min(search.cost for search in table.searches)
+        assert table.best.cost == least
+        for search in table.searches:
+            assert search.cost <= search.start_cost
+            assert search.cost == search.descent[-1] == min(search.descent)
+            assert len(search.descent) == search.evaluations
+            assert search.above == pytest.approx(search.cost / min(least, table.grid_cost) - 1.0)
+
+
+def test_costs_are_those_of_single_steps(found: DriveTuning) -> None:
+    """The cost at every optimum, put together from the criteria of one step by hand."""
+    axis = Axis(load_drive(found.settings.line))
+    for table in found.tables:
+        step = table.study.criteria(axis, np.array([table.best.best]))
+        parts = [getattr(step, name)[0] / weight for name, weight in table.study.weights.items()]
+        expected = max(parts) if table.study.combine == "worst" else sum(parts)
+        assert table.best.cost == pytest.approx(expected, rel=1e-12)
+        assert table.refined < 1e-3
+
+
+def test_exact_gradients_end_as_low_as_differences(found: DriveTuning) -> None:
+    assert len(found.exact) == len(found.tables)
+    for table, search in zip(found.tables, found.exact, strict=True):
+        assert search.cost <= search.start_cost
+        assert search.evaluations <= max(one.evaluations for one in table.searches if one.method == "SQP")
+
+
+def test_switching_that_means_nothing_has_no_cost(found: DriveTuning) -> None:
+    """Above the diagonal e_min exceeds e_max: the grid has no cost there, and only there."""
+    table = found.tables[1]
+    first, second = table.grid_axes
+    costs = np.array([cost is None for cost in table.grid_costs]).reshape(table.study.grid)
+    np.testing.assert_array_equal(costs, first[:, None] <= second[None, :])
+
+
+def test_rows_show_stated_and_own_figures(found: DriveTuning) -> None:
+    rows = {row.quantity: row for row in found.comparisons}
+    row = rows["Table 1: pattern search from (200, 1.5, 0.05)"]
+    assert row.stated == "1.67645 at (292, 1.24, 0.01)"
+    assert "the printed optimum costs" in row.why
+    assert sum(quantity.startswith("Table") and " from " in quantity for quantity in rows) == 20 + len(found.exact)
+    saved = next(row for row in found.comparisons if row.quantity.startswith("energy"))
+    assert saved.stated == "2165 and 1845: 14.8% saved"
+    assert f"{found.energies[0]:.0f} and {found.energies[1]:.0f}" in saved.ours
+
+
+def test_printed_rows_agree_with_the_weights_that_are_used() -> None:
+    """Table 3 prints both parts of the worse-of cost; with W1 = 216.5 their sums are Table 2's costs to 1e-3."""
+    both = {(0.5, 0.25): (8.8531, 0.6901), (0.25, 0.01): (10.02246, 0.924029)}
+    for second, third in zip(SETTINGS.studies[1].starts, SETTINGS.studies[2].starts, strict=True):
+        energy, overshoot = both[second.at]
+        assert second.cost == pytest.approx(energy + overshoot, abs=1e-3)
+        assert third.cost == energy
+        assert energy * SETTINGS.studies[1].weights["energy"] == pytest.approx(
+            {0.5: 1917, 0.25: 2170}[second.at[0]], abs=1
+        )
+
+
+def test_random_plants_all_come_to_their_end(found: DriveTuning) -> None:
+    assert len(found.scatters) == 3
+    for scatter in found.scatters:
+        assert scatter.failures == 0
+        assert None not in scatter.quantiles
+
+
+def test_result_has_a_plain_form_and_figures(found: DriveTuning) -> None:
+    json.dumps(plain(found), allow_nan=False)
+    drawn = figures(found)
+    assert set(drawn) == {"descents", "map", "front"}
+    assert len(drawn["descents"].axes) == 5
+    for figure in drawn.values():
+        figure.canvas.draw()

@@ -1,0 +1,93 @@
+"""`tauloop reproduce`: what it lists and refuses; and the papers use public names of Tauloop only."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import tauloop_papers
+from tauloop.cli.app import app
+from tauloop.errors import InputError
+from tauloop.result import plain
+from tauloop_papers import EXPERIMENTS, reproduce
+
+SOURCES = sorted(Path(tauloop_papers.__file__).parent.rglob("*.py"))
+
+
+def test_experiments_are_listed_and_unknown_ones_refused() -> None:
+    with pytest.raises(InputError, match="no experiment"):
+        reproduce("gantry-tau-calibratoin")
+    listed = CliRunner().invoke(app, ["reproduce", "--json"])
+    assert [item["name"] for item in json.loads(listed.stdout)["experiments"]] == list(EXPERIMENTS)
+    assert CliRunner().invoke(app, ["reproduce", "nothing"]).exit_code == 2
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_settings_are_complete_and_plain(name: str) -> None:
+    settings = EXPERIMENTS[name].settings
+    assert is_dataclass(settings)
+    json.dumps(plain(settings), allow_nan=False)
+
+
+def hidden_names(tree: ast.Module) -> Iterator[str]:
+    """Names of Tauloop that are not public, and attributes that begin with an underscore."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("tauloop.") or (alias.name == "tauloop" and alias.asname is None):
+                    yield f"line {node.lineno}: import {alias.name}"
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tauloop":
+            module = importlib.import_module(str(node.module))
+            public = getattr(module, "__all__", None)
+            for alias in node.names:
+                # errors and result are modules at the top of the package, all of whose names are public
+                is_public = alias.name in public if public is not None else not alias.name.startswith("_")
+                if str(node.module).count(".") > 1 or not is_public:
+                    yield f"line {node.lineno}: {node.module}.{alias.name}"
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                yield f"line {node.lineno}: .{node.attr}"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("tauloop."):
+            yield f"line {node.lineno}: {node.value!r}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tauloop.identification.estimation.fitting import fit",
+        "from tauloop.identification import estimation",
+        "from tauloop.errors import _lines",
+        "import tauloop.model",
+        "import tauloop",
+        "model._assembly",
+        "importlib.import_module('tauloop.model.model')",
+    ],
+)
+def test_hidden_names_are_seen(source: str) -> None:
+    assert len(list(hidden_names(ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tauloop import Model",
+        "from tauloop.identification import fit",
+        "from tauloop.errors import InputError",
+        "from tauloop_papers.tracker.fits import simple_fit",
+        "self._assembly = np.linalg.inv(x)",
+    ],
+)
+def test_public_names_pass(source: str) -> None:
+    assert list(hidden_names(ast.parse(source))) == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_papers_use_public_names_only(path: Path) -> None:
+    assert list(hidden_names(ast.parse(path.read_text(encoding="utf-8")))) == []

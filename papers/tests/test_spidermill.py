@@ -1,0 +1,270 @@
+"""The reduced model's identification: analytic regrouping by hand, the paper's set, and the whole experiment."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tauloop import Model
+from tauloop.errors import IdentificationError, InputError
+from tauloop.identification.parameters.regrouping import AnalyticRegrouping, Monomial, Quantity, analytic_regrouping
+from tauloop.identification.parameters.regrouping_columns import ProductColumns, SetColumns, StandardColumns, parsed
+from tauloop.kinematics.states import random_states
+from tauloop.report import save_figure
+from tauloop.result import Status, plain
+from tauloop_papers.spidermill import identification
+from tauloop_papers.spidermill.identification_figures import figures
+from tauloop_papers.spidermill.models import Fit, Plant, Reduced, counted, displaced_ends, mean_relative
+from tauloop_papers.spidermill.results import ReducedIdentification
+from tauloop_papers.spidermill.settings import SETTINGS, ReducedSettings
+
+pytestmark = pytest.mark.nightly
+#: The same numbers by other sums of the regressor's columns, whose condition number is under 100.
+ALGEBRA = 1e-10
+#: A column that depends on others, over the largest singular value.
+ROUNDING = 1e-12
+
+
+@pytest.fixture(scope="module")
+def settings() -> ReducedSettings:
+    """With an excitation that is not optimised, and fewer plants."""
+    return replace(SETTINGS, starts=0, random=120, spindle_factors=(0, 1), offset_sizes=(0, 0.02))
+
+
+@pytest.fixture(scope="module")
+def reduced(settings: ReducedSettings) -> Reduced:
+    return Reduced(settings)
+
+
+@pytest.fixture(scope="module")
+def result(settings: ReducedSettings, reduced: Reduced) -> ReducedIdentification:
+    steps: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(identification, "Reduced", lambda _: reduced)  # reducing takes seconds: once is enough
+        found = identification.run(steps.append, settings)
+    assert len(steps) == 5
+    return found
+
+
+def hand_written(d: float, D: float) -> np.ndarray:
+    """machines.md, section 4: the four parameters of the M-structure in the eleven products of eq. 5."""
+    return np.array(
+        [
+            [1, 0, d, d, 0, 0, d / 2, 0, 0, 0, 0],
+            [0, 1, d**2, d**2, 0, 0, d**2 / 2, 0, 0, 1, 0],
+            [0, 0, 0, 0, 1, 0, D / 2, 0, 0, 0, 0],
+            [0, 0, 0, 0, 0, 1, D**2 / 2, 0, 0, 0, 1],
+        ]
+    )
+
+
+def test_eleven_parameters_become_the_four_of_the_notes(result: ReducedIdentification) -> None:
+    found = result.findings.regrouped.model
+    d, D = found.lengths["d1"], found.lengths["d3"]
+    assert len(found.parameters) == 11
+    assert found.matrix() == pytest.approx(hand_written(d, D), abs=ROUNDING)
+    assert found.matrix({"d1": 2.0, "d3": 0.3}) == pytest.approx(hand_written(2.0, 0.3), abs=ROUNDING)
+    assert [parameter.name for parameter in found.base] == [
+        "m1 d_c1 + d1 m2 + d1 m3 + 1/2 d1 m4",
+        "m1 d_c1^2 + d1^2 m2 + d1^2 m3 + 1/2 d1^2 m4 + I_c1",
+        "m3 d_c3 + 1/2 d3 m4",
+        "m3 d_c3^2 + 1/2 d3^2 m4 + I_c3",
+    ]
+    assert [parameter.unit for parameter in found.base] == ["kg m", "kg m^2", "kg m", "kg m^2"]
+    assert found.no_effect == ("m4 d_c3", "m4 d_c3^2")
+    assert found.singular_values[3] > 1e-2 * found.singular_values[0]
+    assert found.singular_values[4] < ROUNDING * found.singular_values[0]
+
+
+def test_the_four_reproduce_the_forces_of_the_unreduced_machine(
+    result: ReducedIdentification, reduced: Reduced, settings: ReducedSettings
+) -> None:
+    """Four numbers in four columns against the inverse dynamics of all eleven bodies, without spindle masses."""
+    found = result.findings.regrouped.model
+    plant = Plant(settings, 0.0)
+    trajectory = result.findings.verification.trajectory
+    forces = plant.forces(trajectory, (0.0,))[0]
+    assert plant.forces(trajectory)[0] == pytest.approx(
+        plant.model.platform.inverse_dynamics(trajectory.position, trajectory.velocity, trajectory.acceleration).force,
+        abs=ALGEBRA * np.abs(forces).max(),
+    )
+    columns = reduced.columns(trajectory, reduced.products)[..., list(found.independent)]
+    four = hand_written(found.lengths["d1"], found.lengths["d3"]) @ reduced.products.values()
+    assert columns @ four == pytest.approx(forces, abs=ALGEBRA * np.abs(forces).max())
+    assert four == pytest.approx(result.findings.calculated, rel=ALGEBRA)
+
+
+def test_eq_16_has_one_dependent_direction(result: ReducedIdentification, reduced: Reduced) -> None:
+    """Its five columns follow from the products' by hand: p4's is d1/2 of p1's and d1^2/2 of p2's."""
+    found = result.findings.regrouped
+    d, D = found.printed.lengths["d1"], found.printed.lengths["d3"]
+    direction = np.array([-d / 2, -(d**2) / 2, 0, 1, 0])
+    assert found.printed.directions() == pytest.approx(direction[None, :], abs=ROUNDING)
+    assert found.printed.dependent == {"p4": "1/2 d1 p1 + 1/2 d1^2 p2"}
+    assert [parameter.name for parameter in found.printed.base] == ["p1 + 1/2 d1 p4", "p2 + 1/2 d1^2 p4", "p3", "p5"]
+    # by hand: columns of eq. 16 from the products' (m1 d_c1, m1 d_c1^2, m3 d_c3, m4, m3 d_c3^2), W = V E
+    W = reduced.other({"d1": d, "d3": D})
+    V = np.column_stack([W[:, 0], W[:, 1], W[:, 4], W[:, 6], W[:, 5] / 2])
+    assert np.abs(V @ direction).max() < ROUNDING * np.abs(V).max()
+    sigma = np.linalg.svd(V / np.linalg.norm(V, axis=0), compute_uv=False)
+    assert sigma[3] > 1e-2 > ROUNDING > sigma[4]
+    E = np.zeros((5, 11))
+    E[0, [0, 2, 3, 7]] = 1, d, d, d / (2 * D)
+    E[1, [1, 2, 3, 7, 9]] = 1, d**2, d**2, d**2 / (2 * D), 1
+    E[2, [4, 7]] = 1, 0.5
+    E[3, [6, 7]] = 1, -1 / D
+    E[4, [5, 8, 10]] = 2, 1, 2
+    assert V @ E == pytest.approx(W, abs=ALGEBRA * np.abs(W).max())
+    # it belongs to halves of m4 at the mass centres only
+    assert found.misfits[1] < ALGEBRA
+    assert found.misfits[0] > 0.01
+
+
+def test_the_other_reading_has_four_parameters_too(result: ReducedIdentification) -> None:
+    found = result.findings.regrouped.other
+    assert [parameter.name for parameter in found.base][2:] == [
+        "m3 d_c3 + 1/2 m4 d_c3",
+        "m3 d_c3^2 + 1/2 m4 d_c3^2 + I_c3",
+    ]
+    assert found.no_effect == ()
+
+
+def test_both_trajectories_are_cut_as_asked(result: ReducedIdentification) -> None:
+    found = result.findings
+    stated = SETTINGS.stated
+    assert stated.cuts == (0.65, 0.56)
+    assert (found.verification.cuts >= stated.cuts).all()
+    assert result.status is Status.OK
+    # the plant has something that four parameters cannot take up
+    fit = found.identification
+    assert len(found.estimate.values) == 4
+    assert (fit.relative(fit.after) > 1e-5).all()
+    for case in (found.identification, found.verification):
+        assert (case.rms(case.after) < case.rms(case.before)).all()
+    assert [evidence.name for evidence in result.evidence if not evidence.is_good] == []
+
+
+def test_errors_come_from_what_the_model_leaves_out(result: ReducedIdentification) -> None:
+    growth = result.findings.growth
+    assert growth.bare < ALGEBRA
+    assert growth.before_by_factor[0].max() < ALGEBRA < growth.before_by_factor[1].min()
+    assert (growth.after_by_size[1] > growth.after_by_size[0]).all()
+    # masses as in the file, without offset, are in both
+    assert growth.before_by_factor[1] == pytest.approx(growth.before_by_size[0], rel=ALGEBRA)
+
+
+def test_relative_errors_by_hand() -> None:
+    measured = np.array([[100.0, -10.0], [4.0, 5.0], [-50.0, 0.4]])
+    predicted = np.array([[110.0, -10.0], [8.0, 4.0], [-50.0, 4.0]])
+    counts = counted(measured, 0.05)
+    assert counts.tolist() == [[True, True], [False, True], [True, False]]
+    assert mean_relative(measured, predicted, counts) == pytest.approx([0.05, 0.1])
+    fit = Fit(trajectory=None, measured=measured, before=predicted, after=measured, counted=counts)  # type: ignore[arg-type]
+    assert fit.rms(predicted)[0] == pytest.approx(np.sqrt((100 + 16) / 3) / 100)
+    assert fit.cuts.tolist() == [1.0, 1.0]
+
+
+def test_displaced_contact_points_change_lengths_only(settings: ReducedSettings) -> None:
+    mechanism = Plant(settings, 0.0).model.mechanism
+    moved = Model(displaced_ends(mechanism, {"side1.spindle": (0.0, 0.02, 0.0)}))
+    states = random_states(moved, 5, np.random.default_rng(3))
+    plain_model = Model(mechanism)
+    place = list(moved.topology.coordinate_names).index("side1.spindle")
+    other = list(moved.topology.coordinate_names).index("side2.spindle")
+    q = plain_model.platform.kinematics(states.position, start=states.q).q
+    # the foot, the crank's angle and the offset give the length by hand
+    angle = q[:, list(moved.topology.coordinate_names).index("side1.base_outer_pin")]
+    x, y = np.cos(angle), np.sin(angle)
+    tip = np.column_stack([-0.85 + 0.45 * x - 0.02 * y, 0.45 * y + 0.02 * x])
+    assert states.q[:, place] == pytest.approx(np.hypot(tip[:, 0] + 1.45, tip[:, 1]), abs=1e-12)
+    assert states.q[:, other] == pytest.approx(q[:, other], abs=1e-12)
+
+
+def invented(lengths: dict[str, float]) -> np.ndarray:
+    """Columns of which the third and the fourth depend on the first two by formulas of two lengths."""
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(2, 40))
+    p, q = lengths["p"], lengths["q"]
+    return np.column_stack([a, b, (p**2 - 2 / 3 * q**2) * a + p * b, q / p * b, 0 * a])
+
+
+QUANTITIES = tuple(
+    Quantity(name=name, unit=unit)
+    for name, unit in (("A", "kg m^2"), ("B", "kg m"), ("C", "kg"), ("D", "kg m"), ("E", "kg"))
+)
+
+
+def regrouped(columns: Any = invented, quantities: tuple[Quantity, ...] = QUANTITIES) -> AnalyticRegrouping:
+    return analytic_regrouping(columns, quantities, {"p": 0.7, "q": 1.9}, np.random.default_rng(0))
+
+
+def test_sums_fractions_and_quotients_are_found() -> None:
+    found = regrouped()
+    assert [parameter.name for parameter in found.base] == ["A + (-2/3 q^2 + p^2) C", "B + p C + q/p D"]
+    assert found.no_effect == ("E",)
+    assert found.dependent["D"] == "q/p B"
+    # the numerical regrouping at another geometry
+    at = {"p": 1.3, "q": 0.6}
+    W = invented(at)
+    direct = np.linalg.lstsq(W[:, [0, 1]], W, rcond=None)[0]
+    assert found.matrix(at) == pytest.approx(direct, abs=ALGEBRA)
+    assert np.abs(W @ found.directions(at).T).max() < ALGEBRA
+    assert found.directions(at).shape == (3, 5)
+
+
+def test_what_is_no_formula_is_refused() -> None:
+    def curved(lengths: dict[str, float]) -> np.ndarray:
+        W = invented(lengths)
+        W[:, 3] = np.sin(lengths["p"]) * W[:, 1]
+        return W
+
+    with pytest.raises(IdentificationError, match="no sum of simple monomials"):
+        regrouped(curved)
+    wrong = (*QUANTITIES[:3], Quantity(name="D", unit="N s"), QUANTITIES[4])
+    with pytest.raises(IdentificationError, match="no power of a length"):
+        regrouped(quantities=wrong)
+
+
+def test_monomials_are_written_and_worked_out() -> None:
+    cases = {
+        (1, 1, ()): ("1", 1.0),
+        (-1, 2, (("p", 1), ("q", -2))): ("-1/2 p/q^2", -1 / 9),
+        (3, 1, (("p", 2),)): ("3 p^2", 12.0),
+        (1, 1, (("q", -1),)): ("1/q", 1 / 3),
+    }
+    for (numerator, denominator, powers), (text, value) in cases.items():
+        one = Monomial(numerator=numerator, denominator=denominator, powers=powers)
+        assert one.factor == Fraction(numerator, denominator)
+        assert str(one) == text
+        assert one.value({"p": 2.0, "q": 3.0}) == pytest.approx(value)
+
+
+def test_bad_products_and_sets_are_refused(reduced: Reduced) -> None:
+    with pytest.raises(InputError, match="no parameter of the machine"):
+        parsed(reduced.mechanism, "m1 * d_c9")
+    with pytest.raises(InputError):
+        parsed(reduced.mechanism, "m1 + d_c1")
+    standard: StandardColumns = reduced.products.standard
+    lacking = ProductColumns.of(standard, ["m1 * d_c1", "m2", "m3"])
+    with pytest.raises(IdentificationError, match="is no sum of the products") as error:
+        lacking(reduced.lengths)
+    assert len(error.value.problems) > 2
+    with pytest.raises(InputError, match="none of the products"):
+        SetColumns.of(reduced.products, {"p1": {"m9": "1"}}, {"p1": "kg"})
+
+
+def test_comparisons_choices_and_figures(result: ReducedIdentification, tmp_path: Any) -> None:
+    stated = " ".join(row.stated for row in result.comparisons)
+    for number in ("9.90 -> 3.33", "9.08 -> 3.30", "10.20 -> 3.56", "7.82 -> 3.39", "21.06"):
+        assert number in stated
+    assert any("not comparable" in row.why for row in result.comparisons)
+    assert len(result.choices) >= 6
+    plain(result)
+    drawn = figures(result)
+    assert list(drawn) == ["identification", "verification", "causes"]
+    for name, figure in drawn.items():
+        assert save_figure(figure, tmp_path / f"{name}.png", dpi=60.0).stat().st_size > 20_000
