@@ -145,7 +145,7 @@ def test_the_command_takes_bounds_with_units(problem, table):
         ("track1.length", "is not LOW:HIGH"),
         ("track1.length=1 m:200 deg", "has two units"),
         ("track1.length=1:2", "is a plain number, and track1.length is a length"),
-        ("track1.length=1 kg:", "is no length, angle or number"),
+        ("track1.length=1 kg:", "is a mass (kg) where a length (m) or an angle"),
         ("=1 m:2 m", "names no unknown"),
     ],
 )

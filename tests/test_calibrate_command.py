@@ -1,4 +1,4 @@
-"""``tauloop calibrate``, and the files of measurements that it reads."""
+"""The workflow of a calibration: `calibrate`, ``tauloop calibrate``, and the files of measurements that both read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,28 @@ from calibration_sessions import encoders, machine, measured, part_errors
 from typer.testing import CliRunner
 
 from tauloop import load
-from tauloop.calibration import Contact, Cylinder, Distance, JointSensor, Plane, Pose, Position, Sphere
-from tauloop.calibration.measurements.quantities import quantity
-from tauloop.calibration.measurements.reading import read_measurements
+from tauloop.calibration import (
+    Bounds,
+    CalibrationOptions,
+    Cauchy,
+    Contact,
+    Cylinder,
+    Distance,
+    FitOptions,
+    Huber,
+    JointSensor,
+    LoopEquations,
+    MeasurementSet,
+    Plane,
+    Pose,
+    Position,
+    Sphere,
+    calibrate,
+    read_measurements,
+)
 from tauloop.cli.app import app
 from tauloop.errors import InputError, LogError
-from tauloop.mechanism.units import ANGLE, LENGTH
+from tauloop.result import Status
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "delta_printer"
 NAME, NOISE = "gantry_tau_3dof", 2e-5
@@ -67,13 +83,45 @@ def test_a_table_is_calibrated_and_the_machine_written(session, tmp_path):
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
-def test_both_kinds_of_residuals_and_robust_losses_from_the_command_line(session):
+@pytest.mark.parametrize(
+    "more", [{"residuals": LoopEquations()}, {"fit": FitOptions(loss=Huber())}, {"priors": ("*",)}], ids=str
+)
+def test_both_kinds_of_residuals_robust_losses_and_priors(session, more):
     path, true, _ = session
-    for extra in (("--residuals", "loops"), ("--loss", "huber"), ("--prior", "*")):
-        code, text = run(NAME, path, "--noise", "0.02 mm", "-p", "track*.length", "--json", *extra)
-        assert code == 0, text
-        for row in json.loads(text)["parameters"]:
-            assert abs(row["value"] - true[row["name"]]) < 6 * row["deviation"]
+    options = CalibrationOptions(noise=NOISE, parameters=("track*.length",), **more)
+    for estimate in calibrate(machine(NAME), path, options).estimates:
+        assert abs(estimate.value - true[estimate.name]) < 6 * estimate.deviation
+
+
+def test_the_commands_json_is_the_functions(session):
+    """Words of the command line on one side, an object of options on the other."""
+    words = ("--loss", "CAUCHY", "--prior", "track1*,track2*", "--prior", "track3*", "--bounds", "track1.length=:2 m")
+    code, text = run(NAME, session[0], "--noise", "20 um", "-p", "track*.length", *words, "--bootstrap", 3, "--json")
+    limits = {"track1.length": Bounds(upper=2.0, unit="m")}
+    options = CalibrationOptions(
+        noise="20 um",
+        parameters=("track*.length",),
+        priors=("track1*", "track2*", "track3*"),
+        fit=FitOptions(loss=Cauchy(), bounds=limits),
+        replicates=3,
+    )
+    result = calibrate(machine(NAME), [session[0]], options)
+    assert code == (0 if result.status is Status.OK else 1)
+    assert json.loads(text) == json.loads(json.dumps(result.as_dict()))
+
+
+def test_files_and_loaded_measurement_sets_together(session):
+    path, *_ = session
+    options = CalibrationOptions(noise=NOISE, parameters=("track*.length",))
+    loaded = read_measurements(path, machine(NAME), noise=NOISE)
+    both = calibrate(machine(NAME), [str(path), loaded, loaded.series[0]], options)
+    alone = calibrate(machine(NAME), loaded, options)
+    assert both.problem.n_poses == 3 * alone.problem.n_poses == 75
+    for again, once in zip(both.estimates, alone.estimates, strict=True):
+        assert again.value == pytest.approx(once.value, abs=0.01 * once.deviation)
+    noisy = MeasurementSet(series=loaded.series, encoder_noise=1e-6)
+    with pytest.raises(InputError, match="measurement sets with 0 and 1e-06"):
+        calibrate(machine(NAME), [loaded, noisy], options)
 
 
 def test_an_unknown_frame_is_found_with_align(session, tmp_path):
@@ -84,11 +132,10 @@ def test_an_unknown_frame_is_found_with_align(session, tmp_path):
     header = path.read_text(encoding="utf-8").splitlines()[0]
     moved = tmp_path / "moved.csv"
     np.savetxt(moved, rows, delimiter=",", header=header, comments="", fmt="%.9f")
-    code, text = run(NAME, moved, "--noise", "0.02 mm", "-p", "track1.length,tracker.frame.*", "--json", "--align")
-    found = json.loads(text)
-    assert code in (0, 1)
-    assert found["errors_after"][0]["rms"] < 20 * NOISE  # two wrong lengths are left
-    assert {row["name"] for row in found["parameters"] if row["is_nuisance"]} <= {
+    options = CalibrationOptions(noise="0.02 mm", parameters=("track1.length", "tracker.frame.*"), align=True)
+    result = calibrate(machine(NAME), moved, options)
+    assert result.after[0].rms < 20 * NOISE  # two wrong lengths are left
+    assert {estimate.name for estimate in result.estimates if estimate.is_nuisance} <= {
         f"tracker.frame.{k}" for k in ("x", "y", "z", "rx", "ry", "rz")
     }
 
@@ -97,12 +144,12 @@ def test_an_unknown_frame_is_found_with_align(session, tmp_path):
     ("arguments", "message"),
     [
         (("--parameters", "track*.length"), "standard deviation of the readings"),
-        (("--noise", "0.02 deg", "--parameters", "track*.length"), "is not a length"),
+        (("--noise", "0.02 deg", "--parameters", "track*.length"), "is an angle (rad) where a length (m) is needed"),
         (("--noise", "0.02 mm"), "no unknowns are named"),
         (("--noise", "0.02 mm", "--measure", "distance", "-p", "x"), "cannot be read from a bare table"),
         (("--noise", "0.02 mm", "--measure", "pose", "-p", "track*.length"), "no column 'measured.qw'"),
         (("--noise", "0.02 mm", "-p", "track1.lenght"), "did you mean"),
-        (("--noise", "0.02 mm", "-p", "track1.length", "--loss", "cubic"), "squares or huber or cauchy"),
+        (("--noise", "0.02 mm", "-p", "track1.length", "--loss", "cubic"), "squares, huber, cauchy"),
     ],
 )
 def test_bad_arguments_are_told_with_exit_code_2(session, arguments, message):
@@ -175,10 +222,10 @@ def test_everything_wrong_in_a_file_is_told_with_lines(tmp_path):
         "write tauloop-measurements/1",
         "did you mean position",
         "did you mean noise",
-        "'3 deg' is not a length",
+        "'3 deg' is an angle (rad) where a length (m) is needed",
         "series[2].center",
         "has 3 columns, and the header names 2",
-        "'5' is not a length",
+        "'5' has no unit where a length (m) is needed",
     ):
         assert part in text, part
     lines = {problem.where: problem.line for problem in caught.value.problems}
@@ -202,13 +249,6 @@ def test_missing_columns_and_actuators(tmp_path):
     assert "no column 'd'" in text
     with pytest.raises(LogError, match="no such file"):
         read_measurements(tmp_path / "b.csv", machine(NAME), noise=1e-3)
-
-
-@pytest.mark.parametrize(("text", "dimension"), [("3", LENGTH), ("3 deg", LENGTH), ("x mm", LENGTH), ("1 mm", ANGLE)])
-def test_what_is_no_quantity(text, dimension):
-    with pytest.raises(ValueError, match="is not"):
-        quantity(text, dimension)
-    assert quantity("2.5 mm", LENGTH) == pytest.approx(2.5e-3)
 
 
 # The measured printer, as the example describes it

@@ -429,7 +429,7 @@ def test_an_instrument_may_be_described_by_a_file(tmp_path: Path) -> None:
     [
         (("--measure", "distance"), "give the fixed centre of the bar"),
         (("--measure", "distance", "--center", "1, 2"), "is not three lengths"),
-        (("--measure", "distance", "--center", "1, 2, 3"), "is not a length"),
+        (("--measure", "distance", "--center", "1, 2, 3"), "has no unit where a length (m) is needed"),
         (("--measure", "joint"), "name the coordinate that is read: platform.x"),
         (("--measure", "joint", "--coordinate", "elbow"), "is no scalar coordinate"),
     ],

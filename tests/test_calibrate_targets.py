@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from tauloop.calibration import (
     Calibration,
-    ExchangeSearch,
     FitOptions,
     Frame,
     Orientation,
@@ -103,18 +102,18 @@ def test_the_search_for_exchanged_encoders_ends_when_its_time_is_over() -> None:
     series = measured("hexapod", {}, Position(name="t"), encoders("hexapod", 20, rng(), 0.02), NOISE)
     problem = calibration_problem(machine("hexapod"), [series], ("encoder.*.offset",))
     solution = solve(problem)
-    off = indistinguishable_swaps(problem, solution, ExchangeSearch(seconds=0.0))
+    off = indistinguishable_swaps(problem, solution, 0.0)
     assert (off.tried, off.of, off.pairs) == (0, 15, ())
     began = process_time()
-    some = indistinguishable_swaps(problem, solution, ExchangeSearch(seconds=1e-9))
+    some = indistinguishable_swaps(problem, solution, 1e-9)
     one = process_time() - began
     assert some.tried <= 1
     began = process_time()
-    part = indistinguishable_swaps(problem, solution, ExchangeSearch(seconds=0.3))
+    part = indistinguishable_swaps(problem, solution, 0.3)
     assert process_time() - began < 0.3 + 5 * max(one, 0.1)
     assert 1 <= part.tried <= part.of
-    with pytest.raises(InputError, match="exchanges: is -1 s"):
-        ExchangeSearch(seconds=-1.0)
+    with pytest.raises(InputError, match="exchanges: is -1"):
+        FitOptions(exchanges=-1.0)
 
 
 def table(path: Path) -> Path:

@@ -55,6 +55,7 @@ class Example:
         way: which way.
         kind: what it is.
         half: half of it.
+        place: one of some places, by name.
         is_tidy: whether it is tidy.
         table: a file.
         hidden: not for the command line.
@@ -72,6 +73,7 @@ class Example:
     way: Way = Way.SHORT
     kind: str = option("plain", choices=("plain", "fancy"), flag="--sort")
     half: float = option(0.5, read=halved, metavar="DOUBLE")
+    place: tuple[int, int] = option((0, 0), named={"Here": (0, 0), "there": (3, 4)}, flag="--place -p")
     is_tidy: bool = option(True, flag="--tidy")
     table: Path | None = None
     hidden: int = option(0, flag="")
@@ -109,7 +111,7 @@ def test_nothing_said_gives_the_defaults() -> None:
 
 def test_every_kind_of_field_is_an_option() -> None:
     words = "--count 4 --low -1e-3 --names a --names b --cutoffs 20,50.5 --masses arm=0.5 --masses tip=1 --way long"
-    more = "--sort fancy --half 3 --no-tidy --table x.csv --depth 2"
+    more = "--sort fancy --half 3 -p THERE --no-tidy --table x.csv --depth 2"
     assert called(*words.split(), *more.split()) == Example(
         count=4,
         low=-1e-3,
@@ -119,6 +121,7 @@ def test_every_kind_of_field_is_an_option() -> None:
         way=Way.LONG,
         kind="fancy",
         half=1.5,
+        place=(3, 4),
         is_tidy=False,
         table=Path("x.csv"),
         inner=Inner(depth=2.0),
@@ -135,6 +138,10 @@ def test_what_is_refused_is_said_of_the_option_and_all_at_once() -> None:
         assert part in text
     assert "'2x' is no number" in str(called("--cutoffs", "1,2x"))
     assert "'arm' is not NAME=VALUE" in str(called("--masses", "arm"))
+    both = str(called("--place", "nowhere", "--count", "12"))
+    assert "--place: 'nowhere' is unknown" in both
+    assert "choose among Here, there" in both
+    assert "--count: is 12" in both
     assert "--depth: is no number" in str(called("--depth", "nan"))
 
 
@@ -144,6 +151,7 @@ def test_help_names_limits_choices_and_texts() -> None:
         "--count",
         "How many of them, and what they are for: at least 1 and at most 9.",
         "plain, fancy",
+        "One of some places, by name: Here, there. [default: Here]",
         "DOUBLE",
     ):
         assert part in text

@@ -19,6 +19,7 @@ from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.assembly import Assembly
+    from tauloop.calibration import CalibrationOptions, calibrate
     from tauloop.formats import load, loads
     from tauloop.kinematics import ReductionOptions, reduce
     from tauloop.mechanism import Mechanism, shipped_machines
@@ -29,6 +30,7 @@ else:
         __name__,
         {
             "Assembly": "assembly",
+            **dict.fromkeys(("CalibrationOptions", "calibrate"), "calibration"),
             **dict.fromkeys(("Forces", "State"), "programs"),
             **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
             **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
@@ -42,6 +44,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Assembly",
     "AssemblyError",
+    "CalibrationOptions",
     "DescriptionError",
     "EngineError",
     "Forces",
@@ -57,6 +60,7 @@ __all__ = [
     "State",
     "TauloopError",
     "__version__",
+    "calibrate",
     "load",
     "load_function",
     "loads",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -27,7 +27,9 @@ class Option:
     Attributes:
         least, most: limits of a number, or of each of several; None for no limit.
         choices: what a text may be; any where it is empty.
-        flag: its name on the command line; None for that of the field, "" where it is no option there.
+        named: objects that the command line takes by their names; Python takes others of their type as well.
+        flag: its name on the command line, and a short one behind a space; None for that of the field, "" where it is
+            no option there.
         metavar: what the command line's help writes for its value, such as NAME=SPEED.
         read: makes the value of the text, or texts where it may be repeated, that the command line was given.
         repeated: whether the command line takes it several times.
@@ -36,6 +38,7 @@ class Option:
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
+    named: Mapping[str, Any] = field(default_factory=dict)
     flag: str | None = None
     metavar: str | None = None
     read: Callable[[Any], Any] | None = None
@@ -49,9 +52,16 @@ class Option:
         return " and ".join(limits)
 
 
-def option(default: Any = None, **said: Any) -> Any:
-    """A field of options with a default and what `Option` says of it."""
-    return field(default=default, metadata={KEY: Option(**said)})
+def option(default: Any = None, *, factory: Callable[[], Any] | None = None, **said: Any) -> Any:
+    """A field of options with a default (or what makes one) and what `Option` says of it."""
+    made: dict[str, Any] = {"default": default} if factory is None else {"default_factory": factory}
+    return field(**made, metadata={KEY: Option(**said)})
+
+
+def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
+    """The parts of texts with commas between them: a `read` for fields that may be repeated too."""
+    texts = (texts,) if isinstance(texts, str) else texts
+    return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 def require(options: Any) -> None:

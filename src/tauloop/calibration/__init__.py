@@ -17,6 +17,8 @@ from tauloop.calibration.measurements.instruments import (
     Pose,
     Position,
 )
+from tauloop.calibration.measurements.measurement_set import MeasurementSet
+from tauloop.calibration.measurements.reading import read_instrument, read_measurements
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.simulated import simulated_readings, simulated_series
 from tauloop.calibration.measurements.surfaces import Cylinder, Plane, Sphere
@@ -36,9 +38,10 @@ from tauloop.calibration.problem.unknowns import PICKED_GROUPS, Bounds, Toleranc
 from tauloop.calibration.result import Calibration, Estimate
 from tauloop.calibration.solving.align import aligned
 from tauloop.calibration.solving.checks import inspect
-from tauloop.calibration.solving.exchanges import Exchanges, ExchangeSearch, indistinguishable_swaps
+from tauloop.calibration.solving.exchanges import Exchanges, indistinguishable_swaps
 from tauloop.calibration.solving.losses import Cauchy, Huber, Loss, Squares
 from tauloop.calibration.solving.solver import Solution, solve
+from tauloop.calibration.workflow import CalibrationOptions, calibrate
 
 __all__ = [
     "PICKED_GROUPS",
@@ -46,6 +49,7 @@ __all__ = [
     "Bootstrap",
     "Bounds",
     "Calibration",
+    "CalibrationOptions",
     "CalibrationProblem",
     "Candidates",
     "Cauchy",
@@ -59,7 +63,6 @@ __all__ = [
     "EOptimal",
     "Estimate",
     "Evaluation",
-    "ExchangeSearch",
     "Exchanges",
     "FitOptions",
     "ForwardKinematics",
@@ -73,6 +76,7 @@ __all__ = [
     "LeftOut",
     "LoopEquations",
     "Loss",
+    "MeasurementSet",
     "Nuisance",
     "Observability",
     "Orientation",
@@ -92,6 +96,7 @@ __all__ = [
     "aligned",
     "analyse_residuals",
     "bootstrap",
+    "calibrate",
     "calibration_problem",
     "candidate_poses",
     "compare",
@@ -102,6 +107,8 @@ __all__ = [
     "leave_one_out",
     "observability",
     "plan_poses",
+    "read_instrument",
+    "read_measurements",
     "select_poses",
     "select_unknowns",
     "simulated_readings",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,13 +12,14 @@ from tauloop.calibration.judging.identifiability import identifiability
 from tauloop.calibration.judging.prior_tightness import prior_tightness
 from tauloop.calibration.judging.statistics import correlations, covariance, error_figures, outliers, variance_factor
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
-from tauloop.calibration.problem.unknowns import Bounds
+from tauloop.calibration.problem.unknowns import Bounds, read_bounds
 from tauloop.calibration.result import Calibration, Estimate
 from tauloop.calibration.solving.checks import inspect
-from tauloop.calibration.solving.exchanges import EXCHANGE_SEARCH, ExchangeSearch
-from tauloop.calibration.solving.losses import Loss, Squares
+from tauloop.calibration.solving.exchanges import SECONDS
+from tauloop.calibration.solving.losses import LOSSES, Loss, Squares
 from tauloop.calibration.solving.solver import SQUARES, Solution, bounds_met, solve
 from tauloop.errors import IdentificationError, solving
+from tauloop.options import option, require
 from tauloop.result import Evidence, plain, provenance
 from tauloop.shown import Shown
 
@@ -35,20 +36,25 @@ class FitOptions(Shown):
     """How a calibration is fitted.
 
     Attributes:
-        loss: how residuals count: `Squares()`, `Huber(2.0)` or `Cauchy(3.0)`.
+        bounds: least and largest value of unknowns by name or pattern, such as 'track1.length=1.2 m:1.3 m' or
+            'tower*.angle=:1 deg', with commas between them.
+        loss: how residuals count.
         leave_out_weak: also leave out unknowns that the data tell less well than their tolerance.
+        exchanges: processor time for the search for exchanged encoder columns, s; none for 0.
         scale_covariance: take the noise's size from the residuals instead of the stated one.
         refuse: raise on measurements that cannot be what they claim.
-        bounds: least and largest values of unknowns by name or pattern, SI, besides those of the problem.
-        exchanges: how long exchanged encoder columns are looked for.
     """
 
-    loss: Loss = SQUARES
+    bounds: Mapping[str, Bounds] = option(factory=dict, read=read_bounds, repeated=True, metavar="NAME=LOW:HIGH")
+    loss: Loss = option(SQUARES, named=LOSSES)
     leave_out_weak: bool = False
-    scale_covariance: bool = True
-    refuse: bool = True
-    bounds: Mapping[str, Bounds] = field(default_factory=dict)
-    exchanges: ExchangeSearch = EXCHANGE_SEARCH
+    exchanges: float = option(SECONDS, least=0.0)
+    scale_covariance: bool = option(True, flag="")
+    refuse: bool = option(True, flag="")
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
 
 
 @solving(IdentificationError)

@@ -12,7 +12,9 @@ from tauloop.calibration.judging.identifiability import Identifiability
 from tauloop.calibration.judging.prior_tightness import PriorTightness
 from tauloop.calibration.judging.residual_analysis import ResidualAnalysis, analyse_residuals
 from tauloop.calibration.judging.statistics import ErrorFigures, Outlier
+from tauloop.calibration.judging.validation import Bootstrap, Comparison, HeldOut
 from tauloop.calibration.problem.problem import CalibrationProblem
+from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.calibration.solving.solver import Solution
 from tauloop.errors import Problem
 from tauloop.mechanism.model import Mechanism, ParameterTable
@@ -65,6 +67,7 @@ class Calibration(Result):
         errors: errors (N, n_errors) of every series after, SI.
         outliers: poses that do not belong.
         prior_tightness: whether the priors are as wide as the data want them; None without priors.
+        exchanges, leave_one_out, bootstrap, comparison: further judgements (`calibrate`); None where nobody asked.
     """
 
     problem: CalibrationProblem
@@ -80,6 +83,10 @@ class Calibration(Result):
     errors: tuple[np.ndarray, ...]
     outliers: tuple[Outlier, ...]
     prior_tightness: PriorTightness | None = None
+    exchanges: Exchanges | None = None
+    leave_one_out: HeldOut | None = None
+    bootstrap: Bootstrap | None = None
+    comparison: Comparison | None = None
 
     @property
     def residual_analysis(self) -> ResidualAnalysis:
@@ -146,8 +153,41 @@ class Calibration(Result):
             "prior_tightness": self.prior_tightness,
             "residual_analysis": self.residual_analysis,
             "provenance": self.provenance,
+            **self._judged(),
         }
         return dict(plain(content))
+
+    def _judged(self) -> dict[str, Any]:
+        """The further judgements that there are."""
+        content: dict[str, Any] = {}
+        if (exchanges := self.exchanges) is not None:
+            content["indistinguishable_swaps"] = exchanges.pairs
+            content["exchanges"] = {"tried": exchanges.tried, "of": exchanges.of, "seconds": exchanges.seconds}
+        if self.leave_one_out is not None:
+            content["leave_one_out"] = {"rms": self.leave_one_out.rms, "errors": self.leave_one_out.errors}
+        if (drawn := self.bootstrap) is not None:
+            content["bootstrap"] = {
+                "replicates": len(drawn.corrections),
+                "standard_deviations": dict(zip(drawn.names, drawn.standard_deviations, strict=True)),
+                "intervals_95": dict(zip(drawn.names, drawn.intervals, strict=True)),
+            }
+        if (comparison := self.comparison) is not None:
+            content["comparison"] = {
+                "recommended": comparison.recommended,
+                "reason": comparison.reason,
+                "draws": len(comparison.models[0].fold_errors),
+                "models": [
+                    {
+                        "name": model.name,
+                        "unknowns": model.unknowns,
+                        "leave_one_out_rms": model.leave_one_out.rms,
+                        "fold_rms": model.fold_errors,
+                    }
+                    for model in comparison.models
+                ],
+                "differences": comparison.differences,
+            }
+        return content
 
     def write_json(self, path: str | Path) -> Path:
         """Write `as_dict` as JSON.

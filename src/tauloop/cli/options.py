@@ -11,6 +11,7 @@ its help, and `gathered` makes the object of what was given. What a type looks l
 - bool: a flag (``--no-...`` where the default is true); text, numbers, paths and enumerations: themselves;
 - a tuple of texts or paths: the option may be repeated; a tuple of numbers: numbers with commas between them;
 - a mapping: NAME=VALUE, may be repeated; another class of options: its fields too;
+- one of some named objects: its name, in whatever case;
 - anything else: text, read by the field's own ``read`` (`tauloop.options.option`).
 """
 
@@ -56,8 +57,11 @@ def spread(options: type) -> list[inspect.Parameter]:
         if get_origin(annotation) is not Annotated:
             annotation = _annotated(item, annotation, said, texts.get(item.name, ""))
         keyword = inspect.Parameter.KEYWORD_ONLY
-        is_shown = isinstance(_default(item), (*_PLAIN, enum.Enum)) and said.read is None
-        default = _default(item) if is_shown else None
+        default = _default(item)
+        if said.named:
+            default = next((name for name, value in said.named.items() if value == default), None)
+        elif not isinstance(default, (*_PLAIN, enum.Enum)) or said.read is not None:
+            default = None
         parameters.append(inspect.Parameter(item.name, keyword, default=default, annotation=annotation))
     return parameters
 
@@ -74,12 +78,15 @@ def gathered(options: type, arguments: dict[str, Any]) -> Any:
             values[item.name] = gathered(inner, arguments)
         elif item.name in arguments and (value := arguments.pop(item.name)) is not None:
             try:
-                values[item.name] = said.read(value) if said.read else _value(item.name, hints[item.name], value)
+                values[item.name] = _read(item.name, said, hints[item.name], value)
             except InputError as error:
                 problems += error.problems
-    if problems:
-        raise InputError(problems)
-    return options(**values)
+    try:
+        made = options(**values)
+    except InputError as error:
+        raise InputError([*problems, *error.problems]) from None
+    InputError.raise_if_any(problems)
+    return made
 
 
 def flags(options: type) -> dict[str, str]:
@@ -91,7 +98,7 @@ def flags(options: type) -> dict[str, str]:
         if inner is not None and said.read is None and said.flag != "":
             names |= flags(inner)
         elif said.flag != "":
-            names[item.name] = said.flag or _flag(item.name)
+            names[item.name] = (said.flag or _flag(item.name)).split()[0]
     return names
 
 
@@ -118,12 +125,14 @@ def _annotated(item: Field[Any], annotation: Any, said: Option, text: str) -> An
     """The annotation that Typer reads."""
     flag = said.flag or _flag(item.name)
     help_ = text[:1].upper() + text[1:]
-    if said.choices or said.limits:
-        help_ = f"{help_.removesuffix('.')}: {', '.join(said.choices) or said.limits}."
+    if limits := ", ".join((*said.choices, *said.named)) or said.limits:
+        help_ = f"{help_.removesuffix('.')}: {limits}."
     kind = _members(annotation)[0]
     metavar = said.metavar
-    if said.read is None and kind is bool:
-        shown: Any = bool
+    if said.named:
+        shown: Any = str if _default(item) is not None else str | None
+    elif said.read is None and kind is bool:
+        shown = bool
         flag = f"{flag}/--no-{flag.removeprefix('--')}" if _default(item) is True else flag
     elif said.read is None and isinstance(kind, type) and (kind in _PLAIN or issubclass(kind, enum.Enum)):
         shown = kind if _default(item) is not None else kind | None
@@ -133,7 +142,7 @@ def _annotated(item: Field[Any], annotation: Any, said: Option, text: str) -> An
         help_ += " May be repeated."
     else:
         shown = str | None
-    return Annotated[shown, typer.Option(flag, help=help_, metavar=metavar)]
+    return Annotated[shown, typer.Option(*flag.split(), help=help_, metavar=metavar)]
 
 
 def _is_mapping(kind: Any) -> bool:
@@ -144,6 +153,17 @@ def _is_mapping(kind: Any) -> bool:
 def _is_repeated(kind: Any, said: Option) -> bool:
     numbers = get_args(kind)[:1] in ((int,), (float,))
     return said.read is None and (_is_mapping(kind) or (get_origin(kind) is tuple and not numbers))
+
+
+def _read(name: str, said: Option, annotation: Any, given: Any) -> Any:
+    """The value of a field that the command line was given something for."""
+    if said.named:
+        found = [value for word, value in said.named.items() if word.casefold() == given.casefold()]
+        if not found:
+            remedy = f"choose among {', '.join(said.named)}"
+            raise InputError(Problem(where=name, what=f"{given!r} is unknown", remedy=remedy))
+        return found[0]
+    return said.read(given) if said.read else _value(name, annotation, given)
 
 
 def _value(name: str, annotation: Any, given: Any) -> Any:

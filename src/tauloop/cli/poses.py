@@ -21,7 +21,6 @@ from tauloop.calibration.measurements.instruments import (
     Position,
     Vector3,
 )
-from tauloop.calibration.measurements.quantities import quantity
 from tauloop.calibration.measurements.reading import KINDS, read_instrument
 from tauloop.calibration.pose_selection.candidates import PoseLimits
 from tauloop.calibration.pose_selection.plan import ENOUGH, PosePlan, plan_poses
@@ -43,7 +42,8 @@ from tauloop.cli.output import (
 from tauloop.cli.workspace import ranges_of
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.files import write_file
-from tauloop.mechanism.units import LENGTH
+from tauloop.mechanism.quantities import read_quantity
+from tauloop.mechanism.units import LENGTH, UnitError
 from tauloop.model import Model
 from tauloop.result import Status
 
@@ -194,8 +194,8 @@ def _instrument(model: Model, measure: str, center: str | None, coordinate: str 
 def _vector(where: str, text: str) -> Vector3:
     parts = [part.strip() for part in text.split(",")]
     try:
-        x, y, z = (quantity(part, LENGTH) for part in parts)
-    except ValueError as error:
+        x, y, z = (read_quantity(part, LENGTH).value for part in parts)
+    except (UnitError, ValueError) as error:
         what = str(error) if len(parts) == 3 else f"{text!r} is not three lengths"
         raise InputError(Problem(where=where, what=what, remedy="such as '0 m, 0.1 m, -0.6 m'")) from None
     return (x, y, z)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
-from rich.markup import escape
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from tauloop.calibration import Calibration, Comparison, Direction
 from tauloop.calibration.judging.identifiability import NOT_TOLD_APART
+from tauloop.report.tables import table
 from tauloop.result import Status
 
 #: What one SI unit is in the unit that is shown.
@@ -24,20 +24,44 @@ def shown(value: float, unit: str) -> tuple[float, str]:
     return value * factor, name
 
 
-def calibration_table(calibration: Calibration) -> Group:
-    """Summary, parameters with error bars, errors before and after, what cannot be told, outliers and advice."""
-    parts: list[RenderableType] = [_summary(calibration), _parameters(calibration), _errors(calibration)]
-    parts += _untold(calibration)
+def calibration_tables(calibration: Calibration) -> Iterator[RenderableType]:
+    """Summary, parameters with error bars, errors before and after, what is not shown, outliers, advice, judgements."""
+    yield _summary(calibration)
+    yield _parameters(calibration)
+    yield _errors(calibration)
+    yield from _untold(calibration)
     for a, b, r in calibration.strong_correlations[:6]:
-        parts.append(Text(f"correlation {r:+.3f} of {a} and {b}"))
+        yield Text(f"correlation {r:+.3f} of {a} and {b}")
     for outlier in calibration.outliers:
         factor, unit = SHOWN.get(_unit(calibration, outlier.pose), (1.0, ""))
         text = f"outlier: {outlier.label}: {outlier.quantity} off by {factor * outlier.error:.3g} {unit}, "
-        parts.append(Text(f"{text}{outlier.deviations:.0f} standard deviations", style="yellow"))
-    parts += _analysed(calibration)
-    parts += [Text(str(problem), style="yellow") for problem in calibration.findings]
-    parts += [Text(line, style="yellow") for line in calibration.advice]
-    return Group(*parts)
+        yield Text(f"{text}{outlier.deviations:.0f} standard deviations", style="yellow")
+    yield from _analysed(calibration)
+    yield from (Text(str(problem), style="yellow") for problem in calibration.findings)
+    yield from (Text(line, style="yellow") for line in calibration.advice)
+    yield from _judged(calibration)
+
+
+def _judged(calibration: Calibration) -> Iterator[RenderableType]:
+    """What further judgements say, as far as they were asked for."""
+    units = {unit for series in calibration.problem.series for _, unit in series.instrument.errors}
+    common = units.pop() if len(units) == 1 else "SI"
+    exchanges, drawn = calibration.exchanges, calibration.bootstrap
+    if exchanges is not None:
+        if exchanges.tried < exchanges.of and exchanges.seconds > 0:
+            seconds = f"{exchanges.seconds:g} s"
+            yield f"{exchanges.tried} of {exchanges.of} pairs of encoders were tried for exchange in {seconds}"
+        for a, b in exchanges.pairs:
+            yield f"a swap of the encoders of {a} and {b} cannot be seen in these data: check the wiring by hand"
+    if calibration.leave_one_out is not None:
+        value, unit = shown(calibration.leave_one_out.rms, common)
+        yield f"leave-one-out: {value:.4g} {unit} RMS"
+    if drawn is not None:
+        ratios = [d / e.deviation for d, e in zip(drawn.standard_deviations, calibration.estimates, strict=True)]
+        times = f"{min(ratios):.2f} to {max(ratios):.2f} times those above"
+        yield f"bootstrap of {len(drawn.corrections)}: standard deviations {times}"
+    if calibration.comparison is not None:
+        yield from _comparison(calibration.comparison, common)
 
 
 def _unit(calibration: Calibration, pose: int) -> str:
@@ -62,21 +86,9 @@ def _summary(calibration: Calibration) -> Text:
 
 
 def _parameters(calibration: Calibration) -> Table:
-    table = Table(
-        title="Parameters",
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=0,
-    )
-    # long names go on below, so that figures are never cut off
-    table.add_column("parameter", overflow="fold")
-    for heading in ("nominal", "calibrated", "correction", "std. dev."):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("unit", no_wrap=True)
-    table.add_column("", overflow="fold")
+    headings = ("nominal", "calibrated", "correction", "std. dev.")
+    rows = table("Parameters", "parameter", *headings, "unit", "", numeric=(1, 2, 3, 4))
+    rows.columns[0].overflow = "fold"  # long names go on below, so that figures are never cut off
     for estimate in calibration.estimates:
         factor, unit = SHOWN.get(estimate.unit, (1.0, estimate.unit))
         note = "nuisance" if estimate.is_nuisance else "prior" if estimate.has_prior else ""
@@ -84,8 +96,8 @@ def _parameters(calibration: Calibration) -> Table:
             note = f"of {len(estimate.members)}"
         if estimate.bound is not None:
             note = f"{note}, bound".lstrip(", ")
-        table.add_row(
-            escape(estimate.name),
+        rows.add_row(
+            estimate.name,
             f"{factor * estimate.nominal:.4f}",
             f"{factor * estimate.value:.4f}",
             f"{factor * estimate.correction:+.4f}",
@@ -93,31 +105,24 @@ def _parameters(calibration: Calibration) -> Table:
             unit,
             note,
         )
-    return table
+    return rows
 
 
 def _errors(calibration: Calibration) -> Table:
-    table = Table(title="Errors, predicted less measured", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for heading in ("series", "quantity"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("RMS\nbefore", "\nafter", "mean size\nafter", "largest\nafter"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("unit", no_wrap=True)
+    headings = ("RMS\nbefore", "\nafter", "mean size\nafter", "largest\nafter")
+    rows = table("Errors, predicted less measured", "series", "quantity", *headings, "unit", numeric=(2, 3, 4, 5))
     for before, after in zip(calibration.before, calibration.after, strict=True):
         factor, unit = SHOWN.get(after.unit, (1.0, after.unit))
         cells = [f"{factor * value:.3g}" for value in (before.rms, after.rms, after.mean_absolute, after.largest)]
-        table.add_row(escape(after.series), after.quantity, *cells, unit)
-    return table
+        rows.add_row(after.series, after.quantity, *cells, unit)
+    return rows
 
 
 def _analysed(calibration: Calibration) -> list[RenderableType]:
     """What the residuals look like, and what in them chance does not make."""
     analysis = calibration.residual_analysis
-    table = Table(title="Residuals", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for heading in ("quantity", "strongest\ntrend with"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("its\nshare", "\np", "neigh-\nbours r", "\np", "normal\np"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    figures = ("its\nshare", "\np", "neigh-\nbours r", "\np", "normal\np")
+    rows = table("Residuals", "quantity", "strongest\ntrend with", *figures, numeric=(2, 3, 4, 5, 6))
     for item in analysis.quantities:
         trend = min(item.trends, key=lambda trend: trend.p, default=None)
         trend_cells = ("", "", "") if trend is None else (trend.against, f"{trend.share:.2f}", f"{trend.p:.1g}")
@@ -125,9 +130,9 @@ def _analysed(calibration: Calibration) -> list[RenderableType]:
             "" if value is None else f"{value:{form}}"
             for value, form in ((item.correlation, "+.2f"), (item.correlation_p, ".1g"), (item.normality_p, ".1g"))
         )
-        table.add_row(escape(f"{item.series} {item.quantity}"), *trend_cells, *cells)
+        rows.add_row(f"{item.series} {item.quantity}", *trend_cells, *cells)
     lines = [Text(f"residuals: {line}", style="yellow") for line in analysis.remarks]
-    return [table, *(lines or [Text(f"residuals: {analysis.verdict}")])]
+    return [rows, *(lines or [Text(f"residuals: {analysis.verdict}")])]
 
 
 def in_words(calibration: Calibration, direction: Direction, most: int = 6) -> str:
@@ -172,23 +177,21 @@ def _untold(calibration: Calibration) -> list[RenderableType]:
     return parts
 
 
-def comparison_table(comparison: Comparison, unit: str) -> Group:
+def _comparison(comparison: Comparison, unit: str) -> Iterator[RenderableType]:
     """Sets of unknowns side by side, judged by poses they had not seen; errors in the unit shown for `unit`."""
     factor, name = SHOWN.get(unit, (1.0, unit))
-    table = Table(
-        title=f"Judged by poses not seen (RMS, {name})", title_justify="left", title_style="bold", box=SIMPLE_HEAD
-    )
-    table.add_column("set", no_wrap=True)
-    for heading in ("unknowns", "leave-one-out", "k folds: mean", "least", "largest"):
-        table.add_column(heading, justify="right")
+    headings = ("unknowns", "leave-one-out", "k folds: mean", "least", "largest")
+    rows = table(f"Judged by poses not seen (RMS, {name})", "set", *headings, numeric=(1, 2, 3, 4, 5))
     for model in comparison.models:
         folds = factor * model.fold_errors
-        table.add_row(
-            escape(model.name),
+        rows.add_row(
+            model.name,
             str(model.unknowns),
             f"{factor * model.leave_one_out.rms:.4g}",
             f"{folds.mean():.4g}",
             f"{folds.min():.4g}",
             f"{folds.max():.4g}",
         )
-    return Group(table, Text(f"recommended: {comparison.recommended}", style="bold"), Text(comparison.reason))
+    yield rows
+    yield Text(f"recommended: {comparison.recommended}", style="bold")
+    yield Text(comparison.reason)

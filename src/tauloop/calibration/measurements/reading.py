@@ -18,7 +18,6 @@ bounds: {tower1.arm: 200 mm to 230 mm, tower*.end_stop: -5 mm to}
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,42 +34,24 @@ from tauloop.calibration.measurements.instruments import (
     Position,
     Vector3,
 )
-from tauloop.calibration.measurements.quantities import DIMENSIONS, any_quantity, bounds_of, quantity
+from tauloop.calibration.measurements.measurement_set import MeasurementSet
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import Cylinder, Plane, Sphere, Surface
-from tauloop.calibration.problem.unknowns import Bounds, Tolerances
+from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances, bounds_of
 from tauloop.errors import InputError, LogError, Problem, Problems
 from tauloop.logs.findings import Findings
 from tauloop.logs.scales import find_scale
 from tauloop.logs.tables import Table, open_table
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.quantities import quantity, read_quantity
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension
+from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError
 from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, parse_nodes, read_text
 from tauloop.mechanism.yaml_nodes import Sequence as List
 
 FORMAT = "tauloop-measurements/1"
 #: Kinds of measurements by the name that files and the command line use.
 KINDS = ("position", "pose", "orientation", "distance", "contact", "inclinometer", "joint")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasurementFile:
-    """What a file of measurements holds.
-
-    Attributes:
-        series: the measurements.
-        parameters: unknowns that it proposes.
-        tolerances: usual sizes of corrections; None where it says nothing.
-        encoder_noise: standard deviation of the encoders, SI.
-        bounds: least and largest values of unknowns by name or pattern, SI.
-    """
-
-    series: tuple[Series, ...]
-    parameters: tuple[str, ...] = ()
-    tolerances: Tolerances | None = None
-    encoder_noise: float = 0.0
-    bounds: dict[str, Bounds] = field(default_factory=dict)
 
 
 class _HeadlessTable(Table):
@@ -98,9 +79,9 @@ def read_measurements(
     mechanism: Mechanism,
     *,
     kind: str = "position",
-    noise: float | None = None,
+    noise: float | str | None = None,
     folder: str | Path | None = None,
-) -> MeasurementFile:
+) -> MeasurementSet:
     """Read measurements of a machine.
 
     Args:
@@ -108,7 +89,7 @@ def read_measurements(
             ``measured.COLUMN`` with units in the header (``encoder.motor1 [mm]``, ``measured.x [mm]``).
         mechanism: the machine, whose actuators the encoders belong to.
         kind: what a bare table holds, one of `KINDS` that need no more than columns.
-        noise: standard deviation of its readings, SI.
+        noise: standard deviation of its readings, SI, or such as ``0.02 mm``.
         folder: where the files named in a YAML lie; beside it without this.
 
     Raises:
@@ -123,7 +104,7 @@ def read_measurements(
             raise InputError(reader.problems)
         return found
     if noise is None:
-        remedy = "give --noise, the standard deviation of the readings, such as '0.02 mm'"
+        remedy = "give the standard deviation of the readings, such as '0.02 mm'"
         raise InputError(Problem(where="noise", what="is not stated", remedy=remedy, file=str(path)))
     plain: dict[str, Callable[[], Instrument]] = {
         "position": lambda: Position(name="tracker"),
@@ -134,14 +115,16 @@ def read_measurements(
     }
     if kind not in plain:
         remedy = f"one of {', '.join(plain)}; describe others in a YAML file"
-        raise InputError(Problem(where="--measure", what=f"{kind!r} cannot be read from a bare table", remedy=remedy))
+        raise InputError(Problem(where="measure", what=f"{kind!r} cannot be read from a bare table", remedy=remedy))
     instrument = plain[kind]()
+    if isinstance(noise, str):
+        noise = quantity("noise", noise, DIMENSIONS[instrument.errors[0][1]])
     table = open_table(path)
     encoders, columns = _standard_encoders(mechanism), _standard_readings(table, instrument)
     if isinstance(instrument, Position):
         columns = {letter: name for letter, name in columns.items() if name in table.names} or columns
         instrument = Position(name="tracker", components="".join(columns))
-    return MeasurementFile(series=(_series(table, instrument, encoders, columns, {}, (noise,), mechanism),))
+    return MeasurementSet(series=(_series(table, instrument, encoders, columns, {}, (noise,), mechanism),))
 
 
 def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:
@@ -266,12 +249,12 @@ class _Reader:
             return tuple(self._text(f"{where}[{i}]", item) for i, item in enumerate(node.items))
         return (self._text(where, node),)
 
-    def _quantity(self, where: str, node: Node | None, dimension: Dimension) -> float:
+    def _quantity(self, where: str, node: Node | None, *wanted: Dimension) -> float:
         text = self._text(where, node)
         try:
-            return quantity(text, dimension) if text else 1.0
-        except ValueError as error:
-            self._fault(where, node, str(error), "write a number and a unit, such as 0.02 mm or 0.1 deg")
+            return read_quantity(text, *wanted).value if text else 1.0
+        except UnitError as error:
+            self._fault(where, node, error.what, error.remedy)
             return 1.0
 
     def _vector(self, where: str, node: Node | None, dimension: Dimension, default: Vector3) -> Vector3:
@@ -283,7 +266,7 @@ class _Reader:
         x, y, z = (self._quantity(f"{where}[{i}]", item, dimension) for i, item in enumerate(node.items))
         return (x, y, z)
 
-    def file(self, node: Node) -> MeasurementFile | None:
+    def file(self, node: Node) -> MeasurementSet | None:
         keys = ("format", "description", "series", "parameters", "tolerances", "encoder_noise", "bounds")
         root = self.mapping("", node, keys)
         if self._text("format", root.get("format")) not in (FORMAT, ""):
@@ -295,15 +278,12 @@ class _Reader:
         series = [self._series(f"series[{i}]", item) for i, item in enumerate(items.items)]
         tolerances = self._tolerances(root["tolerances"]) if "tolerances" in root else None
         noise = root.get("encoder_noise")
-        encoder_noise = 0.0
-        if noise is not None:
-            turns = "rad" in self._text("encoder_noise", noise) or "deg" in self._text("encoder_noise", noise)
-            encoder_noise = self._quantity("encoder_noise", noise, ANGLE if turns else LENGTH)
+        encoder_noise = self._quantity("encoder_noise", noise, LENGTH, ANGLE) if noise is not None else 0.0
         parameters = self._texts("parameters", root["parameters"]) if "parameters" in root else ()
         bounds = self._bounds(root["bounds"]) if "bounds" in root else {}
         if self.problems:
             return None
-        return MeasurementFile(
+        return MeasurementSet(
             series=tuple(item for item in series if item is not None),
             parameters=parameters,
             tolerances=tolerances,
@@ -317,8 +297,8 @@ class _Reader:
             text = self._text(f"bounds.{name}", item)
             try:
                 found[name] = bounds_of(text, " to ")
-            except ValueError as error:
-                self._fault(f"bounds.{name}", item, str(error), "such as 1.2 m to 1.3 m, or one side left out")
+            except UnitError as error:
+                self._fault(f"bounds.{name}", item, error.what, error.remedy)
         return found
 
     def _tolerances(self, node: Node) -> Tolerances:
@@ -329,21 +309,12 @@ class _Reader:
                 values[key] = self._quantity(f"tolerances.{key}", entry[key], dimension)
         if "named" in entry:
             values["named"] = {
-                name: self._any(f"tolerances.named.{name}", item)
+                name: self._quantity(f"tolerances.named.{name}", item, *DIMENSIONS.values())
                 for name, item in self.mapping("tolerances.named", entry["named"]).items()
             }
         if "priors" in entry:
             values["priors"] = self._texts("tolerances.priors", entry["priors"])
         return Tolerances(**values)
-
-    def _any(self, where: str, node: Node) -> float:
-        """A length, angle or plain number."""
-        text = self._text(where, node)
-        try:
-            return any_quantity(text)[0]
-        except ValueError as error:
-            self._fault(where, node, str(error), "such as 1 mm")
-            return 1.0
 
     def _series(self, where: str, node: Node) -> Series | None:
         entry = self.mapping(where, node, _SERIES_KEYS)

@@ -42,3 +42,5 @@ class LoopEquations(ResidualKind):
 
 
 FORWARD_KINEMATICS = ForwardKinematics()
+#: Kinds by the names that the command line uses.
+RESIDUALS: dict[str, ResidualKind] = {"forward-kinematics": FORWARD_KINEMATICS, "loops": LoopEquations()}

@@ -11,10 +11,14 @@ import numpy as np
 from tauloop.calibration.measurements.instruments import TYPICAL, Nuisance
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.quantities import interval
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import UnitError, parse_unit
+from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError, parse_unit
+from tauloop.options import listed
 from tauloop.shown import Shown
 
+#: What unknowns and readings are measured in, by SI unit.
+DIMENSIONS: dict[str, Dimension] = {"m": LENGTH, "rad": ANGLE, "1": ONE}
 #: Units of unknowns in words.
 _SPOKEN = {"m": "a length", "rad": "an angle", "1": "a plain number"}
 #: Groups of leaf parameters that a pattern with * or ? picks, and those of a drive in one of `_SPOKEN`'s units only: a
@@ -61,6 +65,41 @@ class Bounds:
     lower: float = -np.inf
     upper: float = np.inf
     unit: str = ""
+
+
+def bounds_of(text: str, between: str) -> Bounds:
+    """Bounds of a text such as ``1.2 m:1.3 m`` or ``:5 deg``; infinite where a side is left out.
+
+    Args:
+        text: what is written.
+        between: what stands between both sides.
+
+    Raises:
+        UnitError: no two sides, both left out, two units, or a side that is no length, angle or number.
+    """
+    ends = interval(text, between, *DIMENSIONS.values())
+    unit = next(unit for unit, dimension in DIMENSIONS.items() if dimension == ends.dimension)
+    return Bounds(lower=ends.lower, upper=ends.upper, unit=unit)
+
+
+def read_bounds(texts: str | Iterable[str]) -> dict[str, Bounds]:
+    """Bounds by unknown from ``NAME=LOW:HIGH``, with commas between them.
+
+    Raises:
+        InputError: a part that is no such thing; all at once.
+    """
+    bounds, problems = {}, Problems()
+    for part in listed(texts):
+        name, _, limits = part.rpartition("=")
+        try:
+            bounds[name.strip()] = bounds_of(limits, ":")
+        except UnitError as error:
+            problems.add("bounds", error.what, error.remedy)
+            continue
+        if not name.strip():
+            problems.add("bounds", f"{part!r} names no unknown", "write NAME=LOW:HIGH, with units")
+    InputError.raise_if_any(problems)
+    return bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from tauloop.calibration.measurements.surfaces import Plane
 from tauloop.calibration.problem.building import followed
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.problem.stations import Station
-from tauloop.calibration.solving.exchanges import EXCHANGE_SEARCH, ExchangeSearch, exchanged
+from tauloop.calibration.solving.exchanges import SECONDS, alike_pairs, exchanged
 from tauloop.errors import Problem, Problems
 
 #: A spread below this share of the next larger one is none: poses on a line, or in a plane.
@@ -44,7 +44,7 @@ def inspect(
     *,
     gross: bool = True,
     start: Evaluation | None = None,
-    exchanges: ExchangeSearch = EXCHANGE_SEARCH,
+    exchanges: float = SECONDS,
 ) -> tuple[Problem, ...]:
     """Everything about the measurements that keeps a calibration from being meaningful.
 
@@ -53,7 +53,7 @@ def inspect(
         gross: also look for single poses that are far off before anything is fitted; a least-squares fit bends to
             them until they hide behind others, a robust loss may take them.
         start: the evaluation of `problem.predicting()` without corrections, where it is at hand.
-        exchanges: how long swapped encoders are looked for.
+        exchanges: processor time in which swapped encoders are looked for, s.
     """
     found = Problems()
     n = len(problem.free)
@@ -127,7 +127,7 @@ def kabsch(measured: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, flo
 
 
 def _wrong_reading(
-    problem: CalibrationProblem, station: Station, errors: np.ndarray, exchanges: ExchangeSearch
+    problem: CalibrationProblem, station: Station, errors: np.ndarray, exchanges: float
 ) -> list[Problem]:
     """Units, mirrors and swapped columns of positions of which all three components were read."""
     instrument = station.series.instrument
@@ -181,12 +181,12 @@ def _swapped_encoders(
     measured: np.ndarray,
     as_is: float,
     frame_free: bool,
-    exchanges: ExchangeSearch,
+    exchanges: float,
 ) -> list[Problem]:
     """Two encoder columns that fit when swapped back; as far as the search goes."""
     names = [actuator.name for actuator in problem.mechanism.actuators]
     found = []
-    for i, j in exchanges.pairs(station.series.encoders):
+    for i, j in alike_pairs(station.series.encoders, exchanges):
         swapped = exchanged(station.series.encoders, i, j)
         other = _left(problem, station, swapped, measured, frame_free)
         if other is not None and as_is > FITS_BETTER * other:

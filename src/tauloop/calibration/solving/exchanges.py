@@ -12,8 +12,10 @@ import numpy as np
 from tauloop.calibration.problem.building import followed
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, solve
-from tauloop.errors import IdentificationError, InputError, PoseError, Problem
+from tauloop.errors import IdentificationError, PoseError
 
+#: Processor time for the search where nobody says more, s.
+SECONDS = 10.0
 #: A cost so near that of the best fit cannot be told from it.
 SAME_FIT = 1.05
 #: A fit to exchanged columns may take so many times the evaluations of the fit as it is, and so many more: one that
@@ -21,37 +23,18 @@ SAME_FIT = 1.05
 LONGER, MORE = 3, 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeSearch:
-    """How long exchanged encoders are looked for.
-
-    Attributes:
-        seconds: processor time after which no further pair is tried; none is for zero.
-    """
-
-    seconds: float = 10.0
-
-    def __post_init__(self) -> None:
-        """Check the time."""
-        if not self.seconds >= 0.0:
-            what = f"is {self.seconds:g} s"
-            raise InputError(Problem(where="exchanges", what=what, remedy="give seconds, or zero for no search"))
-
-    def pairs(self, encoders: np.ndarray) -> Iterator[tuple[int, int]]:
-        """Pairs of columns (N, n_u) until the time is over; those first that are most alike."""
-        spread = np.maximum(encoders.std(axis=0), 1e-300)
-        alike = {
-            (i, j): float(np.sqrt(np.mean((encoders[:, i] - encoders[:, j]) ** 2)) / min(spread[i], spread[j]))
-            for i, j in combinations(range(encoders.shape[1]), 2)
-        }
-        began = process_time()
-        for pair in sorted(alike, key=lambda pair: alike[pair]):
-            if not process_time() - began < self.seconds:
-                return
-            yield pair
-
-
-EXCHANGE_SEARCH = ExchangeSearch()
+def alike_pairs(encoders: np.ndarray, seconds: float = SECONDS) -> Iterator[tuple[int, int]]:
+    """Pairs of columns (N, n_u) until the processor time is over; those first that are most alike."""
+    spread = np.maximum(encoders.std(axis=0), 1e-300)
+    alike = {
+        (i, j): float(np.sqrt(np.mean((encoders[:, i] - encoders[:, j]) ** 2)) / min(spread[i], spread[j]))
+        for i, j in combinations(range(encoders.shape[1]), 2)
+    }
+    began = process_time()
+    for pair in sorted(alike, key=lambda pair: alike[pair]):
+        if not process_time() - began < seconds:
+            return
+        yield pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +45,13 @@ class Exchanges:
         pairs: their names; the fit is as good.
         tried: how many pairs were tried before the time was over.
         of: how many there are.
+        seconds: processor time that there was; none for the search where it is zero.
     """
 
     pairs: tuple[tuple[str, str], ...]
     tried: int
     of: int
+    seconds: float
 
 
 def exchanged(encoders: np.ndarray, i: int, j: int) -> np.ndarray:
@@ -76,15 +61,13 @@ def exchanged(encoders: np.ndarray, i: int, j: int) -> np.ndarray:
     return result
 
 
-def indistinguishable_swaps(
-    problem: CalibrationProblem, solution: Solution, search: ExchangeSearch = EXCHANGE_SEARCH
-) -> Exchanges:
+def indistinguishable_swaps(problem: CalibrationProblem, solution: Solution, seconds: float = SECONDS) -> Exchanges:
     """Pairs of actuators whose encoder columns could be swapped without the data telling: the fit is as good.
 
     Args:
         problem: the calibration.
         solution: its optimum.
-        search: how long is looked; one fit more may begin just before that.
+        seconds: processor time after which no further pair is tried; one fit more may begin just before that.
     """
     names = [actuator.name for actuator in problem.mechanism.actuators]
     cost = float(solution.residual @ solution.residual)
@@ -93,7 +76,7 @@ def indistinguishable_swaps(
     forward = problem.predicting()
     every = np.concatenate([station.series.encoders for station in forward.stations])
     most = LONGER * solution.evaluations + MORE
-    for i, j in search.pairs(every):
+    for i, j in alike_pairs(every, seconds):
         tried += 1
         stations = []
         for station in forward.stations:
@@ -109,4 +92,4 @@ def indistinguishable_swaps(
             found.append((names[i], names[j]))
     n = len(names)
     order = sorted(found, key=lambda pair: (names.index(pair[0]), names.index(pair[1])))
-    return Exchanges(pairs=tuple(order), tried=tried, of=n * (n - 1) // 2)
+    return Exchanges(pairs=tuple(order), tried=tried, of=n * (n - 1) // 2, seconds=seconds)

@@ -64,3 +64,7 @@ class Cauchy(Loss):
         c2 = self.threshold**2
         t = 1.0 + z / c2
         return np.stack([c2 * np.log(t), 1.0 / t, -1.0 / (c2 * t * t)])
+
+
+#: Losses by the names that the command line uses.
+LOSSES: dict[str, Loss] = {"squares": Squares(), "huber": Huber(), "cauchy": Cauchy()}

@@ -1,0 +1,52 @@
+"""A measurement set: all that was measured for one calibration, and what comes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.problem.unknowns import Bounds, Tolerances
+from tauloop.errors import InputError, Problem
+from tauloop.shown import Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementSet(Shown):
+    """What a file of measurements holds.
+
+    Attributes:
+        series: the measurements.
+        parameters: unknowns that it proposes.
+        tolerances: usual sizes of corrections; None where it says nothing.
+        encoder_noise: standard deviation of the encoders, SI.
+        bounds: least and largest values of unknowns by name or pattern, SI.
+    """
+
+    series: tuple[Series, ...]
+    parameters: tuple[str, ...] = ()
+    tolerances: Tolerances | None = None
+    encoder_noise: float = 0.0
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+
+
+def joined(sets: Sequence[MeasurementSet]) -> MeasurementSet:
+    """Several sets as one; tolerances and bounds are those of the first that states them.
+
+    Raises:
+        InputError: they state different noises of the encoders.
+    """
+    noises = sorted({item.encoder_noise for item in sets})
+    if len(noises) > 1:
+        what = f"measurement sets with {' and '.join(f'{noise:g}' for noise in noises)} (SI)"
+        raise InputError(Problem(where="encoder_noise", what=what, remedy="the encoders are the same: state one"))
+    bounds: dict[str, Bounds] = {}
+    for item in reversed(sets):
+        bounds |= item.bounds
+    return MeasurementSet(
+        series=tuple(series for item in sets for series in item.series),
+        parameters=tuple(dict.fromkeys(name for item in sets for name in item.parameters)),
+        tolerances=next((item.tolerances for item in sets if item.tolerances is not None), None),
+        encoder_noise=noises[0] if noises else 0.0,
+        bounds=bounds,
+    )

@@ -1,0 +1,171 @@
+"""Calibration from measurements to a judged geometry: the whole workflow in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from tauloop.calibration.fitting import FitOptions, fit
+from tauloop.calibration.judging.validation import Comparison, bootstrap, compare, leave_one_out
+from tauloop.calibration.measurements.measurement_set import MeasurementSet, joined
+from tauloop.calibration.measurements.reading import KINDS, read_measurements
+from tauloop.calibration.measurements.series import Series
+from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
+from tauloop.calibration.problem.residuals import FORWARD_KINEMATICS, RESIDUALS, ResidualKind
+from tauloop.calibration.problem.unknowns import Tolerances
+from tauloop.calibration.result import Calibration
+from tauloop.calibration.solving.align import aligned
+from tauloop.calibration.solving.exchanges import indistinguishable_swaps
+from tauloop.errors import InputError, Problem
+from tauloop.mechanism.model import Mechanism
+from tauloop.options import listed, option, require
+from tauloop.shown import Shown
+
+#: Measurements: a file, a measurement set or a series of it, or several of them.
+Measurements = str | Path | MeasurementSet | Series
+#: Called with the phase, what is done and what there is to do.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationOptions(Shown):
+    """What is estimated from which measurements, how it is fitted, and by what it is judged.
+
+    Attributes:
+        measure: what a bare table holds.
+        noise: standard deviation of a bare table, such as '0.02 mm'; a number is in SI units.
+        data: folder of the files that a YAML names; beside it without this.
+        parameters: unknowns: names or patterns, separated by commas; NAME=PATTERN ties all that match. Those that the
+            measurement set proposes where none are named.
+        priors: patterns of unknowns whose tolerance is a prior; '*': all. The data show whether it is too tight.
+        tolerances: usual sizes of corrections; those of the measurement set without them.
+        residuals: what the residuals are.
+        fit: how they are made small.
+        align: start from the instrument frame that fits the nominal machine best.
+        against: another set of unknowns, as the parameters, to compare with on unseen poses.
+        draws: random draws of 5 folds for that comparison.
+        replicates: bootstrap replicates; none for 0.
+        leave_one_out: judge every pose by a fit without it.
+        seed: seed of random draws.
+    """
+
+    measure: str = option("position", choices=KINDS)
+    noise: str | float | None = None
+    data: Path | None = None
+    parameters: tuple[str, ...] = option((), read=listed, repeated=True, flag="--parameters -p")
+    priors: tuple[str, ...] = option((), read=listed, repeated=True, flag="--prior")
+    tolerances: Tolerances | None = option(None, flag="")
+    residuals: ResidualKind = option(FORWARD_KINEMATICS, named=RESIDUALS)
+    fit: FitOptions = field(default_factory=FitOptions)
+    align: bool = False
+    against: tuple[str, ...] = option((), read=listed, repeated=True)
+    draws: int = option(30, least=2)
+    replicates: int = option(0, least=0, flag="--bootstrap")
+    leave_one_out: bool = False
+    seed: int = option(0, least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
+
+
+def calibrate(
+    mechanism: Mechanism,
+    measurements: Measurements | Sequence[Measurements],
+    options: CalibrationOptions | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Calibrate a machine's geometry, with error bars, and say what the data cannot tell.
+
+    Measurements are checked, the unknowns that they can show are chosen, corrections found by (robust) least squares of
+    the whitened residuals, and judged as the options ask: see `fit`, `indistinguishable_swaps`, `leave_one_out`,
+    `bootstrap` and `compare`.
+
+    Args:
+        mechanism: the nominal machine.
+        measurements: files (`read_measurements`), measurement sets, or series, one or several.
+        options: what is estimated and how.
+        progress: called with the phase, what is done and what there is to do.
+
+    Raises:
+        InputError, LogError, DescriptionError: files, names or numbers that are wrong.
+        IdentificationError: the data cannot support the calibration, with all reasons.
+        PoseError: poses are out of reach.
+    """
+    options, report = options or CalibrationOptions(), progress or _silent
+    # the matrices are small: threads of linear algebra would wait for each other longer than they work
+    with threadpool_limits(limits=1, user_api="blas"):
+        given = _measured(mechanism, measurements, options)
+        problem = _problem(mechanism, given, options.parameters or given.parameters, options)
+        rng = np.random.default_rng(options.seed)
+        result = fit(problem, rng, options=options.fit)
+        exchanges = indistinguishable_swaps(result.problem, result.solution, options.fit.exchanges)
+        held_out = drawn = None
+        if options.leave_one_out:
+            tick = partial(report, "leave-one-out")
+            held_out = leave_one_out(result.problem.predicting(), result.solution, tick)
+        if options.replicates:
+            tick = partial(report, "bootstrap")
+            drawn = bootstrap(result.problem, result.solution, rng, replicates=options.replicates, progress=tick)
+        comparison = _compared(mechanism, given, result, options, rng, report) if options.against else None
+    return replace(result, exchanges=exchanges, leave_one_out=held_out, bootstrap=drawn, comparison=comparison)
+
+
+def _silent(phase: str, done: int, total: int) -> None:
+    pass
+
+
+def _measured(
+    mechanism: Mechanism, measurements: Measurements | Sequence[Measurements], options: CalibrationOptions
+) -> MeasurementSet:
+    """All measurements as one set, as the options would have it."""
+    several = [measurements] if isinstance(measurements, Measurements) else measurements
+    sets = []
+    for item in several:
+        if isinstance(item, str | Path):
+            kind, noise, folder = options.measure, options.noise, options.data
+            item = read_measurements(item, mechanism, kind=kind, noise=noise, folder=folder)
+        sets.append(MeasurementSet(series=(item,)) if isinstance(item, Series) else item)
+    given = joined(sets)
+    series = tuple(aligned(mechanism, item) for item in given.series) if options.align else given.series
+    tolerances = options.tolerances or given.tolerances or Tolerances()
+    if options.priors:
+        tolerances = replace(tolerances, priors=options.priors)
+    return replace(given, series=series, tolerances=tolerances)
+
+
+def _problem(
+    mechanism: Mechanism, given: MeasurementSet, parameters: tuple[str, ...], options: CalibrationOptions
+) -> CalibrationProblem:
+    if not parameters:
+        remedy = "name them, such as 'track*.length,track*.offset_?'"
+        raise InputError(Problem(where="parameters", what="no unknowns are named", remedy=remedy))
+    return calibration_problem(
+        mechanism,
+        given.series,
+        parameters,
+        residuals=options.residuals,
+        tolerances=given.tolerances,
+        encoder_noise=given.encoder_noise,
+        bounds={**given.bounds, **options.fit.bounds},
+    )
+
+
+def _compared(
+    mechanism: Mechanism,
+    given: MeasurementSet,
+    result: Calibration,
+    options: CalibrationOptions,
+    rng: np.random.Generator,
+    report: Progress,
+) -> Comparison:
+    """Both sets of unknowns, each set's identifiable part, judged at the same poses."""
+    other = fit(_problem(mechanism, given, options.against, options), rng, options=options.fit)
+    sets = {"--parameters": result.problem.predicting(), "--against": other.problem.predicting()}
+    return compare(sets, rng, draws=options.draws, progress=partial(report, "comparing"))
