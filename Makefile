@@ -5,6 +5,8 @@
 #   make test    the test suite, under ten minutes on two cores
 #   make nightly what takes too long for it: long tests, 200 000 damaged files, 5 000 random machines
 #   make fuzz    search for input that breaks a reader, SECONDS=60 each, coverage as the guide
+#   make wheel-test       a wheel, built, installed in an empty environment and used, with a compiler and without
+#   make nightly-versions the tests with the lowest and with the newest versions of all dependencies
 #   make check   formatter, linter, type checker, import order
 #   make fix     let the formatter and the linter mend what they can
 #   make bench   the benchmarks
@@ -26,7 +28,7 @@ BENCH := .venv/.installed-bench
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test nightly fuzz check fix bench docs clean
+.PHONY: help demo test nightly nightly-versions wheel-test fuzz check fix bench docs clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -47,6 +49,24 @@ nightly: $(ALL)
 	$(BIN)/python -m pytest -n 2 --nightly -m nightly $(ARGS)
 	$(BIN)/python -m fuzz --files $(FILES) --machines $(MACHINES)
 
+# The wheel alone: neither the sources nor what .venv holds can be imported.
+wheel-test: $(BIN)/python
+	rm -rf out/wheel
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir out/wheel .
+	$(BIN)/python -m venv out/wheel/environment
+	out/wheel/environment/bin/python -m pip install --quiet --no-compile out/wheel/*.whl
+	out/wheel/environment/bin/python -I tests/use_wheel.py
+
+nightly-versions: export OMP_NUM_THREADS ?= 1
+nightly-versions: export OPENBLAS_NUM_THREADS ?= 1
+nightly-versions: $(BIN)/python
+	$(BIN)/python -m pip install --quiet uv
+	@for versions in lowest-direct highest; do \
+	    echo "== $$versions"; $(BIN)/python -m venv --clear out/$$versions || exit 1; \
+	    $(BIN)/uv pip install --quiet --python out/$$versions/bin/python --resolution $$versions --editable '.[all,dev]' || exit 1; \
+	    out/$$versions/bin/python -m pytest -n 2 $(ARGS) || exit 1; \
+	done
+
 fuzz: SECONDS ?= 60
 fuzz: $(FUZZ)
 	@for target in $$($(BIN)/python -m fuzz --list); do \
@@ -57,6 +77,7 @@ check: $(ALL)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	git ls-files -z | xargs -0 $(BIN)/python tests/hygiene.py
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 
 fix: $(ALL)
