@@ -6,7 +6,7 @@ import enum
 import functools
 import json
 import math
-import platform
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -96,7 +96,7 @@ def provenance(
     *, packages: tuple[str, ...], options: Mapping[str, Any], inputs: Mapping[str, Any] | None = None
 ) -> Provenance:
     """Provenance with the installed versions of Python, Tauloop and the named packages."""
-    versions = {"python": platform.python_version()}
+    versions = {"python": sys.version.partition(" ")[0]}
     for package in ("tauloop", *packages):
         versions[package] = _installed(package)
     return Provenance(versions=versions, options=dict(options), inputs=dict(inputs or {}))

@@ -18,6 +18,7 @@ from tauloop.assembly.coordinates import (
     platform_conditions,
 )
 from tauloop.assembly.loops import Loops
+from tauloop.assembly.quantiles import quantile
 from tauloop.assembly.rank import Probe, common_rank, kept_rows, most_regular, motions_at, null_space, probed
 from tauloop.assembly.reference_pose import reference_pose
 from tauloop.assembly.regular_reference import (
@@ -143,7 +144,7 @@ class Assembly(Shown):
 
 def spread(values: np.ndarray) -> dict[str, float | None]:
     """Condition numbers (N,) at the reference pose, and median and worst over all states; None where infinite."""
-    figures = {"reference": values[0], "median": np.median(values), "worst": values.max()}
+    figures = {"reference": values[0], "median": quantile(values, 0.5), "worst": values.max()}
     return {name: float(value) if np.isfinite(value) else None for name, value in figures.items()}
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from tauloop.assembly.freedoms import DRIVEN, ROTATION, Actuation, actuation, independent_rows
 from tauloop.assembly.loops import Loops
+from tauloop.assembly.quantiles import quantile
 from tauloop.assembly.rank import conditions
 from tauloop.errors import AssemblyError, Problem
 
@@ -96,9 +97,9 @@ def platform_conditions(
     condition = np.full(len(K_scaled), np.inf)
     if not constant and len(independent) == mobility:
         condition = conditions(K_scaled[:, list(rows)][:, :, dependent])
-        if np.median(condition) <= SINGULAR:
+        if quantile(condition, 0.5) <= SINGULAR:
             return condition
-        what = f"{listed} do not determine the pose (condition number {np.median(condition):.2g})"
+        what = f"{listed} do not determine the pose (condition number {quantile(condition, 0.5):.2g})"
     elif constant and mobility:
         verb = "is" if len(constant) == 1 else "are"
         what = f"{', '.join(constant)} {verb} constant: no motion of the machine moves it"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-import scipy.linalg
 
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
@@ -131,6 +130,8 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
     passive_q = [shape.q_of_v[i] for i in passive if shape.q_of_v[i] >= 0]
     rows = [k for k, i in enumerate(given_v) if shape.q_of_v[i] >= 0]
     columns = [*range(len(leading)), *(len(leading) + k for k, i in enumerate(passive) if shape.q_of_v[i] >= 0)]
+    to_q = np.eye(len(rows) + len(turns))
+    to_q[: len(rows), : len(rows)] = inverse[np.ix_(rows, columns)]
     return EntryPorts(
         entry=ACTUATORS,
         position=Port(
@@ -145,7 +146,7 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
         ),
         q=tuple(shape.q_of_v[i] for i in given_v if shape.q_of_v[i] >= 0) + tuple(turns),
         v=tuple(given_v),
-        to_q=scipy.linalg.block_diag(inverse[np.ix_(rows, columns)], np.eye(len(turns))) if turns else inverse,
+        to_q=to_q if turns else inverse,
         to_v=inverse,
     )
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.assembly.quantiles import quantile
+
 #: A pivot that shrinks below this share of a unit motion at some state determines nothing there.
 SMALLEST = 1e-8
 #: Factors on the pivots of preferred coordinates, and of those that are no angle or length of their own.
@@ -46,7 +48,7 @@ def independent_rows(
     queue = list(fixed)
     while len(chosen) < count:
         size = np.linalg.norm(left, axis=2)
-        common = np.quantile(size, QUANTILE, axis=0) if len(size) else np.zeros(left.shape[1])
+        common = quantile(size, QUANTILE) if len(size) else np.zeros(left.shape[1])
         least = size[:sure].min(axis=0, initial=np.inf)
         common = np.where(least < STANDING * common, least, common)
         if queue:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.assembly.cut_freedoms import CutFreedoms, seen_cuts
+from tauloop.assembly.quantiles import quantile
 from tauloop.equations.topology import Topology
 from tauloop.errors import PoseError, Problem
 from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
@@ -183,7 +184,7 @@ class Limits:
         with np.errstate(invalid="ignore"):
             turned = np.radians(values)
             fits = (turned >= self.lower) & (turned <= self.upper)
-            suspect = angles & (far > 0).all(axis=0) & (np.median(far, axis=0) > width) & fits.all(axis=0)
+            suspect = angles & (far > 0).all(axis=0) & (quantile(far, 0.5) > width) & fits.all(axis=0)
         return tuple(self.names[k] for k in np.flatnonzero(suspect))
 
     def evidence(self, q: np.ndarray, time: np.ndarray | None = None) -> tuple[Evidence, ...]:

@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.quantiles import quantile
 from tauloop.equations.closure import ClosureRow, closure, is_tree
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.topology import Topology, topology, with_ends
@@ -166,4 +167,4 @@ def characteristic_length(mechanism: Mechanism) -> float:
     frames += [frame for rod in mechanism.rods for frame in (rod.start, rod.end)]
     lengths += [float(np.linalg.norm([mechanism.value(x) for x in frame.position])) for frame in frames]
     lengths = [length for length in lengths if length > 1e-9]
-    return float(np.median(lengths)) if lengths else 1.0
+    return float(quantile(lengths, 0.5)) if lengths else 1.0

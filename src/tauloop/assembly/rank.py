@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from tauloop.assembly.closing import RANK_FLOOR, STEP, random_walk
+from tauloop.assembly.freedoms import independent_rows
 from tauloop.assembly.loops import Loops
 from tauloop.errors import Problem
 
@@ -126,7 +126,7 @@ def motions_at(loops: Loops, q: np.ndarray, rank: int, locked: tuple[int, ...]) 
 
 
 def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
-    """A subset of rows that is independent at all states: pivoted QR over all of them, first rows preferred."""
+    """A subset of rows that is independent at all states: pivots over all of them, first rows preferred."""
     n, c, n_moving = K_scaled.shape
     if rank <= 0:
         return ()
@@ -134,11 +134,12 @@ def kept_rows(K_scaled: np.ndarray, rank: int) -> tuple[int, ...]:
         return tuple(range(c))
     preference = 1.0 - 1e-6 * np.arange(c) / c
     stacked = (preference[:, None, None] * K_scaled.transpose(1, 0, 2)).reshape(c, n * n_moving)
-    triangle = np.linalg.qr(stacked.T, mode="r")  # the same pivots from a small matrix, which needs no threads
-    _, pivots = scipy.linalg.qr(triangle, mode="r", pivoting=True)
+    triangle = np.asarray(
+        np.linalg.qr(stacked.T, mode="r")
+    )  # the same pivots from a small matrix, which needs no threads
     chosen: list[int] = []
-    for row in pivots:
-        candidate = sorted([*chosen, int(row)])
+    for row in independent_rows(triangle.T[None], c):
+        candidate = sorted([*chosen, row])
         sigma = np.linalg.svd(K_scaled[:, candidate], compute_uv=False)
         if (sigma[:, -1] > RANK_FLOOR * sigma[:, 0]).all():
             chosen = candidate

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-import scipy.linalg
 
 from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.freedoms import independent_rows
 from tauloop.assembly.loops import nominal
 from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, Problem
@@ -243,8 +243,7 @@ def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:
     ranks = (sigma > ROW_RANK * sigma[:, :1]).sum(axis=1)
     rank = int(ranks.max())
     best = int(np.argmax(np.where(ranks == rank, sigma[:, rank - 1] / sigma[:, 0], 0.0)))
-    _, _, pivots = scipy.linalg.qr(scaled[best].T, mode="economic", pivoting=True)
-    return tuple(sorted(int(i) for i in pivots[:rank]))
+    return tuple(sorted(independent_rows(scaled[best][None], rank)))
 
 
 #: Singular values of the unit-free loop Jacobian below this share of the largest count as zero: far above rounding

@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.quantiles import quantile
 from tauloop.programs.bounded import Bounded
 from tauloop.programs.elimination import eliminate, pivot_order, solve_symmetric
 from tauloop.programs.orthogonal import Factors, factors
@@ -218,7 +219,7 @@ class ProgramBuilder:
                 self._pivot_values.append(pivot)
 
     def _records(self, pivots: ca.SX, what: str) -> tuple[Pivot, ...]:
-        typical = np.median(np.abs(self.at_samples(pivots)), axis=0)
+        typical = quantile(np.abs(self.at_samples(pivots)), 0.5)
         return tuple(Pivot(what=what, typical=float(size)) for size in typical)
 
     def nearest(self, rows: ca.SX, sides: ca.SX, held: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> _Found:

@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.entry_ports import EntryPorts
+from tauloop.assembly.quantiles import quantile
 from tauloop.equations.newton_euler import transmission
 from tauloop.errors import AssemblyError, Problem
 from tauloop.mechanism.cables import cables
@@ -83,12 +84,12 @@ def _require_inertia(state: MotionState, ports: EntryPorts, M_pp: ca.SX) -> None
     assembly = state.machine.assembly
     n = len(assembly.passive)
     M = state.builder.at_samples(M_pp).reshape(-1, n, n)
-    size = np.sqrt(np.median(np.abs(np.einsum("nii->ni", M)), axis=0))
+    size = np.sqrt(quantile(np.abs(np.einsum("nii->ni", M)), 0.5))
     scale = np.where(np.array(state.shape.angular)[list(assembly.passive)], assembly.loops.length, 1.0)
     mass = sum(abs(state.mechanism.value(p.expression)) for p in state.machine.parameters if p.unit == "kg")
     none = size / scale < np.sqrt(NO_INERTIA * max(mass, 1e-300))
     unit = M / np.maximum(size[:, None] * size, 1e-300)
-    least, vectors = np.linalg.eigh(np.median(unit, axis=0))
+    least, vectors = np.linalg.eigh(quantile(unit, 0.5))
     if not none.any() and n and least[0] < NO_INERTIA:
         none = np.abs(vectors[:, 0]) > 0.1
     if none.any():

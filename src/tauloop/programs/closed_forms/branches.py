@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.quantiles import quantile
 
 #: A slope below this share of its usual size is zero: the pose is a dead centre, where both roots are the same.
 DEAD = 1e-7
@@ -43,7 +44,7 @@ class Branches:
         function = BatchFunction(ca.Function("branches", [q], ca.cse(at_q)))
         (found,) = function([states], len(states))
         return cls(
-            slopes=function, typical=np.median(np.abs(found), axis=0), own=np.where(found[0] >= 0, 1, -1).astype(int)
+            slopes=function, typical=quantile(np.abs(found), 0.5), own=np.where(found[0] >= 0, 1, -1).astype(int)
         )
 
     def signs(self, q: np.ndarray) -> np.ndarray:
