@@ -28,9 +28,9 @@ from rich.table import Table
 from tauloop import Model, load
 from tauloop.errors import EngineError
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, MachineLimits, Together, Trajectory, Turn, plan, stroke
-from tauloop.simulation.controllers import HEUN_3, RUNGE_KUTTA_4, SPACES, ComputedTorque, Sampling
-from tauloop.simulation.controllers_loop import CompiledLoop, Loop, Trace
-from tauloop.simulation.controllers_run import control, reference_states
+from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, ComputedTorque, Sampling
+from tauloop.simulation.controllers.loop import CompiledLoop, Loop, Trace
+from tauloop.simulation.controllers.run import control, reference_states
 
 BANDWIDTH, FREQUENCY, SHARE, SCALE = 150.0, 1000.0, 0.8, 0.72
 METHODS = {"Runge-Kutta 4, 1 step": RUNGE_KUTTA_4, "Heun 3, 1 step": HEUN_3}

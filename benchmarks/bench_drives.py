@@ -22,8 +22,8 @@ from rich.table import Table
 
 from tauloop import Model, load
 from tauloop.drives import Axis, load_drive, simulate_axis
-from tauloop.drives.machine_circle import Circle, circle_trajectory
-from tauloop.drives.machine_path import PATH_STEPPING, DrivenMachine, Variation
+from tauloop.drives.machine.circle import Circle, circle_trajectory
+from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, Variation
 
 MACHINE = Path(__file__).resolve().parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 #: A step shall take less than this, s; and a machine run so many times faster than real time.
@@ -74,8 +74,8 @@ def machine_row(variation: Variation, runs: int) -> Row:
     machine = DrivenMachine(mechanism, variation=variation)
     run = machine.prepared(circle_trajectory(Model(mechanism), circle))
     start = run.start()
-    trace = machine.runner(start, run.reference, PATH_STEPPING)
-    seconds = least(lambda: machine.runner(start, run.reference, PATH_STEPPING), runs)
+    trace = machine.runner(start, run.reference, PATH_INTEGRATOR)
+    seconds = least(lambda: machine.runner(start, run.reference, PATH_INTEGRATOR), runs)
     simulated = float(run.time[-1] - run.time[0])
     return Row(
         name=f"circle, drives {variation.value}",

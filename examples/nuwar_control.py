@@ -23,9 +23,9 @@ from tauloop.motion import POLYNOMIAL_345, Ellipse, MachineLimits, Trajectory, p
 from tauloop.report import save_figure
 from tauloop.report.figures import LARGE, PREDICTED, RESIDUAL, TEXT, clean
 from tauloop.result import write_json
-from tauloop.simulation.controllers import CONTROLLERS, SPACES, Sampling
-from tauloop.simulation.controllers_loop import CompiledLoop
-from tauloop.simulation.controllers_run import ControlledMotion, control
+from tauloop.simulation.controllers.laws import CONTROLLERS, SPACES, Sampling
+from tauloop.simulation.controllers.loop import CompiledLoop
+from tauloop.simulation.controllers.run import ControlledMotion, control
 
 SCALE, SHARE, BANDWIDTH = 0.72, 0.8, 150.0
 COLUMNS = ("platform.x", "platform.y", "platform.z")

@@ -13,8 +13,8 @@ from tauloop.cli.app import app
 from tauloop.cli.control import CONTROLLERS
 from tauloop.logs import read_log, samples
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
-from tauloop.simulation.controllers import FeedForward, Sampling
-from tauloop.simulation.controllers_run import control
+from tauloop.simulation.controllers.laws import FeedForward, Sampling
+from tauloop.simulation.controllers.run import control
 
 STROKE = ("nuwar", "--to", "z=-0.55", "--time", "0.05")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -17,21 +17,23 @@ from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
 from tauloop.errors import InputError
+from tauloop.integrate.integrators import DormandPrince, Radau
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, Together, Turn, plan, stroke
 from tauloop.motion.paths import quaternion_product
 from tauloop.result import Status
-from tauloop.simulation.controllers import (
+from tauloop.simulation.controllers.laws import (
     CONTROLLERS,
     HEUN_3,
     PD,
     RUNGE_KUTTA_4,
     ComputedTorque,
+    Controller,
     FeedForward,
     GravityCompensation,
     Sampling,
 )
-from tauloop.simulation.controllers_loop import CompiledLoop, InterpretedLoop, pose_error
-from tauloop.simulation.controllers_run import control
+from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, pose_error
+from tauloop.simulation.controllers.run import control
 
 PLATE = ("platform.x", "platform.y", "platform.z")
 SCALE, BANDWIDTH = 0.72, 150.0
@@ -215,6 +217,60 @@ def test_fixed_steps_converge_with_their_order():
             np.abs(control(made, law, Sampling(), substeps=n, method=method).position - best).max() for n in (1, 2)
         )
         assert np.log2(coarse / fine) == pytest.approx(order, abs=0.4)
+
+
+@needs_compiler
+@pytest.mark.parametrize("integrator", [Radau(rtol=1e-10, atol=1e-11), DormandPrince()], ids=["implicit", "adaptive"])
+def test_other_integrators_come_to_the_same_motion(integrator):
+    made = trajectory("nuwar", 0.02)
+    law, sampling = ComputedTorque(bandwidth=BANDWIDTH), Sampling(delay=0.0005)
+    wanted, found = (
+        control(made, law, sampling, method=m, substeps=s) for m, s in ((RUNGE_KUTTA_4, 64), (integrator, 4))
+    )
+    assert found.position == pytest.approx(wanted.position, abs=1e-8)
+
+
+def test_an_implicit_integrator_is_the_same_in_python():
+    made, law = trajectory("nuwar", 0.003), PD(bandwidth=BANDWIDTH)
+    tight = Radau(rtol=1e-10, atol=1e-11)
+    wanted, found = (control(made, law, Sampling(), loop=InterpretedLoop(), method=m) for m in (RUNGE_KUTTA_4, tight))
+    assert found.position == pytest.approx(wanted.position, abs=1e-8)
+
+
+def test_an_integrator_that_needs_too_many_steps_says_so():
+    found = control(trajectory("nuwar", 0.02), PD(bandwidth=BANDWIDTH), Sampling(), method=DormandPrince(max_steps=9))
+    assert "too many steps" in found.end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PID(Controller):
+    """A law of one's own: the integral of the error beside a PD law."""
+
+    integral_time: float
+
+    def correction(self, loop):
+        total, k = np.zeros(len(loop.limit)), 0
+
+        def corrected(time, measured, speed, force):
+            nonlocal total, k
+            error, k = loop.reference[0][k] - measured, k + 1
+            total = total + error * loop.period
+            return force + loop.gains[0] / self.integral_time * total
+
+        return corrected
+
+
+@needs_compiler
+def test_a_law_of_ones_own_carries_what_a_pd_law_lets_sag():
+    made = trajectory("nuwar", 0.02)
+    fast, slow = (
+        control(made, PID(bandwidth=BANDWIDTH, integral_time=0.02), Sampling(), loop=loop)
+        for loop in (None, InterpretedLoop())
+    )
+    assert fast.force == pytest.approx(slow.force, rel=SAME, abs=SAME)
+    law, plain, slower = PID(bandwidth=BANDWIDTH, integral_time=0.05), PD(bandwidth=BANDWIDTH), trajectory("nuwar")
+    held, sagging = (control(slower, one, Sampling(), settling=0.5).tool_error[-1] for one in (law, plain))
+    assert held < 1e-3 * sagging
 
 
 @needs_compiler

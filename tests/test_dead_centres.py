@@ -19,7 +19,7 @@ from tauloop.kinematics.singularities import singularities
 from tauloop.motion import Line
 from tauloop.motion.stroke import stroke
 from tauloop.simulation import DormandPrince, simulate
-from tauloop.simulation.controllers_loop import _reason
+from tauloop.simulation.controllers.loop import _reason
 
 CASES = Path(__file__).parent / "cases"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import files
 
 import casadi as ca
@@ -13,9 +14,9 @@ from scipy.integrate import solve_ivp
 from scipy.signal import TransferFunction, lsim
 
 from tauloop.drives import (
+    LINE_INTEGRATOR,
     Axis,
     Outcome,
-    Stepping,
     load_drive,
     read_drive,
     record_axis,
@@ -24,11 +25,12 @@ from tauloop.drives import (
     weighted_sum,
     weighted_worst,
 )
+from tauloop.drives.axis.limit_cycle import equivalent, measure, predict
 from tauloop.drives.criteria import PRICE
-from tauloop.drives.elements import elastic_backlash
-from tauloop.drives.limit_cycle import equivalent, measure, predict
-from tauloop.drives.switches import Direct
+from tauloop.drives.equations.elements import elastic_backlash
+from tauloop.drives.equations.switches import Direct
 from tauloop.errors import DescriptionError, InputError
+from tauloop.integrate.integrators import Integrator, Radau, RungeKutta4
 
 #: Issue 7: results may not change by more when tolerances are tightened a hundredfold.
 INVARIANT = 1e-6
@@ -158,7 +160,7 @@ def test_three_masses_against_scipy(dual: Axis) -> None:
 def test_tighter_tolerances_change_nothing(name: str, duration: float) -> None:
     axis = Axis(load_drive(name))
     coarse = simulate_axis(axis, duration=duration)
-    fine = simulate_axis(axis, duration=duration, stepping=Stepping(rtol=1e-9, atol=1e-11))
+    fine = simulate_axis(axis, duration=duration, integrator=replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-11))
     assert coarse.events[0] > 0
     for key in ("rise_time", "settling_time", "energy"):
         assert getattr(coarse, key) == pytest.approx(getattr(fine, key), rel=INVARIANT), key
@@ -199,7 +201,9 @@ def test_lugre_against_scipy(step: float) -> None:
         return [v, (50 * (step - x) - 1e5 * z - 300 * dz - 4 * v) / 2, dz]
 
     there = solve_ivp(rate, (0, 1.0), np.zeros(3), method="Radau", rtol=1e-9, atol=1e-12)
-    record = record_axis(Axis(read_drive(text)), step=step, duration=1.0, stepping=Stepping(rtol=1e-9, atol=1e-12))
+    record = record_axis(
+        Axis(read_drive(text)), step=step, duration=1.0, integrator=replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-12)
+    )
     assert record.signal("cart.position")[-1] == pytest.approx(there.y[0, -1], rel=INTEGRATORS)
     assert (record.signal("cart.position")[-1] > 0.01) == (step > 0.1)
 
@@ -328,7 +332,7 @@ def test_divergence_is_recognised_and_priced(dual: Axis) -> None:
     assert c.end[1] < 10
     assert PRICE <= c.energy[1] <= 2 * PRICE
     assert np.isfinite(weighted_sum(c, {"rise_time": 1.0, "energy": 2.0})).all()
-    long = simulate_axis(dual, stepping=Stepping(max_steps=10))
+    long = simulate_axis(dual, integrator=replace(LINE_INTEGRATOR, max_steps=10))
     assert long.outcome[0] == Outcome.TOO_LONG
     crossed = simulate_axis(dual, {"switch_min": 0.5, "switch_max": np.array([0.5, 0.4, 0.6])}, duration=1.0)
     assert list(crossed.outcome) == [Outcome.INVALID, Outcome.INVALID, Outcome.OK]
@@ -405,12 +409,23 @@ def test_many_plants_tighter_tolerances_change_nothing(dual: Axis) -> None:
         "cart_viscous": rng.choice([0.0, 20.0, 2e3], n),
     }
     coarse = simulate_axis(dual, sets)
-    fine = simulate_axis(dual, sets, stepping=Stepping(rtol=1e-9, atol=1e-11))
+    fine = simulate_axis(dual, sets, integrator=replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-11))
     assert not coarse.failed.any()
     assert not fine.failed.any()
     assert coarse.energy == pytest.approx(fine.energy, rel=INVARIANT)
     assert coarse.rise_time == pytest.approx(fine.rise_time, rel=INVARIANT)
     assert coarse.overshoot == pytest.approx(fine.overshoot, abs=0.1 * INVARIANT)
+
+
+@pytest.mark.parametrize("integrator", [Radau(), RungeKutta4(step=2e-5)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_other_integrators_come_to_the_same_step(integrator: Integrator, interpreted: bool) -> None:
+    line, duration = load_drive("dual_motor_axis"), 0.02 if interpreted else 0.3
+    expected = record_axis(Axis(line), duration=duration, samples=11)
+    found = record_axis(Axis(line, interpreted=interpreted), duration=duration, samples=11, integrator=integrator)
+    assert interpreted or found.criteria.events[0] > 0
+    x, wanted = (record.signal("cart.position") for record in (found, expected))
+    np.testing.assert_allclose(x, wanted, atol=1e-7)
 
 
 def test_static_friction_holds_more_than_sliding() -> None:
@@ -471,7 +486,7 @@ def test_all_elements_in_one_line(play: str) -> None:
     text = EVERYTHING.replace("PLAY", play)
     plain = Axis(read_drive(text.replace("MOTOR", "").replace("LOAD", "")))
     coarse, fine = (
-        simulate_axis(plain, step=0.05, duration=0.5, stepping=Stepping(rtol=rtol, atol=1e-2 * rtol))
+        simulate_axis(plain, step=0.05, duration=0.5, integrator=replace(LINE_INTEGRATOR, rtol=rtol, atol=1e-2 * rtol))
         for rtol in (1e-7, 1e-9)
     )
     assert coarse.events[0] > 10

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 from tauloop.codegen.compiler import find_compiler
-from tauloop.drives import Axis, Stepping, read_drive, record_axis, simulate_axis
+from tauloop.drives import LINE_INTEGRATOR, Axis, read_drive, record_axis, simulate_axis
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compi
 INTEGRATORS = 1e-6
 #: Issue 7: results may not change by more when tolerances are tightened a hundredfold.
 INVARIANT = 1e-6
-TIGHT = Stepping(rtol=1e-9, atol=1e-12)
+TIGHT = replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-12)
 K, C, B, M1, M2, D2, KP, TD = 2000.0, 5.0, 0.01, 1.0, 2.0, 1.5, 300.0, 0.02
 
 TWO_MASSES = f"""
@@ -77,7 +79,7 @@ def phases(duration: float, times: np.ndarray) -> tuple[np.ndarray, int]:
 def test_transient_with_impacts_against_phases() -> None:
     """A PD loop through the gap rattles: positions, gap and force agree all the way, not in the end alone."""
     duration, samples = 2.0, 401
-    record = record_axis(Axis(read_drive(TWO_MASSES)), step=0.1, duration=duration, samples=samples, stepping=TIGHT)
+    record = record_axis(Axis(read_drive(TWO_MASSES)), step=0.1, duration=duration, samples=samples, integrator=TIGHT)
     there, impacts = phases(duration, record.time)
     assert impacts > 5
     assert record.signal("slide.position") == pytest.approx(there[:, 0], abs=0.1 * INTEGRATORS)
@@ -96,7 +98,9 @@ def test_transient_with_impacts_against_phases() -> None:
 def test_tighter_tolerances_change_nothing() -> None:
     axis = Axis(read_drive(TWO_MASSES))
     coarse = simulate_axis(axis, step=np.array([0.02, 0.1, -0.1]), duration=3.0)
-    fine = simulate_axis(axis, step=np.array([0.02, 0.1, -0.1]), duration=3.0, stepping=Stepping(rtol=1e-9, atol=1e-11))
+    fine = simulate_axis(
+        axis, step=np.array([0.02, 0.1, -0.1]), duration=3.0, integrator=replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-11)
+    )
     assert (coarse.events > 20).all()
     assert coarse.energy == pytest.approx(fine.energy, rel=INVARIANT)
     assert coarse.rise_time == pytest.approx(fine.rise_time, rel=INVARIANT)

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tauloop.drives
 from tauloop.codegen import library
 from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, load_drive, record_axis, simulate_axis
-from tauloop.drives import simulation as axis_module
-from tauloop.drives.machine_path import DrivenMachine, Variation
+from tauloop.drives.machine.path import DrivenMachine, Variation
 from tauloop.formats import load
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
@@ -40,7 +40,7 @@ def test_criteria_and_records_are_the_compiled_ones(name: str) -> None:
 
 
 def test_batches_divergence_and_sampled_controls_run_interpreted(tmp_path: Path) -> None:
-    text = Path(axis_module.__file__).with_name("lines").joinpath("dual_motor_axis.yaml").read_text()
+    text = (Path(tauloop.drives.__file__).parent / "lines" / "dual_motor_axis.yaml").read_text()
     (tmp_path / "sampled.yaml").write_text(text.replace("  dual:\n", "  sample_time: 5 ms\n  dual:\n"))
     axis = Axis(load_drive(tmp_path / "sampled.yaml"), interpreted=True)
     criteria = simulate_axis(axis, {"kp": np.array([150.0, 1e7])}, duration=0.3)

@@ -14,12 +14,12 @@ from test_machine_file import plain
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
-from tauloop.drives.machine_bristles import with_bristles, without_dry_friction
-from tauloop.drives.machine_circle import Circle, CircleTest, circle_test, circle_trajectory
-from tauloop.drives.machine_lines import direct_line, play_at_the_load, rigid_machine, with_one_motor
-from tauloop.drives.machine_path import PATH_STEPPING, DrivenMachine, Variation
-from tauloop.drives.machine_play import play_map, work_volume, worst_combination
-from tauloop.drives.simulation import Stepping
+from tauloop.drives import LINE_INTEGRATOR
+from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
+from tauloop.drives.machine.circle import Circle, CircleTest, circle_test, circle_trajectory
+from tauloop.drives.machine.lines import direct_line, play_at_the_load, rigid_machine, with_one_motor
+from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, Variation
+from tauloop.drives.machine.play import play_map, work_volume, worst_combination
 from tauloop.errors import DescriptionError, InputError
 from tauloop.formats import load, loads
 from tauloop.formats.mjcf_writer import to_mjcf
@@ -33,9 +33,9 @@ from tauloop.mechanism.yaml_nodes import parse_nodes
 from tauloop.model import Model
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, plan, stroke
 from tauloop.result import Status
-from tauloop.simulation.controllers import FeedForward, Sampling
-from tauloop.simulation.controllers_loop import CompiledLoop, Loop, Trace
-from tauloop.simulation.controllers_run import control
+from tauloop.simulation.controllers.laws import FeedForward, Sampling
+from tauloop.simulation.controllers.loop import CompiledLoop, Loop, Trace
+from tauloop.simulation.controllers.run import control
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "gantry_tau_racks"
 #: The issue's bar: figures change by less than this when tolerances are tightened a hundredfold.
@@ -222,7 +222,7 @@ def test_without_lines_it_is_the_control_loop_of_simulate() -> None:
     sampling = Sampling(frequency=1000.0, differences=True)
     there = control(trajectory, FeedForward(bandwidth=80.0), sampling, loop=_Differenced(), substeps=16)
     machine = DrivenMachine(mechanism, bandwidth=80.0, period=1e-3)
-    here = machine.follow(trajectory, settling=0.0, stepping=Stepping(rtol=1e-10, atol=1e-12))
+    here = machine.follow(trajectory, settling=0.0, integrator=replace(LINE_INTEGRATOR, rtol=1e-10, atol=1e-12))
     assert here.status is Status.OK
     assert np.abs(here.error).max() > 1e-6, "it must be a motion with an error"
     assert np.abs(here.position - there.position).max() < SAME_MOTION
@@ -258,9 +258,9 @@ def test_two_motors_never_leave_their_flanks_and_one_does(tested: CircleTest) ->
 def test_tightening_the_tolerances_a_hundredfold_changes_nothing(
     racks: Mechanism, circle: Circle, tested: CircleTest
 ) -> None:
-    tight = Stepping(rtol=1e-2 * PATH_STEPPING.rtol, atol=1e-2 * PATH_STEPPING.atol, max_steps=PATH_STEPPING.max_steps)
+    tight = replace(PATH_INTEGRATOR, rtol=1e-2 * PATH_INTEGRATOR.rtol, atol=1e-2 * PATH_INTEGRATOR.atol)
     varied = [Variation.AS_DESCRIBED, Variation.ONE_MOTOR]
-    again = circle_test(racks, circle, variations=varied, stepping=tight)
+    again = circle_test(racks, circle, variations=varied, integrator=tight)
     for variation in varied:
         lap = tested.laps[variation]
         for key in ("circular_deviation", "following_error", "following_rms"):
@@ -413,9 +413,7 @@ def test_machines_and_numbers_that_cannot_be_run(racks: Mechanism, circle: Circl
 
 
 def test_a_run_that_is_given_up_says_why(racks: Mechanism, circle: Circle) -> None:
-    found = circle_test(
-        racks, circle, variations=[Variation.RIGID], stepping=Stepping(rtol=1e-8, atol=1e-10, max_steps=100)
-    )
+    found = circle_test(racks, circle, variations=[Variation.RIGID], integrator=replace(PATH_INTEGRATOR, max_steps=100))
     assert "too many steps" in found.ends[Variation.RIGID]
     assert not found.laps
     assert found.status is Status.DOUBTFUL

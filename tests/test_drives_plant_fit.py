@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tauloop.codegen.compiler import find_compiler
-from tauloop.drives import Axis, Stepping, load_drive, simulate_axis
+from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, simulate_axis
 from tauloop.drives.plant_fit import Observation, Unknown, assess_plant, fit_plant, predicted
 from tauloop.errors import InputError
 
@@ -100,8 +100,8 @@ def test_plant_is_found_from_its_own_figures(axis: Axis, observations: tuple[Obs
 
 
 def test_search_from_afar_ends_at_the_same_plant(axis: Axis, observations: tuple[Observation, ...]) -> None:
-    stepping = Stepping(rtol=1e-6, atol=1e-8)
-    fit = fit_plant(axis, UNKNOWNS, observations, seed=1, generations=12, population=12, stepping=stepping)
+    integrator = replace(LINE_INTEGRATOR, rtol=1e-6, atol=1e-8)
+    fit = fit_plant(axis, UNKNOWNS, observations, seed=1, generations=12, population=12, integrator=integrator)
     assert fit.values == pytest.approx(TRUTH, rel=FOUND)
 
 

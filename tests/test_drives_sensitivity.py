@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tauloop.codegen.compiler import find_compiler
-from tauloop.drives import Axis, Stepping, load_drive, read_drive, simulate_axis
+from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, read_drive, simulate_axis
+from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.criteria import weighted_sum
-from tauloop.drives.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.tuning import tune
 from tauloop.drives.tuning_methods import SQP
 from tauloop.errors import InputError
@@ -18,7 +18,7 @@ from tauloop.mechanism.expression import Constant
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
-TIGHT = Stepping(rtol=1e-9, atol=1e-11)
+TIGHT = replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-11)
 #: Central differences over 1e-4 of a parameter: rounding of the criteria (1e-9) over the step, and its square.
 DIFFERENCES = 1e-4
 STEP = 1e-4
@@ -52,8 +52,8 @@ def sensitive() -> SensitiveAxis:
 @pytest.mark.parametrize("given", CASES, ids=["overshoots", "creeps"])
 def test_gradients_are_those_of_differences(sensitive: SensitiveAxis, given: dict[str, float]) -> None:
     axis = Axis(sensitive.axis.line)
-    found = sensitive.gradients(given, stepping=TIGHT)
-    plain = simulate_axis(axis, given, stepping=TIGHT)
+    found = sensitive.gradients(given, integrator=TIGHT)
+    plain = simulate_axis(axis, given, integrator=TIGHT)
     values = dict(axis.line.parameters.values) | given
     for name in DIFFERENTIABLE:
         criterion = float(getattr(plain, name)[0])
@@ -61,7 +61,7 @@ def test_gradients_are_those_of_differences(sensitive: SensitiveAxis, given: dic
         for k, parameter in enumerate(NAMES):
             offset = STEP * values[parameter]
             pair = np.array([values[parameter] + offset, values[parameter] - offset])
-            ahead, behind = getattr(simulate_axis(axis, given | {parameter: pair}, stepping=TIGHT), name)
+            ahead, behind = getattr(simulate_axis(axis, given | {parameter: pair}, integrator=TIGHT), name)
             scale = max(criterion, 1e-3) / values[parameter]
             expected = (ahead - behind) / (2 * offset)
             assert found.by[name][k] == pytest.approx(expected, rel=DIFFERENCES, abs=NOISE * scale + 1e-8), parameter

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 from tauloop.codegen.compiler import find_compiler
-from tauloop.drives import Axis, Stepping, load_drive, read_drive, record_axis, simulate_axis
+from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, read_drive, record_axis, simulate_axis
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
@@ -19,7 +21,7 @@ INTEGRATORS = 1e-6
 BALANCE = 1e-4
 #: A step with four slips has some twenty events; the sign of a speed that dies away made thousands.
 EVENTS = 100
-TIGHT = Stepping(rtol=1e-9, atol=1e-11)
+TIGHT = replace(LINE_INTEGRATOR, rtol=1e-9, atol=1e-11)
 
 HUNTING = """
 format: tauloop-drive/1
@@ -80,7 +82,7 @@ def test_hunting_against_scipy() -> None:
     duration = 20.0
     sticks, last = hunting(duration)
     assert len(sticks) > 5
-    record = record_axis(Axis(read_drive(HUNTING)), duration=duration, samples=20001, stepping=TIGHT)
+    record = record_axis(Axis(read_drive(HUNTING)), duration=duration, samples=20001, integrator=TIGHT)
     assert record.signal("cart.position")[-1] == pytest.approx(last, rel=INTEGRATORS)
     still = np.zeros(len(record.time), dtype=bool)
     for begin, end in sticks:
@@ -94,7 +96,7 @@ def test_work_of_the_motors_is_kinetic_energy_and_losses(name: str) -> None:
     """The contacts are passed through by force and speed: d(kinetic energy) = motors - contacts - friction."""
     line = load_drive(name)
     duration, samples = 1.0, 200_001
-    record = record_axis(Axis(line), step=0.1, duration=duration, samples=samples, stepping=TIGHT)
+    record = record_axis(Axis(line), step=0.1, duration=duration, samples=samples, integrator=TIGHT)
     p = line.parameters.values
     w1, w2, v = (record.signal(f"{body}.velocity") for body in ("motor1", "motor2", "cart"))
     power = record.signal("drive1.torque") * w1 + record.signal("drive2.torque") * w2
@@ -123,7 +125,7 @@ def test_random_plants_come_to_rest_without_chattering() -> None:
         "switch_max": rng.uniform(0.51, 1.0, n),
     }
     coarse = simulate_axis(axis, plants | gains)
-    fine = simulate_axis(axis, plants | gains, stepping=TIGHT)
+    fine = simulate_axis(axis, plants | gains, integrator=TIGHT)
     for run in (coarse, fine):
         assert not run.failed.any()
         assert run.events.max() < EVENTS

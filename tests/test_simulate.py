@@ -38,11 +38,11 @@ from tauloop.simulation import (
     simulate_many,
     start_state,
 )
-from tauloop.simulation.controllers_loop import pose_error
+from tauloop.simulation.controllers.loop import pose_error
 from tauloop.simulation.round_trip import round_trip
 from tauloop.simulation.spline_motion import SplineMotion
-from tauloop.simulation.stepping_compiled import CompiledStepper
-from tauloop.simulation.stepping_interpreted import InterpretedStepper
+from tauloop.simulation.stepping.compiled import CompiledStepper
+from tauloop.simulation.stepping.interpreted import InterpretedStepper
 
 MACHINES = shipped_machines()
 #: Machines with the features that matter here: closed forms, Newton blocks, quaternions, dropped rows, no loops.

@@ -31,8 +31,8 @@ from tauloop.simulation import (
     RungeKutta4,
     simulate,
 )
-from tauloop.simulation.controllers import CONTROLLERS, Sampling
-from tauloop.simulation.controllers_run import control
+from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
+from tauloop.simulation.controllers.run import control
 
 #: The double crank: the base is the shortest link, so that both cranks go around, and the coupler with them.
 BASE, LENGTH, MASS, INERTIA = 0.1, (0.25, 0.22, 0.27), (1.0, 0.8, 1.2), (0.006, 0.004, 0.008)

@@ -26,7 +26,7 @@ def fit(generations: int = 0, seed: int = 0) -> PlantFit:
         seed=seed,
         generations=generations,
         start=SETTINGS.shares(axis) if generations == 0 else None,
-        stepping=STEPPING,
+        integrator=STEPPING,
     )
 
 

@@ -51,7 +51,7 @@ from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
 from tauloop.report import save_figure
 from tauloop.report.control_figure import control_figure
-from tauloop.simulation.controllers import (
+from tauloop.simulation.controllers.laws import (
     HEUN_3,
     PD,
     RUNGE_KUTTA_4,
@@ -62,8 +62,8 @@ from tauloop.simulation.controllers import (
     GravityCompensation,
     Sampling,
 )
-from tauloop.simulation.controllers_run import SUBSTEPS, ControlledMotion
-from tauloop.simulation.controllers_run import control as follow
+from tauloop.simulation.controllers.run import SUBSTEPS, ControlledMotion
+from tauloop.simulation.controllers.run import control as follow
 
 CONTROLLERS: dict[str, type[PD | FeedForward | GravityCompensation | ComputedTorque]] = {
     "pd": PD,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tauloop.cli.output import FAILED, JsonOption, console, figure_ending, print_json, reports_errors, table, writes
-from tauloop.drives import Axis, DriveLine, Outcome, Record, Stepping, load_drive, record_axis
-from tauloop.drives.limit_cycle import LimitCycle, measure, predict
+from tauloop.drives import LINE_INTEGRATOR, Axis, DriveLine, Outcome, Record, load_drive, record_axis
+from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.errors import InputError, Problem
+from tauloop.integrate.integrators import Integrator
 from tauloop.report import save_figure
 from tauloop.report.drive_figure import drive_figure
 
@@ -57,7 +58,7 @@ def drive(
         raise InputError(Problem(where="--beside", what=what, remedy="name a figure, or leave it out"))
     first = load_drive(line)
     given = assigned_values(set_)
-    options = Stepping(rtol=rtol, atol=1e-2 * rtol)
+    options = replace(LINE_INTEGRATOR, rtol=rtol, atol=1e-2 * rtol)
     record = _run(first, given, step, duration, load, load_time, options)
     criteria = {item.name: getattr(record.criteria, item.name)[0] for item in fields(record.criteria)}
     outcome = Outcome(int(criteria["outcome"]))
@@ -86,7 +87,7 @@ def _run(
     duration: float,
     load: float,
     load_time: float,
-    options: Stepping,
+    options: Integrator,
 ) -> Record:
     samples = int(min(max(RATE * duration, 2), 1_000_000)) + 1 if duration > 0 else 2
     return record_axis(
@@ -97,7 +98,7 @@ def _run(
         load=load,
         load_time=load_time,
         samples=samples,
-        stepping=options,
+        integrator=options,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,11 +26,10 @@ from tauloop.cli.output import (
     writes,
 )
 from tauloop.cli.workspace import full_name, numbers, ranges_of
-from tauloop.drives.machine_circle import Circle, CircleTest, circle_test
-from tauloop.drives.machine_lines import play_at_the_load
-from tauloop.drives.machine_path import PATH_STEPPING, Variation
-from tauloop.drives.machine_play import PLAY, PlayMap, play_map, work_volume
-from tauloop.drives.simulation import Stepping
+from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
+from tauloop.drives.machine.lines import play_at_the_load
+from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
+from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
 from tauloop.errors import InputError, Problem
 from tauloop.files import write_file
 from tauloop.model import Model
@@ -80,7 +80,7 @@ def ballbar(
             help="Coulomb friction of the machine itself as LuGre friction, whose bristles bend so far, um or urad."
         ),
     ] = None,
-    rtol: Annotated[float, typer.Option(help="Relative error of an integration step.")] = PATH_STEPPING.rtol,
+    rtol: Annotated[float, typer.Option(help="Relative error of an integration step.")] = PATH_INTEGRATOR.rtol,
     interpreted: Annotated[
         bool, typer.Option("--interpreted", help="Step by step in Python, thousands of times slower.")
     ] = False,
@@ -114,7 +114,7 @@ def ballbar(
         ),
         variations=_variations(only),
         values=assigned_values(set_),
-        stepping=Stepping(rtol=rtol, atol=1e-2 * rtol, max_steps=PATH_STEPPING.max_steps),
+        integrator=replace(PATH_INTEGRATOR, rtol=rtol, atol=1e-2 * rtol),
         presliding=None if presliding is None else 1e-6 * presliding,
         interpreted=interpreted,
     )

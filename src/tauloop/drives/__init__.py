@@ -1,10 +1,10 @@
 """Drive lines between motor and machine: models with backlash and friction, control of one motor or two, criteria."""
 
+from tauloop.drives.axis.sensitivity import SensitiveAxis
+from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis, simulate_axis
 from tauloop.drives.criteria import Criteria, Outcome, weighted_sum, weighted_worst
 from tauloop.drives.plant_fit import DETERMINED, Observation, PlantFit, Unknown, assess_plant, fit_plant
 from tauloop.drives.reader import load_drive, read_drive, shipped_drives
-from tauloop.drives.sensitivity import SensitiveAxis
-from tauloop.drives.simulation import Axis, Record, Stepping, record_axis, simulate_axis
 from tauloop.drives.tuning import Tuning, tune
 from tauloop.drives.tuning_evaluations import BatchCost
 from tauloop.drives.tuning_grid import Grid, dense_grid
@@ -14,6 +14,7 @@ from tauloop.mechanism.drive_line import DriveLine
 
 __all__ = [
     "DETERMINED",
+    "LINE_INTEGRATOR",
     "SQP",
     "Axis",
     "BatchCost",
@@ -32,7 +33,6 @@ __all__ = [
     "Record",
     "Robustness",
     "SensitiveAxis",
-    "Stepping",
     "Tuning",
     "Unknown",
     "assess_plant",

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import differential_evolution, least_squares
 
+from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES
-from tauloop.drives.simulation import Axis, Stepping, simulate_axis
 from tauloop.errors import InputError, Problems, solving
+from tauloop.integrate.integrators import Integrator
 
 #: A direction along which all rows together change less than this share of their tolerances, over the whole range of
 #: the unknowns, is not determined by them.
@@ -114,7 +115,7 @@ def predicted(
     unknowns: Sequence[Unknown],
     observations: Sequence[Observation],
     shares: np.ndarray,
-    stepping: Stepping | None = None,
+    integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
 ) -> np.ndarray:
     """All printed figures (N, m) of N plants, in the order of the observations, in one batch.
@@ -124,7 +125,7 @@ def predicted(
         unknowns: n of them.
         observations: k of them.
         shares: (N, n) places in the ranges.
-        stepping: options of the integrator.
+        integrator: of the equations.
         known: values of figures that are not looked for, by name of a parameter or of a text in an observation.
     """
     values = {name: np.full(len(shares), value) for name, value in (known or {}).items()}
@@ -145,7 +146,10 @@ def predicted(
     for k, observation in enumerate(observations):
         steps[:, k] = values[observation.step] if isinstance(observation.step, str) else observation.step
     found = simulate_axis(
-        axis, {name: column(name) for name in sorted(named)}, step=steps.ravel(), stepping=stepping or Stepping()
+        axis,
+        {name: column(name) for name in sorted(named)},
+        step=steps.ravel(),
+        integrator=integrator or LINE_INTEGRATOR,
     )
     criteria = {name: getattr(found, name).reshape(plants, count) for name in NAMES}
     columns = []
@@ -170,7 +174,7 @@ def fit_plant(
     polish: int = 50,
     start: np.ndarray | None = None,
     spread: float | None = None,
-    stepping: Stepping | None = None,
+    integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
 ) -> PlantFit:
     """Fit unknown figures to printed ones: differential evolution (Storn and Price 1997), then least squares.
@@ -187,7 +191,7 @@ def fit_plant(
         polish: most evaluations of the local fit.
         start: (n,) shares of the ranges that are in the first population.
         spread: standard deviation of the first population about the start; even over the ranges without it.
-        stepping: options of the integrator.
+        integrator: of the equations.
         known: values of figures that are not looked for, as of `predicted`.
 
     Raises:
@@ -203,7 +207,7 @@ def fit_plant(
     def residuals(shares: np.ndarray) -> np.ndarray:
         nonlocal evaluations
         evaluations += len(shares)
-        found = predicted(axis, unknowns, used, shares, stepping, known)
+        found = predicted(axis, unknowns, used, shares, integrator, known)
         return np.clip((found - printed) / tolerances, -WORST, WORST)
 
     def jacobian(share: np.ndarray) -> np.ndarray:
@@ -237,7 +241,7 @@ def fit_plant(
         lambda share: residuals(share[None])[0], best, jac=jacobian, bounds=(0.0, 1.0), loss="soft_l1", max_nfev=polish
     )
     return replace(
-        assess_plant(axis, unknowns, observations, fitted.x, stepping=stepping, known=known),
+        assess_plant(axis, unknowns, observations, fitted.x, integrator=integrator, known=known),
         evaluations=evaluations + 2 * len(unknowns) + 1,
     )
 
@@ -248,13 +252,13 @@ def assess_plant(
     observations: Sequence[Observation],
     share: np.ndarray,
     *,
-    stepping: Stepping | None = None,
+    integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
 ) -> PlantFit:
     """How well given figures meet the printed ones, and what the printed ones tell about them.
 
     Args:
-        axis, unknowns, observations, stepping, known: as of `fit_plant`.
+        axis, unknowns, observations, integrator, known: as of `fit_plant`.
         share: (n,) places in the ranges.
 
     Raises:
@@ -265,12 +269,12 @@ def assess_plant(
     tolerances = np.array([item.tolerances[name] for item in used for name in item.printed])
     offsets = DIFFERENCE * np.eye(len(share))
     ahead, behind = np.minimum(share + offsets, 1.0), np.maximum(share - offsets, 0.0)
-    found = predicted(axis, unknowns, used, np.concatenate([ahead, behind]), stepping, known) / tolerances
+    found = predicted(axis, unknowns, used, np.concatenate([ahead, behind]), integrator, known) / tolerances
     change = (found[: len(share)] - found[len(share) :]) / (np.diag(ahead) - np.diag(behind))[:, None]
     _, sensitivities, directions = np.linalg.svd(change.T)
     padded = np.zeros(len(share))
     padded[: len(sensitivities)] = sensitivities[: len(share)]
-    ours = predicted(axis, unknowns, observations, share[None], stepping, known)[0]
+    ours = predicted(axis, unknowns, observations, share[None], integrator, known)[0]
     fitted = np.array([not item.held_out for item in observations for _ in item.printed])
     printed = np.array([value for item in used for value in item.printed.values()])
     names = [(item.name, name, value, item.held_out) for item in observations for name, value in item.printed.items()]

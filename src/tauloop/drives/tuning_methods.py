@@ -86,7 +86,7 @@ class SQP(Method):
     A difference at a bound is one-sided. Where a given gradient is not finite, differences stand in.
 
     Attributes:
-        gradient: of the cost, where the model gives one (`tauloop.drives.sensitivity`); differences without it.
+        gradient: of the cost, where the model gives one (`tauloop.drives.axis.sensitivity`); differences without it.
         difference: half the step of the differences, as a share of the range; wide enough to see through the noise
             of a simulation.
         tolerance: change of the cost at which it stops.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.integrate import RK45
@@ -32,6 +33,7 @@ class Tableau:
         return bool(self.error.any())
 
 
+@cache
 def dormand_prince() -> Tableau:
     """The pair of orders 5(4) with its dense output of order 4, in SciPy's figures (Shampine 1986)."""
     A = np.zeros((7, 7))
@@ -40,33 +42,32 @@ def dormand_prince() -> Tableau:
     return Tableau(A=A, c=np.append(RK45.C, 1.0), error=np.array(RK45.E), dense=np.array(RK45.P), order=5)
 
 
+@cache
 def runge_kutta_4() -> Tableau:
     """The classical method; between steps Hermite's cubic through both ends."""
-    A = np.zeros((5, 5))
-    A[1, 0] = A[2, 1] = 0.5
-    A[3, 2] = 1.0
-    A[4, :4] = ends = np.array([1, 2, 2, 1]) / 6
-    # y0 + h (k1 x + (3 d - 2 k1 - k5) x^2 + (k1 + k5 - 2 d) x^3) with d = sum of the ends' weights times stages
-    dense = np.zeros((5, 3))
-    dense[:4, 1], dense[:4, 2] = 3 * ends, -2 * ends
-    dense[0] += [1.0, -2.0, 1.0]
-    dense[4] += [0.0, -1.0, 1.0]
-    return Tableau(A=A, c=np.array([0.0, 0.5, 0.5, 1.0, 1.0]), error=np.zeros(5), dense=dense, order=4)
+    return chained((0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6), is_dense=True)
 
 
-def chained(places: tuple[float, ...], weights: tuple[float, ...]) -> Tableau:
+def chained(places: tuple[float, ...], weights: tuple[float, ...], *, is_dense: bool = False) -> Tableau:
     """A method of fixed steps whose stages each need only the one before: rates at y + h c_k (rate before).
 
-    Nothing is known within its steps, and the rate at their ends is left to the next ones: for control loops, whose
-    forces change there.
+    Without a dense output nothing is known within its steps, and the rate at their ends is left to the next ones: for
+    control loops, whose forces change there. With one it is Hermite's cubic through both ends.
 
     Args:
         places: c of the stages after the first, in steps.
         weights: b of all stages.
+        is_dense: whether it has a dense output.
     """
     size = len(weights) + 1
     A = np.zeros((size, size))
     for stage, place in enumerate(places, start=1):
         A[stage, stage - 1] = place
     A[-1, :-1] = weights
-    return Tableau(A=A, c=np.array([0.0, *places, 1.0]), error=np.zeros(size), dense=np.zeros((size, 0)), order=1)
+    # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights times stages
+    dense = np.zeros((size, 3 if is_dense else 0))
+    if is_dense:
+        dense[:-1, 1], dense[:-1, 2] = 3 * A[-1, :-1], -2 * A[-1, :-1]
+        dense[0] += [1.0, -2.0, 1.0]
+        dense[-1] += [0.0, -1.0, 1.0]
+    return Tableau(A=A, c=np.array([0.0, *places, 1.0]), error=np.zeros(size), dense=dense, order=4)

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tauloop.report.figures import LARGE, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
-from tauloop.simulation.controllers_run import ControlledMotion
+from tauloop.simulation.controllers.run import ControlledMotion
 
 COLOURS = ("#9db9d9", "#6a9a5b", PREDICTED, RESIDUAL)
 FORCE_COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", "#8a6fb0", "#b08a3a", "#5f8a8b", "#a05070", "#708050")

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 
-from tauloop.drives.machine_circle import CircleTest
-from tauloop.drives.machine_path import Variation
+from tauloop.drives.machine.circle import CircleTest
+from tauloop.drives.machine.path import Variation
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 
 #: One colour for each variation.

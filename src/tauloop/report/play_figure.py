@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from tauloop.drives.machine_play import PlayMap
+from tauloop.drives.machine.play import PlayMap
 from tauloop.errors import InputError, Problem
 from tauloop.report.figures import LARGE, NORMAL, SMALL, TEXT, clean
 

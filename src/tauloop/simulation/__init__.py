@@ -1,24 +1,21 @@
 """Simulation: forward dynamics by three routes, carried forward in time by explicit and implicit integrators."""
 
-from tauloop.simulation.cable_result import CableEvent, CableSimulation
-from tauloop.simulation.cable_simulation import simulate_cables
+from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
+from tauloop.simulation.cables.result import CableEvent, CableSimulation
+from tauloop.simulation.cables.simulation import simulate_cables
 from tauloop.simulation.events import Event, Occurrence
 from tauloop.simulation.forces import ConstantForce, Feedback, ForceLaw, InverseDynamicsForce, Wrench
 from tauloop.simulation.many import ManySimulations, simulate_many
-from tauloop.simulation.options import (
+from tauloop.simulation.routes import (
     Baumgarte,
-    DormandPrince,
     ExtendedSpace,
     IndependentCoordinates,
-    Integrator,
     Multipliers,
     Projected,
-    Radau,
     Route,
-    RungeKutta4,
 )
 from tauloop.simulation.simulation import Simulation, Simulator, simulate, start_state
-from tauloop.simulation.steps import Ending
+from tauloop.simulation.stepping.steps import Ending
 
 __all__ = [
     "Baumgarte",

@@ -7,9 +7,9 @@ import numpy as np
 from tauloop.assembly.rank import conditions
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import Problem
+from tauloop.integrate.integrators import Integrator
 from tauloop.programs.state import Health, health
-from tauloop.simulation.options import IndependentCoordinates, Integrator
-from tauloop.simulation.steps import Ending, Steps
+from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
 #: The worst pivot or discriminant below this, of its typical size, is what the integration fails at.
@@ -46,7 +46,7 @@ def why_ended(
             remedy="hold the machine in its workspace by forces or springs"
             + (
                 "; full coordinates (`Projected`) pass through leg-side singularities"
-                if isinstance(system.route, IndependentCoordinates)
+                if system.route.is_independent
                 else ""
             ),
         )

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from tauloop.shown import Shown
-from tauloop.simulation.steps import Steps
+from tauloop.simulation.stepping.steps import Steps
 
 #: Places of events are found to this, s.
 TIME_TOLERANCE = 1e-13

@@ -12,8 +12,8 @@ from tauloop.errors import InputError, Problem
 from tauloop.result import Evidence, Result
 from tauloop.simulation.forces import ConstantForce
 from tauloop.simulation.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulator, decoded
-from tauloop.simulation.stepping_compiled import CompiledStepper
-from tauloop.simulation.steps import Ending
+from tauloop.simulation.stepping.compiled import CompiledStepper
+from tauloop.simulation.stepping.steps import Ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

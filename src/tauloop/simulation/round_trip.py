@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.model import Model
 from tauloop.simulation.forces import InverseDynamicsForce, Motion
-from tauloop.simulation.options import DormandPrince, Integrator, Route
+from tauloop.simulation.routes import Route
 from tauloop.simulation.simulation import Simulation, simulate, start_state
 
 #: Tolerances of a round trip: an error grows on the way, for nothing pulls the machine back.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tauloop.assembly.limits import Beyond
 from tauloop.assembly.ports import numbers
 from tauloop.errors import DescriptionError, InputError, PoseError, Problem, solving
+from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.model import Model
 from tauloop.programs.program import Program
 from tauloop.programs.rates import energy_program
@@ -18,10 +19,10 @@ from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulation.ending import why_ended
 from tauloop.simulation.events import Event, Occurrence, occurrences
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench
-from tauloop.simulation.options import DormandPrince, IndependentCoordinates, Integrator, Route
-from tauloop.simulation.steppers import stepper
-from tauloop.simulation.stepping import Law, Progress, Stepper
-from tauloop.simulation.steps import Ending, Steps, joined_steps, without_last
+from tauloop.simulation.routes import IndependentCoordinates, Route
+from tauloop.simulation.stepping.choice import stepper
+from tauloop.simulation.stepping.stepper import Law, Progress, Stepper
+from tauloop.simulation.stepping.steps import Ending, Steps, joined_steps, without_last
 from tauloop.simulation.system import BALANCE, System
 
 #: Loops opened wider than this (m, or pure number) make a simulation doubtful.
@@ -226,7 +227,7 @@ class Simulator:
         Raises:
             AssemblyError: the loops have another rank there.
         """
-        if not isinstance(self.system.route, IndependentCoordinates):
+        if not self.system.route.is_independent:
             return [(self, np.arange(len(q)))]
         found = []
         for functions, where in self.model.platform.by_branch(q):
@@ -329,7 +330,7 @@ class Simulator:
     def provenance(self, duration: float) -> Provenance:
         """With what a simulation of this duration (s) was made."""
         route, integrator = self.system.route, self.integrator
-        options = {"route": _described(route), "integrator": _described(integrator), "duration_s": duration}
+        options = {"route": described(route), "integrator": described(integrator), "duration_s": duration}
         return provenance(
             packages=("numpy", "scipy", "casadi"), options=options, inputs={"machine": self.model.mechanism.name}
         )
@@ -493,13 +494,3 @@ def _evidence(result: Simulation) -> tuple[Evidence, ...]:
         ),
         *result.system.model.limits.evidence(result.q, result.time),
     )
-
-
-def _described(option: Route | Integrator) -> dict[str, object]:
-    numbers: dict[str, object] = {"name": type(option).__name__}
-    for item in fields(option):  # type: ignore[arg-type]
-        value = getattr(option, item.name)
-        if hasattr(value, "__dataclass_fields__"):
-            value = {part.name: getattr(value, part.name) for part in fields(value)}
-        numbers[item.name] = None if value == float("inf") else value
-    return numbers

@@ -12,17 +12,12 @@ from tauloop.codegen.evaluator import reads_start
 from tauloop.errors import AssemblyError, InputError, Problem
 from tauloop.mechanism.cables import cable_problems
 from tauloop.model import Model
-from tauloop.programs.extended import (
-    extended_rate_program,
-    hamilton_rate_program,
-    momentum_map_program,
-    projection_program,
-)
+from tauloop.programs.extended import projection_program
 from tauloop.programs.program import Program
-from tauloop.programs.rates import RateProgram, independent_rate_program
-from tauloop.programs.state import SMALLEST_PIVOT, Health, health
+from tauloop.programs.rates import RateProgram
+from tauloop.programs.state import Health, health
 from tauloop.programs.tool import WRENCH
-from tauloop.simulation.options import ExtendedSpace, IndependentCoordinates, Multipliers, Projected, Route
+from tauloop.simulation.routes import Route
 
 #: A start may miss its loops by this much (m, or pure number), for rounded input; it is closed before the first step.
 START_GAP = 1e-6
@@ -30,9 +25,6 @@ START_GAP = 1e-6
 PROJECTED = 1e-13
 #: And it is given up after so many steps: each squares the residual, so more would not help.
 PROJECTION_STEPS = 8
-#: In independent coordinates a pose counts as singular below this share of a pivot's typical size: on free falls into
-#: leg-side singularities the energy error is 1e-7 there, and further on it grows faster than the pivot falls.
-SINGULAR_SHARE = 1e-4
 #: Work of what acts, and loss in friction, behind the state's parts.
 BALANCE = 2
 
@@ -76,10 +68,10 @@ class System:
         if problems := cable_problems(model.mechanism):
             raise InputError(problems)
         self.model, self.route, self.with_wrench = model, route, with_wrench
-        self.rate: RateProgram = _rate_program(model, route, with_wrench)
-        self.projection: Program | None = projection_program(model.machine) if isinstance(route, Projected) else None
-        self._momentum = momentum_map_program(model.machine) if isinstance(route, ExtendedSpace) else None
-        self._closing = self.projection or projection_program(model.machine)
+        self.rate: RateProgram = route.rate(model, with_wrench=with_wrench)
+        self._closing = projection_program(model.machine)
+        self.projection: Program | None = self._closing if route.projects else None
+        self._parts = route.encoder(model)
 
     @property
     def size(self) -> int:
@@ -90,14 +82,6 @@ class System:
     def acting(self) -> int:
         """Numbers that act: actuator forces, then the wrench."""
         return len(self.model.mechanism.actuators) + (WRENCH if self.with_wrench else 0)
-
-    @property
-    def smallest_pivot(self) -> float:
-        """Share of its typical size below which a pivot means a singular pose.
-
-        The pivots of full coordinates may pass through small values where the pose is none the worse.
-        """
-        return SINGULAR_SHARE if isinstance(self.route, IndependentCoordinates) else SMALLEST_PIVOT
 
     @property
     def reads_start(self) -> bool:
@@ -126,7 +110,7 @@ class System:
         acting = np.broadcast_to(acting, (n, self.acting))
         outputs, evidence = self.rate.program.run(self.inputs(y, acting, start), n)
         found = health(self.rate.program, evidence)
-        regular = found.smallest_pivot > self.smallest_pivot
+        regular = found.smallest_pivot > self.route.smallest_pivot
         return Rates(
             rate=outputs["rate"],
             q=outputs["all_q"],
@@ -170,15 +154,7 @@ class System:
             AssemblyError: a start is not assembled; the worst one is named.
         """
         q, v = self._checked(q, v)
-        if isinstance(self.route, IndependentCoordinates):
-            entry = self.model.platform.ports
-            parts = [q[:, list(entry.q)], np.linalg.solve(entry.to_v, v[:, list(entry.v)].T).T]
-        elif self._momentum is not None:
-            outputs, _ = self._momentum.run({"q": q, "v": v}, len(q))
-            parts = [q, outputs["momentum"]]
-        else:
-            parts = [q, v]
-        return np.concatenate([*parts, np.zeros((len(q), BALANCE))], axis=1)
+        return np.concatenate([*self._parts(q, v), np.zeros((len(q), BALANCE))], axis=1)
 
     def _checked(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shape, loops = self.model.topology, self.model.assembly.loops
@@ -229,17 +205,3 @@ def _require_closing(names: tuple[str, ...], K: np.ndarray, v: np.ndarray) -> No
                 remedy="take velocities from kinematics, such as `start_state`",
             )
         )
-
-
-def _rate_program(model: Model, route: Route, with_wrench: bool) -> RateProgram:
-    if isinstance(route, IndependentCoordinates):
-        return independent_rate_program(model.machine, model.platform.ports, with_wrench=with_wrench)
-    if isinstance(route, Projected):
-        return extended_rate_program(model.machine, with_wrench=with_wrench)
-    if isinstance(route, ExtendedSpace | Multipliers):
-        factors = (route.stabilisation.alpha, route.stabilisation.beta) if route.stabilisation else (0.0, 0.0)
-        program = hamilton_rate_program if isinstance(route, ExtendedSpace) else extended_rate_program
-        return program(model.machine, *factors, with_wrench=with_wrench)
-    what = f"{type(route).__name__} is unknown"
-    remedy = "IndependentCoordinates, ExtendedSpace, Multipliers or Projected"
-    raise InputError(Problem(where="route", what=what, remedy=remedy))

@@ -143,7 +143,7 @@ def run(progress: Progress, settings: PlantSettings = SETTINGS) -> DrivePlant:
     progress("searching with play")
     start = np.array([item.share({**rigid.values, **held}[item.name]) for item in given.unknowns])
     found = search.fit(axis, given.unknowns, settings.play, start=start, spread=settings.spread)
-    shipped = assess_plant(axis, given.unknowns, given.observations, given.shares(axis), stepping=STEPPING)
+    shipped = assess_plant(axis, given.unknowns, given.observations, given.shares(axis), integrator=STEPPING)
     return DrivePlant(
         experiment=EXPERIMENTS["dual-motor-plant"],
         settings=settings,
@@ -193,7 +193,7 @@ class _Search:
             polish=effort.polish,
             start=start,
             spread=spread,
-            stepping=STEPPING,
+            integrator=STEPPING,
             known=known,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.drives import (
+    LINE_INTEGRATOR,
     SQP,
     Axis,
     BatchCost,
@@ -19,15 +20,15 @@ from tauloop.drives import (
     Observation,
     PatternSearch,
     SensitiveAxis,
-    Stepping,
     Unknown,
     simulate_axis,
     weighted_sum,
     weighted_worst,
 )
+from tauloop.integrate import Integrator
 
 #: Of all simulations here: costs that weigh an overshoot of 0.1 mm as one change by some 1e-4 with tighter ones.
-STEPPING = Stepping(max_steps=100_000)
+STEPPING = replace(LINE_INTEGRATOR, max_steps=100_000)
 #: Runs of a batch are shared out over this many cores.
 THREADS = 2
 
@@ -79,11 +80,11 @@ class Study:
         axis: Axis,
         points: np.ndarray,
         plant: Mapping[str, np.ndarray] | None = None,
-        stepping: Stepping = STEPPING,
+        integrator: Integrator = STEPPING,
     ) -> Criteria:
         """Criteria of tuned parameters (N, n), on the file's plant or on others (N,) by parameter."""
         tuned = dict(zip(self.bounds, points.T, strict=True))
-        return simulate_axis(axis, {**self.fixed, **tuned, **(plant or {})}, step=self.step, stepping=stepping)
+        return simulate_axis(axis, {**self.fixed, **tuned, **(plant or {})}, step=self.step, integrator=integrator)
 
     def combined(self, criteria: Criteria) -> np.ndarray:
         """Costs (N,); NaN where a run failed."""
@@ -95,14 +96,14 @@ class Study:
 
         def at(point: np.ndarray) -> np.ndarray:
             given = {**self.fixed, **dict(zip(self.bounds, map(float, point), strict=True))}
-            found = axis.gradients(given, step=self.step, stepping=STEPPING)
+            found = axis.gradients(given, step=self.step, integrator=STEPPING)
             return found.weighted_worst(self.weights) if self.combine == "worst" else found.weighted_sum(self.weights)
 
         return at
 
-    def cost(self, axis: Axis, stepping: Stepping = STEPPING) -> BatchCost:
+    def cost(self, axis: Axis, integrator: Integrator = STEPPING) -> BatchCost:
         """The cost of tuned parameters."""
-        return lambda points: self.combined(self.criteria(axis, points, stepping=stepping))
+        return lambda points: self.combined(self.criteria(axis, points, integrator=integrator))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ Beyond the paper: the Pareto front of energy and overshoot, and how the optimum 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from tauloop.drives import (
     PlantFit,
     Robustness,
     SensitiveAxis,
-    Stepping,
     Tuning,
     assess_plant,
     dense_grid,
@@ -77,7 +76,7 @@ def run(progress: Progress, settings: DriveSettings = SETTINGS) -> DriveTuning:
     progress("compiling the drive line")
     axis = Axis(load_drive(settings.line), threads=THREADS)
     progress("comparing the plant with what is printed of it")
-    plant = assess_plant(axis, settings.unknowns, settings.observations, settings.shares(axis), stepping=STEPPING)
+    plant = assess_plant(axis, settings.unknowns, settings.observations, settings.shares(axis), integrator=STEPPING)
     tables = tuple(_table(axis, study, settings, progress) for study in settings.studies)
     exact = tuple(_exact(axis, table, settings, progress) for table in tables)
     switching = tables[1]
@@ -147,7 +146,9 @@ def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress
     least = min(grid.cost, *(tuning.cost for _, _, tuning in found))
     printed = cost(np.array([start.printed[name].best for name, start, _ in found]))
     best = min((tuning for _, _, tuning in found), key=lambda tuning: tuning.cost)
-    tight = Stepping(rtol=STEPPING.rtol * TIGHTER, atol=STEPPING.atol * TIGHTER, max_steps=100 * STEPPING.max_steps)
+    tight = replace(
+        STEPPING, rtol=STEPPING.rtol * TIGHTER, atol=STEPPING.atol * TIGHTER, max_steps=100 * STEPPING.max_steps
+    )
     refined = float(study.cost(axis, tight)(best.best[None])[0])
     return Table(
         study=study,

@@ -1,0 +1,1 @@
+"""Drive lines of their own: steps of the reference, criteria, sensitivities, limit cycles."""

@@ -1,0 +1,216 @@
+"""Runs of a drive line of its own in Python, with the criteria on the way: the same as the compiled ones, slowly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tauloop.assembly.batch import BatchFunction
+from tauloop.drives.axis.source import CHATTERING, DIVERGED, OK, REPORT, TOO_LONG
+from tauloop.drives.equations.system import INPUTS, System
+from tauloop.integrate.integrators import Integrator
+from tauloop.integrate.interpreted import Problem, Run, Stepped
+
+#: As in `axis.c`; and halvings that find where the judged position passes a level or turns.
+FAR, HUGE, LATE, HALVINGS = 1e3, 1e12, 0.75, 50
+
+
+class InterpretedAxis:
+    """What the compiled library does, one step after the other."""
+
+    def __init__(self, system: System) -> None:
+        """Keep the equations."""
+        self._system = system
+        self._calls = tuple(BatchFunction(f) for f in (system.rate, system.reset, system.hold))
+
+    def run(
+        self,
+        parameters: np.ndarray,
+        fixed: np.ndarray,
+        integrator: Integrator,
+        times: np.ndarray,
+        kept: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ) -> np.ndarray:
+        """Reports (N, k) of runs one after the other.
+
+        Args:
+            parameters: (N, n_p).
+            fixed: figures of each run (N, 8), as the library takes them.
+            integrator: of the equations.
+            times: at which the states of a run are kept (T,).
+            kept: takes states, modes and held numbers (T, n).
+        """
+        reports = np.empty((len(parameters), len(REPORT)))
+        for i, (p, f) in enumerate(zip(parameters, fixed, strict=True)):
+            step = _Step(self._system, self._calls, p, f, integrator)
+            reports[i] = step.to_the_end(times, kept)
+        return reports
+
+
+class _Line(Problem):
+    """The equations of a line under one parameter set."""
+
+    def __init__(self, system: System, calls: tuple[BatchFunction, ...], p: np.ndarray) -> None:
+        self._calls, self._p = calls, p
+        self.inputs, self.z = np.zeros(len(INPUTS)), np.zeros(system.held_size)
+
+    def _call(self, which: int, y: np.ndarray, s: np.ndarray) -> list[np.ndarray]:
+        arrays = [part[None] for part in (y, s, self.z, self.inputs, self._p)]
+        return [part[0] for part in self._calls[which](arrays, 1)]
+
+    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Rates and guards."""
+        rate, guards = self._call(0, y, run.s)
+        return rate, guards, True
+
+    def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
+        """States as the modes prescribe them."""
+        return self._call(1, y, run.s)[0]
+
+    def hold(self, run: Run) -> None:
+        """What the control holds from a sample on."""
+        self.z = self._call(2, run.y, run.s)[0]
+
+
+class _Step:
+    """One step of the reference, with the criteria on the way."""
+
+    def __init__(
+        self,
+        system: System,
+        calls: tuple[BatchFunction, ...],
+        p: np.ndarray,
+        fixed: np.ndarray,
+        integrator: Integrator,
+    ) -> None:
+        method, self.most = integrator.method, integrator.max_steps
+        self.system, self.line = system, _Line(system, calls, p)
+        self.run = Run(
+            self.line,
+            method.tableau,
+            np.zeros(len(system.state_names)),
+            modes=np.array(system.mode_starts),
+            step=method.first,
+            rtol=method.rtol,
+            atol=method.atol,
+            longest=method.longest,
+        )
+        self.factor, self.band, self.period, self.before, self.to, self.load, self.load_time, self.duration = fixed
+        self.line.inputs[[0, 1, 3]] = self.to, self.before, method.atol
+        self.n_q = sum(name.endswith(".velocity") for name in system.state_names)
+        self.rise_start = self.rise_end = -1.0
+        self.overshoot = self.overshoot_at = self.settled_at = 0.0
+        self.lowest, self.highest = np.inf, -np.inf
+        self.inside = abs(self.before - self.to) <= self.band
+
+    def to_the_end(self, times: np.ndarray, kept: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+        """The report of the run (k,)."""
+        run, line = self.run, self.line
+        tick, sample, outcome, out = 1, 0, OK, self.system.output
+        size = abs(self.to - self.before) or 1.0
+        if self.load_time <= 0:
+            line.inputs[2] = self.load
+        if self.period > 0:
+            line.hold(run)
+        while run.time < self.duration:
+            limit = self.duration
+            if run.time < self.load_time < limit:
+                limit = self.load_time
+            if self.period > 0 and tick * self.period < limit:
+                limit = tick * self.period
+            if run.steps + run.rejected >= self.most:
+                outcome = TOO_LONG
+                break
+            code = run.next(limit)
+            if code != Stepped.STEPPED:
+                outcome = CHATTERING if code == Stepped.CROWDED else DIVERGED
+                break
+            self._watch()
+            while sample < len(times) and times[sample] <= run.time:
+                at = (times[sample] - run.origin) / run.length if run.length > 0 else 0.0
+                for array, row in zip(kept, (run.along(at), run.s, line.z), strict=True):
+                    array[sample] = row
+                sample += 1
+            if np.abs(run.y).max() > HUGE or abs(self.factor * run.y[out] - self.to) > FAR * size:
+                outcome = DIVERGED
+                break
+            if run.time >= self.load_time and line.inputs[2] != self.load:
+                line.inputs[2], run.is_known = self.load, False
+            if self.period > 0 and run.time >= tick * self.period:
+                line.hold(run)
+                tick, run.is_known = tick + 1, False
+        return self._report(outcome)
+
+    def _report(self, outcome: int) -> np.ndarray:
+        settled = outcome == OK and self.inside
+        risen = self.rise_start >= 0 and self.rise_end >= 0
+        rise = self.rise_end - self.rise_start if risen else 0.0 if self.before == self.to else self.duration
+        found = {
+            "rise_time": rise,
+            "overshoot": self.overshoot,
+            "settling_time": self.settled_at if settled else self.duration,
+            "energy": self.run.y[-1],
+            "final_error": abs(self.factor * self.run.y[self.system.output] - self.to),
+            "lowest": self.lowest,
+            "highest": self.highest,
+            "settled": settled,
+            "outcome": outcome,
+            "end": self.run.time,
+            "steps": self.run.steps + self.run.rejected,
+            "events": self.run.events,
+            "rise_start": self.rise_start,
+            "overshoot_at": self.overshoot_at,
+        }
+        return np.array([float(found[name]) for name in REPORT])
+
+    # The judged position within a step
+
+    def _at(self, k: int, x: float) -> float:
+        return float(self.run.along(x)[k])
+
+    def _watch(self) -> None:
+        """Look at a step, in two pieces where the position turns."""
+        speed, x = self.n_q + self.system.output, self.run.share
+        first = self.run.start[speed]
+        if first * self._at(speed, x) < 0:
+            turn = _halved(lambda place: self._at(speed, place) * first > 0, 0.0, x)[1]
+            self._watch_piece(0.0, turn)
+            self._watch_piece(turn, x)
+        else:
+            self._watch_piece(0.0, x)
+
+    def _watch_piece(self, a: float, b: float) -> None:
+        """Look at a piece in which the position goes one way."""
+        out, step, t, h = self.system.output, self.to - self.before, self.run.origin, self.run.length
+        way = -1.0 if step < 0 else 1.0
+        pa, pb = (self.factor * self._at(out, place) for place in (a, b))
+
+        def passing(level: float) -> float:
+            rises = pb > level
+            return t + h * _halved(lambda x: (self.factor * self._at(out, x) > level) != rises, a, b)[1]
+
+        for name, share in (("rise_start", 0.1), ("rise_end", 0.9)):
+            level = self.before + share * step
+            if getattr(self, name) < 0 and way * (pb - level) >= 0 and step != 0:
+                setattr(self, name, passing(level))
+        if way * (pb - self.to) > self.overshoot:
+            self.overshoot, self.overshoot_at = way * (pb - self.to), t + h * b
+        was, self.inside = abs(pa - self.to) <= self.band, abs(pb - self.to) <= self.band
+        if self.inside and not was:
+            self.settled_at = passing(self.to + (self.band if pa > self.to else -self.band))
+        if t + h * b >= LATE * self.duration:
+            late = (LATE * self.duration - t) / h
+            pl = self.factor * self._at(out, late) if late > a else pa
+            self.lowest, self.highest = min(self.lowest, pl, pb), max(self.highest, pl, pb)
+
+
+def _halved(holds: Callable[[float], bool], a: float, b: float) -> tuple[float, float]:
+    """The place in [a, b] up to which a condition holds, from both sides."""
+    for _ in range(HALVINGS):
+        x = 0.5 * (a + b)
+        if holds(x):
+            a = x
+        else:
+            b = x
+    return a, b

@@ -1,0 +1,210 @@
+"""Limit cycles of an axis with backlash: predicted by the describing function, and measured on a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+from scipy.optimize import root
+
+from tauloop.assembly.batch import BatchFunction
+from tauloop.drives.axis.simulation import Record
+from tauloop.drives.equations.elements import elastic_backlash
+from tauloop.drives.equations.switches import Direct
+from tauloop.drives.equations.system import build_system
+from tauloop.equations.values import Values
+from tauloop.errors import InputError, Problem, solving
+from tauloop.mechanism.drive_line import DriveLine, ElasticBacklash, Friction, LuGre, Shaft, SingleDrive
+from tauloop.mechanism.expression import Leaf
+from tauloop.mechanism.model import Parameter, ParameterTable
+
+#: Points on one period of a describing function, while looking for cycles and to the last digits; the integrand has
+#: kinks, so its error falls with their square.
+COARSE, FINE = 96, 4096
+#: Deflection beyond contact that is searched, in halves of the gap; frequency, from rad/s to a share of the fastest
+#: mode's; points of each.
+BEYOND, SLOWEST, FASTEST, GRID = (1e-3, 1e2), 0.05, 1.0, (64, 192)
+#: Change of amplitude by which a cycle's stability is decided.
+NUDGE = 1e-3
+#: A cycle is measured over this share of the record's end, and needs so many periods in it.
+END, PERIODS = 0.5, 3
+_STIFFNESS, _DAMPING = "equivalent_stiffness", "equivalent_damping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitCycle:
+    """A limit cycle.
+
+    Attributes:
+        frequency: Hz.
+        amplitude: of the judged position, m or rad: half of largest less smallest.
+    """
+
+    frequency: float
+    amplitude: float
+
+
+def equivalent(
+    gap: float, stiffness: float, damping: float, amplitude: np.ndarray, frequency: np.ndarray, points: int = FINE
+) -> np.ndarray:
+    """Describing function (N,) of the element with backlash, for deflections D = A sin(w t).
+
+    N = 1/(pi A) integral of tau (sin + j cos) over one period; for d = 0 this is that of the dead zone,
+    c (1 - 2/pi (asin(x) + x sqrt(1 - x^2))) with x = b/(2 A), without the bound on the damper's share c + j w d times
+    the same.
+
+    Args:
+        gap, stiffness, damping: of the element.
+        amplitude: A (N,), m or rad.
+        frequency: w (N,), rad/s.
+        points: of a period.
+    """
+    phase = 2 * np.pi * (np.arange(points) + 0.5) / points
+    D = np.outer(amplitude, np.sin(phase))
+    w = np.outer(amplitude * frequency, np.cos(phase))
+    columns = [np.full((D.size, 1), value) for value in (gap, stiffness, damping)]
+    force = _element()([*columns, D.reshape(-1, 1), w.reshape(-1, 1)], D.size)[0].reshape(D.shape)
+    return np.asarray(2 * (force @ np.exp(-1j * phase) * 1j) / points / amplitude)
+
+
+def _element() -> BatchFunction:
+    gap, stiffness, damping, D, w = symbols = [ca.SX.sym(name) for name in ("gap", "stiffness", "damping", "D", "w")]
+    force = elastic_backlash(gap, stiffness, damping, D, w, Direct(), "element")
+    return BatchFunction(ca.Function("element", symbols, [force]))
+
+
+@solving(InputError)
+def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tuple[LimitCycle, ...]:
+    """Stable limit cycles of an axis with one motor and one elastic backlash, by harmonic balance.
+
+    With G(jw) from the element's force to its deflection through everything else, and N(A, w) its describing function,
+    a cycle is where G N = 1; it is stable where the oscillation grows for a smaller amplitude and decays for a larger
+    one. Dry friction and limits of torque are left out.
+
+    Args:
+        line: the axis.
+        parameters: what differs from the file, SI.
+
+    Raises:
+        InputError: the axis has not one motor and one elastic backlash and else linear elements.
+    """
+    names = [connection.name for connection in line.connections if isinstance(connection.compliance, ElasticBacklash)]
+    if len(names) != 1 or not isinstance(line.control.drive, SingleDrive) or line.control.sample_time is not None:
+        what = f"{line.name} has {len(names)} elastic backlashes"
+        what += "" if isinstance(line.control.drive, SingleDrive) else " and two motors"
+        what += "" if line.control.sample_time is None else " and a sampled control"
+        remedy = "describing functions are for one of them, one motor and a continuous control: simulate instead"
+        raise InputError(Problem(where="limit cycle", what=what, remedy=remedy))
+    theta = line.parameters.values | (parameters or {})
+    law = next(c.compliance for c in line.connections if c.name == names[0])
+    assert isinstance(law, ElasticBacklash)
+    gap, stiffness, damping = (float(Values(theta).scalar(x)) for x in (law.gap, law.stiffness, law.damping))
+    rest = _linear(line, names[0], theta)
+
+    def residual(unknown: np.ndarray, points: int = FINE) -> np.ndarray:
+        """1 - G N (N, 2) at rows of (log of the deflection beyond contact in halves of the gap, log of w)."""
+        amplitude, frequency = gap / 2 * (1 + np.exp(unknown[:, 0])), np.exp(unknown[:, 1])
+        left = 1 - rest.response(frequency)[:, 0] * equivalent(gap, stiffness, damping, amplitude, frequency, points)
+        return np.column_stack([left.real, left.imag])
+
+    speeds = np.abs(np.linalg.eigvals(rest.matrix + stiffness * np.outer(rest.push, rest.rows[0])))
+    axes = (np.log(np.geomspace(*BEYOND, GRID[0])), np.log(np.geomspace(SLOWEST, FASTEST * speeds.max(), GRID[1])))
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    signs = np.sign(residual(grid.reshape(-1, 2), COARSE).reshape(grid.shape))
+    corners = np.stack([signs[:-1, :-1], signs[1:, :-1], signs[:-1, 1:], signs[1:, 1:]])
+    cells = np.argwhere((np.abs(corners.sum(axis=0)) < 4).all(axis=-1))
+    cycles: list[LimitCycle] = []
+    for i, j in cells:
+        found = root(lambda x: residual(x[None, :])[0], (grid[i, j] + grid[i + 1, j + 1]) / 2, method="hybr")
+        x = found.x
+        if not found.success or not (axes[0][0] <= x[0] <= axes[0][-1] and axes[1][0] <= x[1] <= axes[1][-1]):
+            continue
+        amplitude, frequency = gap / 2 * (1 + np.exp(x[0])), np.exp(x[1])
+        nudged = amplitude * np.array([1 - NUDGE, 1 + NUDGE])
+        pair = equivalent(gap, stiffness, damping, nudged, np.full(2, frequency))
+        smaller, larger = (rest.growth(complex(one), frequency) for one in pair)
+        here = equivalent(gap, stiffness, damping, np.array([amplitude]), np.array([frequency]))[0]
+        moved = abs(rest.response(np.array([frequency]))[0, 1] * here) * amplitude
+        cycle = LimitCycle(frequency=float(frequency / (2 * np.pi)), amplitude=float(moved))
+        known = any(abs(one.frequency / cycle.frequency - 1) < NUDGE for one in cycles)
+        if smaller > 0 > larger and not known:
+            cycles.append(cycle)
+    return tuple(sorted(cycles, key=lambda one: one.frequency))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rest:
+    """Everything but the element: dx/dt = matrix x + push tau; rows give deflection and judged position."""
+
+    matrix: np.ndarray
+    push: np.ndarray
+    rows: np.ndarray
+
+    def response(self, frequency: np.ndarray) -> np.ndarray:
+        """Deflection and judged position over the element's force (N, 2) at frequencies (N,), rad/s."""
+        shifted = 1j * frequency[:, None, None] * np.eye(len(self.matrix)) - self.matrix
+        return np.asarray(
+            np.linalg.solve(shifted, np.tile(self.push[:, None], (len(frequency), 1, 1)))[..., 0] @ self.rows.T
+        )
+
+    def growth(self, describing: complex, frequency: float) -> float:
+        """Real part of the eigenvalue nearest j w, with the element as spring and damper."""
+        rate = self.rows[0] @ self.matrix  # of the deflection; the element's force is no part of it
+        closed = self.matrix + np.outer(self.push, describing.real * self.rows[0] + describing.imag / frequency * rate)
+        values = np.linalg.eigvals(closed)
+        return float(values[np.argmin(np.abs(values - 1j * frequency))].real)
+
+
+def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
+    """The axis without the element of that name, linear: no dry friction, no limits."""
+    shaft = Shaft(stiffness=Leaf(_STIFFNESS), damping=Leaf(_DAMPING))
+    extra = tuple(Parameter(name=key, value=0.0) for key in (_STIFFNESS, _DAMPING))
+    table = ParameterTable((*line.parameters, *extra))
+    inertias = []
+    for inertia in line.inertias:
+        friction = inertia.friction
+        if isinstance(friction, LuGre):
+            remedy = "write friction in its place, or simulate instead"
+            raise InputError(Problem(where=inertia.name, what="LuGre friction is not linear", remedy=remedy))
+        inertias.append(replace(inertia, friction=friction and Friction(viscous=friction.viscous)))
+    connections = tuple(replace(c, compliance=shaft) if c.name == name else c for c in line.connections)
+    system = build_system(replace(line, parameters=table, inertias=tuple(inertias), connections=connections))
+    arguments = system.rate.sx_in()
+    y = arguments[0]
+    n = y.numel() - 1  # without the integral of the torques
+    wanted = [
+        next(k for k, signal in enumerate(system.signal_names) if signal.startswith(f"{start} ["))
+        for start in (f"{name}.deflection", f"{line.performance.of}.position")
+    ]
+    rows = system.signals.function(*arguments)[wanted]
+    both = ca.vertcat(system.rate(*arguments)[0][:n], rows)
+    jacobian = ca.Function("jacobian", arguments, [ca.jacobian(both, y)[:, :n]])
+
+    def at(stiffness: float) -> np.ndarray:
+        values = theta | {_STIFFNESS: stiffness, _DAMPING: 0.0}
+        zeros = [np.zeros(argument.numel()) for argument in arguments[:-1]]
+        return np.array(jacobian(*zeros, np.array([values[key] for key in table.names])))
+
+    free, held = at(0.0), at(1.0)
+    deflection = free[n]
+    push = (held[:n] - free[:n]) @ deflection / (deflection @ deflection)
+    return _Rest(matrix=free[:n], push=push, rows=free[n:])
+
+
+def measure(record: Record, judged: str) -> LimitCycle | None:
+    """Amplitude and frequency of what a position still does at the end of a record; None where it has no period.
+
+    Args:
+        record: a run, long enough for the step to have died away.
+        judged: name of the inertia.
+    """
+    x = record.signal(f"{judged}.position")
+    late = record.time >= (1 - END) * record.time[-1]
+    time, x = record.time[late], x[late]
+    middle = (x.max() + x.min()) / 2
+    up = np.flatnonzero((x[:-1] < middle) & (x[1:] >= middle))
+    if len(up) < PERIODS + 1:
+        return None
+    at = time[up] + (middle - x[up]) / (x[up + 1] - x[up]) * (time[up + 1] - time[up])
+    return LimitCycle(frequency=(len(at) - 1) / (at[-1] - at[0]), amplitude=(x.max() - x.min()) / 2)

@@ -1,0 +1,323 @@
+"""Simulation of drive lines: criteria of batches of parameter sets, and records of single runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.assembly.ports import numbers
+from tauloop.codegen.library import Library, is_forked
+from tauloop.drives.axis.interpreted import InterpretedAxis
+from tauloop.drives.axis.source import REPORT, axis_source
+from tauloop.drives.criteria import Criteria, Outcome, priced
+from tauloop.drives.equations.system import System, build_system
+from tauloop.errors import EngineError, InputError, Problem, Problems
+from tauloop.integrate.integrators import DormandPrince, Integrator
+from tauloop.integrate.source import integrator_source
+from tauloop.mechanism.drive_line import DriveLine
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.shown import Shown
+
+_LOGGER = logging.getLogger("tauloop")
+
+
+#: What carries a drive line forward where nothing else is said.
+LINE_INTEGRATOR = DormandPrince(rtol=1e-7, atol=1e-9, max_steps=2_000_000)
+
+
+class Axis:
+    """A drive line as compiled code; made once, run as often as needed."""
+
+    def __init__(
+        self,
+        line: DriveLine,
+        *,
+        threads: int = 1,
+        folder: Path | None = None,
+        system: System | None = None,
+        interpreted: bool = False,
+    ) -> None:
+        """Sort the equations and compile them (or find them in the cache).
+
+        Where there is no compiler, or it fails, runs are interpreted, with a warning in the log.
+
+        Args:
+            line: the drive line.
+            threads: cores that a batch is shared out over.
+            folder: the cache; the user's own without it.
+            system: equations in place of the line's own, such as those with sensitivities.
+            interpreted: run step by step in Python, a thousand times slower.
+
+        Raises:
+            DescriptionError: rigid connections make no sense.
+        """
+        self.line = line
+        self.system = build_system(line) if system is None else system
+        self.threads = threads
+        self.names = line.parameters.names
+        self.nominal = line.parameters.vector()
+        self._folder = folder
+        self._interpreted = InterpretedAxis(self.system) if interpreted else None
+        #: Compiled runs by the text of their integrator.
+        self._compiled: dict[str, Callable[..., None]] = {}
+        if not interpreted:
+            self._prepare(LINE_INTEGRATOR)
+
+    def _prepare(self, integrator: Integrator) -> Callable[..., None] | None:
+        """The compiled run of an integrator; None where runs are interpreted."""
+        if self._interpreted is not None:
+            return None
+        text = integrator_source(integrator.method.tableau)
+        if text not in self._compiled:
+            try:
+                source = axis_source(self.system, text)
+                library = Library.made(source, threads=self.threads > 1, folder=self._folder)
+            except EngineError as error:
+                _LOGGER.warning("the drive line runs interpreted, a thousand times slower: %s", error)
+                self._interpreted = InterpretedAxis(self.system)
+                return None
+            self._compiled[text] = library.function("drive_batch", "ni**ddddd*n****")
+        return self._compiled[text]
+
+    def parameters(self, given: Mapping[str, float | np.ndarray], n: int | None = None) -> np.ndarray:
+        """Complete parameter sets (N, n_p): nominal where nothing is given.
+
+        Args:
+            given: numbers or arrays (N,) by name of leaf parameter, SI.
+            n: number of sets, where no array says it.
+
+        Raises:
+            InputError: with every unknown name, shape that does not fit, and number that is not finite or of no sense.
+        """
+        problems = Problems()
+        columns = {}
+        for name, value in given.items():
+            if name not in self.names:
+                remedy = suggestion(name, self.names) or f"known: {', '.join(self.names)}"
+                problems.add(name, "no such parameter", remedy)
+                continue
+            columns[name] = array = numbers(value, name)
+            if array.ndim > 1:
+                what = f"has the shape {array.shape}"
+                problems.add(name, what, "give a number, or an array (N,)")
+            elif not np.isfinite(array).all():
+                what = f"is not finite in row {int(np.flatnonzero(~np.isfinite(np.atleast_1d(array)))[0])}"
+                problems.add(name, what, "correct it")
+        InputError.raise_if_any(problems)
+        lengths = {len(array) for array in columns.values() if array.ndim} | ({n} if n is not None else set())
+        lengths = lengths - {1} or lengths or {1}
+        if len(lengths) > 1:
+            what = f"arrays of different lengths: {', '.join(map(str, sorted(lengths)))}"
+            raise InputError(Problem(where="parameters", what=what, remedy="one row for each run"))
+        found = np.tile(self.nominal, (lengths.pop(), 1))
+        for name, array in columns.items():
+            found[:, self.names.index(name)] = array
+        return np.ascontiguousarray(found)
+
+    def figures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether the control means anything (N,); and position factor, settling band and sample time (N, 3).
+
+        Raises:
+            InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
+        """
+        checks, signs, order, scales = self.system.figures([parameters], len(parameters))
+        InputError.raise_if_any(
+            Problem(
+                where=name,
+                what=f"must {need}, got {column[np.argmin(column)]:g} (row {int(np.argmin(column))})",
+                remedy="correct the parameters that it follows from",
+            )
+            for names, columns, need in (
+                (self.system.check_names, checks, "be positive"),
+                (self.system.sign_names, signs, "not be negative"),
+            )
+            for name, column in zip(names, columns.T, strict=True)
+            if not (column.min() > 0 or (column.min() == 0 and need == "not be negative"))
+        )
+        return order[:, 0] > 0, scales
+
+    def run(
+        self, parameters: np.ndarray, fixed: np.ndarray, integrator: Integrator, times: np.ndarray | None = None
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Reports (N, k) of all runs, and states, modes and held numbers (T, n) of one run at given times."""
+        sizes = (len(self.system.state_names), len(self.system.mode_names), self.system.held_size)
+        times = np.zeros(0) if times is None else np.ascontiguousarray(times)
+        kept = tuple(np.full((len(times), size), np.nan) for size in sizes)
+        run, method = self._prepare(integrator), integrator.method
+        if run is None:
+            assert self._interpreted is not None
+            report = self._interpreted.run(parameters, fixed, integrator, times, (kept[0], kept[1], kept[2]))
+            return report, (kept[0], kept[1], kept[2])
+        report = np.empty((len(parameters), len(REPORT)))
+        run(
+            len(parameters),
+            1 if is_forked() else self.threads,
+            parameters,
+            fixed,
+            *(method.first, method.rtol, method.atol, method.longest, integrator.max_steps),
+            report,
+            len(times),
+            times,
+            *kept,
+        )
+        return report, (kept[0], kept[1], kept[2])
+
+
+def simulate_axis(
+    axis: Axis,
+    parameters: Mapping[str, float | np.ndarray] | None = None,
+    *,
+    step: float | np.ndarray = 0.1,
+    start: float | np.ndarray = 0.0,
+    duration: float = 10.0,
+    load: float | np.ndarray = 0.0,
+    load_time: float = 0.0,
+    integrator: Integrator | None = None,
+) -> Criteria:
+    """Criteria of steps of the reference from `start` to `start + step` at t = 0, of a line at rest at zero.
+
+    Args:
+        axis: the compiled drive line.
+        parameters: what differs from the file: numbers or arrays (N,) by name, SI.
+        step: of the reference, m or rad; a number or (N,).
+        start: reference before the step.
+        duration: s.
+        load: force on the judged inertia from `load_time` on; a number or (N,), N or N m.
+        load_time: s.
+        integrator: of the equations.
+
+    Returns:
+        Criteria (N,); runs that fail are priced (`tauloop.drives.criteria.PRICE`), so every number is finite.
+
+    Raises:
+        InputError: what is given cannot be used; all problems at once.
+    """
+    p, fixed, sensible = prepared_runs(axis, parameters or {}, step, start, duration, load, load_time)
+    report, _ = axis.run(p, fixed, integrator or LINE_INTEGRATOR)
+    return criteria_of(report, sensible, duration)
+
+
+def prepared_runs(
+    axis: Axis,
+    parameters: Mapping[str, float | np.ndarray],
+    step: float | np.ndarray,
+    start: float | np.ndarray,
+    duration: float,
+    load: float | np.ndarray,
+    load_time: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Parameter sets (N, n_p), figures of each run (N, 8), and whether its control means anything (N,)."""
+    given = {"step": step, "start": start, "load": load, "duration": duration, "load_time": load_time}
+    arrays = {name: numbers(value, name) for name, value in given.items()}
+    problems = [
+        Problem(where=name, what="is not a finite number, or an array (N,) of such", remedy="correct it")
+        for name, array in arrays.items()
+        if array.ndim > 1 or not np.isfinite(array).all()
+    ]
+    if np.any(arrays["duration"] <= 0):
+        problems.append(Problem(where="duration", what=f"{duration} s is not positive", remedy="correct it"))
+    InputError.raise_if_any(problems)
+    lengths = {len(array) for array in arrays.values() if array.ndim}
+    if len(lengths) > 1:
+        what = f"step, start and load have different lengths: {', '.join(map(str, sorted(lengths)))}"
+        raise InputError(Problem(where="step", what=what, remedy="one row for each run"))
+    p = axis.parameters(parameters, lengths.pop() if lengths else None)
+    fixed = np.empty((len(p), 8))
+    sensible, fixed[:, :3] = axis.figures(p)
+    fixed[:, 3] = arrays["start"]
+    fixed[:, 4] = arrays["start"] + arrays["step"]
+    fixed[:, 5], fixed[:, 6], fixed[:, 7] = arrays["load"], load_time, duration
+    return p, fixed, sensible
+
+
+def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Criteria:
+    """Criteria (N,) from the reports of runs (N, k)."""
+    column = dict(zip(REPORT, report.T, strict=True))
+    outcome = np.where(sensible, column["outcome"].astype(int), int(Outcome.INVALID))
+    with np.errstate(invalid="ignore"):
+        swing = column["highest"] - column["lowest"]
+    criteria = Criteria(
+        rise_time=column["rise_time"],
+        overshoot=column["overshoot"],
+        settling_time=column["settling_time"],
+        energy=column["energy"],
+        final_error=column["final_error"],
+        swing=swing,
+        settled=(column["settled"] > 0) & (outcome == Outcome.OK),
+        outcome=outcome,
+        end=np.where(outcome == Outcome.INVALID, 0.0, column["end"]),
+        steps=column["steps"].astype(int),
+        events=column["events"].astype(int),
+    )
+    return priced(criteria, np.full(len(report), duration))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record(Shown):
+    """One run in time.
+
+    Attributes:
+        time: s (T,), up to where the run came.
+        signals: values (T,) by name with unit, such as ``cart.position [m]``.
+        criteria: of this run (1,).
+        reference, before: of the step, m or rad.
+    """
+
+    time: np.ndarray
+    signals: Mapping[str, np.ndarray]
+    criteria: Criteria
+    reference: float
+    before: float
+
+    def signal(self, name: str) -> np.ndarray:
+        """Values (T,) of a signal by its name without unit.
+
+        Raises:
+            InputError: there is no such signal.
+        """
+        for full, values in self.signals.items():
+            if full.split(" [")[0] == name:
+                return values
+        remedy = suggestion(name, [full.split(" [")[0] for full in self.signals]) or f"known: {', '.join(self.signals)}"
+        raise InputError(Problem(where=name, what="no such signal", remedy=remedy))
+
+
+def record_axis(
+    axis: Axis,
+    parameters: Mapping[str, float] | None = None,
+    *,
+    step: float = 0.1,
+    start: float = 0.0,
+    duration: float = 10.0,
+    load: float = 0.0,
+    load_time: float = 0.0,
+    samples: int = 2001,
+    integrator: Integrator | None = None,
+) -> Record:
+    """One run with everything there is to see at equidistant times; arguments as of `simulate_axis`.
+
+    Args:
+        axis, parameters, step, start, duration, load, load_time, integrator: as of `simulate_axis`.
+        samples: number of times from zero to the end.
+
+    Raises:
+        InputError: what is given cannot be used.
+    """
+    p, fixed, sensible = prepared_runs(axis, parameters or {}, step, start, duration, load, load_time)
+    if len(p) != 1 or samples < 2:
+        what = f"{len(p)} parameter sets and {samples} samples"
+        raise InputError(Problem(where="record", what=what, remedy="one set, and at least two samples"))
+    times = np.linspace(0.0, duration, samples)
+    report, (y, s, z) = axis.run(p, fixed, integrator or LINE_INTEGRATOR, times)
+    known = np.isfinite(y).all(axis=1)
+    n = int(known.argmin()) if not known.all() else len(times)
+    inputs = np.tile([start + step, start, 0.0, (integrator or LINE_INTEGRATOR).method.atol], (n, 1))
+    inputs[:, 2] = np.where(times[:n] >= load_time, load, 0.0)
+    values = axis.system.signals([y[:n], s[:n], z[:n], inputs, np.tile(p, (n, 1))], n)[0]
+    signals = dict(zip(axis.system.signal_names, values.T, strict=True))
+    criteria = criteria_of(report, sensible, duration)
+    return Record(time=times[:n], signals=signals, criteria=criteria, reference=start + step, before=start)

@@ -1,0 +1,131 @@
+"""Equations of the control: PID with filter and anti-windup, cascaded loops, one motor or two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import casadi as ca
+
+from tauloop.drives.equations.switches import Switches
+from tauloop.equations.values import Values
+from tauloop.mechanism.drive_line import Control, DualDrive, Pid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Law:
+    """What the control makes of its measurements.
+
+    Attributes:
+        torques: torque asked of each motor.
+        rates: rates of the control's states.
+        output: what the loops ask for in all.
+        direction: the switching variable v in [-1, 0]; zero with one motor.
+    """
+
+    torques: Mapping[str, ca.SX]
+    rates: ca.SX
+    output: ca.SX
+    direction: ca.SX
+
+
+def pid_states(law: Pid) -> int:
+    """Number of states: an integral and a lagged error, where it has these parts."""
+    return (law.integral_time is not None) + (law.derivative_time is not None)
+
+
+def pid(law: Pid, error: ca.SX, states: ca.SX, values: Values, switches: Switches, name: str) -> tuple[ca.SX, ca.SX]:
+    """Output K_p (e + x_i + N (e - x_d)) within its limit, and the rates of (x_i, x_d).
+
+    dx_i/dt = e/T_i + (limited - unlimited) / (K_p T_t); dx_d/dt = (e - x_d) N/T_d: the derivative part is
+    T_d s / (1 + s T_d / N). Both states begin at zero.
+
+    Args:
+        law: the figures.
+        error: e.
+        states: (`pid_states`,).
+        values: of the parameters.
+        switches: decides whether the output is at its limit.
+        name: of the loop.
+
+    Source:
+        Modelica.Blocks.Continuous.PID and LimPID; back-calculation as in Astrom and Hagglund 1995, section 3.5.
+    """
+    gain = values.scalar(law.gain)
+    total, rates, k = error, [], 0
+    if law.integral_time is not None:
+        total = total + states[k]
+        rates.append(error / values.scalar(law.integral_time))
+        k += 1
+    if law.derivative_time is not None:
+        sharpness = values.scalar(law.filter)
+        total = total + sharpness * (error - states[k])
+        rates.append((error - states[k]) * sharpness / values.scalar(law.derivative_time))
+    output = gain * total
+    if law.limit is not None and law.tracking_time is not None:
+        limited = switches.within(output, values.scalar(law.limit), f"{name} output")
+        if law.integral_time is not None:
+            rates[0] += (limited - output) / (gain * values.scalar(law.tracking_time))
+        output = limited
+    return output, ca.vertcat(ca.SX(0, 1), *rates)
+
+
+def switching(e: ca.SX, least: ca.SX, most: ca.SX, switches: Switches) -> ca.SX:
+    """Switching variable v(e) of the slave: -1 below e_min, 0 above e_max, a cubic with level ends in between.
+
+    Gantry-Tau paper, Figure 9, which shows the shape and no formula: v = -(1 - 3 s^2 + 2 s^3), s = (e - e_min) /
+    (e_max - e_min).
+    """
+    s = (e - least) / (most - least)
+    smooth = 1 - s * s * (3 - 2 * s)
+    below = switches.above(least - e, "slave only pulls back")
+    above = switches.above(e - most, "slave only drives")
+    return -ca.if_else(below, 1, ca.if_else(above, 0, smooth))
+
+
+def control_law(
+    control: Control,
+    position: ca.SX,
+    speed: ca.SX,
+    reference: ca.SX,
+    before: ca.SX,
+    states: ca.SX,
+    values: Values,
+    switches: Switches,
+    feed: tuple[ca.SX, ca.SX] | None = None,
+) -> Law:
+    """Torques asked of the motors (Gantry-Tau paper, Figure 7, for two of them).
+
+    With u the output of the loops, v the switching variable, P the preload, s the torque share, f the share of the
+    preload fed forward and r the direction of the step: the slave gets (1 + v) s u + v P r, the master
+    u - (1 + v) s u - v f P r.
+
+    Args:
+        control: the law.
+        position, speed: what the encoders say; `speed` is read by a speed loop only.
+        reference, before: reference now and before its step.
+        states: of the loops.
+        values: of the parameters.
+        switches: decides the conditions.
+        feed: speed of the reference, for a speed loop, and torque that is added to the loops' output.
+    """
+    ahead, forward = feed if feed is not None else (ca.SX(0), ca.SX(0))
+    error = reference - position
+    count = pid_states(control.position)
+    output, rates = pid(control.position, error, states[:count], values, switches, "position loop")
+    if control.speed is not None:
+        output, inner = pid(control.speed, output + ahead - speed, states[count:], values, switches, "speed loop")
+        rates = ca.vertcat(rates, inner)
+    output += forward
+    drive = control.drive
+    if not isinstance(drive, DualDrive):
+        return Law(torques={drive.motor: output}, rates=rates, output=output, direction=ca.SX(0))
+    step = reference - before
+    still = ca.fabs(step) <= 0
+    # |e| has its kink below e_min, where v is constant: no mode is needed
+    relative = ca.if_else(still, 0, ca.fabs(error) / ca.if_else(still, 1, ca.fabs(step)))
+    v = switching(relative, values.scalar(drive.switch_min), values.scalar(drive.switch_max), switches)
+    shared = (1 + v) * values.scalar(drive.torque_share) * output
+    pull = v * values.scalar(drive.preload) * ca.if_else(step < 0, -1, 1)
+    master = output - shared - values.scalar(drive.feed_forward_share) * pull
+    return Law(torques={drive.master: master, drive.slave: shared + pull}, rates=rates, output=output, direction=v)

@@ -1,0 +1,363 @@
+"""A drive line and its control as one hybrid system: smooth equations, modes with guards, resets, and signals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from tauloop.assembly.batch import BatchFunction
+from tauloop.drives.equations.control import Law, control_law, pid_states
+from tauloop.drives.equations.coordinates import Coordinates, coordinates
+from tauloop.drives.equations.elements import (
+    dry_friction,
+    elastic_backlash,
+    exact_backlash,
+    lugre,
+    motor_torque,
+    stribeck_level,
+)
+from tauloop.drives.equations.switches import Direct, Modes
+from tauloop.equations.values import Values
+from tauloop.mechanism.drive_line import (
+    Connection,
+    DriveLine,
+    DualDrive,
+    ElasticBacklash,
+    ExactBacklash,
+    Friction,
+    LuGre,
+)
+from tauloop.mechanism.expression import ZERO
+from tauloop.mechanism.model import ParameterTable
+
+#: Inputs of the equations: reference, reference before its step, force on the judged inertia, and the speed to which
+#: the integrator knows zero (m/s or rad/s of the inertia with dry friction).
+INPUTS = ("reference", "before", "load", "standstill")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """CasADi functions of (y, modes, held, inputs, parameters), except where said.
+
+    Attributes:
+        line: the drive line.
+        state_names: names of y: positions, velocities, gaps, bristles, loops, energy.
+        mode_names, mode_starts: of the modes.
+        held_size: numbers that a sampled control holds; zero for a continuous one.
+        rate: (dy/dt, guards).
+        reset: y as the modes prescribe it.
+        hold: what the control holds from a sample on.
+        signals: everything to look at, named by `signal_names`.
+        signal_names: names with units.
+        output: coordinate that is judged.
+        figures: (parameters) -> numbers that must be positive, named by `check_names`; numbers that must not be
+            negative, named by `sign_names` (the first is an idle zero); a number that must be positive
+            for the control to mean anything; and judged position over coordinate, half width of the settling band,
+            period of the control (zero for a continuous one).
+    """
+
+    line: DriveLine
+    state_names: tuple[str, ...]
+    mode_names: tuple[str, ...]
+    mode_starts: tuple[float, ...]
+    held_size: int
+    rate: ca.Function
+    reset: ca.Function
+    hold: ca.Function
+    signals: BatchFunction
+    signal_names: tuple[str, ...]
+    check_names: tuple[str, ...]
+    sign_names: tuple[str, ...]
+    output: int
+    figures: BatchFunction
+
+
+class Equations:
+    """Symbols of a drive line and what has been put together of them so far."""
+
+    def __init__(self, line: DriveLine, parameters: ParameterTable, inputs: tuple[str, ...] = INPUTS) -> None:
+        """Make the symbols.
+
+        Args:
+            line: the drive line.
+            parameters: leaf parameters of its expressions.
+            inputs: `INPUTS`, and behind them, on a machine, speed of the reference and torque that is fed forward.
+        """
+        self.line = line
+        self.p = ca.SX.sym("p", len(parameters))
+        self.values = Values(dict(zip(parameters.names, ca.vertsplit(self.p), strict=True)))
+        self.at: Coordinates = coordinates(line, lambda expression: ca.SX(self.values.scalar(expression)))
+        self.n = len(self.at.roots)
+        gaps = [c.name for c in line.connections if isinstance(c.compliance, ExactBacklash)]
+        bristles = [i.name for i in line.inertias if isinstance(i.friction, LuGre)]
+        loops = pid_states(line.control.position) + (pid_states(line.control.speed) if line.control.speed else 0)
+        self.names = (
+            *(f"{root}.position" for root in self.at.roots),
+            *(f"{root}.velocity" for root in self.at.roots),
+            *(f"{name}.gap_position" for name in gaps),
+            *(f"{name}.bristles" for name in bristles),
+            *(f"loop{k}" for k in range(loops)),
+            "energy",
+        )
+        self.y = ca.SX.sym("y", len(self.names))
+        self.q, self.v = self.y[: self.n], self.y[self.n : 2 * self.n]
+        at = 2 * self.n
+        self.gaps = {name: at + k for k, name in enumerate(gaps)}
+        at += len(gaps)
+        self.bristles = {name: at + k for k, name in enumerate(bristles)}
+        at += len(bristles)
+        self.loops = slice(at, at + loops)
+        self.inputs = ca.SX.sym("inputs", len(inputs))
+        self.feed = (self.inputs[4], self.inputs[5]) if len(inputs) > len(INPUTS) else (ca.SX(0), ca.SX(0))
+        self.is_sampled = line.control.sample_time is not None
+        #: Held by a sampled control: measured position and speed, last count of the speed's encoder, torques.
+        self.held = ca.SX.sym("held", 3 + len(line.motors) if self.is_sampled else 0)
+        self.modes = Modes()
+        self.rates = ca.SX(len(self.names), 1)
+        self.reset = ca.SX(self.y)
+        self.signals: dict[str, ca.SX] = {}
+        #: Energy in springs, power that is lost in dampers, contacts and friction, and power of the motors.
+        self.stored, self.lost, self.given = ca.SX(0), ca.SX(0), ca.SX(0)
+
+    def position(self, inertia: str) -> ca.SX:
+        """Position of an inertia."""
+        return self.at.factor[inertia] * self.q[self.at.index[inertia]]
+
+    def velocity(self, inertia: str) -> ca.SX:
+        """Velocity of an inertia."""
+        return self.at.factor[inertia] * self.v[self.at.index[inertia]]
+
+    def scalar(self, expression: object) -> ca.SX:
+        """Value of an expression."""
+        return ca.SX(self.values.scalar(expression))  # type: ignore[arg-type]
+
+    def optional(self, expression: object) -> ca.SX | None:
+        """Value of an expression that may be missing."""
+        return None if expression is None else self.scalar(expression)
+
+    # Parts
+
+    def law(self) -> tuple[Law, dict[str, ca.SX]]:
+        """The control, and the torque asked of each motor."""
+        control = self.line.control
+        encoders = {encoder.name: encoder.on for encoder in self.line.encoders}
+        if self.is_sampled:
+            position, speed = self.held[0], self.held[1]
+        else:
+            position = self.position(encoders[control.encoder])
+            speed = self.velocity(encoders[control.speed_encoder]) if control.speed_encoder else ca.SX(0)
+        reference, before = self.inputs[0], self.inputs[1]
+        y = self.y[self.loops]
+        law = control_law(control, position, speed, reference, before, y, self.values, self.modes, self.feed)
+        if self.is_sampled:
+            return law, {motor.name: self.held[3 + k] for k, motor in enumerate(self.line.motors)}
+        return law, {motor.name: ca.SX(law.torques.get(motor.name, 0)) for motor in self.line.motors}
+
+    def held_next(self) -> ca.SX:
+        """What a sampled control holds from this instant on: its measurements, counted, and its torques."""
+        if not self.is_sampled:
+            return ca.SX(0, 1)
+        control = self.line.control
+
+        def counted(name: str) -> ca.SX:
+            encoder = next(encoder for encoder in self.line.encoders if encoder.name == name)
+            position, count = self.position(encoder.on), self.optional(encoder.resolution)
+            return position if count is None else count * ca.floor(position / count + 0.5)
+
+        position = counted(control.encoder)
+        turned = counted(control.speed_encoder) if control.speed_encoder else ca.SX(0)
+        speed = (turned - self.held[2]) / self.scalar(control.sample_time)
+        reference, before = self.inputs[0], self.inputs[1]
+        y = self.y[self.loops]
+        law = control_law(control, position, speed, reference, before, y, self.values, Direct(), self.feed)
+        torques = [ca.SX(law.torques.get(motor.name, 0)) for motor in self.line.motors]
+        return ca.vertcat(position, speed, turned, *torques)
+
+    def connection_force(self, connection: Connection) -> ca.SX:
+        """Force on the second inertia, in its direction."""
+        ratio = self.scalar(connection.ratio)
+        D = ratio * self.position(connection.first) - self.position(connection.second)
+        w = ratio * self.velocity(connection.first) - self.velocity(connection.second)
+        law, name = connection.compliance, connection.name
+        assert law is not None
+        stiffness, damping = self.scalar(law.stiffness), self.scalar(law.damping)
+        if isinstance(law, ElasticBacklash):
+            force = elastic_backlash(self.scalar(law.gap), stiffness, damping, D, w, self.modes, name)
+            bent, rate = D - ca.fmax(-self.scalar(law.gap) / 2, ca.fmin(D, self.scalar(law.gap) / 2)), w
+        elif isinstance(law, ExactBacklash):
+            k = self.gaps[name]
+            found = exact_backlash(self.scalar(law.gap), stiffness, damping, D, w, self.y[k], self.modes, name)
+            self.rates[k], self.reset[k], force = found.rate, found.reset, found.force
+            bent, rate = D - self.y[k], w - found.rate
+        else:
+            force = stiffness * D + damping * w
+            bent, rate = D, w
+        self.stored += stiffness * bent**2 / 2
+        self.lost += (force - stiffness * bent) * rate
+        second = self.line.inertia(connection.second)
+        self.signals[f"{name}.deflection [{'rad' if second.turns else 'm'}]"] = D
+        self.signals[f"{name}.force [{'N m' if second.turns else 'N'}]"] = force
+        return force
+
+    def smooth_friction(self) -> ca.SX:
+        """Generalised forces (n,) of friction without sticking, with the rates of bristles."""
+        forces = ca.SX(self.n, 1)
+        for inertia in self.line.inertias:
+            k, factor, v = self.at.index[inertia.name], self.at.factor[inertia.name], self.velocity(inertia.name)
+            law = inertia.friction
+            if isinstance(law, LuGre):
+                i = self.bristles[inertia.name]
+                level = stribeck_level(self.scalar(law.coulomb), self.scalar(law.static), self.scalar(law.stribeck), v)
+                figures = (self.scalar(law.stiffness), self.scalar(law.damping), self.scalar(law.viscous))
+                force, self.rates[i] = lugre(*figures, level, v, self.y[i], self.inputs[3], self.modes, inertia.name)
+                forces[k] -= factor * force
+                self.stored += figures[0] * self.y[i] ** 2 / 2
+                self.lost += force * v - figures[0] * self.y[i] * self.rates[i]
+            elif law is not None and law.viscous is not None:
+                forces[k] -= factor * self.scalar(law.viscous) * v
+                self.lost += self.scalar(law.viscous) * v**2
+        return forces
+
+    def act(self) -> tuple[ca.SX, Law, ca.SX]:
+        """Generalised forces (n,) of all but dry friction, the control, and the sum of squared torques."""
+        line = self.line
+        forces = self.smooth_friction()
+        for inertia in line.inertias:
+            unit, rate = ("rad", "rad/s") if inertia.turns else ("m", "m/s")
+            self.signals[f"{inertia.name}.position [{unit}]"] = self.position(inertia.name)
+            self.signals[f"{inertia.name}.velocity [{rate}]"] = self.velocity(inertia.name)
+        law, asked = self.law()
+        energy = ca.SX(0)
+        for motor in line.motors:
+            limits = (self.optional(motor.torque), self.optional(motor.rated_speed), self.optional(motor.speed))
+            given = motor_torque(asked[motor.name], self.velocity(motor.on), *limits, self.modes, motor.name)
+            energy += given**2
+            self.given += given * self.velocity(motor.on)
+            forces[self.at.index[motor.on]] += self.at.factor[motor.on] * given
+            self.signals[f"{motor.name}.torque [{'N m' if line.inertia(motor.on).turns else 'N'}]"] = given
+        for connection in line.connections:
+            if connection.compliance is None:
+                continue
+            force = self.connection_force(connection)
+            first, second = connection.first, connection.second
+            forces[self.at.index[second]] += self.at.factor[second] * force
+            forces[self.at.index[first]] -= self.at.factor[first] * self.scalar(connection.ratio) * force
+        return forces, law, energy
+
+    def move(self, forces: ca.SX) -> None:
+        """Accelerations from generalised forces, with dry friction."""
+        mass = ca.SX(self.n, 1)
+        for inertia in self.line.inertias:
+            mass[self.at.index[inertia.name]] += self.at.factor[inertia.name] ** 2 * self.scalar(inertia.value)
+        self.rates[: self.n], self.rates[self.n : 2 * self.n] = self.v, forces / mass
+        for inertia in self.line.inertias:
+            law = inertia.friction
+            if not isinstance(law, Friction) or law.coulomb is None:
+                continue
+            k, factor = self.at.index[inertia.name], self.at.factor[inertia.name]
+            v, coulomb = self.velocity(inertia.name), self.scalar(law.coulomb)
+            static, level = coulomb, coulomb
+            if law.static is not None and law.stribeck is not None:
+                static = self.scalar(law.static)
+                level = stribeck_level(coulomb, static, self.scalar(law.stribeck), v)
+            dry = dry_friction(level, static, v, forces[k] / factor, self.inputs[3], self.modes, inertia.name)
+            self.rates[k] = ca.if_else(dry.sticks, 0, self.v[k])
+            self.lost += ca.if_else(dry.sticks, 0, dry.force * v)
+            self.rates[self.n + k] = ca.if_else(dry.sticks, 0, (forces[k] - factor * dry.force) / mass[k])
+            self.reset[self.n + k] = ca.if_else(dry.sticks, 0, self.v[k])
+
+
+def build_system(line: DriveLine) -> System:
+    """The equations of a drive line with its control.
+
+    Raises:
+        DescriptionError: rigid connections that make no sense.
+    """
+    a = Equations(line, line.parameters)
+    forces, law, energy = a.act()
+    judged = line.performance.of
+    forces[a.at.index[judged]] += a.at.factor[judged] * a.inputs[2]
+    a.move(forces)
+    a.rates[a.loops] = law.rates
+    a.rates[-1] = energy
+    a.signals["switching [1]"] = law.direction
+    arguments = [a.y, a.modes.symbols, a.held, a.inputs, a.p]
+    checks, signs = must_be_positive(a), must_not_be_negative(a)
+    order = ca.SX(1)
+    if isinstance(line.control.drive, DualDrive):
+        order = a.scalar(line.control.drive.switch_max) - a.scalar(line.control.drive.switch_min)
+    period = a.optional(line.control.sample_time)
+    scales = (a.at.factor[judged], a.scalar(line.performance.band), ca.SX(0) if period is None else period)
+    return System(
+        line=line,
+        state_names=a.names,
+        mode_names=a.modes.names,
+        mode_starts=a.modes.starts,
+        held_size=a.held.numel(),
+        rate=ca.Function("drive_rate", arguments, [a.rates, a.modes.guards]),
+        reset=ca.Function("drive_reset", arguments, [a.reset]),
+        hold=ca.Function("drive_hold", arguments, [a.held_next()]),
+        signals=BatchFunction(ca.Function("drive_signals", arguments, [ca.vertcat(*a.signals.values())])),
+        signal_names=tuple(a.signals),
+        check_names=tuple(checks),
+        sign_names=("", *signs),
+        output=a.at.index[judged],
+        figures=BatchFunction(
+            ca.Function(
+                "drive_figures",
+                [a.p],
+                [ca.vertcat(*checks.values()), ca.vertcat(0, *signs.values()), order, ca.vertcat(*scales)],
+            )
+        ),
+    )
+
+
+def must_be_positive(a: Equations) -> dict[str, ca.SX]:
+    """What must be positive, by its place in the file."""
+    line = a.line
+    # the load on a machine has no inertia of its own
+    found = {f"inertias.{i.name}": a.scalar(i.value) for i in line.inertias if i.value != ZERO}
+    for connection in line.connections:
+        law = connection.compliance
+        for key in ("stiffness", "gap") if law is not None else ():
+            if hasattr(law, key):
+                found[f"connections.{connection.name}.{key}"] = a.scalar(getattr(law, key))
+        if isinstance(law, ExactBacklash):
+            found[f"connections.{connection.name}.damping"] = a.scalar(law.damping)
+    for name, loop in (("position", line.control.position), ("speed", line.control.speed)):
+        for key in ("gain", "integral_time", "derivative_time", "filter", "limit", "tracking_time"):
+            if loop is not None and getattr(loop, key) is not None:
+                found[f"control.{name}.{key}"] = a.scalar(getattr(loop, key))
+    if line.control.sample_time is not None:
+        found["control.sample_time"] = a.scalar(line.control.sample_time)
+    for motor in line.motors:
+        if motor.torque is not None:
+            found[f"motors.{motor.name}.torque"] = a.scalar(motor.torque)
+        if motor.speed is not None and motor.rated_speed is not None:
+            found[f"motors.{motor.name}.speed - rated_speed"] = a.scalar(motor.speed) - a.scalar(motor.rated_speed)
+    for encoder in line.encoders:
+        if encoder.resolution is not None:
+            found[f"encoders.{encoder.name}.resolution"] = a.scalar(encoder.resolution)
+    if line.performance.band is not None:
+        found["performance.band"] = a.scalar(line.performance.band)
+    return found
+
+
+def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
+    """What must not be negative, by its place in the file."""
+    found = {}
+    for connection in a.line.connections:
+        if connection.compliance is not None:
+            found[f"connections.{connection.name}.damping"] = a.scalar(connection.compliance.damping)
+    for inertia in a.line.inertias:
+        law, place = inertia.friction, f"inertias.{inertia.name}.friction"
+        for key in ("viscous", "coulomb", "damping", "stiffness") if law is not None else ():
+            if getattr(law, key, None) is not None:
+                found[f"{place}.{key}"] = a.scalar(getattr(law, key))
+        if law is not None and law.static is not None and law.coulomb is not None:
+            found[f"{place}.static - coulomb"] = a.scalar(law.static) - a.scalar(law.coulomb)
+    drive = a.line.control.drive
+    for key in ("torque_share", "preload", "feed_forward_share") if isinstance(drive, DualDrive) else ():
+        found[f"control.dual.{key}"] = a.scalar(getattr(drive, key))
+    return found

@@ -1,0 +1,1 @@
+"""Machines with drive lines on their actuators: paths, circles, play."""

@@ -1,0 +1,113 @@
+"""Dry friction of a machine itself as LuGre friction of its lines' loads: bristles bend, so that nothing sticks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tauloop.drives.machine.lines import on_the_load
+from tauloop.errors import InputError, Problem
+from tauloop.mechanism.drive_line import DriveLine, Friction, Inertia, LuGre
+from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, divide, multiply
+from tauloop.mechanism.model import Freedom, Mechanism
+from tauloop.mechanism.model import Friction as MachineFriction
+
+#: Damping of the bristles over their stiffness, s: a choice; they neither ring for long nor carry by damping alone.
+BRISTLE_TIME = 1e-3
+
+
+def without_dry_friction(mechanism: Mechanism) -> tuple[Mechanism, tuple[Expression, ...]]:
+    """The machine without Coulomb friction of its actuators and of the coordinates that one of them alone moves.
+
+    An actuator's position is p = r q, so a friction c of the coordinate q is c / |r| at the actuator.
+
+    Returns:
+        The machine, and that friction at each actuator, N or N m. Coulomb friction of passive freedoms stays.
+    """
+    driven = [name for actuator in mechanism.actuators for name, _ in actuator.drives]
+    alone = {a.drives[0][0] for a in mechanism.actuators if len(a.drives) == 1 and driven.count(a.drives[0][0]) == 1}
+    joints = {joint.name: joint for joint in mechanism.joints if joint.name in alone}
+    rods = {rod.name: rod for rod in mechanism.rods if rod.name in alone}
+    freedoms = {name: joint.freedoms[0] for name, joint in joints.items()}
+    freedoms |= {name: rod.telescope.freedom for name, rod in rods.items() if rod.telescope is not None}
+    found = []
+    for actuator in mechanism.actuators:
+        total = _coulomb(actuator.friction)
+        coordinate, ratio = actuator.drives[0]
+        if coordinate in freedoms:
+            total = add(total, divide(_coulomb(freedoms[coordinate].friction), _size(mechanism, ratio)))
+        found.append(total)
+    bare = replace(
+        mechanism,
+        joints=tuple(
+            replace(joint, freedoms=(_smoothed(joint.freedoms[0]),)) if joint.name in joints else joint
+            for joint in mechanism.joints
+        ),
+        rods=tuple(
+            replace(rod, telescope=replace(rod.telescope, freedom=_smoothed(rod.telescope.freedom)))
+            if rod.name in rods and rod.telescope is not None
+            else rod
+            for rod in mechanism.rods
+        ),
+        actuators=tuple(replace(a, friction=_smooth(a.friction)) for a in mechanism.actuators),
+    )
+    return bare, tuple(found)
+
+
+def with_bristles(mechanism: Mechanism, line: DriveLine, coulomb: Expression, presliding: float) -> DriveLine:
+    """The line with LuGre friction in place of what would stick with its load, and of the machine's own friction.
+
+    Args:
+        mechanism: the machine whose parameters the line uses.
+        line: the drive line.
+        coulomb: friction of the machine at the load, N or N m.
+        presliding: motion of the load in which the bristles bend until they slide, m or rad.
+
+    Raises:
+        InputError: the load has LuGre friction of its own already, or `presliding` is not positive.
+    """
+    if not presliding > 0:
+        what = f"got {presliding:g}"
+        raise InputError(Problem(where="presliding", what=what, remedy="a positive length or angle, such as 1e-5"))
+    ratios, stuck = line.ratios(), on_the_load(line)
+
+    def bristly(item: Inertia) -> Inertia:
+        law = item.friction
+        extra = coulomb if item.name == line.performance.of else ZERO
+        dry = isinstance(law, Friction) and law.coulomb is not None
+        if item.name not in stuck or not (dry or mechanism.value(extra) > 0):
+            return item
+        if isinstance(law, LuGre):
+            what = "has LuGre friction, and the machine has Coulomb friction there"
+            remedy = "add the machine's to it, and take it from the machine"
+            raise InputError(Problem(where=f"{line.name}.drive.inertias.{item.name}.lugre", what=what, remedy=remedy))
+        level = add(law.coulomb or ZERO, extra) if law else extra
+        static = add(law.static, extra) if law and law.static is not None else level
+        bend = multiply(Constant(presliding), _size(mechanism, ratios[item.name]))
+        stiffness = divide(level, bend)
+        bristles = LuGre(
+            stiffness=stiffness,
+            damping=multiply(Constant(BRISTLE_TIME), stiffness),
+            viscous=(law.viscous if law else None) or ZERO,
+            coulomb=level,
+            static=static,
+            stribeck=(law.stribeck if law else None) or ONE,
+        )
+        return replace(item, friction=bristles)
+
+    return replace(line, inertias=tuple(bristly(item) for item in line.inertias))
+
+
+def _coulomb(friction: MachineFriction | None) -> Expression:
+    return (friction.coulomb if friction is not None else None) or ZERO
+
+
+def _size(mechanism: Mechanism, ratio: Expression) -> Expression:
+    return ratio if mechanism.value(ratio) > 0 else multiply(Constant(-1.0), ratio)
+
+
+def _smooth(friction: MachineFriction | None) -> MachineFriction | None:
+    return friction and replace(friction, coulomb=None)
+
+
+def _smoothed(freedom: Freedom) -> Freedom:
+    return replace(freedom, friction=_smooth(freedom.friction))

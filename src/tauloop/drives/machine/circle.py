@@ -1,0 +1,230 @@
+"""A circular test of a machine with drive lines: what a ball-bar would show, with one motor, two, and rigid drives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, DrivenMotion, Variation, has_two_motors
+from tauloop.errors import InputError, Problem, solving
+from tauloop.integrate.integrators import Integrator, described
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
+from tauloop.result import Evidence, Result, provenance
+
+#: Laps: half a lap to come to speed, one that is measured in the middle, half a lap to come to rest.
+LAPS, RAMP = 3, 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circle:
+    """A circle of the platform.
+
+    Attributes:
+        columns: the two positions that move, such as ``platform.x``, ``platform.y``; from the first to the second.
+        radius: m.
+        speed: m/s.
+        center: of the two positions, m; at the reference pose without it.
+    """
+
+    columns: tuple[str, str]
+    radius: float
+    speed: float
+    center: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range.
+
+        Raises:
+            InputError: with every such number.
+        """
+        problems = [
+            Problem(where=name, what=f"must be positive, got {value:g}", remedy=remedy)
+            for name, value, remedy in (("radius", self.radius, "in m"), ("speed", self.speed, "in m/s"))
+            if not 0 < value < np.inf
+        ]
+        if len(set(self.columns)) != 2:
+            remedy = "such as platform.x and platform.y"
+            problems.append(Problem(where="columns", what="are not two positions", remedy=remedy))
+        InputError.raise_if_any(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lap:
+    """The measured lap of one run, as ISO 230-4 looks at it.
+
+    Attributes:
+        angle: on the circle as told, rad (N,).
+        radial: distance from the centre of the circle that fits best, minus the radius as told (N,), m.
+        center: of the circle that fits best (least squares), minus that told (2,), m.
+        radius_error: of the circle that fits best, m.
+        deviation: circular deviation: largest minus smallest radial distance, m.
+        normal: largest distance from the plane of the circle, m.
+        following: largest distance from where the platform should be at that time, m.
+        rms: root mean square of that distance, m.
+        motion: the whole run.
+    """
+
+    angle: np.ndarray
+    radial: np.ndarray
+    center: np.ndarray
+    radius_error: float
+    deviation: float
+    normal: float
+    following: float
+    rms: float
+    motion: DrivenMotion
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The figures by name, um."""
+        return {
+            "circular_deviation": 1e6 * self.deviation,
+            "radius_error": 1e6 * self.radius_error,
+            "center_first": 1e6 * float(self.center[0]),
+            "center_second": 1e6 * float(self.center[1]),
+            "out_of_plane": 1e6 * self.normal,
+            "following_error": 1e6 * self.following,
+            "following_rms": 1e6 * self.rms,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircleTest(Result):
+    """Laps by variation of the drive lines.
+
+    Attributes:
+        circle: as told.
+        laps: by variation; those that ended early are missing.
+        ends: why a run ended early, by variation.
+    """
+
+    circle: Circle
+    laps: Mapping[Variation, Lap]
+    ends: Mapping[Variation, str]
+
+
+def circle_trajectory(model: Model, circle: Circle) -> Trajectory:
+    """Three laps at rest at both ends, the one in the middle at constant speed.
+
+    Raises:
+        InputError: positions that the platform does not have.
+        PoseError: the circle is out of reach or leads through a singularity.
+    """
+    columns = model.platform.ports.position.columns
+    unknown = [name for name in circle.columns if name not in columns]
+    if unknown:
+        remedy = f"choose: {', '.join(columns)}"
+        raise InputError(Problem(where=name, what="is no platform position", remedy=remedy) for name in unknown)
+    order = sorted(circle.columns, key=columns.index)
+    swapped = order != list(circle.columns)
+    reference = model.platform_position(model.assembly.q[None])[0]
+    center = [reference[columns.index(name)] for name in circle.columns] if circle.center is None else circle.center
+    axes = circle.radius * np.eye(2)
+    middle, first, second = (part[::-1] if swapped else part for part in (np.array(center, dtype=float), *axes))
+    path = Ellipse(middle, first, second, 0.0, 2 * np.pi * LAPS)
+    return plan(stroke(model, path, order), Trapezoidal(RAMP), PeakSpeed(circle.speed))
+
+
+@solving(InputError)
+def circle_test(
+    mechanism: Mechanism,
+    circle: Circle,
+    *,
+    variations: Sequence[Variation] | None = None,
+    values: Mapping[str, float] | None = None,
+    integrator: Integrator = PATH_INTEGRATOR,
+    presliding: float | None = None,
+    interpreted: bool = False,
+    folder: Path | None = None,
+) -> CircleTest:
+    """Drive a machine round a circle with variations of its drive lines.
+
+    Args:
+        mechanism: with drive lines.
+        circle: where, how large, how fast.
+        variations: of the lines; all without it (`AS_DESCRIBED` only where a line has two motors).
+        values: leaf parameters of the lines that differ from the machine file, SI; those that a variation does not have
+            are left out of it.
+        integrator: of the equations.
+        presliding, interpreted, folder: as of `DrivenMachine`.
+
+    Raises:
+        InputError: the machine has no drive lines, or they make no sense; an unknown parameter.
+        PoseError: the circle is out of reach or leads through a singularity.
+    """
+    if variations is None:
+        variations = [v for v in Variation if v is not Variation.AS_DESCRIBED or has_two_motors(mechanism)]
+    trajectory = circle_trajectory(Model(mechanism), circle)
+    known = set(mechanism.parameters.names)
+    unknown = [name for name in values or {} if name not in known]
+    if unknown:
+        remedy = "see `tauloop show NAME --parameters`"
+        raise InputError(Problem(where=name, what="is no leaf parameter", remedy=remedy) for name in unknown)
+    laps, ends = {}, {}
+    evidence = []
+    for variation in variations:
+        machine = DrivenMachine(
+            mechanism, variation=variation, presliding=presliding, interpreted=interpreted, folder=folder
+        )
+        own = {name: value for name, value in (values or {}).items() if name in machine.system.parameters.names}
+        motion = machine.follow(trajectory, values=own, integrator=integrator)
+        evidence += [
+            Evidence(
+                name=f"{variation.value}: {item.name}",
+                value=item.value,
+                unit=item.unit,
+                lower=item.lower,
+                upper=item.upper,
+                advice=item.advice,
+            )
+            for item in motion.evidence
+        ]
+        if motion.end:
+            ends[variation] = motion.end
+        else:
+            laps[variation] = _lap(motion, circle, trajectory)
+    return CircleTest(
+        evidence=tuple(evidence),
+        provenance=provenance(
+            packages=("numpy", "casadi"),
+            options={"circle": circle, "integrator": described(integrator), "values": dict(values or {})},
+            inputs={"machine": mechanism.name},
+        ),
+        circle=circle,
+        laps=laps,
+        ends=ends,
+    )
+
+
+def _lap(motion: DrivenMotion, circle: Circle, trajectory: Trajectory) -> Lap:
+    """The lap in the middle."""
+    progress = trajectory.law.at(np.clip(motion.time / trajectory.duration, 0, 1)).s * LAPS
+    measured = (progress >= 1.0) & (progress < 2.0)
+    places = [motion.columns.index(name) for name in circle.columns]
+    error = motion.error[measured]
+    angle = 2 * np.pi * (progress[measured] - 1.0)
+    around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    points = circle.radius * around + error[:, places]
+    # |p|^2 = 2 p . c + (r^2 - |c|^2): linear in the centre and in what follows with the radius
+    A = np.column_stack([2 * points, np.ones(len(points))])
+    solution, *_ = np.linalg.lstsq(A, (points**2).sum(axis=1), rcond=None)
+    center = solution[:2]
+    distance = np.linalg.norm(points - center, axis=1)
+    others = [i for i in range(len(motion.columns)) if i not in places]
+    size = np.linalg.norm(error, axis=1)
+    return Lap(
+        angle=angle,
+        radial=distance - circle.radius,
+        center=center,
+        radius_error=float(np.sqrt(solution[2] + center @ center)) - circle.radius,
+        deviation=float(np.ptp(distance)),
+        normal=float(np.abs(error[:, others]).max(initial=0.0)),
+        following=float(size.max()),
+        rms=float(np.sqrt(np.mean(size**2))),
+        motion=motion,
+    )

@@ -1,0 +1,433 @@
+"""A machine that follows a path through its drive lines, and how far the tool stays off."""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.singular_kinds import singular_kind
+from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
+from tauloop.drives.machine.interpreted import InterpretedMachine
+from tauloop.drives.machine.lines import (
+    direct_line,
+    machine_under_load,
+    require_lines,
+    rigid_machine,
+    with_lines,
+    with_one_motor,
+    with_rigid_shafts,
+    without_play,
+)
+from tauloop.drives.machine.run import CompiledMachine, MachineRunner, MachineTrace, Start
+from tauloop.drives.machine.source import CHATTERING, OK, TOO_LONG, TOO_SMALL
+from tauloop.drives.machine.system import MachineSystem, machine_system
+from tauloop.errors import EngineError, InputError, Problem, Problems
+from tauloop.integrate.integrators import DormandPrince, Integrator, described
+from tauloop.mechanism.drive_line import DriveLine, DualDrive
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.motion import Trajectory
+from tauloop.programs.rates import energy_program
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.result import Evidence, Result, provenance
+
+_LOGGER = logging.getLogger("tauloop")
+#: Energy may be missed by this share of what was turned over: the integrator's tolerance, many thousand steps on.
+ENERGY_KEPT = 1e-5
+#: Bandwidth of actuators without a drive line, rad/s.
+DIRECT_BANDWIDTH = 100.0
+#: Tolerances at which figures of a path hold to 1e-6 of themselves (docs/drives.md).
+PATH_INTEGRATOR = DormandPrince(rtol=1e-8, atol=1e-10, max_steps=20_000_000)
+
+
+class Variation(enum.Enum):
+    """What the drive lines are made of."""
+
+    AS_DESCRIBED = "as described"
+    ONE_MOTOR = "one motor"
+    NO_PLAY = "one motor, no play"
+    RIGID = "rigid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrivenMotion(Result):
+    """A trajectory followed through drive lines, at the samples of the control.
+
+    Attributes:
+        time: s (N,), zero where the trajectory starts; ends early where the run failed.
+        reference, position: of the platform (N, n_position).
+        error: platform minus reference over the coordinates in m (N, n); m.
+        columns: names of these coordinates.
+        actuator_error: actuator positions minus their reference (N, n_u), m or rad.
+        signals: by actuator and name with unit, such as ``track1.motor: gearbox1.force [N m]`` (N,).
+        turned_over: energy of the balance: largest of motors' work, losses and change of energy, J.
+        steps, events: of the integrator.
+        end: why it ended early; empty where the whole trajectory was run.
+    """
+
+    time: np.ndarray
+    reference: np.ndarray
+    position: np.ndarray
+    error: np.ndarray
+    columns: tuple[str, ...]
+    actuator_error: np.ndarray
+    signals: Mapping[str, np.ndarray]
+    turned_over: float
+    steps: int
+    events: int
+    end: str
+
+    @property
+    def distance(self) -> np.ndarray:
+        """Distance from the reference (N,), m."""
+        return np.linalg.norm(self.error, axis=1)
+
+
+class DrivenMachine:
+    """A machine with its drive lines, compiled; made once, run along as many trajectories as needed."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        *,
+        variation: Variation = Variation.AS_DESCRIBED,
+        bandwidth: float = DIRECT_BANDWIDTH,
+        period: float | None = None,
+        presliding: float | None = None,
+        interpreted: bool = False,
+        folder: Path | None = None,
+    ) -> None:
+        """Sort the equations and compile them (or find them in the cache).
+
+        Args:
+            mechanism: with a drive line on any of its actuators.
+            variation: what they are made of.
+            bandwidth: of actuators without a drive line, rad/s.
+            period: of the control of actuators without a drive line where no actuator has one, s.
+            presliding: m or rad; Coulomb friction that would stick with the machine is then LuGre friction, whose
+                bristles bend so far at the actuator before they slide. Without it such friction is refused.
+            interpreted: run step by step in Python, thousands of times slower; so it is, with a warning in the log,
+                where there is no compiler.
+            folder: the cache; the user's own without it.
+
+        Raises:
+            InputError: no drive line and no period; lines that make no sense on this machine.
+        """
+        if period is None:
+            require_lines(mechanism)
+        self.lines = tuple(_varied(actuator.drive, variation) for actuator in mechanism.actuators)
+        varied, dry = with_lines(mechanism, self.lines), None
+        if presliding is not None:
+            varied, dry = without_dry_friction(varied)
+        self.mechanism, self.variation = varied, variation
+        #: What the control believes in: nothing gives way, and nothing jumps.
+        self.model = Model(rigid_machine(varied, with_dry=False))
+        plant = Model(machine_under_load(varied))
+        lines = self._complete(bandwidth, period)
+        if presliding is not None and dry is not None:
+            lines = tuple(with_bristles(varied, *pair, presliding) for pair in zip(lines, dry, strict=True))
+        self.system: MachineSystem = machine_system(varied, plant, lines)
+        self.runner: MachineRunner = self._made(interpreted, folder)
+
+    def _complete(self, bandwidth: float, period: float | None) -> tuple[DriveLine, ...]:
+        """A line for every actuator."""
+        times = [line.control.sample_time for line in self.lines if line is not None]
+        known = [self.mechanism.value(time) for time in times if time is not None]
+        turns = [unit == "N m" for unit in self.model.output_ports("actuators")[1]]
+        mass = np.zeros(len(turns)) if all(self.lines) else _masses(self.model)
+        return tuple(
+            line or direct_line(actuator, turns[i], float(mass[i]), bandwidth, known[0] if known else period or 0.0)
+            for i, (actuator, line) in enumerate(zip(self.mechanism.actuators, self.lines, strict=True))
+        )
+
+    def _made(self, interpreted: bool, folder: Path | None) -> MachineRunner:
+        if interpreted:
+            return InterpretedMachine(self.system)
+        try:
+            return CompiledMachine(self.system, folder)
+        except EngineError as error:
+            _LOGGER.warning("drive lines run interpreted, which is thousands of times slower: %s", error)
+            return InterpretedMachine(self.system)
+
+    def follow(
+        self,
+        trajectory: Trajectory,
+        *,
+        values: Mapping[str, float] | None = None,
+        settling: float = 0.5,
+        integrator: Integrator = PATH_INTEGRATOR,
+        feed_forward: bool = True,
+    ) -> DrivenMotion:
+        """Follow a trajectory from rest at its start.
+
+        Args:
+            trajectory: in the platform's coordinates, of a machine of the same structure.
+            values: leaf parameters of the drive lines that differ from the machine file, SI, by name.
+            settling: time at rest before the motion, s, in which the lines come to bear.
+            integrator: of the equations.
+            feed_forward: whether the forces of inverse dynamics along the reference are added to the controls' output.
+
+        Raises:
+            InputError: numbers that make no sense, or parameters that the lines do not have. What fails on the way is
+                not raised: the result ends early and says why.
+            PoseError: the trajectory cannot be run at all.
+        """
+        run = self.prepared(trajectory, values=values, settling=settling, feed_forward=feed_forward)
+        return run.result(self.runner(run.start(), run.reference, integrator), integrator)
+
+    def prepared(
+        self,
+        trajectory: Trajectory,
+        *,
+        values: Mapping[str, float] | None = None,
+        settling: float = 0.5,
+        feed_forward: bool = True,
+    ) -> PathRun:
+        """What `follow` hands to `runner`, and makes of what it returns; arguments and errors as there."""
+        if not 0 <= settling < np.inf:
+            raise InputError(Problem(where="settling", what=f"{settling:g} s is negative", remedy="such as 0.5 s"))
+        return PathRun(self, trajectory, dict(values or {}), settling, feed_forward)
+
+
+def _varied(line: DriveLine | None, variation: Variation) -> DriveLine | None:
+    if line is None or variation is Variation.AS_DESCRIBED:
+        return line
+    single = with_one_motor(line)
+    if variation is Variation.ONE_MOTOR:
+        return single
+    return without_play(single) if variation is Variation.NO_PLAY else with_rigid_shafts(single)
+
+
+def _masses(model: Model) -> np.ndarray:
+    """What each actuator moves at the reference pose while the others stand free: the mass matrix' diagonal (n_u,)."""
+    n = len(model.mechanism.actuators)
+    q = model.assembly.q[None]
+    still: dict[str, object] = {
+        "position": model.actuator_position(q),
+        "velocity": np.zeros((1, n)),
+        "force": np.zeros((1, n)),
+    }
+    outputs, _, _ = model.actuators.run("forward_dynamics", still, start=q)
+    return np.diagonal(outputs["mass_matrix"].reshape(n, n))
+
+
+class PathRun:
+    """One trajectory: what the lines are told, and what comes of it.
+
+    Attributes:
+        time: of the samples (N,), s, zero where the trajectory starts.
+        reference: what each line is told (N, n_u, 4), as `MachineRunner` takes it.
+    """
+
+    def __init__(
+        self,
+        machine: DrivenMachine,
+        trajectory: Trajectory,
+        values: dict[str, float],
+        settling: float,
+        feed_forward: bool,
+    ) -> None:
+        """Find reference and feed-forward; `DrivenMachine.prepared` makes it."""
+        self.machine, self.values = machine, values
+        system, model = machine.system, machine.model
+        actuators = len(model.mechanism.actuators)
+        if actuators != model.platform.ports.velocity.size:
+            what = f"has {actuators} actuators for {model.platform.ports.velocity.size} freedoms"
+            remedy = "drive lines need as many actuators as freedoms"
+            raise InputError(Problem(where=model.mechanism.name, what=what, remedy=remedy))
+        waits = int(np.ceil(settling / system.period - 1e-9))
+        count = waits + int(np.ceil(trajectory.total / system.period - 1e-9)) + 1
+        self.time = (np.arange(count) - waits) * system.period
+        motion = trajectory.at(self.time)
+        x = np.clip(self.time / trajectory.duration, 0, None)
+        s = trajectory.law.at(np.clip(np.where((x > 1) & trajectory.returns, 2 - x, x), 0, 1)).s
+        start = trajectory.stroke.start(s)
+        functions = model.platform
+        if trajectory.stroke.functions.ports.position.columns != functions.ports.position.columns:
+            what = "the path is not one of the platform of this machine"
+            raise InputError(Problem(where="trajectory", what=what, remedy="place it with stroke(model, ...)"))
+        forces = functions.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
+        state = forces.state
+        self.platform = motion.position
+        self.q = state.q
+        position = model.actuator_position(state.q)
+        # speeds are differences of positions, in the reference as in what is measured: their delays cancel
+        speed = np.diff(position, axis=0, prepend=position[:1]) / system.period
+        self.actuators = position
+        span = np.ptp(position, axis=0)
+        ratios = np.array([line.ratio for line in system.lines])
+        forward = np.asarray(forces.force) / ratios if feed_forward else np.zeros_like(position)
+        measured, timed = self._measured()
+        # on a path the span of the motion stands for the size of the step, and preloads act in its direction
+        before = position - np.where(span > 0, span, 1.0)
+        self.reference = np.stack([position * measured, before * measured, speed * timed, forward], axis=2)
+
+    def _measured(self) -> tuple[np.ndarray, np.ndarray]:
+        """Motion of what position and speed loops measure over that of their actuators (n_u,), (n_u,)."""
+        found = []
+        for item in self.machine.system.lines:
+            line = item.line
+            on = {encoder.name: encoder.on for encoder in line.encoders}
+            ratios = {name: self.machine.mechanism.value(ratio) for name, ratio in line.ratios().items()}
+            names = (line.control.encoder, line.control.speed_encoder or line.control.encoder)
+            found.append([ratios[on[name]] for name in names])
+        position, speed = np.array(found).T
+        return position, speed
+
+    def start(self) -> Start:
+        """At rest at the start of the trajectory, every line in the middle of its gaps."""
+        system = self.machine.system
+        entry = system.plant.platform.ports
+        unknown = [name for name in self.values if name not in system.parameters.names]
+        if unknown:
+            remedy = "a leaf parameter that only the drive lines use (`tauloop show NAME --parameters`)"
+            raise InputError(Problem(where=name, what="is none of the drive lines", remedy=remedy) for name in unknown)
+        wrong = [name for name, value in self.values.items() if not np.isfinite(value)]
+        if wrong:
+            raise InputError(Problem(where=name, what="is not finite", remedy="give a number") for name in wrong)
+        p = np.array([self.values.get(q.name, q.value) for q in system.parameters])
+        self._check(p)
+        q = self.q[0]
+        states = [entry.at(q), np.zeros(entry.velocity.size + 2)]
+        held = []
+        for i, line in enumerate(system.lines):
+            x = line.start * self.actuators[0, i]
+            states += [x, np.zeros(2)]
+            load = np.array([self.actuators[0, i], 0.0])
+            modes, inputs = np.zeros(len(line.mode_names)), np.zeros(6)
+            held.append(np.array(line.held(x, load, modes, np.zeros(line.held_size), inputs, p)).ravel())
+        return Start(states=np.concatenate(states), held=np.concatenate(held), q=q, parameters=p)
+
+    def _check(self, p: np.ndarray) -> None:
+        """Refuse parameters that make no sense.
+
+        Raises:
+            InputError: an inertia, a stiffness, a gap, a time is not positive; all such at once.
+        """
+        problems = Problems()
+        for line in self.machine.system.lines:
+            for names, found, need in zip(
+                line.figure_names, line.figures([p[None]], 1), ("be positive", "not be negative"), strict=True
+            ):
+                for name, value in zip(names, found[0], strict=True):
+                    if not (value > 0 or (value == 0 and need == "not be negative")):
+                        where, what = f"{line.line.name}.drive.{name}", f"must {need}, got {value:g}"
+                        remedy = "correct the parameters that it follows from"
+                        problems.add(where, what, remedy)
+        InputError.raise_if_any(problems)
+
+    def result(self, trace: MachineTrace, integrator: Integrator) -> DrivenMotion:
+        """Errors, signals and the energy balance."""
+        system, n = self.machine.system, len(trace.states)
+        plant, entry = system.plant, system.plant.platform.ports
+        n_p, n_v = entry.position.size, entry.velocity.size
+        position, velocity = trace.states[:, :n_p], trace.states[:, n_p : n_p + n_v]
+        state = plant.platform.kinematics(position, velocity, start=self.q[:n])
+        actuators = plant.actuator_position(state.q)
+        speeds = np.asarray(state.v) @ plant.assembly.loops.transmission.T
+        signals, energy, work, lost = self._signals(trace, actuators, speeds)
+        outputs, _ = energy_program(plant.machine).run({"q": state.q, "v": np.asarray(state.v)}, n)
+        energy = energy + outputs["kinetic"].ravel() + outputs["potential"].ravel()
+        lost = lost + trace.states[:, n_p + n_v + 1]
+        change = energy - energy[0]
+        turned_over = float(max(np.abs(work).max(), np.abs(lost).max(), np.ptp(change)))
+        balance = float(np.abs(work - lost - change).max()) / max(turned_over, 1e-12)
+        sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
+        end = "" if trace.outcome == OK else _reason(trace, plant.assembly, state.q[-1])
+        return DrivenMotion(
+            evidence=(
+                Evidence(
+                    name="share of the samples that was run",
+                    value=n / len(self.time),
+                    lower=1.0,
+                    advice=f"the run ended early: {end}",
+                ),
+                Evidence(
+                    name="energy balance over the energy turned over",
+                    value=balance,
+                    upper=ENERGY_KEPT,
+                    advice="tighten the tolerances",
+                ),
+                Evidence(
+                    name="smallest pivot over its typical size",
+                    value=trace.pivot if trace.pivot < 1e300 else None,
+                    lower=SMALLEST_PIVOT,
+                    advice="the motion came near a singularity",
+                ),
+                Evidence(name="largest loop residual", value=trace.residual, upper=CONVERGED),
+                *plant.limits.evidence(state.q, self.time[:n]),
+            ),
+            provenance=provenance(
+                packages=("numpy", "casadi"),
+                options={
+                    "variation": self.machine.variation,
+                    "integrator": described(integrator),
+                    "values": self.values,
+                },
+                inputs={"machine": self.machine.mechanism.name, "samples": len(self.time)},
+            ),
+            time=self.time[:n],
+            reference=self.platform[:n],
+            position=position,
+            error=(position - self.platform[:n])[:, sliding],
+            columns=tuple(entry.position.columns[i] for i in sliding),
+            actuator_error=actuators - self.actuators[:n],
+            signals=signals,
+            turned_over=turned_over,
+            steps=trace.steps,
+            events=trace.events,
+            end=end,
+        )
+
+    def _signals(
+        self, trace: MachineTrace, actuators: np.ndarray, speeds: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
+        """Signals by name; and energy in the lines, work of the motors and losses (N,), J."""
+        system, n = self.machine.system, len(trace.states)
+        found: dict[str, np.ndarray] = {}
+        energy, work, lost = (np.zeros(n) for _ in range(3))
+        y, s, z = system.machine_size, 0, 0
+        p = np.tile(self.start().parameters, (n, 1))
+        for i, line in enumerate(system.lines):
+            size, modes = len(line.start), len(line.mode_names)
+            load = np.stack([actuators[:, i], speeds[:, i]], axis=1)
+            inputs = np.zeros((n, 6))
+            inputs[:, [0, 1, 4, 5]] = self.reference[:n, i]
+            arrays = [
+                trace.states[:, y : y + size],
+                load,
+                trace.modes[:, s : s + modes],
+                trace.held[:, z : z + line.held_size],
+                inputs,
+                p,
+            ]
+            values = line.signals(arrays, n)[0]
+            name = self.machine.mechanism.actuators[i].name
+            found |= {f"{name}: {key}": values[:, k] for k, key in enumerate(line.signal_names)}
+            energy += values[:, -1]
+            work += trace.states[:, y + size]
+            lost += trace.states[:, y + size + 1]
+            y, s, z = y + size + 2, s + modes, z + line.held_size
+        return found, energy, work, lost
+
+
+def _reason(trace: MachineTrace, assembly: Assembly, last: np.ndarray) -> str:
+    at = f"at {trace.end:.6g} s from the start"
+    if trace.outcome == TOO_LONG:
+        return f"too many steps {at}"
+    if trace.outcome == CHATTERING:
+        return f"events pile up {at}"
+    if trace.outcome == TOO_SMALL:
+        return f"no step is short enough {at}: the control is unstable, or an element too stiff"
+    return f"a pose is out of reach or singular {at}: nearest kind, {singular_kind(assembly, last)}"
+
+
+def has_two_motors(mechanism: Mechanism) -> bool:
+    """Whether a drive line of the machine has two motors."""
+    return any(a.drive is not None and isinstance(a.drive.control.drive, DualDrive) for a in mechanism.actuators)

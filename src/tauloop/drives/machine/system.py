@@ -1,0 +1,233 @@
+"""A machine with its drive lines as one hybrid system: the machine's forward dynamics pushed by the lines' forces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import casadi as ca
+import numpy as np
+
+from tauloop.assembly.batch import BatchFunction
+from tauloop.drives.equations.system import INPUTS, Equations, must_be_positive, must_not_be_negative
+from tauloop.drives.machine.lines import on_the_load
+from tauloop.errors import InputError, Problem
+from tauloop.mechanism.cables import cable_problems
+from tauloop.mechanism.drive_line import DriveLine, Friction
+from tauloop.mechanism.drive_on_actuator import leaves
+from tauloop.mechanism.model import Mechanism, ParameterTable
+from tauloop.model import Model
+from tauloop.programs.rates import RateProgram, independent_rate_program
+
+#: Inputs of a line on a machine: those of a line of its own, speed of the reference, and torque fed forward.
+MACHINE_INPUTS = (*INPUTS, "speed", "forward")
+#: Behind the states of a line: work of its motors, and what it loses; behind those of the machine likewise.
+BALANCE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineSystem:
+    """CasADi functions of (x, load, modes, held, inputs, parameters) of the drive line of one actuator.
+
+    Attributes:
+        line: the drive line.
+        start: states at rest per unit of the actuator's position; work and loss come behind them.
+        state_names: of the states.
+        mode_names, mode_starts: of the modes.
+        held_size: numbers that the sampled control holds.
+        rate: (dx/dt with powers of motors and losses, guards, force on the machine).
+        slope: as `rate`, without guards.
+        reset: x as the modes prescribe it.
+        hold: what the control holds from a sample on.
+        held: what it holds before its first sample.
+        signals: everything to look at, named by `signal_names`; then kinetic and elastic energy.
+        signal_names: names with units.
+        ratio: motion of the driving motor over that of the actuator.
+        figures: (parameters) -> numbers that must be positive, and numbers that must not be negative.
+        figure_names: of both, by their place in the drive line.
+    """
+
+    line: DriveLine
+    start: np.ndarray
+    state_names: tuple[str, ...]
+    mode_names: tuple[str, ...]
+    mode_starts: tuple[float, ...]
+    held_size: int
+    rate: ca.Function
+    slope: ca.Function
+    reset: ca.Function
+    hold: ca.Function
+    held: ca.Function
+    signals: BatchFunction
+    signal_names: tuple[str, ...]
+    ratio: float
+    figures: BatchFunction
+    figure_names: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSystem:
+    """The machine under its lines.
+
+    Attributes:
+        plant: the machine, with what is rigidly on its actuators.
+        rate: its right-hand side; the states are positions, velocities, work and loss.
+        lines: of the actuators, in their order.
+        parameters: leaf parameters of the lines' expressions, arguments of their functions.
+        period: of the sampled control, s.
+    """
+
+    plant: Model
+    rate: RateProgram
+    lines: tuple[LineSystem, ...]
+    parameters: ParameterTable
+    period: float
+
+    @property
+    def machine_size(self) -> int:
+        """States of the machine itself, work and loss among them."""
+        return sum(size for _, size in self.rate.state) + BALANCE
+
+    @property
+    def size(self) -> int:
+        """States in all."""
+        return self.machine_size + sum(len(line.start) + BALANCE for line in self.lines)
+
+
+#: What may be done of dry friction of the machine itself.
+BRISTLES = "ask for LuGre friction (presliding), which is for what an actuator moves, or leave it out"
+ONE_WAY = "leave it out: LuGre friction in its place (presliding) is Coulomb's alone, alike both ways"
+
+
+def machine_system(mechanism: Mechanism, plant: Model, lines: tuple[DriveLine, ...]) -> MachineSystem:
+    """The equations of a machine with a drive line on every actuator.
+
+    Args:
+        mechanism: the machine whose parameters the lines' expressions use.
+        plant: the machine that they push (`machine_under_load`).
+        lines: of the actuators, in their order.
+
+    Raises:
+        InputError: a control that is not sampled, or samples at another rate than others; dry friction where it cannot
+            be; dry friction in the machine itself.
+        DescriptionError: rigid connections that make no sense.
+    """
+    InputError.raise_if_any(_problems(mechanism, lines))
+    used = set().union(*(leaves(line) for line in lines))
+    table = ParameterTable(tuple(p for p in mechanism.parameters if p.name in used))
+    built = tuple(_line_system(f"line{i}", line, table, mechanism) for i, line in enumerate(lines))
+    return MachineSystem(
+        plant=plant,
+        rate=independent_rate_program(plant.machine, plant.platform.ports),
+        lines=built,
+        parameters=table,
+        period=_period(mechanism, lines[0]),
+    )
+
+
+def _period(mechanism: Mechanism, line: DriveLine) -> float:
+    time = line.control.sample_time
+    return np.nan if time is None else mechanism.value(time)
+
+
+def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Problem]:
+    problems = cable_problems(mechanism)
+    periods = {}
+    for line in lines:
+        where = f"{line.name}.drive"
+        if line.control.sample_time is None:
+            what, remedy = "its control is continuous", "give it a sample_time, such as 1 ms"
+            problems.append(Problem(where=f"{where}.control", what=what, remedy=remedy))
+        else:
+            periods[line.name] = _period(mechanism, line)
+        for name in on_the_load(line):
+            law = line.inertia(name).friction
+            if isinstance(law, Friction) and law.coulomb is not None:
+                what = f"dry friction of {name}, which moves rigidly with the machine"
+                remedy = "write lugre, ask for LuGre friction (presliding), or put it on a body behind a shaft"
+                problems.append(Problem(where=f"{where}.inertias.{name}.friction.coulomb", what=what, remedy=remedy))
+    if len(set(periods.values())) > 1:
+        what = "sample at different times: " + ", ".join(f"{name} {1e3 * T:g} ms" for name, T in periods.items())
+        problems.append(Problem(where="drive.control.sample_time", what=what, remedy="give all the same"))
+    freedoms = [(joint.name, freedom.friction) for joint in mechanism.joints for freedom in joint.freedoms]
+    freedoms += [(rod.name, rod.telescope.freedom.friction) for rod in mechanism.rods if rod.telescope is not None]
+    freedoms += [(actuator.name, actuator.friction) for actuator in mechanism.actuators]
+    freedoms += [(loss.name, loss.friction) for loss in mechanism.losses]
+    for name, friction in freedoms:
+        for key in ("coulomb", "static", "coulomb_asymmetry") if friction is not None else ():
+            term = getattr(friction, key)
+            if term is not None and mechanism.value(term) != 0.0:
+                what = "its Coulomb friction jumps where it turns, and sticking is not found there"
+                remedy = ONE_WAY if key != "coulomb" else BRISTLES
+                problems.append(Problem(where=f"{name}.friction.{key}", what=what, remedy=remedy))
+    return problems
+
+
+def _line_system(prefix: str, line: DriveLine, table: ParameterTable, mechanism: Mechanism) -> LineSystem:
+    load = line.performance.of
+    first = tuple(i for i in line.inertias if i.name == load)
+    line = replace(line, inertias=(*first, *(i for i in line.inertias if i.name != load)))
+    a = Equations(line, table, MACHINE_INPUTS)
+    forces, law, _ = a.act()
+    push = forces[0]
+    kinetic = sum(
+        (a.scalar(item.value) * a.velocity(item.name) ** 2 / 2 for item in line.inertias if a.at.index[item.name] != 0),
+        ca.SX(0),
+    )
+    a.move(forces)  # what it says of the load, whose mass is the machine, is not used
+    a.rates[a.loops] = law.rates
+    # the load's position and velocity come from the machine, and nobody asks for the sum of squared torques
+    own = [k for k in range(a.y.numel()) if k not in (0, a.n, a.y.numel() - 1)]
+    x, held_load = ca.SX.sym("x", len(own)), ca.SX.sym("load", 2)
+    whole = ca.SX(a.y.numel(), 1)
+    whole[own] = x
+    whole[0], whole[a.n] = held_load[0], held_load[1]
+    arguments = [x, held_load, a.modes.symbols, a.held, a.inputs, a.p]
+
+    def placed(*expressions: ca.SX) -> list[ca.SX]:
+        return [ca.SX(e) for e in ca.substitute([ca.densify(e) for e in expressions], [a.y], [ca.densify(whole)])]
+
+    rates, guards, force, reset, held, given, lost, stored, kinetic, signals = placed(
+        a.rates[own],
+        a.modes.guards,
+        push,
+        a.reset[own],
+        a.held_next(),
+        a.given,
+        a.lost,
+        a.stored,
+        ca.SX(kinetic),
+        ca.SX(ca.vertcat(ca.SX(0, 1), *a.signals.values())),
+    )
+    balanced = ca.vertcat(rates, given, lost)
+    speed = line.control.speed_encoder
+    last = ca.SX(a.held.numel(), 1)
+    if speed is not None:
+        on = next(encoder.on for encoder in line.encoders if encoder.name == speed)
+        (last[2],) = placed(a.position(on))
+    numbers = {name: mechanism.value(ratio) for name, ratio in line.ratios().items()}
+    start = np.zeros(len(own))
+    for place, k in enumerate(own):
+        if k < a.n:
+            start[place] = numbers[a.at.roots[k]]
+    drive = line.control.drive
+    positive, not_negative = must_be_positive(a), must_not_be_negative(a)
+    figures = [ca.vertcat(ca.SX(0, 1), *found.values()) for found in (positive, not_negative)]
+    master = drive.motor if hasattr(drive, "motor") else drive.master
+    return LineSystem(
+        line=line,
+        start=start,
+        state_names=tuple(a.names[k] for k in own),
+        mode_names=a.modes.names,
+        mode_starts=a.modes.starts,
+        held_size=a.held.numel(),
+        rate=ca.Function(f"{prefix}_rate", arguments, [balanced, guards, force]),
+        slope=ca.Function(f"{prefix}_slope", arguments, [balanced, force]),
+        reset=ca.Function(f"{prefix}_reset", arguments, [reset]),
+        hold=ca.Function(f"{prefix}_hold", arguments, [held]),
+        held=ca.Function(f"{prefix}_held", arguments, [last]),
+        signals=BatchFunction(ca.Function(f"{prefix}_signals", arguments, [ca.vertcat(signals, kinetic + stored)])),
+        signal_names=tuple(a.signals),
+        figures=BatchFunction(ca.Function(f"{prefix}_figures", [a.p], figures)),
+        figure_names=(tuple(positive), tuple(not_negative)),
+        ratio=numbers[next(motor.on for motor in line.motors if motor.name == master)],
+    )

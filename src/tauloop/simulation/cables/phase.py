@@ -1,0 +1,262 @@
+"""A cable machine while no cable that does not stretch becomes slack or taut: its forces, tensions and events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.locks import Locks
+from tauloop.assembly.loops import nominal
+from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.errors import InputError, Problems
+from tauloop.mechanism.cables import cables
+from tauloop.model import Model
+from tauloop.programs.extended import impact_program, multiplier_program
+from tauloop.programs.program import Program
+from tauloop.programs.tensions import multiplier_rows
+from tauloop.simulation.cables.machines import WOUND, CableMachine
+from tauloop.simulation.events import Event
+from tauloop.simulation.forces import ForceLaw, Wrench
+
+#: Locked coordinates that differ by more than this (m, rad) stand elsewhere.
+ELSEWHERE = 1e-9
+#: Lengths that winches have let out and their rates (k,), (k,) at a time, for the cables that stretch.
+Lengths = Callable[[float], tuple[np.ndarray, np.ndarray]]
+
+
+class CablePhase:
+    """One machine of a simulation with its forces."""
+
+    def __init__(
+        self,
+        original: Model,
+        machine: CableMachine,
+        law: ForceLaw | None,
+        lengths: Lengths,
+        held: Mapping[str, float],
+        wrench: Wrench | None,
+    ) -> None:
+        """Assemble the machine.
+
+        Args:
+            original: the cable machine.
+            machine: what it is in this phase.
+            law: forces of the winches and other actuators of the original; None for none.
+            lengths: of the cables that stretch, where their winches have no coordinate.
+            held: lengths of cables that do not stretch and whose winches are held.
+            wrench: at the tool; None for none.
+
+        Raises:
+            InputError: a locked coordinate stood elsewhere.
+            AssemblyError: it does not assemble, or the tension of a cable is not determined.
+        """
+        locks = Locks(names=tuple(original.topology.velocity_names[i] for i in original.assembly.locked))
+        self.machine, self.model = machine, Model(machine.mechanism, evaluator=original.evaluator, locks=locks)
+        _require_alike(original, self.model, locks)
+        self._original, self._law, self._lengths, self._held, self._wrench = original, law, lengths, held, wrench
+        bounds, mechanism = cables(original.mechanism), original.mechanism
+        coefficients = [(bounds[name].stiffness, bounds[name].damping) for name in machine.stretched]
+        self._stiffness = np.array([mechanism.value(k) if k is not None else 0.0 for k, _ in coefficients])
+        self._damping = np.array([mechanism.value(c) if c is not None else 0.0 for _, c in coefficients])
+        names, velocities = self.model.topology.coordinate_names, self.model.topology.velocity_names
+        self._q = [names.index(name) for name in machine.stretched]
+        self._v = [velocities.index(name) for name in machine.stretched]
+        self._wound = [names.index(name + WOUND) if name + WOUND in names else -1 for name in machine.stretched]
+        self._wound_v = [velocities.index(n + WOUND) if n + WOUND in velocities else -1 for n in machine.stretched]
+        given = [actuator.name for actuator in mechanism.actuators]
+        kept = [a.name for a in machine.mechanism.actuators if a.name in given]
+        self._kept = [given.index(name) for name in kept]
+        ratios = {a.name: mechanism.value(a.drives[0][1]) for a in mechanism.actuators}
+        self._bare = {kept.index(name): ratios[name] for name in machine.bare}
+        self._rows = multiplier_rows(self.model.assembly, machine.taut)
+        self._spans = _spans(original, self.model)
+
+    def start(self, q: Mapping[str, float], v: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates and velocities by name as arrays; what is new is where the cables are, winches go with them."""
+        shape = self.model.topology
+        at_q = np.array([[q.get(name, 0.0) for name in shape.coordinate_names]])
+        at_v = np.array([[v.get(name, 0.0) for name in shape.velocity_names]])
+        spans = self.spans(at_q, at_v)
+        lengths, _ = self._lengths(0.0)
+        wound = {f"{name}{WOUND}": float(x) for name, x in zip(self.machine.stretched, lengths, strict=True)}
+        known = {name: float(span[0]) for name, (span, _) in spans.items()} | wound | dict(q)
+        rates = {name: float(rate[0]) for name, (_, rate) in spans.items()} | dict(v)
+        rates = {f"{name}{WOUND}": rates[name] for name in self.machine.stretched} | rates
+        return (
+            np.array([known[name] for name in shape.coordinate_names]),
+            np.array([rates.get(name, 0.0) for name in shape.velocity_names]),
+        )
+
+    def spans(self, q: np.ndarray, v: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Distances between the ends of all cables (N,), m, and their rates, at states (N, n_q), (N, n_v)."""
+        distance, rate = self._spans([q, v], len(q))
+        return dict(zip(cables(self._original.mechanism), zip(distance.T, rate.T, strict=True), strict=True))
+
+    def described(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates (N, n_q) and velocities (N, n_v) of the cable machine itself.
+
+        Lengths of cables that this machine has no coordinate for are the distances between their ends.
+        """
+        original, own, spans = self._original.topology, self.model.topology, self.spans(q, v)
+        found_q = dict(zip(own.coordinate_names, q.T, strict=True))
+        found_v = dict(zip(own.velocity_names, v.T, strict=True))
+        for name, (distance, rate) in spans.items():
+            found_q.setdefault(name, distance)
+            found_v.setdefault(name, rate)
+        return (
+            np.stack([found_q[name] for name in original.coordinate_names], axis=1),
+            np.stack([found_v[name] for name in original.velocity_names], axis=1),
+        )
+
+    def pull(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Stiffness x + damping x' of the cables that stretch (N, k), N: their tension where it is positive."""
+        length, rate = (np.array(part) for part in zip(*(self._lengths(t) for t in time), strict=True))
+        for k, (i, j) in enumerate(zip(self._wound, self._wound_v, strict=True)):
+            if i >= 0:
+                length[:, k], rate[:, k] = q[:, i], v[:, j]
+        return np.asarray(self._stiffness * (q[:, self._q] - length) + self._damping * (v[:, self._v] - rate))
+
+    def forces(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Forces of this machine's actuators (N, n_u), and pulls of bare winches before they are cut off at zero."""
+        own = np.zeros((len(time), len(self._original.mechanism.actuators)))
+        if self._law is not None:
+            samples = zip(time, *self.described(q, v), strict=True)
+            own = np.array([self._law.force(*sample) for sample in samples]).reshape(own.shape)
+        own = own[:, self._kept]
+        bare = np.array([-ratio * own[:, i] for i, ratio in self._bare.items()]).T.reshape(len(time), len(self._bare))
+        for k, (i, ratio) in enumerate(self._bare.items()):
+            own[:, i] = -np.maximum(bare[:, k], 0.0) / ratio
+        return np.concatenate([own, -np.maximum(self.pull(time, q, v), 0.0)], axis=1), bare
+
+    def tensions(self, time: np.ndarray, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
+        """What the cables pull (N,), by name; of taut ones that do not stretch negative where they push."""
+        force, bare = self.forces(time, q, v)
+        found = dict(zip(self.machine.stretched, np.maximum(self.pull(time, q, v), 0.0).T, strict=True))
+        found |= dict(zip(self.machine.bare.values(), np.maximum(bare, 0.0).T, strict=True))
+        found |= {name: np.zeros(len(time)) for name in self.machine.slack}
+        if self.machine.taut:
+            inputs = {"q": q, "v": v, "force": np.ascontiguousarray(force)}
+            if self._wrench is not None:
+                inputs["wrench"] = np.array([_wrench_at(self._wrench, t) for t in time])
+            outputs, _ = self._multipliers.run(inputs, len(time))
+            found |= {n: -outputs["multipliers"][:, i] for n, i in zip(self.machine.taut, self._rows, strict=True)}
+        return found
+
+    def unpulled(self, q: Mapping[str, float], v: Mapping[str, float], time: float = 0.0) -> list[str]:
+        """Cables that stretch, and those of bare winches, that pull nothing in a state at a time, s."""
+        at_q, at_v = (row[None] for row in self.start(q, v))
+        at = np.array([time])
+        pull, (_, bare) = self.pull(at, at_q, at_v), self.forces(at, at_q, at_v)
+        names = (*self.machine.stretched, *self.machine.bare.values())
+        return [name for name, value in zip(names, np.concatenate([pull[0], bare[0]]), strict=True) if value < 0.0]
+
+    @cached_property
+    def _multipliers(self) -> Program:
+        return multiplier_program(self.model.machine, with_wrench=self._wrench is not None)
+
+    @cached_property
+    def _impact(self) -> Program:
+        return impact_program(self.model.machine)
+
+    def impact(
+        self, name: str, restitution: float, q: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, dict[str, float]]:
+        """Velocities (n_v,) after a cable of this machine was tautened, and the impulses of all taut ones, N s."""
+        share = np.zeros(len(self.model.assembly.rows))
+        share[self._rows[self.machine.taut.index(name)]] = restitution
+        outputs, _ = self._impact.run({"q": q[None], "v": v[None], "restitution": share[None]}, 1)
+        impulses = {n: -float(outputs["impulse"][0, i]) for n, i in zip(self.machine.taut, self._rows, strict=True)}
+        return outputs["v_after"][0], impulses
+
+    def gap(self, name: str, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How much farther apart the ends of a cable are than it is long (N,), m, and the rate; negative if slack."""
+        shape, length = self.model.topology, self._original.mechanism.rod(name).length
+        span, rate = self.spans(q, v)[name]
+        if name in shape.coordinate_names:
+            return span - q[:, shape.coordinate_names.index(name)], rate - v[:, shape.velocity_names.index(name)]
+        return span - (self._held[name] if length is None else self._original.mechanism.value(length)), rate
+
+    def watched(self, events: Sequence[Event], offset: float) -> tuple[Event, ...]:
+        """Events of the cable machine as those of this one, named after their numbers."""
+
+        def seen(event: Event) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+            return lambda time, q, v: event.function(time + offset, *self.described(q, v))
+
+        return tuple(replace(event, name=str(k), function=seen(event)) for k, event in enumerate(events))
+
+    def events(self, offset: float) -> tuple[Event, ...]:
+        """Cables that become slack or taut; those that do not stretch end this phase."""
+        found = []
+
+        def stretch(k: int) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+            return lambda time, q, v: self.pull(time + offset, q, v)[:, k]
+
+        def bare(k: int) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+            return lambda time, q, v: self.forces(time + offset, q, v)[1][:, k]
+
+        def taut(name: str) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+            return lambda time, q, v: self.tensions(time + offset, q, v)[name]
+
+        def slack(name: str) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+            return lambda time, q, v: self.gap(name, q, v)[0]
+
+        both = [(name, stretch(k)) for k, name in enumerate(self.machine.stretched)]
+        both += [(name, bare(k)) for k, name in enumerate(self.machine.bare.values())]
+        for name, function in both:
+            found.append(Event(name=f"{name} slack", function=function, direction=-1, is_terminal=False))
+            found.append(Event(name=f"{name} taut", function=function, direction=1, is_terminal=False))
+        found += [Event(name=f"{name} slack", function=taut(name), direction=-1) for name in self.machine.taut]
+        found += [Event(name=f"{name} taut", function=slack(name), direction=1) for name in self.machine.slack]
+        return tuple(found)
+
+
+class PhaseForce(ForceLaw):
+    """The forces of a phase that begins at a time (s)."""
+
+    def __init__(self, phase: CablePhase, offset: float) -> None:
+        """Keep both."""
+        self._phase, self._offset = phase, offset
+
+    def force(self, time: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Forces (n_u,) at a time of the phase."""
+        found, _ = self._phase.forces(np.array([time + self._offset]), q[None], v[None])
+        return np.asarray(found[0])
+
+
+def _require_alike(original: Model, model: Model, locks: Locks) -> None:
+    """Refuse locked coordinates that stand elsewhere without the cables that held the reference pose.
+
+    Raises:
+        InputError: which, and where they stood.
+    """
+    problems = Problems()
+    for name in locks.names:
+        stood, stands = (one.assembly.q[one.topology.coordinate_names.index(name)] for one in (original, model))
+        if abs(stood - stands) > ELSEWHERE:
+            what = f"is locked at {stood:.9g}, to which cables pulled it from the file's reference, {stands:.9g}"
+            problems.add(name, what, f"write reference: {stood:.9g} in the machine file")
+    InputError.raise_if_any(problems)
+
+
+def _wrench_at(wrench: Wrench, time: float) -> np.ndarray:
+    return np.asarray(wrench(time) if callable(wrench) else wrench, dtype=float)
+
+
+def _spans(original: Model, model: Model) -> BatchFunction:
+    """Distances between the ends of all cables of a machine, and their rates, at states of another one."""
+    shape, values = model.topology, nominal(model.assembly.loops.mechanism)
+    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
+    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
+    distances, rates = [], []
+    for name in cables(original.mechanism):
+        rod = original.mechanism.rod(name)
+        A, B = motion.point(rod.start, values), motion.point(rod.end, values)
+        distances.append(ca.norm_2(B.p - A.p))
+        rates.append(ca.dot(B.p - A.p, B.v - A.v) / distances[-1])
+    outputs = [ca.densify(ca.vertcat(ca.SX(0, 1), *part)) for part in (distances, rates)]
+    return BatchFunction(ca.Function("spans", [q, v], outputs))

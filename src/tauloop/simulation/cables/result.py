@@ -1,0 +1,186 @@
+"""What a simulation of a cable machine has found, and the evidence that it can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tauloop.assembly.ports import Port
+from tauloop.errors import Problem
+from tauloop.mechanism.cables import cables
+from tauloop.model import Model
+from tauloop.result import Evidence, Result
+from tauloop.simulation.cables.machines import CableMachine
+from tauloop.simulation.events import Occurrence
+from tauloop.simulation.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulation
+from tauloop.simulation.stepping.steps import Ending
+
+#: A machine whose kinetic energy stays below this share of what its tensions would do over its length rests.
+STILL = 1e-9
+#: What is left of a duration below this share of it is nothing.
+OVER = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CableEvent:
+    """A cable that becomes slack or taut.
+
+    Attributes:
+        cable: its name.
+        is_slack: whether it becomes slack, else taut.
+        time: s.
+        speed: with which its ends would have moved apart, m/s, where a cable that does not stretch is tautened; else 0.
+        impulse: N s, likewise.
+    """
+
+    cable: str
+    is_slack: bool
+    time: float
+    speed: float = 0.0
+    impulse: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CableStretch:
+    """What happened between two changes of cables that do not stretch, or two samples of a law.
+
+    Attributes:
+        start: s.
+        machine: what the machine was.
+        simulation: of that, its time from zero.
+        tension: of all cables at its times (N, k), N.
+    """
+
+    start: float
+    machine: CableMachine
+    simulation: Simulation = field(repr=False)
+    tension: np.ndarray = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CableSimulation(Result):
+    """A cable machine's motion.
+
+    Attributes:
+        machine: its name.
+        cable_names: of the columns of tensions (k).
+        time: s (N,).
+        tension: N (N, k).
+        parts: the simulation from change to change of cables that do not stretch; one where all do.
+        events: cables that became slack or taut, in the order of time.
+        occurrences: of the events that were looked for, likewise; in the coordinates of the cable machine.
+        duration: that was asked for, s.
+        ending: why it ended.
+        problem: what went wrong, with the remedy; None where it reached the end.
+    """
+
+    machine: str
+    cable_names: tuple[str, ...]
+    time: np.ndarray
+    tension: np.ndarray
+    parts: tuple[CableStretch, ...] = field(repr=False)
+    events: tuple[CableEvent, ...]
+    occurrences: tuple[Occurrence, ...]
+    duration: float
+    ending: Ending
+    problem: Problem | None
+
+    @property
+    def platform(self) -> Port:
+        """Names and units of the platform's positions."""
+        return self.parts[0].simulation.system.model.platform.ports.position
+
+    def coordinate(self, name: str) -> np.ndarray:
+        """One coordinate by name (N,); not a number while the machine has no such one."""
+        parts = []
+        for part in self.parts:
+            names = part.simulation.coordinate_names
+            here = part.simulation.coordinate(name) if name in names else np.full(len(part.simulation.time), np.nan)
+            parts.append(here)
+        return np.concatenate(parts)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: figures, not the samples."""
+        last = self.parts[-1].simulation
+        return {
+            "machine": self.machine,
+            "status": self.status.value,
+            "ending": self.ending.value,
+            "problem": None if self.problem is None else self.problem.as_dict(),
+            "duration_s": self.duration,
+            "reached_s": float(self.time[-1]),
+            "steps": sum(len(part.simulation.steps) for part in self.parts),
+            "final": dict(zip(last.coordinate_names, map(float, last.q[-1]), strict=True)),
+            "largest_tension_N": dict(zip(self.cable_names, map(float, self.tension.max(axis=0)), strict=True)),
+            "events": [
+                {
+                    "cable": event.cable,
+                    "becomes": "slack" if event.is_slack else "taut",
+                    "time_s": event.time,
+                    "speed_m_per_s": event.speed,
+                    "impulse_N_s": event.impulse,
+                }
+                for event in self.events
+            ],
+            "occurrences": [{"name": item.name, "time_s": item.time} for item in self.occurrences],
+            "evidence": list(self.evidence),
+            "provenance": self.provenance,
+        }
+
+
+def evidence(model: Model, found: CableSimulation, is_ended: bool) -> tuple[Evidence, ...]:
+    """What tells whether a simulation can be trusted.
+
+    Args:
+        model: the cable machine.
+        found: the simulation.
+        is_ended: whether an event that was looked for has ended it.
+    """
+    bounds = cables(model.mechanism)
+    reached = found.parts[-1].start + float(found.parts[-1].simulation.time[-1])
+    simulations = [part.simulation for part in found.parts]
+    largest = max(float(one.kinetic.max()) for one in simulations)
+    at_stake = float(found.tension.max(initial=0.0)) * model.assembly.loops.length
+    missing = sum(float(np.abs(one.energy_error).max()) for one in simulations)
+    peaks = dict(zip(bounds, found.tension.max(axis=0), strict=True))
+    greatest = max(float(peak) / bounds[name].greatest for name, peak in peaks.items())
+    return (
+        Evidence(
+            name="share of the duration reached",
+            value=reached / found.duration,
+            lower=None if is_ended else 1.0 - OVER,
+            advice=found.ending.value if found.problem is None else found.problem.what,
+        ),
+        Evidence(
+            name="energy missing from the balance between impacts, of the largest kinetic energy",
+            value=missing / largest if largest > STILL * at_stake and np.isfinite(missing) else None,
+            upper=ENERGY_BALANCED,
+            advice="tighten the tolerances or shorten the step",
+        ),
+        Evidence(
+            name="largest residual of the loops",
+            value=max(float(one.residual.max()) for one in simulations),
+            unit="m",
+            upper=LOOPS_CLOSED,
+            advice="use projection, or smaller tolerances",
+        ),
+        Evidence(
+            name="largest tension, of what a cable may bear",
+            value=greatest,
+            upper=1.0,
+            advice="a cable is pulled beyond its greatest tension: look at `tension`",
+        ),
+        *_limits(found.parts),
+    )
+
+
+def _limits(parts: tuple[CableStretch, ...]) -> tuple[Evidence, ...]:
+    """What lies beyond limits, each coordinate once: where it is worst."""
+    found: dict[str, Evidence] = {}
+    for part in parts:
+        limits = part.simulation.system.model.limits
+        for item in limits.evidence(part.simulation.q, part.simulation.time + part.start):
+            if item.name not in found or (found[item.name].value or 0.0) < (item.value or 0.0):
+                found[item.name] = item
+    return tuple(found.values())

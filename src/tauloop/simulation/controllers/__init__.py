@@ -1,0 +1,1 @@
+"""Sampled controllers around a machine: their laws, the loop, and what comes of it."""

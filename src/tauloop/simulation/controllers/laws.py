@@ -1,0 +1,189 @@
+"""Controllers of a machine on a trajectory: what they compute at each sample, and how they are sampled."""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem, Problems
+from tauloop.integrate.tableau import chained
+
+if TYPE_CHECKING:
+    from tauloop.simulation.controllers.loop import Loop
+
+SPACES = ("joint", "platform")
+
+#: (time, measured positions, speeds, forces) of one sample, (n_u,) each -> forces (n_u,).
+Correction = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+#: The classical method of fourth order.
+RUNGE_KUTTA_4 = chained(places=(0.5, 0.5, 1.0), weights=(1 / 6, 1 / 3, 1 / 3, 1 / 6))
+#: Heun's method of third order: a quarter cheaper.
+HEUN_3 = chained(places=(1 / 3, 2 / 3), weights=(0.25, 0.0, 0.75))
+
+
+class Compensation(enum.Enum):
+    """What a controller's model adds to the gains at each sample."""
+
+    NONE = "none"
+    GRAVITY = "gravity"
+    ACCELERATION = "acceleration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller(ABC):
+    """A law for the actuator forces, from the errors e = x_ref - x and e' = v_ref - v of a measured motion.
+
+    In joint space x are the actuators' positions. In platform space x is the platform's pose, found from the measured
+    actuators by forward kinematics; rotations enter by the vector part of the quaternion between them, and forces f on
+    the platform by J^T u = f with J the actuator Jacobian.
+
+    All laws have their gains from one bandwidth w and damping ratio z: an error decays as e'' + 2 z w e' + w^2 e = 0
+    where the model is right. Laws without a model use the diagonal of the mass matrix at the start of the motion:
+    K_p = w^2 diag(M), K_d = 2 z w diag(M).
+
+    Attributes:
+        bandwidth: w, rad/s.
+        damping: z.
+        space: "joint" or "platform".
+    """
+
+    bandwidth: float
+    damping: float = 1.0
+    space: str = "joint"
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            InputError: all problems at once.
+        """
+        problems = [
+            Problem(where=name, what=f"must be positive, got {value:g}", remedy="a finite number")
+            for name, value in (("bandwidth", self.bandwidth), ("damping", self.damping))
+            if not 0 < value < np.inf
+        ]
+        if self.space not in SPACES:
+            problems.append(Problem(where="space", what=f"{self.space!r} is unknown", remedy="joint or platform"))
+        InputError.raise_if_any(problems)
+
+    @property
+    def feeds_forward(self) -> bool:
+        """Whether the forces of inverse dynamics along the reference are added; not unless a law says so."""
+        return False
+
+    @property
+    def compensation(self) -> Compensation:
+        """What the model computes from the measured state at each sample; nothing unless a law says so."""
+        return Compensation.NONE
+
+    @abstractmethod
+    def correction(self, loop: Loop) -> Correction | None:
+        """What the law makes in Python of the forces that gains and model give, made anew for each run; None: nothing.
+
+        An integral term, a disturbance observer, a law of one's own: (time, measured, speed, force) -> force at each
+        sample, of positions, speeds and forces of the actuators (n_u,).
+
+        Args:
+            loop: gains, reference and period of the run; `loop.model` is what the controller believes in.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiled(Controller):
+    """A law that is all in machine code."""
+
+    def correction(self, loop: Loop) -> Correction | None:
+        """Nothing."""
+        return None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PD(_Compiled):
+    """u = K_p e + K_d e'."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedForward(_Compiled):
+    """u = K_p e + K_d e' + tau(x_ref, v_ref, a_ref): inverse dynamics of the reference, known beforehand."""
+
+    @property
+    def feeds_forward(self) -> bool:
+        """Yes."""
+        return True
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GravityCompensation(_Compiled):
+    """u = K_p e + K_d e' + tau(x, 0, 0): gravity and springs at the measured position."""
+
+    @property
+    def compensation(self) -> Compensation:
+        """Gravity and springs."""
+        return Compensation.GRAVITY
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedTorque(_Compiled):
+    """u = tau(x, v, a_ref + 2 z w e' + w^2 e): inverse dynamics of the measured state."""
+
+    @property
+    def compensation(self) -> Compensation:
+        """All of the dynamics."""
+        return Compensation.ACCELERATION
+
+
+#: Every controller by the name that a command or a table uses.
+CONTROLLERS: dict[str, type[PD | FeedForward | GravityCompensation | ComputedTorque]] = {
+    "PD": PD,
+    "PD with gravity compensation": GravityCompensation,
+    "PD with feed-forward": FeedForward,
+    "computed torque": ComputedTorque,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How a controller sees and drives the machine.
+
+    Attributes:
+        frequency: samples per second, Hz; forces are held between them.
+        delay: time from a measurement to the force that follows from it, s; rounded to whole integration steps.
+        resolution: step of the encoders, m or rad, one number or one per actuator (n_u,); zero measures exactly.
+        differences: whether speeds are differences of measured positions (as from encoders) instead of exact.
+        saturates: whether forces end at the actuators' limits.
+    """
+
+    frequency: float = 1000.0
+    delay: float = 0.0
+    resolution: float | np.ndarray = 0.0
+    differences: bool = False
+    saturates: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            InputError: all problems at once.
+        """
+        problems = Problems()
+        if not 0 < self.frequency < np.inf:
+            what = f"must be positive, got {self.frequency:g} Hz"
+            problems.add("frequency", what, "such as 1000 Hz")
+        if not 0 <= self.delay < np.inf:
+            what = f"must not be negative, got {self.delay:g} s"
+            problems.add("delay", what, "zero for none")
+        if not (np.isfinite(self.resolution).all() and np.all(np.asarray(self.resolution) >= 0)):
+            what = f"must not be negative, got {np.min(self.resolution):g}"
+            problems.add("resolution", what, "zero measures exactly")
+        InputError.raise_if_any(problems)

@@ -1,0 +1,270 @@
+"""A machine that follows a trajectory under a sampled controller, and how far it stays behind."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tauloop.assembly.entry import ACTUATORS, PLATFORM
+from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
+from tauloop.integrate.integrators import Integrator, Method
+from tauloop.integrate.tableau import Tableau
+from tauloop.mechanism.cables import cable_problems
+from tauloop.model import Model
+from tauloop.motion import Trajectory
+from tauloop.programs import State
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.result import Evidence, Result, provenance
+from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Sampling
+from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Loop, Trace
+
+_LOGGER = logging.getLogger("tauloop")
+#: Integration steps between two samples of the controller.
+SUBSTEPS = 4
+
+
+class LoopRunner(Protocol):
+    """Runs a control loop: `InterpretedLoop()`, or a `CompiledLoop` made once for machine and controller."""
+
+    def __call__(self, loop: Loop) -> Trace:
+        """The trace of the run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlledMotion(Result):
+    """A trajectory followed under a controller, at the controller's samples.
+
+    Attributes:
+        time: s (N,); ends early where the run failed.
+        reference, position: of the platform's positions (N, n_position).
+        velocity: of the platform (N, n).
+        force: actuator forces from each sample on (N, n_u), N or N m.
+        actuator_error: reference minus actuator positions (N, n_u), m or rad.
+        tool_error: distance of the platform from its reference over the coordinates in m (N,); m.
+        end: why it ended early; empty where the whole trajectory was run.
+    """
+
+    time: np.ndarray
+    reference: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    force: np.ndarray
+    actuator_error: np.ndarray
+    tool_error: np.ndarray
+    end: str
+
+    @property
+    def peak_error(self) -> float:
+        """Largest distance from the reference, m."""
+        return float(self.tool_error.max())
+
+    @property
+    def rms_error(self) -> float:
+        """Root mean square of the distance, m."""
+        return float(np.sqrt(np.mean(self.tool_error**2)))
+
+
+@solving(PoseError)
+def control(
+    trajectory: Trajectory,
+    controller: Controller,
+    sampling: Sampling,
+    *,
+    plant: Model | None = None,
+    loop: LoopRunner | None = None,
+    method: Tableau | Integrator = RUNGE_KUTTA_4,
+    substeps: int = SUBSTEPS,
+    settling: float = 0.0,
+) -> ControlledMotion:
+    """Follow a trajectory from rest at its start.
+
+    Args:
+        trajectory: planned with the model that the controller believes in.
+        controller: the law.
+        sampling: how it is sampled.
+        plant: the machine that really moves, of the same structure; the controller's model without it.
+        loop: what runs the loop: an `InterpretedLoop`, or a `CompiledLoop` that was made before; without it one is
+            compiled, and where there is no compiler the loop is interpreted, thousands of times slower.
+        method: the integrator between samples: a tableau with `substeps` steps per sample, or any other.
+        substeps: parts of a sample; the delay is rounded to whole ones.
+        settling: further time at rest at the end, s.
+
+    Raises:
+        InputError: a machine or an option that does not fit. What fails on the way is not raised: the result ends early
+            and says why.
+        PoseError: the trajectory cannot be run at all.
+    """
+    model = trajectory.stroke.model
+    plant = model if plant is None else plant
+    _check(plant, model, controller, sampling, substeps, settling)
+    period = 1.0 / sampling.frequency
+    time = np.arange(int(np.ceil((trajectory.total + settling) * sampling.frequency)) + 1) * period
+    wanted = reference_states(trajectory, time)
+    start = plant.forward_kinematics(model.actuator_position(wanted.q[0]), start=wanted.q[0])
+    entry, u = plant.platform.ports, len(plant.mechanism.actuators)
+    stepped = method.method if isinstance(method, Integrator) else Method.fixed(method, period / substeps)
+    prepared = Loop(
+        plant=plant,
+        model=model,
+        controller=controller,
+        method=stepped,
+        max_steps=method.max_steps if isinstance(method, Integrator) else 2 * len(time) * substeps,
+        substeps=substeps,
+        delay=round(sampling.delay / period * substeps),
+        period=period,
+        position=entry.at(start.q),
+        velocity=np.zeros(entry.velocity.size),
+        q=start.q,
+        reference=_reference(model, controller, wanted),
+        forward=_forward(model, controller, wanted),
+        first=_holding(model, wanted.q[:1])[0],
+        gains=_gains(model, controller, wanted.q[:1]),
+        limit=np.array([a.force if sampling.saturates else np.inf for a in plant.mechanism.actuators]),
+        resolution=np.broadcast_to(np.asarray(sampling.resolution, dtype=float), (u,)),
+        differences=sampling.differences,
+    )
+    trace = (_runner(plant, model, controller, stepped.tableau) if loop is None else loop)(prepared)
+    return _result(prepared, wanted, time, trace, controller, sampling)
+
+
+def _runner(plant: Model, model: Model, controller: Controller, method: Tableau | None) -> LoopRunner:
+    try:
+        return CompiledLoop(plant, model, controller, method)
+    except EngineError as error:
+        _LOGGER.warning("the control loop runs interpreted, which is thousands of times slower: %s", error)
+        return InterpretedLoop()
+
+
+def reference_states(trajectory: Trajectory, time: np.ndarray) -> State:
+    """All coordinates, velocities and accelerations along a trajectory at times (N,)."""
+    motion, x = trajectory.at(time), time / trajectory.duration
+    s = trajectory.law.at(np.clip(np.where((x > 1) & trajectory.returns, 2 - x, x), 0, 1)).s
+    start = trajectory.stroke.start(s)
+    functions = trajectory.stroke.functions
+    return functions.kinematics(motion.position, motion.velocity, motion.acceleration, start=start)
+
+
+def _check(
+    plant: Model, model: Model, controller: Controller, sampling: Sampling, substeps: int, settling: float
+) -> None:
+    problems = cable_problems(plant.mechanism)
+    actuators, m = len(model.mechanism.actuators), model.platform.ports.velocity.size
+    if actuators != m:
+        what = f"has {actuators} actuators for {m} freedoms"
+        remedy = "controllers need as many actuators as freedoms"
+        problems.append(Problem(where=model.mechanism.name, what=what, remedy=remedy))
+    if plant.topology.coordinate_names != model.topology.coordinate_names or plant.platform.ports.q != (
+        model.platform.ports.q
+    ):
+        what = "has other coordinates than the controller's model"
+        problems.append(Problem(where="plant", what=what, remedy="change values, not the structure"))
+    if np.ndim(sampling.resolution) and np.shape(sampling.resolution) != (actuators,):
+        what = f"has shape {np.shape(sampling.resolution)}, the machine {actuators} actuators"
+        problems.append(Problem(where="resolution", what=what, remedy="one number, or one per actuator"))
+    if substeps < 1:
+        problems.append(Problem(where="substeps", what=f"must be at least 1, got {substeps}", remedy="such as 4"))
+    if not 0 <= settling < np.inf:
+        problems.append(Problem(where="settling", what=f"must not be negative, got {settling:g} s", remedy="such as 0"))
+    InputError.raise_if_any(problems)
+
+
+def _reference(model: Model, controller: Controller, wanted: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    v, a = np.asarray(wanted.v), np.asarray(wanted.a)
+    if controller.space == "platform":
+        columns = list(model.platform.ports.v)
+        return wanted.q, v[:, columns], a[:, columns]
+    A = model.assembly.loops.transmission
+    return model.actuator_position(wanted.q), v @ A.T, a @ A.T
+
+
+def _forward(model: Model, controller: Controller, wanted: State) -> np.ndarray:
+    """Forces (N, n_u) of inverse dynamics along the reference, or zeros."""
+    if not controller.feeds_forward:
+        return np.zeros((len(wanted.q), len(model.mechanism.actuators)))
+    columns = list(model.platform.ports.v)
+    v, a = np.asarray(wanted.v)[:, columns], np.asarray(wanted.a)[:, columns]
+    return model.platform.inverse_dynamics(model.platform.ports.at(wanted.q), v, a, start=wanted.q).force
+
+
+def _holding(model: Model, q: np.ndarray) -> np.ndarray:
+    """Forces (1, n_u) that hold the machine at coordinates (1, n_q)."""
+    zero = np.zeros((1, model.platform.ports.velocity.size))
+    return model.platform.inverse_dynamics(model.platform.ports.at(q), zero, zero, start=q).force
+
+
+def _gains(model: Model, controller: Controller, q: np.ndarray) -> np.ndarray:
+    """Proportional and derivative gains (2, n) at coordinates (1, n_q)."""
+    functions = model.motion(PLATFORM if controller.space == "platform" else ACTUATORS)
+    n = functions.ports.velocity.size
+    mass = np.ones(n)
+    if controller.compensation is not Compensation.ACCELERATION:
+        position = functions.ports.at(q) if controller.space == "platform" else model.actuator_position(q)
+        still: dict[str, object] = {"position": position, "velocity": np.zeros((1, n)), "force": np.zeros((1, n))}
+        outputs, _, _ = functions.run("forward_dynamics", still, start=q)
+        mass = np.diagonal(outputs["mass_matrix"].reshape(n, n))
+    w = controller.bandwidth
+    return np.stack([w**2 * mass, 2 * controller.damping * w * mass])
+
+
+def _result(
+    loop: Loop, wanted: State, time: np.ndarray, trace: Trace, controller: Controller, sampling: Sampling
+) -> ControlledMotion:
+    plant, n = loop.plant, len(trace.force)
+    entry, start = plant.platform.ports, wanted.q[:n]
+    state = plant.platform.kinematics(trace.position, trace.velocity, start=start) if n else wanted
+    reference = entry.at(start)
+    sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
+    difference = (reference - trace.position)[:, sliding]
+    saturated = float(np.mean(np.abs(trace.force) >= loop.limit)) if n else 0.0
+    evidence = (
+        Evidence(
+            name="share of the samples that was run",
+            value=n / len(time),
+            lower=1.0,
+            advice=f"the run ended early: {trace.end}",
+        ),
+        Evidence(
+            name="smallest pivot over its typical size",
+            value=trace.pivot if trace.pivot < 1e300 else None,
+            lower=SMALLEST_PIVOT,
+            advice="the motion came near a singularity",
+        ),
+        Evidence(name="largest loop residual", value=trace.residual, upper=CONVERGED, advice="a loop did not close"),
+        Evidence(
+            name="share of saturated forces",
+            value=saturated,
+            upper=0.0,
+            advice="the actuators' limits were reached: a slower motion, or a lower bandwidth",
+        ),
+        *plant.limits.evidence(state.q, time[: len(state.q)]),
+    )
+    return ControlledMotion(
+        evidence=evidence,
+        provenance=provenance(
+            packages=("numpy", "casadi"),
+            options={
+                "controller": type(controller).__name__,
+                "bandwidth": controller.bandwidth,
+                "damping": controller.damping,
+                "space": controller.space,
+                "frequency": sampling.frequency,
+                "delay": loop.delay * loop.period / loop.substeps,
+                "resolution": loop.resolution,
+                "differences": sampling.differences,
+                "substeps": loop.substeps,
+            },
+            inputs={"machine": plant.mechanism.name, "samples": len(time)},
+        ),
+        time=time[:n],
+        reference=reference,
+        position=trace.position,
+        velocity=trace.velocity,
+        force=trace.force,
+        actuator_error=loop.model.actuator_position(start) - plant.actuator_position(state.q),
+        tool_error=np.linalg.norm(difference, axis=1),
+        end=trace.end,
+    )

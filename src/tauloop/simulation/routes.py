@@ -1,0 +1,170 @@
+"""Routes to forward dynamics: what a simulation's states are, and how they change.
+
+A route is a frozen dataclass that builds a right-hand side (`rate`) and says what a state is made of (`encoder`); what
+it needs of the stepping around it are its class attributes. `System` makes one with a machine; nothing else asks
+which route it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.model import Model
+from tauloop.programs.extended import extended_rate_program, hamilton_rate_program, momentum_map_program
+from tauloop.programs.rates import RateProgram, independent_rate_program
+from tauloop.programs.state import SMALLEST_PIVOT
+
+#: Coordinates (N, n_q) and velocities (N, n_v) -> the parts of the states, in the order of `RateProgram.state`.
+Encoder = Callable[[np.ndarray, np.ndarray], list[np.ndarray]]
+
+
+class Route(ABC):
+    """A way to forward dynamics.
+
+    Attributes:
+        projects: whether coordinates and velocities, its first two parts, are led back onto phi = 0 and K v = 0 after
+            every step; else quaternions keep unit length.
+        is_independent: whether states hold the platform's independent coordinates, from which closed forms find the
+            others: then starts on other branches have equations of their own.
+        smallest_pivot: share of its typical size below which a pivot means a singular pose.
+    """
+
+    __slots__ = ()
+    projects: ClassVar[bool] = False
+    is_independent: ClassVar[bool] = False
+    smallest_pivot: ClassVar[float] = SMALLEST_PIVOT
+
+    @abstractmethod
+    def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
+        """The right-hand side.
+
+        Args:
+            model: the machine.
+            with_wrench: whether a wrench at the tool acts.
+
+        Raises:
+            DescriptionError: the machine cannot go this way.
+        """
+
+    def encoder(self, model: Model) -> Encoder:
+        """How states are made of coordinates and velocities: of these themselves, unless the route says otherwise."""
+        return lambda q, v: [q, v]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndependentCoordinates(Route):
+    """The platform's independent coordinates: the loops are closed anew at every evaluation, so nothing drifts.
+
+    It ends at leg-side singularities, where the platform no longer determines the legs: on free falls into them the
+    energy error is 1e-7 at the smallest pivot that is allowed, and further on it grows faster than the pivot falls.
+    """
+
+    is_independent: ClassVar[bool] = True
+    smallest_pivot: ClassVar[float] = 1e-4
+
+    def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
+        """Rates of the platform's independent coordinates."""
+        return independent_rate_program(model.machine, model.platform.ports, with_wrench=with_wrench)
+
+    def encoder(self, model: Model) -> Encoder:
+        """The platform's part of coordinates and velocities."""
+        entry = model.platform.ports
+        return lambda q, v: [q[:, list(entry.q)], np.linalg.solve(entry.to_v, v[:, list(entry.v)].T).T]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baumgarte:
+    """Stabilisation of loops on acceleration level: psi'' + 2 alpha psi' + beta^2 psi = 0.
+
+    Attributes:
+        alpha, beta: 1/s; equal ones make residuals die out without swinging. Explicit integrators need steps shorter
+            than about 1/alpha.
+    """
+
+    alpha: float = 100.0
+    beta: float = 100.0
+
+    def __post_init__(self) -> None:
+        """Check the factors.
+
+        Raises:
+            InputError: a factor is negative or no number.
+        """
+        InputError.raise_if_any(
+            Problem(where=name, what=f"must not be negative, got {value:g} 1/s", remedy="10 to 1000 1/s are usual")
+            for name, value in (("alpha", self.alpha), ("beta", self.beta))
+            if not 0 <= value < float("inf")
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stabilised(Route):
+    """Full coordinates whose loops are held on acceleration level.
+
+    Attributes:
+        stabilisation: Baumgarte's, or None to see the drift.
+    """
+
+    stabilisation: Baumgarte | None = Baumgarte()
+
+    @property
+    def _factors(self) -> tuple[float, float]:
+        return (self.stabilisation.alpha, self.stabilisation.beta) if self.stabilisation else (0.0, 0.0)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendedSpace(_Stabilised):
+    """Hamilton's equations of index two on coordinates and momenta of the extended space (NUWAR paper, section 5).
+
+    Attributes:
+        stabilisation: Baumgarte's, or None to see the drift.
+    """
+
+    def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
+        """Hamilton's equations."""
+        return hamilton_rate_program(model.machine, *self._factors, with_wrench=with_wrench)
+
+    def encoder(self, model: Model) -> Encoder:
+        """Coordinates and momenta."""
+        momenta = momentum_map_program(model.machine)
+        return lambda q, v: [q, momenta.run({"q": q, "v": v}, len(q))[0]["momentum"]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Multipliers(_Stabilised):
+    """All coordinates and velocities with accelerations and multipliers, without projection.
+
+    It does what `ExtendedSpace` does, for machines whose cut-open loops leave coordinates without inertia too.
+
+    Attributes:
+        stabilisation: Baumgarte's, or None to see the drift.
+    """
+
+    def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
+        """Accelerations and multipliers together."""
+        return extended_rate_program(model.machine, *self._factors, with_wrench=with_wrench)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projected(Route):
+    """All coordinates and velocities with multipliers, put back onto phi = 0 and K v = 0 after every step.
+
+    The projection is that of least squares in unit-free displacements.
+    """
+
+    projects: ClassVar[bool] = True
+
+    def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
+        """Accelerations and multipliers together, without stabilisation."""
+        return extended_rate_program(model.machine, with_wrench=with_wrench)
