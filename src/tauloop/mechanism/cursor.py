@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tauloop.errors import DescriptionError, Problem
+from tauloop.errors import DescriptionError, Problem, TauloopError
 from tauloop.mechanism.kinds import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
 from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, Sequence
 
@@ -47,11 +47,14 @@ class Collector:
         """Whether further problems are only counted, so that looking for a remedy is vain."""
         return len(self._problems) >= MAX_PROBLEMS
 
-    def raise_any(self) -> None:
+    def raise_any(self, error: type[TauloopError] = DescriptionError) -> None:
         """Raise what was found.
 
+        Args:
+            error: its type.
+
         Raises:
-            DescriptionError: with all problems in the order of lines; none if there are none.
+            DescriptionError: or the other error, with all problems in the order of lines; none if there are none.
         """
         if not self._problems:
             return
@@ -63,7 +66,7 @@ class Collector:
             more = f"and {len(problems) - MAX_PROBLEMS} more problems"
             rest = Problem(where="", what=more, remedy="correct those above first", file=self.file)
             problems = [*problems[:MAX_PROBLEMS], rest]
-        raise DescriptionError(problems)
+        raise error(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +101,7 @@ class Cursor:
 
     def problem(self, what: str, remedy: str, key: str = "") -> None:
         """Note a problem here, or at a key of this mapping."""
-        child = self.get(key) if key else None
+        child = self.get(key.partition(".")[0]) if key else None
         where = f"{self.where}.{key}" if key and self.where else key or self.where
         self.collector.add(where, child.line if child else self.line, what, remedy, self.prefix)
 

@@ -12,7 +12,7 @@ from tauloop.mechanism.drive_grammar import SECTIONS
 from tauloop.mechanism.drive_line import DriveLine, Performance
 from tauloop.mechanism.drive_reader import DriveReader
 from tauloop.mechanism.grammar import PROVENANCE
-from tauloop.mechanism.kinds import Choice, Field, MapOf, Name, Reference, Shape, Text, Value
+from tauloop.mechanism.kinds import Choice, MapOf, Name, Reference, Shape, Text, Value, field, need
 from tauloop.mechanism.structure import check_structure
 from tauloop.mechanism.values import Values
 from tauloop.mechanism.yaml_nodes import parse_nodes
@@ -23,12 +23,11 @@ PERFORMANCE = Shape(
     name="performance",
     doc="What the criteria are about.",
     fields=(
-        Field(name="of", kind=Reference(to="inertia"), doc="inertia whose position is judged", required=True),
-        Field(
-            name="band",
-            kind=Value(linear=units.LENGTH, angular=units.ANGLE, group="drive", sign="positive"),
-            doc="half width of the band of settling",
-            required=True,
+        need("of", Reference(to="inertia"), "inertia whose position is judged"),
+        need(
+            "band",
+            Value(linear=units.LENGTH, angular=units.ANGLE, group="drive", sign="positive"),
+            "half width of the band of settling",
         ),
     ),
 )
@@ -36,17 +35,17 @@ DRIVE = Shape(
     name="drive line",
     doc="A drive-line file.",
     fields=(
-        Field(name="format", kind=Choice(options=(FORMAT,)), doc="format and version", required=True),
-        Field(name="name", kind=Name(), doc="name of the drive line", required=True),
-        Field(name="description", kind=Text(), doc="what it is, and what was chosen"),
-        Field(name="provenance", kind=PROVENANCE, doc="status and source of values that say none", required=True),
-        Field(
-            name="parameters",
-            kind=MapOf(item=Value(linear=None), key="parameter"),
-            doc="named values: a literal is a leaf parameter, an expression is derived",
+        need("format", Choice(options=(FORMAT,)), "format and version"),
+        need("name", Name(), "name of the drive line"),
+        field("description", Text(), "what it is, and what was chosen"),
+        need("provenance", PROVENANCE, "status and source of values that say none"),
+        field(
+            "parameters",
+            MapOf(item=Value(linear=None), key="parameter"),
+            "named values: a literal is a leaf parameter, an expression is derived",
         ),
         *SECTIONS,
-        Field(name="performance", kind=PERFORMANCE, doc="what is judged", required=True),
+        need("performance", PERFORMANCE, "what is judged"),
     ),
 )
 

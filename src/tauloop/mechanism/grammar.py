@@ -10,8 +10,6 @@ from tauloop.mechanism.drive_grammar import ON_ACTUATOR
 from tauloop.mechanism.kinds import (
     Choice,
     Either,
-    Field,
-    Kind,
     ListOf,
     MapOf,
     Name,
@@ -20,19 +18,13 @@ from tauloop.mechanism.kinds import (
     Text,
     Value,
     Whole,
+    field,
+    need,
 )
 from tauloop.mechanism.model import JOINT_KINDS, STATUSES
 
 #: First line of every machine file.
 FORMAT = "tauloop-machine/1"
-
-
-def _field(name: str, kind: Kind, doc: str, required: bool = False) -> Field:
-    return Field(name=name, kind=kind, doc=doc, required=required)
-
-
-def _need(name: str, kind: Kind, doc: str) -> Field:
-    return _field(name, kind, doc, required=True)
 
 
 _LENGTH = Value(linear=units.LENGTH, group="geometry")
@@ -48,11 +40,11 @@ QUALIFIED = Shape(
     name="qualified value",
     doc="A value with what is known about it. Such a literal is a leaf parameter even if it is zero.",
     fields=(
-        _need("value", Value(linear=None), "number, literal or expression"),
-        _field("status", Choice(options=STATUSES), "how well it is founded; the file's `provenance` if absent"),
-        _field("source", Text(), "where it comes from; the file's `provenance` if absent"),
-        _field("bounds", ListOf(item=Value(linear=None), length=2), "[lower, upper]; literals only"),
-        _field("note", Text(), "a remark"),
+        need("value", Value(linear=None), "number, literal or expression"),
+        field("status", Choice(options=STATUSES), "how well it is founded; the file's `provenance` if absent"),
+        field("source", Text(), "where it comes from; the file's `provenance` if absent"),
+        field("bounds", ListOf(item=Value(linear=None), length=2), "[lower, upper]; literals only"),
+        field("note", Text(), "a remark"),
     ),
 )
 
@@ -60,15 +52,15 @@ PROVENANCE = Shape(
     name="provenance",
     doc="Status and source of every value that has none of its own.",
     fields=(
-        _need("status", Choice(options=STATUSES), "how well the values are founded"),
-        _need("source", Text(), "where they come from"),
+        need("status", Choice(options=STATUSES), "how well the values are founded"),
+        need("source", Text(), "where they come from"),
     ),
 )
 
 TURN = Shape(
     name="turn",
     doc="A rotation about one axis of the frame that the turns before it have produced: exactly one key.",
-    fields=tuple(_field(axis, _ANGLE, f"angle about {axis}") for axis in "xyz"),
+    fields=tuple(field(axis, _ANGLE, f"angle about {axis}") for axis in "xyz"),
 )
 _TURNS = ListOf(item=TURN, may_be_empty=True)
 
@@ -76,9 +68,9 @@ PLACEMENT = Shape(
     name="placement",
     doc="A frame fixed to a body: first shifted, then turned. Just the name of a body or frame means that one.",
     fields=(
-        _need("on", Reference(to="body or frame"), "body or frame that it is fixed to"),
-        _field("at", _POSITION, "origin, in the axes of `on`; zero if absent"),
-        _field("turn", _TURNS, "successive turns; none if absent"),
+        need("on", Reference(to="body or frame"), "body or frame that it is fixed to"),
+        field("at", _POSITION, "origin, in the axes of `on`; zero if absent"),
+        field("turn", _TURNS, "successive turns; none if absent"),
     ),
 )
 _PLACED = Either(kinds=(Reference(to="body or frame"), PLACEMENT))
@@ -87,19 +79,19 @@ TOOL = Shape(
     name="pose",
     doc="A frame given without the body it is fixed to, which is known.",
     fields=(
-        _field("at", _POSITION, "origin; zero if absent"),
-        _field("turn", _TURNS, "successive turns; none if absent"),
+        field("at", _POSITION, "origin; zero if absent"),
+        field("turn", _TURNS, "successive turns; none if absent"),
     ),
 )
 
 MOMENTS = Shape(
     name="inertia",
     doc="The symmetric inertia matrix; what is absent is zero. Products are the matrix elements, I_xy = -∫ x y dm.",
-    fields=tuple(_field(name, _MOMENT, f"I_{name}") for name in ("xx", "yy", "zz", "xy", "xz", "yz")),
+    fields=tuple(field(name, _MOMENT, f"I_{name}") for name in ("xx", "yy", "zz", "xy", "xz", "yz")),
 )
 
-_ABOUT = _field("about", Choice(options=("center", "origin")), "point that `inertia` refers to; `center` if absent")
-_UNCHECKED = _field(
+_ABOUT = field("about", Choice(options=("center", "origin")), "point that `inertia` refers to; `center` if absent")
+_UNCHECKED = field(
     "unchecked",
     Choice(options=("yes", "no")),
     "yes: the figures need not be those of a body (a planar or reduced model, identified figures). no if absent",
@@ -109,14 +101,14 @@ BODY = Shape(
     doc="A rigid body; the word `massless` stands for a body that only joins others. Without `center` and without "
     "`inertia` it is a point mass at the body's origin.",
     fields=(
-        _need("mass", _MASS, "mass"),
-        _field("center", ListOf(item=_CENTER, length=3), "mass centre in body coordinates; the origin if absent"),
-        _field(
+        need("mass", _MASS, "mass"),
+        field("center", ListOf(item=_CENTER, length=3), "mass centre in body coordinates; the origin if absent"),
+        field(
             "first_moment",
             ListOf(item=Value(linear=units.FIRST_MOMENT, group="inertia"), length=3),
             "mass times mass centre, in place of `center`; then `about: origin` is required",
         ),
-        _field("inertia", MOMENTS, "moments of inertia in body axes; zero (a point mass) if absent"),
+        field("inertia", MOMENTS, "moments of inertia in body axes; zero (a point mass) if absent"),
         _ABOUT,
         _UNCHECKED,
     ),
@@ -127,33 +119,33 @@ FRICTION = Shape(
     doc="Losses against the motion: viscous v + viscous_asymmetry |v| + (coulomb + (static - coulomb) "
     "exp(-(v/stribeck)^2)) sign(v) + coulomb_asymmetry |sign(v)| + offset.",
     fields=(
-        _field(
+        field(
             "viscous",
             Value(linear=units.DAMPING, angular=units.ANGULAR_DAMPING, group="friction", sign="not negative"),
             "viscous coefficient",
         ),
-        _field(
+        field(
             "coulomb",
             Value(linear=units.FORCE, angular=units.TORQUE, group="friction", sign="not negative"),
             "Coulomb friction",
         ),
-        _field("offset", Value(linear=units.FORCE, angular=units.TORQUE, group="friction"), "constant part"),
-        _field(
+        field("offset", Value(linear=units.FORCE, angular=units.TORQUE, group="friction"), "constant part"),
+        field(
             "viscous_asymmetry",
             Value(linear=units.DAMPING, angular=units.ANGULAR_DAMPING, group="friction"),
             "by how much the viscous coefficient is larger forwards and smaller backwards; at most `viscous`",
         ),
-        _field(
+        field(
             "coulomb_asymmetry",
             Value(linear=units.FORCE, angular=units.TORQUE, group="friction"),
             "by how much Coulomb friction is larger forwards and smaller backwards; at most `coulomb`",
         ),
-        _field(
+        field(
             "static",
             Value(linear=units.FORCE, angular=units.TORQUE, group="friction", sign="not negative"),
             "friction at the slowest motion, at least `coulomb`; with `stribeck`",
         ),
-        _field(
+        field(
             "stribeck",
             Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, group="friction", sign="positive"),
             "Stribeck speed, with `static`",
@@ -165,12 +157,12 @@ SPRING = Shape(
     name="spring",
     doc="A spring on one freedom: it pulls back with stiffness (q - rest).",
     fields=(
-        _need(
+        need(
             "stiffness",
             Value(linear=units.STIFFNESS, angular=units.ANGULAR_STIFFNESS, group="spring"),
             "force per displacement",
         ),
-        _need("rest", Value(linear=units.LENGTH, angular=units.ANGLE, group="spring"), "coordinate without force"),
+        need("rest", Value(linear=units.LENGTH, angular=units.ANGLE, group="spring"), "coordinate without force"),
     ),
 )
 
@@ -180,18 +172,18 @@ LIMITS = Shape(
     doc="A range with its kind: exactly one key. `[lower, upper]` alone are stops. Searches (random states, workspace, "
     "excitation, poses to measure) keep within both kinds; a pose or motion that is given is judged by stops alone.",
     fields=(
-        _field("stop", _RANGE, "[lower, upper] that the machine cannot leave"),
-        _field("drawing", _RANGE, "[lower, upper] in which it is drawn and sampled, and which it may leave"),
+        field("stop", _RANGE, "[lower, upper] that the machine cannot leave"),
+        field("drawing", _RANGE, "[lower, upper] in which it is drawn and sampled, and which it may leave"),
     ),
 )
 _LIMITS = Either(kinds=(_RANGE, LIMITS))
 
 _FREEDOM_FIELDS = (
-    _field("limits", _LIMITS, "[lower, upper] of the coordinate, or with its kind: `{drawing: [lower, upper]}`"),
-    _field("speed", Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, sign="positive"), "largest speed"),
-    _field("friction", FRICTION, "losses"),
-    _field("spring", SPRING, "elastic element"),
-    _field(
+    field("limits", _LIMITS, "[lower, upper] of the coordinate, or with its kind: `{drawing: [lower, upper]}`"),
+    field("speed", Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, sign="positive"), "largest speed"),
+    field("friction", FRICTION, "losses"),
+    field("spring", SPRING, "elastic element"),
+    field(
         "inertia",
         Value(linear=units.MASS, angular=units.INERTIA, group="drive", sign="not negative"),
         "inertia that moves with this freedom alone: a rotor, on the joint's side",
@@ -206,20 +198,20 @@ REFERENCE = Shape(
     "(planar); `x`, `y`, `z`, `angle`, or `at` and `turn` about z (schoenflies); `turn` (spherical); `at` "
     "(translational); `at`, `turn` (free).",
     fields=(
-        _field("first", Value(linear=units.ANGLE), "first angle"),
-        _field("second", Value(linear=units.ANGLE), "second angle"),
-        _field("angle", Value(linear=units.ANGLE), "angle"),
-        _field("slide", Value(linear=units.LENGTH), "displacement along the axis"),
-        _field("x", Value(linear=units.LENGTH), "displacement along x"),
-        _field("y", Value(linear=units.LENGTH), "displacement along y"),
-        _field("at", ListOf(item=Value(linear=units.LENGTH), length=3), "position"),
-        _field(
+        field("first", Value(linear=units.ANGLE), "first angle"),
+        field("second", Value(linear=units.ANGLE), "second angle"),
+        field("angle", Value(linear=units.ANGLE), "angle"),
+        field("slide", Value(linear=units.LENGTH), "displacement along the axis"),
+        field("x", Value(linear=units.LENGTH), "displacement along x"),
+        field("y", Value(linear=units.LENGTH), "displacement along y"),
+        field("at", ListOf(item=Value(linear=units.LENGTH), length=3), "position"),
+        field(
             "turn",
             ListOf(
                 item=Shape(
                     name="start turn",
                     doc="A turn that is only a start value: exactly one key.",
-                    fields=tuple(_field(axis, Value(linear=units.ANGLE), f"angle about {axis}") for axis in "xyz"),
+                    fields=tuple(field(axis, Value(linear=units.ANGLE), f"angle about {axis}") for axis in "xyz"),
                 ),
                 may_be_empty=True,
             ),
@@ -236,27 +228,27 @@ JOINT = Shape(
     doc="A joint between two frames, which coincide at zero coordinates. Limits, speed, friction, spring and inertia "
     "stand here for a joint with one freedom, and under `freedoms` for one with several.",
     fields=(
-        _need("type", Choice(options=tuple(JOINT_KINDS)), "kind of joint"),
-        _field(
+        need("type", Choice(options=tuple(JOINT_KINDS)), "kind of joint"),
+        field(
             "axis", _AXIS, "axis of a revolute, prismatic or cylindrical joint, in both frames: a letter, or numbers"
         ),
-        _field(
+        field(
             "axes",
             ListOf(item=_AXIS, length=2),
             "axes of a universal joint, at right angles: the first fixed to the parent, the second to the child",
         ),
-        _need("parent", _PLACED, "frame on the one body"),
-        _need("child", _PLACED, "frame on the other body"),
-        _field(
+        need("parent", _PLACED, "frame on the one body"),
+        need("child", _PLACED, "frame on the other body"),
+        field(
             "reference", Either(kinds=(_STEERED, REFERENCE)), "start value, which also picks the branch; zero if absent"
         ),
         *_FREEDOM_FIELDS,
-        _field(
+        field(
             "freedoms",
-            MapOf(item=FREEDOM, key="freedom"),
+            MapOf(item=FREEDOM, key="freedom", is_known=True),
             "what acts on each freedom of a joint with several: `first: {friction: ...}`",
         ),
-        _field(
+        field(
             "cut",
             Choice(options=("yes", "no")),
             "yes: this joint closes a loop and has no coordinates; the toolkit chooses among the others. no if absent",
@@ -268,7 +260,7 @@ TELESCOPE = Shape(
     name="telescope",
     doc="The length of a telescopic rod as a coordinate, which slides: units of m, not rad.",
     fields=(
-        _need("reference", Value(linear=units.LENGTH, sign="positive"), "start value of the length"),
+        need("reference", Value(linear=units.LENGTH, sign="positive"), "start value of the length"),
         *_FREEDOM_FIELDS,
     ),
 )
@@ -279,14 +271,14 @@ LINK = Shape(
     "transverse moment about the mass centre (a point mass if absent). Full: as for a body, in the rod frame (z from A "
     "to B, y along first_axis x z), with its origin in A (for `upper`: in B).",
     fields=(
-        _need("mass", _MASS, "mass"),
-        _field("center", Either(kinds=(_CENTER, ListOf(item=_CENTER, length=3))), "mass centre"),
-        _field(
+        need("mass", _MASS, "mass"),
+        field("center", Either(kinds=(_CENTER, ListOf(item=_CENTER, length=3))), "mass centre"),
+        field(
             "first_moment",
             ListOf(item=Value(linear=units.FIRST_MOMENT, group="inertia"), length=3),
             "full only: mass times mass centre, in place of `center`; then `about: origin` is required",
         ),
-        _field(
+        field(
             "inertia",
             Either(kinds=(Value(linear=units.INERTIA, group="inertia", sign="not negative"), MOMENTS)),
             "moment of inertia",
@@ -301,11 +293,11 @@ TENSION = Shape(
     doc="Makes a rod a cable, which pulls within bounds and never pushes. In a simulation one with `stiffness` pulls "
     "with max(0, stiffness x + damping x'), x its stretch; one without does not stretch (docs/cables.md).",
     fields=(
-        _need("least", Value(linear=units.FORCE, sign="not negative"), "least tension"),
-        _field("greatest", Value(linear=units.FORCE, sign="positive"), "greatest tension; without bound if absent"),
-        _field("stiffness", Value(linear=units.STIFFNESS, group="spring", sign="positive"), "force per stretch"),
-        _field("damping", Value(linear=units.DAMPING, group="friction", sign="not negative"), "force per rate"),
-        _field(
+        need("least", Value(linear=units.FORCE, sign="not negative"), "least tension"),
+        field("greatest", Value(linear=units.FORCE, sign="positive"), "greatest tension; without bound if absent"),
+        field("stiffness", Value(linear=units.STIFFNESS, group="spring", sign="positive"), "force per stretch"),
+        field("damping", Value(linear=units.DAMPING, group="friction", sign="not negative"), "force per rate"),
+        field(
             "restitution",
             Value(linear=units.ONE, sign="not negative"),
             "0 to 1, without stiffness only: share of its speed with which a slack cable rebounds when it is tautened",
@@ -317,29 +309,29 @@ ROD = Shape(
     name="rod",
     doc="A two-point link from A to B: of fixed `length`, or `telescopic`.",
     fields=(
-        _need("from", _PLACED, "joint centre A"),
-        _need("to", _PLACED, "joint centre B"),
-        _field("length", Value(linear=units.LENGTH, group="geometry", sign="positive"), "length of a fixed rod"),
-        _field("telescopic", TELESCOPE, "makes the length a coordinate"),
-        _need(
+        need("from", _PLACED, "joint centre A"),
+        need("to", _PLACED, "joint centre B"),
+        field("length", Value(linear=units.LENGTH, group="geometry", sign="positive"), "length of a fixed rod"),
+        field("telescopic", TELESCOPE, "makes the length a coordinate"),
+        need(
             "model",
             Choice(options=("slender", "full", "massless")),
             "slender: no inertia about its own axis; full: inertia and joint axes; massless: only a constraint",
         ),
-        _field("link", LINK, "inertia of a fixed rod"),
-        _field("lower", LINK, "inertia of the part at A of a telescopic rod; massless if absent"),
-        _field("upper", LINK, "inertia of the part at B of a telescopic rod; massless if absent"),
-        _field(
+        field("link", LINK, "inertia of a fixed rod"),
+        field("lower", LINK, "inertia of the part at A of a telescopic rod; massless if absent"),
+        field("upper", LINK, "inertia of the part at B of a telescopic rod; massless if absent"),
+        field(
             "first_axis",
             ListOf(item=_NUMBER, length=3),
             "full only, required: first axis of the universal joint at A, in the frame of `from`",
         ),
-        _field(
+        field(
             "spin",
             Choice(options=("universal", "none")),
             "full only, required: whether the universal joint at A forces a spin about the rod's own axis",
         ),
-        _field("tension", TENSION, "makes the rod a cable"),
+        field("tension", TENSION, "makes the rod a cable"),
     ),
 )
 
@@ -349,20 +341,22 @@ ACTUATOR = Shape(
     doc="A motor behind a transmission; its position is the sum of ratio times coordinate. With a ratio in rad/m (a "
     "screw) the motor turns although the joint slides; inertia, friction, force and speed are those of the motor.",
     fields=(
-        _field("on", Reference(to="coordinate"), "joint with one freedom, `joint.freedom`, or telescopic rod"),
-        _field("ratio", _RATIO, "motor motion per motion of the coordinate; 1 if absent"),
-        _field(
-            "drives", MapOf(item=_RATIO, key="coordinate"), "in place of `on`: several coordinates, each with its ratio"
+        field("on", Reference(to="coordinate"), "joint with one freedom, `joint.freedom`, or telescopic rod"),
+        field("ratio", _RATIO, "motor motion per motion of the coordinate; 1 if absent"),
+        field(
+            "drives",
+            MapOf(item=_RATIO, key="coordinate", is_known=True),
+            "in place of `on`: several coordinates, each with its ratio",
         ),
-        _field(
+        field(
             "inertia",
             Value(linear=units.MASS, angular=units.INERTIA, group="drive", sign="not negative"),
             "inertia on the motor's side",
         ),
-        _field("friction", FRICTION, "losses on the motor's side"),
-        _field("force", Value(linear=units.FORCE, angular=units.TORQUE, sign="positive"), "largest force or torque"),
-        _field("speed", Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, sign="positive"), "largest motor speed"),
-        _field("drive", ON_ACTUATOR, "motors, gears, play and control behind this actuator (docs/drives.md)"),
+        field("friction", FRICTION, "losses on the motor's side"),
+        field("force", Value(linear=units.FORCE, angular=units.TORQUE, sign="positive"), "largest force or torque"),
+        field("speed", Value(linear=units.SPEED, angular=units.ANGULAR_SPEED, sign="positive"), "largest motor speed"),
+        field("drive", ON_ACTUATOR, "motors, gears, play and control behind this actuator (docs/drives.md)"),
     ),
 )
 
@@ -371,8 +365,8 @@ COUPLING = Shape(
     doc="A gear or belt without losses: the sum of ratio times coordinate has a fixed value. `{of: {a: 1, b: -2}}` is "
     "a = 2 b; one coordinate alone is held.",
     fields=(
-        _need("of", MapOf(item=_RATIO, key="coordinate"), "coordinates, each with its ratio"),
-        _field("offset", Value(linear=units.LENGTH, angular=units.ANGLE, group="geometry"), "the sum; zero if absent"),
+        need("of", MapOf(item=_RATIO, key="coordinate", is_known=True), "coordinates, each with its ratio"),
+        field("offset", Value(linear=units.LENGTH, angular=units.ANGLE, group="geometry"), "the sum; zero if absent"),
     ),
 )
 
@@ -383,9 +377,9 @@ LOSS = Shape(
     doc="Friction of a combination of coordinates or of motors, as of a belt or cable that several move: its speed is "
     "the sum of ratio times speed. Just one of `of` and `motors`.",
     fields=(
-        _field("of", MapOf(item=_SHARE, key="coordinate"), "coordinates, each with its ratio"),
-        _field("motors", MapOf(item=_SHARE, key="coordinate"), "actuators, each with its ratio"),
-        _need("friction", FRICTION, "losses"),
+        field("of", MapOf(item=_SHARE, key="coordinate", is_known=True), "coordinates, each with its ratio"),
+        field("motors", MapOf(item=_SHARE, key="coordinate", is_known=True), "actuators, each with its ratio"),
+        need("friction", FRICTION, "losses"),
     ),
 )
 
@@ -396,18 +390,18 @@ PLATFORM = Shape(
     doc="The body that does the work. With `motion` it gets coordinates of its own, those of a joint named "
     "`platform` from the base.",
     fields=(
-        _need("body", Reference(to="body"), "the body"),
-        _field("motion", Choice(options=MOTIONS), "kind of the joint `platform`; absent: the body hangs in the tree"),
-        _field("tool", TOOL, "frame of the tool on the body; the body's own if absent"),
-        _need(
+        need("body", Reference(to="body"), "the body"),
+        field("motion", Choice(options=MOTIONS), "kind of the joint `platform`; absent: the body hangs in the tree"),
+        field("tool", TOOL, "frame of the tool on the body; the body's own if absent"),
+        need(
             "independent",
             ListOf(item=Reference(to="coordinate"), may_be_empty=True),
             "independent coordinates: freedoms of the joint `platform` (x, wy, ...) and complete names of others",
         ),
-        _field("reference", REFERENCE, "start pose, with `motion` only"),
-        _field(
+        field("reference", REFERENCE, "start pose, with `motion` only"),
+        field(
             "limits",
-            MapOf(item=_LIMITS, key="freedom"),
+            MapOf(item=_LIMITS, key="freedom", is_known=True),
             "limits by freedom, with `motion` only",
         ),
     ),
@@ -415,13 +409,13 @@ PLATFORM = Shape(
 
 _PARAMETERS = MapOf(item=Value(linear=None), key="parameter")
 _ELEMENTS = (
-    _field("frames", MapOf(item=PLACEMENT), "named placements; they may build on each other"),
-    _field("bodies", MapOf(item=Either(kinds=(Choice(options=("massless",)), BODY))), "rigid bodies"),
-    _field("joints", MapOf(item=JOINT), "joints"),
-    _field("rods", MapOf(item=ROD), "two-point links"),
-    _field("couplings", MapOf(item=COUPLING), "gears between coordinates"),
-    _field("actuators", MapOf(item=ACTUATOR), "motors"),
-    _field("losses", MapOf(item=LOSS), "friction of combinations of coordinates or motors"),
+    field("frames", MapOf(item=PLACEMENT), "named placements; they may build on each other"),
+    field("bodies", MapOf(item=Either(kinds=(Choice(options=("massless",)), BODY))), "rigid bodies"),
+    field("joints", MapOf(item=JOINT), "joints"),
+    field("rods", MapOf(item=ROD), "two-point links"),
+    field("couplings", MapOf(item=COUPLING), "gears between coordinates"),
+    field("actuators", MapOf(item=ACTUATOR), "motors"),
+    field("losses", MapOf(item=LOSS), "friction of combinations of coordinates or motors"),
 )
 
 #: How often a leg may be repeated.
@@ -431,12 +425,12 @@ LEG = Shape(
     doc="A pattern, written once and repeated: `leg` with `repeat: 3` makes leg1, leg2 and leg3, whose elements are "
     "leg1.arm and so on. In its expressions `i` counts from 1. A name is looked up in the leg first, then at the top.",
     fields=(
-        _need("name", Name(), "name of the pattern; the number is appended"),
-        _need("repeat", Whole(least=1, most=MAX_REPEAT), "how many"),
-        _field(
+        need("name", Name(), "name of the pattern; the number is appended"),
+        need("repeat", Whole(least=1, most=MAX_REPEAT), "how many"),
+        field(
             "each", MapOf(item=ListOf(item=Value(linear=None)), key="parameter"), "parameters with one value per leg"
         ),
-        _field("parameters", _PARAMETERS, "parameters of each leg, by one expression or value"),
+        field("parameters", _PARAMETERS, "parameters of each leg, by one expression or value"),
         *_ELEMENTS,
     ),
 )
@@ -445,18 +439,18 @@ MACHINE = Shape(
     name="machine",
     doc="A machine file.",
     fields=(
-        _need("format", Choice(options=(FORMAT,)), "format and version"),
-        _need("name", Name(), "name of the machine"),
-        _field("description", Text(), "what the machine is, and what was chosen"),
-        _need("provenance", PROVENANCE, "status and source of values that say none"),
-        _need(
+        need("format", Choice(options=(FORMAT,)), "format and version"),
+        need("name", Name(), "name of the machine"),
+        field("description", Text(), "what the machine is, and what was chosen"),
+        need("provenance", PROVENANCE, "status and source of values that say none"),
+        need(
             "gravity",
             ListOf(item=Value(linear=units.ACCELERATION, group="gravity"), length=3),
             "acceleration of gravity in the base frame",
         ),
-        _field("parameters", _PARAMETERS, "named values: a literal is a leaf parameter, an expression is derived"),
+        field("parameters", _PARAMETERS, "named values: a literal is a leaf parameter, an expression is derived"),
         *_ELEMENTS,
-        _field("legs", ListOf(item=LEG), "patterns"),
-        _need("platform", PLATFORM, "the body that does the work"),
+        field("legs", ListOf(item=LEG), "patterns"),
+        need("platform", PLATFORM, "the body that does the work"),
     ),
 )

@@ -31,7 +31,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Free text."""
+    """Free text; `is_needed` where an empty one says nothing."""
+
+    is_needed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +74,17 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapOf:
-    """A mapping from names to things of one kind; `key` says what the names are."""
+    """A mapping from names to things of one kind.
+
+    Attributes:
+        item: what stands behind the names.
+        key: what the names are.
+        is_known: whether they name what is defined elsewhere, whose reader looks them up.
+    """
 
     item: Kind
     key: str = "name"
+    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +124,13 @@ class Either:
 
 
 Kind = Value | Text | Name | Reference | Choice | Whole | ListOf | MapOf | Shape | Either
+
+
+def field(name: str, kind: Kind, doc: str, required: bool = False) -> Field:
+    """A key that may be left out."""
+    return Field(name=name, kind=kind, doc=doc, required=required)
+
+
+def need(name: str, kind: Kind, doc: str) -> Field:
+    """A key that must be there."""
+    return Field(name=name, kind=kind, doc=doc, required=True)

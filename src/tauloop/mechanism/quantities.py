@@ -19,7 +19,7 @@ LITERAL = re.compile(
     rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|1/[A-Za-z0-9^/\s-]+))?", re.ASCII
 )
 _BEGINNING = re.compile(rf"[+-]?\s*{NUMBER}", re.ASCII)
-NOT_FINITE = re.compile(r"[+-]?\.?(inf|infinity|nan)", re.IGNORECASE)
+NOT_FINITE = re.compile(r"[+-]?\.?(inf|infinity|nan)(\s+[A-Za-z1][^()]*)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

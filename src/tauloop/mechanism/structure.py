@@ -48,7 +48,8 @@ def check_structure(cursor: Cursor) -> None:
         _check_list(cursor, kind)
     elif isinstance(kind, MapOf):
         for name, child in cursor.entries():
-            check_name(child, name, kind.key, key_pattern(kind.key))
+            if not kind.is_known:
+                check_name(child, name, kind.key, key_pattern(kind.key))
             check_structure(child)
     else:
         _check_word(cursor, kind)
@@ -109,6 +110,8 @@ def _check_word(cursor: Cursor, kind: Kind) -> None:
     if isinstance(kind, Choice) and text not in kind.options:
         words = f"one of {listing(kind.options, 20)}" if len(kind.options) > 1 else kind.options[0]
         cursor.problem(f"{text!r} is not known here", suggestion(text, kind.options) or f"write {words}")
+    elif isinstance(kind, Text) and kind.is_needed and not text:
+        cursor.problem("the text is empty", "write one, or remove the key")
     elif isinstance(kind, Name):
         check_name(cursor, text, "name", IDENTIFIER)
     elif isinstance(kind, Reference) and not REFERENCE.fullmatch(text):
@@ -126,8 +129,6 @@ def key_pattern(of: str) -> re.Pattern[str]:
 
 def check_name(cursor: Cursor, name: str, of: str, pattern: re.Pattern[str]) -> None:
     """Note a new name that is none, or is taken by the language."""
-    if of in ("coordinate", "freedom"):  # refers to something; looked up by the reader
-        return
     if not pattern.fullmatch(name) or max(map(len, name.split("."))) > MAX_NAME:
         dots = "no dots" if pattern is IDENTIFIER else "dots only between such names"
         cursor.problem(

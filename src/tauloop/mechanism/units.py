@@ -97,6 +97,8 @@ NOUNS: dict[Dimension, str] = {
     ONE: "a plain number",
     LENGTH: "a length",
     ANGLE: "an angle",
+    TIME: "a time",
+    FREQUENCY: "a frequency",
     MASS: "a mass",
     FIRST_MOMENT: "a first moment",
     INERTIA: "a moment of inertia",

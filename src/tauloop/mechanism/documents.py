@@ -1,0 +1,74 @@
+"""YAML documents of every kind by one grammar: opened and checked, and their contents as plain data with SI numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tauloop.mechanism.cursor import Collector, Cursor, accepts, chosen
+from tauloop.mechanism.kinds import ListOf, MapOf, Shape, Value, Whole
+from tauloop.mechanism.structure import check_structure
+from tauloop.mechanism.units import Dimension
+from tauloop.mechanism.values import Values
+from tauloop.mechanism.yaml_nodes import Node, parse_nodes, read_text
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number in SI units and its dimension, where the grammar leaves that open."""
+
+    value: float
+    dimension: Dimension
+
+
+def document(node: Node, file: str, shape: Shape, folder: Path | None = None) -> Cursor:
+    """The top of a document whose form is checked; what is wrong is with its collector, which raises it.
+
+    Args:
+        node: what the file holds.
+        file: its name, for messages.
+        shape: its grammar.
+        folder: where files that it names are looked for; None for a text that is no file.
+    """
+    collector = Collector(file, folder)
+    root = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=collector)
+    check_structure(root)
+    return root
+
+
+def open_document(path: str | Path, shape: Shape) -> Cursor:
+    """As `document`, of a file.
+
+    Raises:
+        DescriptionError: the file cannot be read or is no plain YAML.
+    """
+    path = Path(path)
+    return document(parse_nodes(read_text(path), str(path)), str(path), shape, path.parent)
+
+
+def contents(cursor: Cursor | None, values: Values) -> Any:
+    """What stands at a place: dict of a mapping, tuple of a list, str of a text, int of a whole number, float in SI.
+
+    An `Amount` stands for a value whose dimension is open. What is wrong, which is noted, is None.
+    """
+    if cursor is None or not accepts(cursor.kind, cursor.node):
+        return None
+    kind = chosen(cursor.kind, cursor.node)
+    if isinstance(kind, Value):
+        quantity = values.quantity(cursor)
+        if quantity is None:
+            return None
+        value = values.nominal(quantity.expression)
+        return value if kind.linear is not None else Amount(value, quantity.dimension)
+    if isinstance(kind, Shape):
+        places = {field.name: cursor.get(field.name) for field in kind.fields}
+        return {name: contents(place, values) for name, place in places.items() if place is not None}
+    if isinstance(kind, MapOf):
+        return {name: contents(place, values) for name, place in cursor.entries()}
+    if isinstance(kind, ListOf):
+        return tuple(contents(item, values) for item in cursor.items())
+    text = cursor.text or ""
+    if isinstance(kind, Whole):
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+    return text
