@@ -219,10 +219,10 @@ def test_everything_wrong_in_a_file_is_told_with_lines(tmp_path):
         read_measurements(tmp_path / "m.yaml", machine(NAME))
     text = str(caught.value)
     for part in (
-        "write tauloop-measurements/1",
+        "did you mean tauloop-measurements/1",
         "did you mean position",
         "did you mean noise",
-        "'3 deg' is an angle (rad) where a length (m) is needed",
+        "is an angle (rad) where a length (m) is needed",
         "series[2].center",
         "has 3 columns, and the header names 2",
         "'5' has no unit where a length (m) is needed",

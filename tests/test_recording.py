@@ -120,7 +120,12 @@ preparation: {cutof: 10 Hz, cutoff: 0 Hz, order: 2.5, trim: -1, decimation: many
     ("old", "new", "where", "what"),
     [
         ("format: tauloop-log/1\n", "", "format", "is missing"),
-        ("sample_rate: 2 kHz", "sample_rate: 2000", "sample_rate", "'2000' has no unit where a frequency (1/s) is needed"),
+        (
+            "sample_rate: 2 kHz",
+            "sample_rate: 2000",
+            "sample_rate",
+            "'2000' has no unit where a frequency",
+        ),
         ("sample_rate: 2 kHz", "sample_rate: -2 kHz", "sample_rate", "must be positive, got -2000 1/s"),
         ("sample_rate: 2 kHz", "sample_rate: nan Hz", "sample_rate", "nan Hz is not a finite number"),
         ("sample_rate: 2 kHz", "sample_rate: [2 kHz]", "sample_rate", "this is a list"),

@@ -114,7 +114,7 @@ def poses(
     chosen = _checked(measure, criterion, parameters)
     model = announced(Model(load_machine(machine, side)), within_limits)
     if instrument is not None:
-        read = read_instrument(instrument, model.mechanism)
+        read = read_instrument(instrument)
     else:
         read = _instrument(model, measure, center, coordinate)
     deviations = tuple(noise if unit == "m" else turn_noise for _, unit in read.errors)

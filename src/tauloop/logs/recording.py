@@ -22,7 +22,7 @@ from tauloop.logs.known_forces import KnownForce, Polynomial, Table
 from tauloop.logs.preparation import Preparation
 from tauloop.logs.reading import LogFile
 from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.documents import Amount, contents, open_document
+from tauloop.mechanism.documents import Amount, contents, is_whole, open_document
 from tauloop.mechanism.kinds import Choice, ListOf, MapOf, Shape, Text, Value, Whole, field, need
 from tauloop.mechanism.units import ANGLE, FORCE, FREQUENCY, LENGTH, ONE, TORQUE
 from tauloop.mechanism.values import Values
@@ -141,10 +141,10 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
 
 
 def _preparation(place: Cursor | None, found: dict[str, Any] | None) -> Preparation | None:
-    if place is None or found is None or any(value is None for value in found.values()):
+    if place is None or found is None or not is_whole(found):
         return None
     try:
-        return Preparation(**{"cutoff": None} | found)
+        return Preparation(**{"cutoff": None, **found})
     except InputError as error:
         for problem in error.problems:
             place.problem(problem.what, problem.remedy, problem.where)

@@ -72,3 +72,9 @@ def contents(cursor: Cursor | None, values: Values) -> Any:
     if isinstance(kind, Whole):
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
     return text
+
+
+def is_whole(found: Any) -> bool:
+    """Whether contents hold nothing that was wrong."""
+    parts = found.values() if isinstance(found, dict) else found if isinstance(found, tuple) else ()
+    return found is not None and all(map(is_whole, parts))

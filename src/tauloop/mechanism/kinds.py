@@ -12,21 +12,28 @@ class Value:
     """A physical value: number, literal with unit, expression, or a mapping `QUALIFIED`.
 
     Attributes:
-        linear: its dimension; None where any will do.
+        linear: its dimension; None where any will do, or one of `among`.
         angular: its dimension where it belongs to a turning freedom, if different.
         group: parameter group that its leaves belong to; empty for a value that only steers a computation and is
             read as a plain number.
         sign: "positive", "not negative", "not zero" or empty.
+        among: dimensions that it may have, where there are several.
     """
 
     linear: Dimension | None
     angular: Dimension | None = None
     group: str = ""
     sign: str = ""
+    among: tuple[Dimension, ...] = ()
 
     def dimension(self, is_angular: bool) -> Dimension | None:
         """What is asked for, on a turning or a sliding freedom."""
         return self.angular if is_angular and self.angular is not None else self.linear
+
+    def dimensions(self, is_angular: bool) -> tuple[Dimension, ...]:
+        """All that it may be; none where any will do."""
+        dimension = self.dimension(is_angular)
+        return self.among if dimension is None else (dimension,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,7 +140,7 @@ class Values:
             quantity = Quantity(Constant(content.value), content.dimension)
         if (
             quantity is None
-            or not self._fits(quantity, content, kind.dimension(is_angular), cursor)
+            or not self._fits(quantity, content, kind.dimensions(is_angular), cursor)
             or not self._has_sign(quantity, kind, cursor)
         ):
             return None
@@ -290,13 +290,15 @@ class Values:
                 parts.append(f"{name} is {named(quantity.dimension)} (line {line})")
         return "; " + ", ".join(parts) if parts else ""
 
-    def _fits(self, quantity: Quantity, content: Literal | Syntax, dimension: Dimension | None, cursor: Cursor) -> bool:
-        if dimension is None or quantity.fits(dimension):
+    def _fits(
+        self, quantity: Quantity, content: Literal | Syntax, wanted: tuple[Dimension, ...], cursor: Cursor
+    ) -> bool:
+        if not wanted or any(map(quantity.fits, wanted)):
             return True
         number = content.number if isinstance(content, Literal) else None
-        wrong = misfit(_written(cursor), quantity.dimension, (dimension,), number)
-        is_turn = dimension.is_angular and quantity.dimension.matches(dimension) and not quantity.dimension.is_one
-        cursor.problem(wrong.what, wrong.remedy + ("" if is_turn else self._ingredients(content, cursor)))
+        wrong = misfit(_written(cursor), quantity.dimension, wanted, number)
+        says_all = wanted[0].is_angular and quantity.dimension.matches(wanted[0]) and not quantity.dimension.is_one
+        cursor.problem(wrong.what, wrong.remedy + ("" if says_all else self._ingredients(content, cursor)))
         return False
 
     def _has_sign(self, quantity: Quantity, kind: Value, cursor: Cursor) -> bool:

@@ -32,22 +32,23 @@ from tauloop.calibration.measurements.instruments import (
     Orientation,
     Pose,
     Position,
-    Vector3,
 )
 from tauloop.calibration.measurements.measurement_set import MeasurementSet
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import Cylinder, Plane, Sphere, Surface
 from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances, bounds_of
-from tauloop.errors import InputError, LogError, Problem, Problems
+from tauloop.errors import InputError, LogError, Problem
 from tauloop.logs.findings import Findings
 from tauloop.logs.scales import find_scale
 from tauloop.logs.tables import Table, open_table
+from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.documents import contents, is_whole, open_document
+from tauloop.mechanism.kinds import Choice, Either, ListOf, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import quantity, read_quantity
+from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError
-from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, parse_nodes, read_text
-from tauloop.mechanism.yaml_nodes import Sequence as List
+from tauloop.mechanism.units import ANGLE, LENGTH, ONE, UnitError, named
+from tauloop.mechanism.values import Values
 
 FORMAT = "tauloop-measurements/1"
 #: Kinds of measurements by the name that files and the command line use.
@@ -98,11 +99,7 @@ def read_measurements(
     """
     path = Path(path)
     if path.suffix.lower() in (".yaml", ".yml"):
-        reader = _Reader(str(path), Path(folder) if folder is not None else path.parent, mechanism)
-        found = reader.file(parse_nodes(read_text(path), str(path)))
-        if reader.problems or found is None:
-            raise InputError(reader.problems)
-        return found
+        return _file(open_document(path, MEASUREMENTS), Path(folder) if folder is not None else path.parent, mechanism)
     if noise is None:
         remedy = "give the standard deviation of the readings, such as '0.02 mm'"
         raise InputError(Problem(where="noise", what="is not stated", remedy=remedy, file=str(path)))
@@ -139,19 +136,18 @@ def _standard_readings(table: Table, instrument: Instrument) -> dict[str, str]:
     return {} if is_zero else columns
 
 
-def read_instrument(path: str | Path, mechanism: Mechanism) -> Instrument:
+def read_instrument(path: str | Path) -> Instrument:
     """An instrument from a YAML with the keys that a series of measurements has for it (kind, center, surface, ...).
 
     Raises:
         InputError: everything that is wrong, with lines.
         DescriptionError: the file is no plain YAML.
     """
-    path = Path(path)
-    reader = _Reader(str(path), path.parent, mechanism)
-    entry = reader.mapping("", parse_nodes(read_text(path), str(path)), INSTRUMENT_KEYS)
-    instrument = reader.instrument("instrument", entry)
-    if reader.problems or instrument is None:
-        raise InputError(reader.problems)
+    root = open_document(path, INSTRUMENT)
+    instrument = instrument_of(root, contents(root, Values(None)) or {})
+    root.collector.raise_any(InputError)
+    if instrument is None:
+        raise AssertionError("an instrument that cannot be read has a problem that was noted")
     return instrument
 
 
@@ -211,197 +207,194 @@ def _series(
     )
 
 
-INSTRUMENT_KEYS = ("kind", "name", "components", "center", "target", "coordinate", "unit", "surface")
-_SERIES_KEYS = ("path", "header", "encoders", "readings", "units", "noise", *INSTRUMENT_KEYS)
+_LENGTH, _ORIGIN = Value(linear=LENGTH), (0.0, 0.0, 0.0)
+_POINT, _DIRECTION = ListOf(item=_LENGTH, length=3), ListOf(item=Value(linear=ONE), length=3)
+_TEXT = Text(is_needed=True)
+_TEXTS = Either(kinds=(_TEXT, ListOf(item=_TEXT)))
+_ANY = Value(linear=None, among=tuple(DIMENSIONS.values()))
 
 
-class _Reader:
-    """Turns nodes into measurements and keeps all problems."""
+def _columns(of: str) -> MapOf:
+    return MapOf(item=_TEXT, key=of, is_known=True)
 
-    def __init__(self, file: str, folder: Path, mechanism: Mechanism) -> None:
-        self.problems = Problems()
-        self._file, self._folder, self._mechanism = file, folder, mechanism
 
-    def _fault(self, where: str, node: Node | None, what: str, remedy: str) -> None:
-        line = node.line if node is not None else None
-        self.problems.add(where, what, remedy, file=self._file, line=line)
+PLANE = Shape(
+    name="plane",
+    doc="A plane in the base frame.",
+    fields=(field("point", _POINT, "point on it"), field("normal", _DIRECTION, "its normal; z if absent")),
+)
+SPHERE = Shape(
+    name="sphere",
+    doc="A sphere in the base frame.",
+    fields=(field("center", _POINT, "its centre"), need("radius", _LENGTH, "its radius")),
+)
+CYLINDER = Shape(
+    name="cylinder",
+    doc="A cylinder in the base frame.",
+    fields=(
+        field("point", _POINT, "point on its axis"),
+        field("axis", _DIRECTION, "direction of its axis; z if absent"),
+        need("radius", _LENGTH, "its radius"),
+    ),
+)
+SURFACE = Shape(
+    name="surface",
+    doc="What the tool touches: exactly one key.",
+    fields=tuple(field(shape.name, shape, shape.doc) for shape in (PLANE, SPHERE, CYLINDER)),
+)
+INSTRUMENT = Shape(
+    name="instrument",
+    doc="What measures.",
+    fields=(
+        need("kind", Choice(options=KINDS), "what it measures"),
+        field("name", _TEXT, "its name; its kind if absent"),
+        field("components", _TEXT, "of a position: letters of the axes; xyz if absent"),
+        field("center", _POINT, "of a distance: fixed end of the bar"),
+        field("target", _POINT, "point on the tool; its origin if absent"),
+        field("coordinate", _TEXT, "of a joint sensor: the coordinate"),
+        field("unit", _TEXT, "of a joint sensor: SI unit of the coordinate; rad if absent"),
+        field("surface", SURFACE, "of a contact; the plane z = 0 if absent"),
+    ),
+)
+SERIES = Shape(
+    name="series",
+    doc="A table of measurements and the instrument that made them.",
+    fields=(
+        need("path", _TEXT, "the table"),
+        field("header", _TEXTS, "names of the columns, where the table has none"),
+        field("encoders", _columns("actuator"), "column of each actuator; those of standard headers if absent"),
+        field("readings", _columns("column"), "column of each reading; those of standard headers if absent"),
+        field("units", _columns("column"), "units by group or column"),
+        need("noise", Either(kinds=(_ANY, ListOf(item=_ANY))), "standard deviation of each error"),
+        *INSTRUMENT.fields,
+    ),
+)
+TOLERANCES = Shape(
+    name="tolerances",
+    doc="Usual sizes of corrections.",
+    fields=(
+        field("length", _LENGTH, "of lengths"),
+        field("angle", Value(linear=ANGLE), "of angles"),
+        field("ratio", Value(linear=ONE), "of ratios"),
+        field("named", MapOf(item=_ANY, key="unknown", is_known=True), "of single unknowns"),
+        field("priors", _TEXTS, "unknowns that are held near their nominal values"),
+    ),
+)
+MEASUREMENTS = Shape(
+    name="measurement file",
+    doc="Measurements of a machine.",
+    fields=(
+        need("format", Choice(options=(FORMAT,)), "format and version"),
+        field("description", Text(), "what was measured"),
+        need("series", ListOf(item=SERIES), "the measurements"),
+        field("parameters", _TEXTS, "unknowns, by name or pattern"),
+        field("tolerances", TOLERANCES, "usual sizes of corrections"),
+        field("encoder_noise", Value(linear=None, among=(LENGTH, ANGLE)), "standard deviation of the encoders"),
+        field("bounds", MapOf(item=_TEXT, key="unknown", is_known=True), "LOW to HIGH of unknowns"),
+    ),
+)
 
-    def mapping(self, where: str, node: Node | None, known: Sequence[str] = ()) -> dict[str, Node]:
-        if not isinstance(node, Mapping):
-            self._fault(where, node, "is not a mapping", f"give keys {', '.join(known) or 'and values'}")
-            return {}
-        for entry in node.entries:
-            if known and entry.key not in known:
-                remedy = suggestion(entry.key, known) or f"keys are {', '.join(known)}"
-                self._fault(f"{where}.{entry.key}".lstrip("."), entry.value, "unknown key", remedy)
-        return {entry.key: entry.value for entry in node.entries}
 
-    def _text(self, where: str, node: Node | None, default: str = "") -> str:
-        if node is None and default:
-            return default
-        if isinstance(node, Scalar) and node.text:
-            return node.text
-        self._fault(where, node, "is not a text" if node is not None else "is missing", "give it")
-        return ""
-
-    def _texts(self, where: str, node: Node | None) -> tuple[str, ...]:
-        if isinstance(node, List):
-            return tuple(self._text(f"{where}[{i}]", item) for i, item in enumerate(node.items))
-        return (self._text(where, node),)
-
-    def _quantity(self, where: str, node: Node | None, *wanted: Dimension) -> float:
-        text = self._text(where, node)
+def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
+    values = Values(None)
+    found = contents(root, values) or {}
+    places = root.get("series")
+    series = [_series_of(place, values, folder, mechanism) for place in (places.items() if places is not None else ())]
+    tolerances = dict(found.get("tolerances") or {})
+    if "named" in tolerances:
+        tolerances["named"] = {name: amount.value for name, amount in tolerances["named"].items() if amount is not None}
+    if "priors" in tolerances:
+        tolerances["priors"] = _several(tolerances["priors"])
+    bounds: dict[str, Bounds] = {}
+    limits = root.get("bounds")
+    for name, place in limits.entries() if limits is not None else ():
         try:
-            return read_quantity(text, *wanted).value if text else 1.0
+            bounds[name] = bounds_of(place.text or "", " to ")
         except UnitError as error:
-            self._fault(where, node, error.what, error.remedy)
-            return 1.0
+            place.problem(error.what, f"{error.remedy}; one side may be left out")
+    root.collector.raise_any(InputError)
+    noise = found.get("encoder_noise")
+    return MeasurementSet(
+        series=tuple(item for item in series if item is not None),
+        parameters=_several(found.get("parameters", ())),
+        tolerances=Tolerances(**tolerances) if "tolerances" in found else None,
+        encoder_noise=noise.value if noise is not None else 0.0,
+        bounds=bounds,
+    )
 
-    def _vector(self, where: str, node: Node | None, dimension: Dimension, default: Vector3) -> Vector3:
-        if node is None:
-            return default
-        if not isinstance(node, List) or len(node.items) != 3:
-            self._fault(where, node, "is not a list of three", "such as [0 mm, 0 mm, 10 mm]")
-            return default
-        x, y, z = (self._quantity(f"{where}[{i}]", item, dimension) for i, item in enumerate(node.items))
-        return (x, y, z)
 
-    def file(self, node: Node) -> MeasurementSet | None:
-        keys = ("format", "description", "series", "parameters", "tolerances", "encoder_noise", "bounds")
-        root = self.mapping("", node, keys)
-        if self._text("format", root.get("format")) not in (FORMAT, ""):
-            self._fault("format", root["format"], "is not known", f"write {FORMAT}")
-        items = root.get("series")
-        if not isinstance(items, List) or not items.items:
-            self._fault("series", items, "is not a list of series", "begin each with '- path: ...'")
-            return None
-        series = [self._series(f"series[{i}]", item) for i, item in enumerate(items.items)]
-        tolerances = self._tolerances(root["tolerances"]) if "tolerances" in root else None
-        noise = root.get("encoder_noise")
-        encoder_noise = self._quantity("encoder_noise", noise, LENGTH, ANGLE) if noise is not None else 0.0
-        parameters = self._texts("parameters", root["parameters"]) if "parameters" in root else ()
-        bounds = self._bounds(root["bounds"]) if "bounds" in root else {}
-        if self.problems:
-            return None
-        return MeasurementSet(
-            series=tuple(item for item in series if item is not None),
-            parameters=parameters,
-            tolerances=tolerances,
-            encoder_noise=encoder_noise,
-            bounds=bounds,
-        )
+def _several(found: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (found,) if isinstance(found, str) else found
 
-    def _bounds(self, node: Node) -> dict[str, Bounds]:
-        found = {}
-        for name, item in self.mapping("bounds", node).items():
-            text = self._text(f"bounds.{name}", item)
-            try:
-                found[name] = bounds_of(text, " to ")
-            except UnitError as error:
-                self._fault(f"bounds.{name}", item, error.what, error.remedy)
-        return found
 
-    def _tolerances(self, node: Node) -> Tolerances:
-        entry = self.mapping("tolerances", node, ("length", "angle", "ratio", "named", "priors"))
-        values: dict[str, Any] = {}
-        for key, dimension in (("length", LENGTH), ("angle", ANGLE), ("ratio", ONE)):
-            if key in entry:
-                values[key] = self._quantity(f"tolerances.{key}", entry[key], dimension)
-        if "named" in entry:
-            values["named"] = {
-                name: self._quantity(f"tolerances.named.{name}", item, *DIMENSIONS.values())
-                for name, item in self.mapping("tolerances.named", entry["named"]).items()
-            }
-        if "priors" in entry:
-            values["priors"] = self._texts("tolerances.priors", entry["priors"])
-        return Tolerances(**values)
-
-    def _series(self, where: str, node: Node) -> Series | None:
-        entry = self.mapping(where, node, _SERIES_KEYS)
-        before = len(self.problems)
-        instrument = self.instrument(where, entry)
-        path = self._folder / self._text(f"{where}.path", entry.get("path"))
-        groups: dict[str, dict[str, str]] = {}
-        for group in ("encoders", "readings", "units"):
-            found = self.mapping(f"{where}.{group}", entry[group]) if group in entry else {}
-            groups[group] = {key: self._text(f"{where}.{group}.{key}", item) for key, item in found.items()}
-        noise = self._noise(where, entry.get("noise"), instrument)
-        header = self._texts(f"{where}.header", entry["header"]) if "header" in entry else ()
-        if len(self.problems) > before or instrument is None:
-            return None
-        try:
-            table = _HeadlessTable(path, header) if header else open_table(path)
-            encoders = groups["encoders"] if "encoders" in entry else _standard_encoders(self._mechanism)
-            readings = groups["readings"] if "readings" in entry else _standard_readings(table, instrument)
-            return _series(table, instrument, encoders, readings, groups["units"], noise, self._mechanism)
-        except (LogError, InputError) as error:
-            self.problems += error.problems
-            return None
-
-    def _noise(self, where: str, node: Node | None, instrument: Instrument | None) -> tuple[float, ...]:
-        if instrument is None:
-            return ()
-        texts = node.items if isinstance(node, List) else (node,)
-        units = [unit for _, unit in instrument.errors]
-        if len(texts) == 1 and len(set(units)) > 1:
-            self._fault(
-                f"{where}.noise", node, f"is one for errors in {' and '.join(sorted(set(units)))}", "give a list"
-            )
-            return ()
-        return tuple(
-            self._quantity(f"{where}.noise", item, DIMENSIONS[unit]) for item, unit in zip(texts, units, strict=False)
-        )
-
-    def instrument(self, where: str, entry: dict[str, Node]) -> Instrument | None:
-        kind = self._text(f"{where}.kind", entry.get("kind"))
-        name = self._text(f"{where}.name", entry.get("name"), default=kind or "instrument")
-        target = self._vector(f"{where}.target", entry.get("target"), LENGTH, (0.0, 0.0, 0.0))
-        if kind == "position":
-            components = self._text(f"{where}.components", entry.get("components"), default="xyz")
-            return Position(name=name, target=target, components=components)
-        if kind == "pose":
-            return Pose(name=name, target=target)
-        if kind == "orientation":
-            return Orientation(name=name)
-        if kind == "distance":
-            if "center" not in entry:
-                self._fault(f"{where}.center", None, "is missing", "give the fixed centre of the bar, [x, y, z]")
-            center = self._vector(f"{where}.center", entry.get("center"), LENGTH, (0.0, 0.0, 0.0))
-            return Distance(name=name, center=center, target=target)
-        if kind == "contact":
-            return Contact(name=name, target=target, surface=self._surface(where, entry.get("surface")))
-        if kind == "inclinometer":
-            return Inclinometer(name=name)
-        if kind == "joint":
-            coordinate = self._text(f"{where}.coordinate", entry.get("coordinate"))
-            unit = self._text(f"{where}.unit", entry.get("unit"), default="rad")
-            return JointSensor(name=name, coordinate=coordinate, unit=unit)
-        if kind:
-            remedy = suggestion(kind, KINDS) or f"kinds are {', '.join(KINDS)}"
-            self._fault(f"{where}.kind", entry.get("kind"), f"{kind!r} is not known", remedy)
+def _series_of(place: Cursor, values: Values, folder: Path, mechanism: Mechanism) -> Series | None:
+    """One series; None where something is wrong with it, which is noted."""
+    before = place.collector.count
+    entry = contents(place, values) or {}
+    instrument = instrument_of(place, entry)
+    noise = _noise(place, entry.get("noise"), instrument)
+    if place.collector.count > before or instrument is None or not entry.get("path") or not noise:
+        return None
+    try:
+        path = folder / entry["path"]
+        table = _HeadlessTable(path, _several(entry["header"])) if "header" in entry else open_table(path)
+        encoders = entry.get("encoders", _standard_encoders(mechanism))
+        readings = entry["readings"] if "readings" in entry else _standard_readings(table, instrument)
+        return _series(table, instrument, encoders, readings, entry.get("units", {}), noise, mechanism)
+    except (LogError, InputError) as error:
+        place.collector.include(error.problems)
         return None
 
-    def _surface(self, where: str, node: Node | None) -> Surface:
-        if node is None:
-            return Plane()
-        found = self.mapping(f"{where}.surface", node, ("plane", "sphere", "cylinder"))
-        origin = (0.0, 0.0, 0.0)
-        for name, value in found.items():
-            place = f"{where}.surface.{name}"
-            if name == "plane":
-                entry = self.mapping(place, value, ("point", "normal"))
-                point = self._vector(f"{place}.point", entry.get("point"), LENGTH, origin)
-                return Plane(
-                    point=point, normal=self._vector(f"{place}.normal", entry.get("normal"), ONE, (0.0, 0.0, 1.0))
-                )
-            if name == "sphere":
-                entry = self.mapping(place, value, ("center", "radius"))
-                center = self._vector(f"{place}.center", entry.get("center"), LENGTH, origin)
-                return Sphere(center=center, radius=self._quantity(f"{place}.radius", entry.get("radius"), LENGTH))
-            if name == "cylinder":
-                entry = self.mapping(place, value, ("point", "axis", "radius"))
-                point = self._vector(f"{place}.point", entry.get("point"), LENGTH, origin)
-                axis = self._vector(f"{place}.axis", entry.get("axis"), ONE, (0.0, 0.0, 1.0))
-                radius = self._quantity(f"{place}.radius", entry.get("radius"), LENGTH)
-                return Cylinder(point=point, axis=axis, radius=radius)
-        return Plane()
+
+def _noise(place: Cursor, found: Any, instrument: Instrument | None) -> tuple[float, ...]:
+    """Standard deviations by error; of one number where there is one."""
+    amounts = found if isinstance(found, tuple) else (found,)
+    if instrument is None or not is_whole(amounts):
+        return ()
+    units = [unit for _, unit in instrument.errors]
+    if len(amounts) == 1 and len(set(units)) > 1:
+        place.problem(f"is one for errors in {' and '.join(sorted(set(units)))}", "give a list", "noise")
+        return ()
+    for amount, unit in zip(amounts, units, strict=False):
+        if amount.value and not amount.dimension.suits(DIMENSIONS[unit]):
+            what = f"is {named(amount.dimension)} where {named(DIMENSIONS[unit])} is needed"
+            place.problem(what, "check the unit", "noise")
+    return tuple(amount.value for amount in amounts)
+
+
+def instrument_of(place: Cursor, entry: dict[str, Any]) -> Instrument | None:
+    """The instrument of a series, or of a file of its own; None where something is wrong, which is noted."""
+    if not is_whole(entry):
+        return None
+    kind, target = entry.get("kind", ""), entry.get("target", _ORIGIN)
+    name = entry.get("name", kind)
+    if kind == "position":
+        return Position(name=name, target=target, components=entry.get("components", "xyz"))
+    if kind == "pose":
+        return Pose(name=name, target=target)
+    if kind == "orientation":
+        return Orientation(name=name)
+    if kind == "distance":
+        if "center" not in entry:
+            place.problem("is missing", "give the fixed centre of the bar, [x, y, z]", "center")
+        return Distance(name=name, center=entry.get("center", _ORIGIN), target=target)
+    if kind == "contact":
+        return Contact(name=name, target=target, surface=_surface(entry.get("surface") or {}))
+    if kind == "inclinometer":
+        return Inclinometer(name=name)
+    if kind == "joint":
+        if "coordinate" not in entry:
+            place.problem("is missing", "name the coordinate that the sensor measures", "coordinate")
+        return JointSensor(name=name, coordinate=entry.get("coordinate", ""), unit=entry.get("unit", "rad"))
+    return None
+
+
+def _surface(found: dict[str, Any]) -> Surface:
+    for name, entry in found.items():
+        if name == "plane":
+            return Plane(point=entry.get("point", _ORIGIN), normal=entry.get("normal", (0.0, 0.0, 1.0)))
+        if name == "sphere":
+            return Sphere(center=entry.get("center", _ORIGIN), radius=entry.get("radius", 1.0))
+        axis = entry.get("axis", (0.0, 0.0, 1.0))
+        return Cylinder(point=entry.get("point", _ORIGIN), axis=axis, radius=entry.get("radius", 1.0))
+    return Plane()
