@@ -226,7 +226,7 @@ def table_of_motion(name: str, path: Path, stroke: float, count: int, rate: floa
     motion = excitation.sample(np.arange(count) / rate)
     signals = [
         Channel(quantity=kind, channel=column, values=getattr(motion, kind)[:, i].copy(), unit=unit)
-        for kind, port in model.platform.ports.items()
+        for kind, port in model.platform.ports.motion.items()
         for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True))
     ]
     return write_log(path, build_log(motion.time, signals))

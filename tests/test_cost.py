@@ -35,6 +35,7 @@ from tauloop.model.costs import (
 )
 from tauloop.model.own_mass_matrix import OwnMassMatrix
 from tauloop.model.platform_matrices import VirtualPlatforms
+from tauloop.programs.catalogue import MOMENTUM, MOMENTUM_FORCES
 
 #: Operations of the whole inverse dynamics (kinematics included, numbers baked in); from the project's issue 3.
 INVERSE = {"rcid": 820, "nuwar": 420, "delta": 365}
@@ -173,8 +174,8 @@ def test_sampled_momenta_cost_their_program_and_one_difference_each() -> None:
     states = random_states(Model(load("nuwar")), 4, np.random.default_rng(3))
     given = {"position": states.position, "velocity": states.velocity}
     rate = {"momentum_rate": np.zeros((4, 6))}
-    together, _, _ = functions.run("momentum_forces", given, extra=rate)
-    apart, _, _ = functions.run("momentum", given)
+    together, _, _ = functions.runner.run(MOMENTUM_FORCES, given, extra=rate)
+    apart, _, _ = functions.runner.run(MOMENTUM, given)
     assert np.abs(together["momentum"] - apart["momentum"]).max() < SAME * np.abs(apart["momentum"]).max()
 
 

@@ -26,11 +26,12 @@ from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import AssemblyError, InputError
 from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.shipped import machine_path
-from tauloop.model.export import EXPORTABLE, Export, export_c, write_export
+from tauloop.model.export import Export, export_c, write_export
+from tauloop.programs.catalogue import EXPORTABLE
 from tauloop.programs.program import Newton
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
-ALL = tuple(item.name for item in EXPORTABLE)
+ALL = tuple(EXPORTABLE)
 
 
 def exported(

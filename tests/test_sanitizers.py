@@ -17,7 +17,8 @@ from compiled_machines import model
 
 from tauloop.assembly.entry import Entry
 from tauloop.mechanism import shipped_machines
-from tauloop.model.export import EXPORTABLE, export_c, write_export
+from tauloop.model.export import export_c, write_export
+from tauloop.programs.catalogue import EXPORTABLE
 
 GCC = shutil.which("gcc")
 FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g")
@@ -77,7 +78,7 @@ def sanitized(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", EXPORTED)
 def test_an_exported_program_runs_clean(name, entry, tmp_path):
     library("libasan.so")
-    functions = [item.name for item in EXPORTABLE]
+    functions = list(EXPORTABLE)
     write_export(export_c(model(name), functions, np.random.default_rng(0), entry=Entry(entry)), tmp_path)
     command = [GCC, "-std=c99", "-O0", *FLAGS, f"{name}.c", f"{name}_check.c", "-o", "check", "-lm"]
     subprocess.run(command, cwd=tmp_path, check=True)

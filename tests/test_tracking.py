@@ -115,7 +115,7 @@ def test_a_long_motion_is_followed_in_lanes(folder: Path) -> None:
     position = center + 0.02 * np.stack([np.sin(3 * t), np.cos(2 * t) - 1], axis=1)
     q, _, _ = one(position, model.actuators.follow(position[:1]).q, np.zeros(0))
     assert np.abs(model.actuators.track(position).q - q).max() < SAME
-    assert (model.actuators.program("kinematics_0"), True) in model.actuators._trackers
+    assert (model.actuators.program("kinematics_0"), True) in model.actuators.runner._trackers
 
 
 def test_without_machine_code_it_is_reached_one_by_one() -> None:

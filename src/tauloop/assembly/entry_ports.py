@@ -151,6 +151,16 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
     )
 
 
+def force_port(assembly: Assembly) -> Port:
+    """Port of the actuators' forces."""
+    shape, actuators = assembly.loops.topology, assembly.loops.mechanism.actuators
+    return Port(
+        name="force",
+        columns=tuple(actuator.name for actuator in actuators),
+        units=tuple("N m" if shape.motor_turns(actuator) else "N" for actuator in actuators),
+    )
+
+
 def _turning(shape: Topology, velocities: tuple[int, ...]) -> list[int]:
     """Quaternion numbers that stand for angular velocities among those given.
 

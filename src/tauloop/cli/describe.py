@@ -24,6 +24,7 @@ from tauloop.mechanism.drive_file import FORMAT as DRIVE_FORMAT
 from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS
 from tauloop.programs.program import LinearBlock
 
 
@@ -253,9 +254,9 @@ def _parameters(mechanism: Mechanism) -> object:
 def _linear_counts(model: Model) -> Counter[tuple[str, LinearBlock]]:
     """How many linear blocks of each kind the dynamics have; redundant or passive machines may lack some of these."""
     found: Counter[tuple[str, LinearBlock]] = Counter()
-    for name in ("inverse_dynamics", "forward_dynamics"):
+    for spec in (INVERSE_DYNAMICS, FORWARD_DYNAMICS):
         with suppress(TauloopError):
-            found.update((name.replace("_", " "), block) for block in model.platform.program(name).linear_blocks)
+            found.update((spec.name.replace("_", " "), block) for block in model.platform.program(spec).linear_blocks)
     return found
 
 

@@ -14,11 +14,12 @@ from tauloop.cli.machine import SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import JsonOption, console, folder, print_json, reports_errors, table, writes
 from tauloop.errors import InputError, Problem
 from tauloop.model import Model
-from tauloop.model.export import EXPORTABLE, export_c, write_export
+from tauloop.model.export import export_c, write_export
+from tauloop.programs.catalogue import EXPORTABLE
 
 #: Formats that functions are exported in.
 FORMATS = ("c",)
-_ALL = ",".join(item.name for item in EXPORTABLE)
+_ALL = ",".join(EXPORTABLE)
 
 
 @reports_errors

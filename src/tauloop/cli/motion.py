@@ -31,7 +31,7 @@ from tauloop.cli.strokes import (
 )
 from tauloop.logs import write_log
 from tauloop.logs.channels import Channel, build_log
-from tauloop.model import Model, MotionFunctions
+from tauloop.model import Model, Motion
 from tauloop.motion import LAWS, PeakForce, Trajectory, peak, tightest_limit
 
 
@@ -112,7 +112,7 @@ def motion(
         _print(document, functions, peaks, out)
 
 
-def _write(out: Path, functions: MotionFunctions, trajectory: Trajectory, frequency: float) -> None:
+def _write(out: Path, functions: Motion, trajectory: Trajectory, frequency: float) -> None:
     sampled = trajectory.sample(frequency)
     log = build_log(
         sampled.time,
@@ -136,9 +136,7 @@ def _as_dict(item: PeakForce) -> dict[str, Any]:
     }
 
 
-def _print(
-    document: dict[str, Any], functions: MotionFunctions, peaks: tuple[PeakForce, ...], out: Path | None
-) -> None:
+def _print(document: dict[str, Any], functions: Motion, peaks: tuple[PeakForce, ...], out: Path | None) -> None:
     screen = console()
     linear = functions.ports.entry is PLATFORM and "m/s" in functions.ports.velocity.units
     unit = "m/s" if linear else next(iter(functions.ports.velocity.units))

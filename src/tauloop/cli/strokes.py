@@ -14,7 +14,7 @@ from tauloop.cli.assigned import assigned
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import channels
-from tauloop.model import Model, MotionFunctions
+from tauloop.model import Model, Motion
 from tauloop.motion import (
     LAWS,
     Ellipse,
@@ -139,7 +139,7 @@ def _timing(time: float | None, speed: float | None, acceleration: float | None,
 
 
 def _path(
-    functions: MotionFunctions,
+    functions: Motion,
     base: np.ndarray,
     shape: str,
     start: str | None,
@@ -186,7 +186,7 @@ def _path(
 
 
 def _with_turn(
-    functions: MotionFunctions, base: np.ndarray, moved: tuple[str, ...], path: Curve | None, text: str
+    functions: Motion, base: np.ndarray, moved: tuple[str, ...], path: Curve | None, text: str
 ) -> tuple[tuple[str, ...], Curve]:
     """The path with a turn of the platform beside it."""
     columns = functions.ports.position.columns

@@ -188,7 +188,7 @@ def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) 
 
     Args:
         model: the machine.
-        motion: states of consecutive samples, as `MotionFunctions.kinematics` or `track` give them.
+        motion: states of consecutive samples, as `Motion.kinematics` or `track` give them.
         entry: which motion was given. Its own kind of singularity (serial for the platform,
             parallel for the actuators) ends the motion and cannot be passed.
 

@@ -57,7 +57,7 @@ class WorkspaceLimits:
         singularity: least measure of every kind of singularity (see `Singularities`); zero for none.
         clearance: least distance of the centre lines of two rods, m; zero for none.
         ranges: whether stops of joints and rods in the machine file must be kept.
-        tension: least margin of the tensions of cables to their bounds, N (see `MotionFunctions.tension_margin`);
+        tension: least margin of the tensions of cables to their bounds, N (see `Motion.tension_margin`);
             -inf for none.
         wrenches: forces and moments (6,) that act at the tool, one at a time, while the machine rests; N and N m.
     """

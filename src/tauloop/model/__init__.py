@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tauloop.model.force_sharing import ForceSharing
     from tauloop.model.hybrid import HybridForces, HybridFunctions
     from tauloop.model.model import Model
-    from tauloop.model.motion_functions import MotionFunctions
+    from tauloop.model.motion import Motion
     from tauloop.model.ready import FunctionOptions, load_function
 else:
     __getattr__, __dir__ = lazy_names(
@@ -21,7 +21,7 @@ else:
             "HybridForces": "hybrid",
             "HybridFunctions": "hybrid",
             "Model": "model",
-            "MotionFunctions": "motion_functions",
+            "Motion": "motion",
             "load_function": "ready",
         },
     )
@@ -32,6 +32,6 @@ __all__ = [
     "HybridForces",
     "HybridFunctions",
     "Model",
-    "MotionFunctions",
+    "Motion",
     "load_function",
 ]

@@ -12,17 +12,18 @@ from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import TauloopError
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import Model
-from tauloop.model.motion_functions import MotionFunctions
+from tauloop.model.motion import Motion
 from tauloop.model.own_mass_matrix import OwnMassMatrix
 from tauloop.model.platform_matrices import SIX_FREEDOMS, VirtualPlatforms
+from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS, MOMENTUM_FORCES, REGRESSORS
 from tauloop.programs.program import Evaluate
 
-#: What is counted: name, program, the output that is wanted, and whether it depends on the formulation.
+#: What is counted: name, program (its main output), and whether it depends on the formulation.
 QUANTITIES = (
-    ("positions", "kinematics_0", "q", False),
-    ("inverse dynamics", "inverse_dynamics", "force", True),
-    ("forward dynamics", "forward_dynamics", "acceleration", True),
-    ("regressor", "regressor_actuators", "regressor", True),
+    ("positions", KINEMATICS[0], False),
+    ("inverse dynamics", INVERSE_DYNAMICS, True),
+    ("forward dynamics", FORWARD_DYNAMICS, True),
+    ("regressor", REGRESSORS["actuators"], True),
 )
 #: Inverse dynamics along a sampled motion, without accelerations: momenta, their two-point differences, forces.
 SAMPLED = "hamilton, sampled"
@@ -74,11 +75,11 @@ def costs(mechanism: Mechanism, entry: Entry = PLATFORM) -> tuple[tuple[Cost, ..
     left_out: dict[str, str] = {}
     for formulation in FORMULATIONS:
         functions = Model(mechanism, formulation=formulation.name).motion(entry)
-        for quantity, program, output, depends in QUANTITIES:
+        for quantity, spec, depends in QUANTITIES:
             if not depends and formulation is not NEWTON_EULER:
                 continue
             try:
-                counts = output_operations(functions.program(program), output)
+                counts = output_operations(functions.program(spec), spec.outputs[0])
             except TauloopError as error:
                 left_out[f"{quantity} by {formulation.name}"] = _reason(error)
                 continue
@@ -93,9 +94,9 @@ def costs(mechanism: Mechanism, entry: Entry = PLATFORM) -> tuple[tuple[Cost, ..
     return tuple(sorted(found, key=lambda cost: order.index(cost.quantity))), left_out
 
 
-def _sampled_cost(functions: MotionFunctions) -> Cost:
+def _sampled_cost(functions: Motion) -> Cost:
     """Forces and momenta of one sample, and p' = (p[n+1] - p[n-1]) (1 / 2 dt): Miller's way, exact to second order."""
-    program = functions.program("momentum_forces")
+    program = functions.program(MOMENTUM_FORCES)
     counts = output_operations(program, "force", "momentum")
     makers = [step for step in program.steps if isinstance(step, Evaluate) and "momentum" in step.outputs]
     momenta = sum(step.function.output_sizes[step.outputs.index("momentum")] for step in makers)

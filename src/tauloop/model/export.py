@@ -22,7 +22,8 @@ from tauloop.mechanism.cables import cables
 from tauloop.mechanism.tension import Tension
 from tauloop.model.export_texts import Case, check_text, header_text
 from tauloop.model.model import Model
-from tauloop.model.motion_functions import MotionFunctions
+from tauloop.model.motion import Motion
+from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS, ProgramSpec
 from tauloop.programs.state import health
 from tauloop.result import plain, provenance
 
@@ -34,57 +35,8 @@ WORST_CONDITION = 1e3
 ASTRAY = 1e-3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exportable:
-    """A function that can be exported.
-
-    Attributes:
-        name: its name on the command line and in C.
-        program: name of its program.
-        meaning: what it computes.
-        inputs, outputs: names of its ports.
-    """
-
-    name: str
-    program: str
-    meaning: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-
-
-_MOTION = ("position", "velocity", "acceleration")
 #: Inputs by which redundant actuators and cables share forces.
 SHARING = ("weight", "preload")
-EXPORTABLE = (
-    Exportable(
-        name="inverse_dynamics",
-        program="inverse_dynamics",
-        meaning="actuator forces that a motion needs",
-        inputs=_MOTION,
-        outputs=("force", "closure_force", "tension"),
-    ),
-    Exportable(
-        name="forward_dynamics",
-        program="forward_dynamics",
-        meaning="accelerations that actuator forces give",
-        inputs=("position", "velocity", "force"),
-        outputs=("acceleration",),
-    ),
-    Exportable(
-        name="regressor",
-        program="regressor_actuators",
-        meaning="matrix Y with actuator forces = Y pi, pi the dynamic parameters",
-        inputs=_MOTION,
-        outputs=("regressor",),
-    ),
-    Exportable(
-        name="kinematics",
-        program="kinematics_2",
-        meaning="all coordinates, velocities and accelerations of the machine",
-        inputs=_MOTION,
-        outputs=("q", "v", "a"),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +76,16 @@ def export_c(
         AssemblyError: the machine does not assemble as described.
         PoseError: no regular state was found for the test program.
     """
-    chosen = _chosen(functions)
+    _require_known(functions)
     stem = c_name(model.mechanism.name if name is None else name)
     given = model.motion(entry)
     ports = c_ports(model, given)
     samples = _samples(model, given, rng)
-    cases = [_case(model, given, item, f"{stem}_{item.name}", ports, samples) for item in chosen]
+    cases = [
+        _case(model, given, spec, f"{stem}_{function}", ports, samples)
+        for function, spec in EXPORTABLE.items()
+        if function in functions
+    ]
     note = f"{stem}: made by Tauloop from the machine {model.mechanism.name!r}; do not edit"
     files = {
         f"{stem}.c": c_source([case.function for case in cases], note, includes=[f'"{stem}.h"']),
@@ -167,21 +123,19 @@ def write_export(export: Export, folder: Path) -> tuple[Path, ...]:
     return tuple(folder / file for file in export.files)
 
 
-def _chosen(functions: Sequence[str]) -> tuple[Exportable, ...]:
-    """The wanted functions in the order of the table."""
-    known = ", ".join(item.name for item in EXPORTABLE)
+def _require_known(functions: Sequence[str]) -> None:
+    known = ", ".join(EXPORTABLE)
     problems = [
         Problem(where="functions", what=f"{name!r} is unknown", remedy=f"there are {known}")
         for name in functions
-        if name not in {item.name for item in EXPORTABLE}
+        if name not in EXPORTABLE
     ]
     if not functions:
         problems.append(Problem(where="functions", what="none is named", remedy=f"there are {known}"))
     InputError.raise_if_any(problems)
-    return tuple(item for item in EXPORTABLE if item.name in functions)
 
 
-def c_ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
+def c_ports(model: Model, given: Motion) -> dict[str, CPort]:
     """Every port that an exported function may have."""
     shape, assembly = model.topology, model.assembly
     velocities = velocity_units(shape)
@@ -252,7 +206,7 @@ def c_ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
             meaning="all accelerations",
         ),
     ]
-    for name in _MOTION:
+    for name in given.ports.motion:
         port = given.ports.motion[name]
         found.append(
             CPort(name=name, size=port.size, columns=port.columns, units=port.units, meaning=f"{name} of {what}")
@@ -260,7 +214,7 @@ def c_ports(model: Model, given: MotionFunctions) -> dict[str, CPort]:
     return {port.name: port for port in found}
 
 
-def _samples(model: Model, given: MotionFunctions, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def _samples(model: Model, given: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Inputs of all functions at a few regular states with random velocities, accelerations and forces.
 
     Raises:
@@ -298,7 +252,7 @@ def _samples(model: Model, given: MotionFunctions, rng: np.random.Generator) -> 
         )
     table = model.mechanism.parameters
     return {
-        **dict(zip(_MOTION, motion, strict=True)),
+        **dict(zip(given.ports.motion, motion, strict=True)),
         "start": q + ASTRAY * rng.normal(size=q.shape),
         "force": rng.normal(size=(SAMPLES, len(model.mechanism.actuators))),
         **_shared(model, SAMPLES),
@@ -314,7 +268,7 @@ def _bearable(
     Raises:
         PoseError: they bear none of the states even at rest.
     """
-    program = model.platform.program("inverse_dynamics")
+    program = model.platform.program(INVERSE_DYNAMICS)
     n, within = len(q), np.zeros(len(q), dtype=bool)
     given = {"position": np.ascontiguousarray(model.platform_position(q)), "start": q, **_shared(model, n)}
     given["theta"] = np.tile([model.mechanism.parameters[leaf].value for leaf in model.machine.free], (n, 1))
@@ -331,16 +285,16 @@ def _bearable(
 
 def _case(
     model: Model,
-    given: MotionFunctions,
-    item: Exportable,
+    given: Motion,
+    spec: ProgramSpec,
     name: str,
     ports: Mapping[str, CPort],
     samples: Mapping[str, np.ndarray],
 ) -> Case:
     """One function, with inputs and the numbers that the interpreter finds for them."""
-    program = given.program(item.program)
-    wanted = tuple(port for port in item.outputs if ports[port].size)
-    inputs = [*item.inputs, *(["start"] * reads_start(program, wanted))]
+    program = given.program(spec)
+    wanted = tuple(port for port in spec.outputs if ports[port].size)
+    inputs = [*spec.inputs, *(["start"] * reads_start(program, wanted))]
     inputs += ["theta"] * bool(model.machine.free)
     needed = {name for step in program.steps for name in step.inputs}
     inputs += [port for port in SHARING if port in needed]
@@ -354,11 +308,11 @@ def _case(
     outputs, evidence = program.run(arrays, SAMPLES)
     found = health(program, evidence)
     if not (found.is_reached & found.is_regular & found.is_within).all():
-        what = f"{item.name} fails at the states of the test program"
+        what = f"{spec.name} fails at the states of the test program"
         raise PoseError(Problem(where=model.mechanism.name, what=what, remedy="choose another reference pose"))
     return Case(
         function=function,
-        meaning=item.meaning,
+        meaning=spec.meaning,
         inputs={port: arrays[port] for port in inputs},
         expected={port.name: outputs[port.name] for port in function.outputs},
     )

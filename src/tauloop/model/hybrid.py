@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import final
 
 import numpy as np
 
 from tauloop.assembly.ports import Port
 from tauloop.errors import InputError, Problem
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
-from tauloop.model.motion_functions import MotionFunctions
+from tauloop.model.motion import Motion
+from tauloop.programs.catalogue import HYBRID_INVERSE_DYNAMICS
 from tauloop.programs.state import Forces
 from tauloop.shown import Shown
-
-if TYPE_CHECKING:
-    from tauloop.model.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +31,19 @@ class HybridForces(Shown):
     forces: Forces
 
 
+@final
 class HybridFunctions:
     """Inverse dynamics where actuators lead and passive freedoms follow."""
 
-    def __init__(self, model: Model, functions: MotionFunctions) -> None:
-        """Keep the model and the functions of its actuators' entry."""
-        self._model = model
-        self._functions = functions
+    def __init__(self, actuators: Motion) -> None:
+        """Keep the functions of the actuators' motion."""
+        self._actuators = actuators
 
     @property
     def ports(self) -> dict[str, Port]:
         """Position and velocity of leading actuators and passive freedoms, acceleration of the actuators only."""
-        ports = self._functions.ports
-        acceleration = ports.leading_acceleration(len(self._model.assembly.leading))
+        ports = self._actuators.ports
+        acceleration = ports.leading_acceleration(len(self._actuators.assembly.leading))
         return {"position": ports.position, "velocity": ports.velocity, "acceleration": acceleration}
 
     def inverse_dynamics(
@@ -75,20 +73,20 @@ class HybridFunctions:
             AssemblyError: a passive freedom has no inertia.
         """
         given = {"position": position, "velocity": velocity, "actuator_acceleration": acceleration}
-        weights = self._functions.weights(sharing)
-        outputs, evidence, single = self._functions.run(
-            "hybrid_inverse_dynamics",
+        weights = self._actuators.weights(sharing)
+        outputs, evidence, single = self._actuators.runner.run(
+            HYBRID_INVERSE_DYNAMICS,
             given,
             start=start,
             theta=theta,
             weights=weights,
-            preloads=sharing.preloads(self._model.mechanism),
+            preloads=sharing.preloads(self._actuators.runner.mechanism),
         )
         passive = outputs["passive_acceleration"]
         return HybridForces(
-            passive_names=self._model.assembly.passive_names,
+            passive_names=self._actuators.assembly.passive_names,
             passive_acceleration=passive[0] if single else passive,
-            forces=self._functions.forces(outputs, evidence, single, weights, start=start),
+            forces=self._actuators.forces(outputs, evidence, single, weights, start=start),
         )
 
     def preload(self, position: object, *, start: object | None = None) -> np.ndarray:
@@ -106,10 +104,10 @@ class HybridFunctions:
             InputError: wrong names, shapes or values; or the machine has no redundant actuators.
             PoseError: out of reach or singular.
         """
-        assembly = self._model.assembly
+        assembly = self._actuators.assembly
         if not assembly.is_redundant:
-            what = f"{len(self._model.mechanism.actuators)} actuators move as many freedoms: there is no preload"
+            what = f"{len(assembly.leading)} actuators move as many freedoms: there is no preload"
             raise InputError(Problem(where="actuators", what=what, remedy="add redundant actuators"))
-        R = self._functions.actuator_jacobian(position, start=start)[..., : len(assembly.leading)]
+        R = self._actuators.actuator_jacobian(position, start=start)[..., : len(assembly.leading)]
         U, _, _ = np.linalg.svd(R, full_matrices=True)
         return np.asarray(U[..., len(assembly.leading) :])

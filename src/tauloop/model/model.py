@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import final
 
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.elsewhere import assembled_at
 from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
-from tauloop.assembly.entry_ports import entry_ports
+from tauloop.assembly.entry_ports import entry_ports, force_port
 from tauloop.assembly.limits import Limits, limits_of
 from tauloop.assembly.locks import NO_LOCKS, Locks
 from tauloop.assembly.loops import loops
@@ -26,19 +27,32 @@ from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.named import Named, place
 from tauloop.model.hybrid import HybridFunctions
-from tauloop.model.motion_functions import OUTPUTS, MotionFunctions
+from tauloop.model.motion import OUTPUTS, Motion
+from tauloop.model.runner import Runner
+from tauloop.programs.catalogue import Catalogue
 from tauloop.programs.motion import Machine
 from tauloop.programs.state import State
 from tauloop.shown import Shown
 
 
+@final
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class Model(Shown):
     """An assembled machine and its functions. Made once per mechanism; constant afterwards.
 
     Two entries give the same functions from different motions: `platform` (the independent coordinates) and
     `actuators` (what encoders measure, and the positions of passive freedoms). `hybrid` is the inverse dynamics of
     machines with passive freedoms.
+
+    Attributes:
+        mechanism: the machine.
+        machine: what its programs are made from.
+        evaluator: how they are run.
     """
+
+    mechanism: Mechanism
+    machine: Machine
+    evaluator: Evaluator
 
     @solving(AssemblyError)
     def __init__(
@@ -63,24 +77,22 @@ class Model(Shown):
             AssemblyError: the loops do not close.
             InputError: a free parameter, or the formulation, does not exist.
         """
-        self.evaluator: Evaluator = Compiled() if evaluator is None else evaluator
         _require_mechanism(mechanism)
         names = tuple(free)
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation)
         described = loops(mechanism)
-        self.assembly: Assembly = assemble_locked(described, locks)
+        assembly = assemble_locked(described, locks)
         # ends that the loops need are no part of the description; joints that locks have put in place of others are
-        if self.assembly.loops.mechanism is not described.mechanism:
-            mechanism = self.assembly.loops.mechanism
-        self.mechanism = mechanism
-        self.topology: Topology = self.assembly.loops.topology
-        self.machine = Machine(
-            assembly=self.assembly,
-            parameters=dynamic_parameters(mechanism, self.topology),
-            free=names,
-            formulation=chosen,
-        )
+        if assembly.loops.mechanism is not described.mechanism:
+            mechanism = assembly.loops.mechanism
+        parameters = dynamic_parameters(mechanism, assembly.loops.topology)
+        machine = Machine(assembly=assembly, parameters=parameters, free=names, formulation=chosen)
+        self._keep(mechanism, machine, Compiled() if evaluator is None else evaluator)
+
+    def _keep(self, mechanism: Mechanism, machine: Machine, evaluator: Evaluator) -> None:
+        for name, value in (("mechanism", mechanism), ("machine", machine), ("evaluator", evaluator)):
+            object.__setattr__(self, name, value)
 
     def at(self, q: np.ndarray) -> Model:
         """The same machine with its reference at another assembled pose, on whose branch its closed forms lie.
@@ -92,10 +104,19 @@ class Model(Shown):
             AssemblyError: the loops do not close there.
         """
         other = Model.__new__(Model)
-        other.evaluator, other.mechanism, other.topology = self.evaluator, self.mechanism, self.topology
-        other.assembly = assembled_at(self.assembly, q)
-        other.machine = replace(self.machine, assembly=other.assembly)
+        machine = replace(self.machine, assembly=assembled_at(self.assembly, q))
+        other._keep(self.mechanism, machine, self.evaluator)
         return other
+
+    @property
+    def assembly(self) -> Assembly:
+        """What its loops allow."""
+        return self.machine.assembly
+
+    @property
+    def topology(self) -> Topology:
+        """Its coordinates."""
+        return self.machine.assembly.loops.topology
 
     def _contents(self) -> dict[str, object]:
         return {
@@ -165,21 +186,21 @@ class Model(Shown):
         return T, origin + untouched
 
     @cached_property
-    def platform(self) -> MotionFunctions:
+    def platform(self) -> Motion:
         """Functions of the motion of the independent (platform) coordinates."""
         return self._motion(PLATFORM)
 
     @cached_property
-    def actuators(self) -> MotionFunctions:
+    def actuators(self) -> Motion:
         """Functions of the motion of the actuators."""
         return self._motion(ACTUATORS)
 
     @cached_property
     def hybrid(self) -> HybridFunctions:
         """Hybrid inverse dynamics, for machines with passive freedoms or redundant actuators (and all others)."""
-        return HybridFunctions(self, self.actuators)
+        return HybridFunctions(self.actuators)
 
-    def motion(self, entry: Entry) -> MotionFunctions:
+    def motion(self, entry: Entry) -> Motion:
         """Functions of a motion of the platform (`PLATFORM`) or of the actuators (`ACTUATORS`).
 
         Raises:
@@ -191,12 +212,13 @@ class Model(Shown):
             raise InputError(Problem(where="entry", what=what, remedy="PLATFORM or ACTUATORS of `tauloop.assembly`"))
         return self.platform if entry is PLATFORM else self.actuators
 
-    def _motion(self, entry: Entry) -> MotionFunctions:
+    def _motion(self, entry: Entry) -> Motion:
         AssemblyError.raise_if_any(self.assembly.findings)
-        return MotionFunctions(self, entry_ports(self.assembly, entry))
+        catalogue = Catalogue(self.machine, entry_ports(self.assembly, entry))
+        return Motion(Runner(catalogue, self.evaluator, self.limits))
 
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names and units of a regressor's rows, of one of the outputs of `MotionFunctions.regressor`."""
+        """Names and units of a regressor's rows, of one of the outputs of `Motion.regressor`."""
         shape = self.topology
         place(output, OUTPUTS, "output")
         leads = output.startswith("leading")
@@ -205,10 +227,9 @@ class Model(Shown):
             names = tuple(shape.velocity_names[i] for i in driven)
             units = tuple("N m" if shape.angular[i] else "N" for i in driven)
         else:
-            actuators = self.mechanism.actuators
-            chosen = tuple(actuators[i] for i in self.assembly.leading) if leads else actuators
-            names = tuple(actuator.name for actuator in chosen)
-            units = tuple("N m" if shape.motor_turns(actuator) else "N" for actuator in chosen)
+            port = force_port(self.assembly)
+            chosen = self.assembly.leading if leads else range(port.size)
+            names, units = tuple(port.columns[i] for i in chosen), tuple(port.units[i] for i in chosen)
         return tuple(f"{name}.resultant" for name in names) if leads else names, units
 
     def determined(self, output: str) -> str:

@@ -64,7 +64,7 @@ class VirtualPlatforms:
             InputError: Euler angles were asked for a platform without six freedoms.
             DescriptionError: a rod has no kinetic energy (by energies only).
         """
-        self._functions = model.platform
+        self._runner = model.platform.runner
         names = model.platform.ports.velocity.columns
         if in_euler and tuple(name.rpartition(".")[2] for name in names) != SIX_FREEDOMS:
             raise InputError(
@@ -107,9 +107,7 @@ class VirtualPlatforms:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular; with Euler angles also where theta is +-90 degrees.
         """
-        outputs, _, single = self._functions.run(
-            self._program, {"position": position, "velocity": velocity}, start=start
-        )
+        outputs, _, single = self._runner.run(self._program, {"position": position, "velocity": velocity}, start=start)
         bad = np.flatnonzero(outputs["cos_theta"][:, 0] < SMALLEST_COSINE)
         if len(bad):
             raise PoseError(

@@ -35,7 +35,7 @@ from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path
 
 if TYPE_CHECKING:
-    from tauloop.model.export import Exportable
+    from tauloop.programs.catalogue import ProgramSpec
 
 #: The packages that a function's text depends on, and the libraries that it counts on.
 _MAKERS = ("mechanism", "formats", "equations", "assembly", "programs", "codegen", "model")
@@ -114,7 +114,7 @@ def _make(
     from tauloop.model.export import c_ports
     from tauloop.model.model import Model
 
-    item = _exportable(function)
+    spec = _exportable(function)
     helper = Thread(target=prepare)  # a compiler beside the model, which keeps one core busy
     helper.start()
     mechanism = load(machine, options.side, options=options.imported)
@@ -126,7 +126,7 @@ def _make(
         evaluator=Compiled(threads=options.threads, folder=folder),
     )
     given = model.motion(options.entry)
-    made = given.compiled(item.program, outputs or item.outputs[:1])
+    made = given.compiled(spec, outputs or spec.outputs[:1])
     helper.join()
     ports, q = c_ports(model, given), model.assembly.q
     nominal = {
@@ -146,14 +146,15 @@ def _make(
     return CompiledFunction(signature, Library(made.library), kept, options.threads)
 
 
-def _exportable(function: str) -> Exportable:
-    from tauloop.model.export import EXPORTABLE
+def _exportable(function: str) -> ProgramSpec:
+    from tauloop.programs.catalogue import EXPORTABLE
 
-    known = {item.name: item for item in EXPORTABLE}
-    if function not in known:
-        problem = Problem(where="function", what=f"{function!r} is unknown", remedy=f"there are {', '.join(known)}")
+    if function not in EXPORTABLE:
+        problem = Problem(
+            where="function", what=f"{function!r} is unknown", remedy=f"there are {', '.join(EXPORTABLE)}"
+        )
         raise InputError(problem)
-    return known[function]
+    return EXPORTABLE[function]
 
 
 def _key(path: Path, function: str, outputs: tuple[str, ...], options: FunctionOptions) -> str:

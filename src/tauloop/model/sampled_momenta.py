@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.model.motion_functions import MotionFunctions
+from tauloop.model.motion import Motion
+from tauloop.programs.catalogue import MOMENTUM, MOMENTUM_FORCES
 from tauloop.programs.state import Forces
 
 #: Differences of second order need three samples.
@@ -13,7 +14,7 @@ FEWEST_SAMPLES = 3
 
 
 def forces_from_momenta(
-    functions: MotionFunctions,
+    functions: Motion,
     time: np.ndarray,
     position: np.ndarray,
     velocity: np.ndarray,
@@ -32,7 +33,7 @@ def forces_from_momenta(
         start: start values (N, n_q) or (n_q,) for Newton blocks.
 
     Returns:
-        Forces as `MotionFunctions.inverse_dynamics` gives them; the state has no accelerations.
+        Forces as `Motion.inverse_dynamics` gives them; the state has no accelerations.
 
     Raises:
         InputError: too few samples, times that do not increase, or wrong shapes.
@@ -52,7 +53,7 @@ def forces_from_momenta(
             )
         )
     given: dict[str, object] = {"position": position, "velocity": velocity}
-    outputs, _, _ = functions.run("momentum", given, start=start)
+    outputs, _, _ = functions.runner.run(MOMENTUM, given, start=start)
     rate = np.gradient(outputs["momentum"], t, axis=0, edge_order=2)
-    found = functions.run("momentum_forces", given, start=start, extra={"momentum_rate": rate})
+    found = functions.runner.run(MOMENTUM_FORCES, given, start=start, extra={"momentum_rate": rate})
     return functions.forces(*found, start=start)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
+from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.batch import BatchFunction
+from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.loops import nominal
 from tauloop.assembly.nearest import margin, nearest
 from tauloop.assembly.ports import LISTED
@@ -22,10 +23,6 @@ from tauloop.errors import InputError, Problem
 from tauloop.mechanism.cables import cables
 from tauloop.programs.tensions import LimitedWinch, limited_winches, multiplier_rows
 from tauloop.programs.tool import WRENCH, tool_twist
-
-if TYPE_CHECKING:
-    from tauloop.assembly.entry_ports import EntryPorts
-    from tauloop.model.model import Model
 
 #: No wrench at all.
 NO_WRENCH = ((0.0,) * WRENCH,)
@@ -189,9 +186,9 @@ class TensionTerms:
         return problems
 
 
-def tool_jacobian(model: Model) -> BatchFunction:
+def tool_jacobian(assembly: Assembly) -> BatchFunction:
     """Coordinates (n_q,) to the tool's velocity and angular velocity per unit of all velocities (6 n_v, by columns)."""
-    mechanism, shape, values = model.assembly.loops.mechanism, model.topology, nominal(model.assembly.loops.mechanism)
+    mechanism, shape, values = assembly.loops.mechanism, assembly.loops.topology, nominal(assembly.loops.mechanism)
     q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
     motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
     J = ca.jacobian(tool_twist(motion, mechanism, values), v)
@@ -199,7 +196,7 @@ def tool_jacobian(model: Model) -> BatchFunction:
 
 
 def loaded_margin(
-    model: Model, terms: TensionTerms, q: np.ndarray, wrenches: Sequence[Sequence[float]]
+    assembly: Assembly, terms: TensionTerms, q: np.ndarray, wrenches: Sequence[Sequence[float]]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The least margin (N,) over wrenches at the tool, and the cable that bounds it (N,), as `TensionTerms.margin`.
 
@@ -210,20 +207,22 @@ def loaded_margin(
     if not loads or any(load.shape != (WRENCH,) or not np.isfinite(load).all() for load in loads):
         remedy = "give rows of fx, fy, fz (N), mx, my, mz (N m)"
         raise InputError(Problem(where="wrenches", what="are not rows of six finite numbers", remedy=remedy))
-    (tool,) = tool_jacobian(model)([q], len(q))
-    J = tool.reshape(len(q), model.topology.n_v, WRENCH).transpose(0, 2, 1)
+    (tool,) = tool_jacobian(assembly)([q], len(q))
+    J = tool.reshape(len(q), assembly.loops.topology.n_v, WRENCH).transpose(0, 2, 1)
     found = [terms.loaded(J, load).margin() for load in loads]
     margins, blamed = (np.stack(part) for part in zip(*found, strict=True))
     worst = np.argmin(margins, axis=0)[None]
     return np.take_along_axis(margins, worst, axis=0)[0], np.take_along_axis(blamed, worst, axis=0)[0]
 
 
-def tension_terms(model: Model, entry: EntryPorts, count: int, q: np.ndarray, tree_force: np.ndarray) -> TensionTerms:
+def tension_terms(
+    assembly: Assembly, ports: EntryPorts, count: int, q: np.ndarray, tree_force: np.ndarray
+) -> TensionTerms:
     """Terms of samples.
 
     Args:
-        model: the machine.
-        entry: whose motions need forces.
+        assembly: the machine.
+        ports: whose motions need forces.
         count: how many of its velocities, from the first on, actuators bring about (the rest is passive).
         q: coordinates (N, n_q).
         tree_force: M a + h (N, n_v).
@@ -231,14 +230,13 @@ def tension_terms(model: Model, entry: EntryPorts, count: int, q: np.ndarray, tr
     Raises:
         AssemblyError: the tension of a cable is not determined.
     """
-    assembly = model.assembly
-    loops, shape = assembly.loops, model.topology
+    loops, shape = assembly.loops, assembly.loops.topology
     bounds = cables(loops.mechanism)
     _, K = loops.residuals(q)
-    dependent = [i for i in range(shape.n_v) if i not in entry.v and i not in assembly.frozen]
+    dependent = [i for i in range(shape.n_v) if i not in ports.v and i not in assembly.frozen]
     kept = K[:, list(assembly.rows)]
-    given = np.zeros((shape.n_v, entry.velocity.size))
-    given[list(entry.v)] = entry.to_v
+    given = np.zeros((shape.n_v, ports.velocity.size))
+    given[list(ports.v)] = ports.to_v
     G = np.broadcast_to(given, (len(q), *given.shape)).copy()
     if dependent:
         G[:, dependent] = -np.linalg.solve(kept[:, :, dependent], kept @ given)
@@ -257,10 +255,10 @@ def tension_terms(model: Model, entry: EntryPorts, count: int, q: np.ndarray, tr
             pulls[:, k], unforced[:, k] = S[lengths[name]], tree_force[:, lengths[name]]
         else:
             pulls[:, k], unforced[:, k] = -multipliers[:, rows[name], 1:], -multipliers[:, rows[name], 0]
-    units = tuple("N" if unit == "m/s" else "N m" for unit in entry.velocity.units[:count])
+    units = tuple("N" if unit == "m/s" else "N m" for unit in ports.velocity.units[:count])
     return TensionTerms(
         names=tuple(bounds),
-        motions=entry.velocity.columns[:count],
+        motions=ports.velocity.columns[:count],
         units=units,
         scale=np.array([loops.length if unit == "N" else 1.0 for unit in units]),
         least=np.array([bound.least for bound in bounds.values()]),

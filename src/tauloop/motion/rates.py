@@ -6,7 +6,7 @@ import numpy as np
 
 from tauloop.assembly.entry import ACTUATORS
 from tauloop.errors import PoseError, Problem
-from tauloop.model import Model, MotionFunctions
+from tauloop.model import Model, Motion
 from tauloop.motion.paths import quaternion_product
 
 #: Condition number from which on components of a quaternion no longer tell the angular velocity.
@@ -14,7 +14,7 @@ SINGULAR_MAP = 1e9
 
 
 def entry_rates(
-    model: Model, functions: MotionFunctions, position: np.ndarray, first: np.ndarray, second: np.ndarray, q: np.ndarray
+    model: Model, functions: Motion, position: np.ndarray, first: np.ndarray, second: np.ndarray, q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Velocities and accelerations at an entry from the time derivatives of its positions.
 
@@ -65,7 +65,7 @@ class _PartOfRotation:
     def __init__(
         self,
         model: Model,
-        functions: MotionFunctions,
+        functions: Motion,
         position: np.ndarray,
         q: np.ndarray,
         q0: int,

@@ -12,7 +12,7 @@ from tauloop.assembly.ports import numbers
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import InputError, PoseError, Problem, Problems
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.model import Model, MotionFunctions
+from tauloop.model import Model, Motion
 from tauloop.motion.laws import Progress
 from tauloop.motion.paths import Path
 from tauloop.motion.peaks import refined
@@ -43,7 +43,7 @@ class Stroke(Shown):
     """
 
     model: Model
-    functions: MotionFunctions
+    functions: Motion
     path: Path
     columns: tuple[str, ...]
     base: np.ndarray
@@ -137,15 +137,13 @@ def stroke(
     )
 
 
-def _placed(
-    functions: MotionFunctions, path: Path, columns: tuple[str, ...], base: np.ndarray, u: np.ndarray
-) -> np.ndarray:
+def _placed(functions: Motion, path: Path, columns: tuple[str, ...], base: np.ndarray, u: np.ndarray) -> np.ndarray:
     position = np.tile(base, (len(u), 1))
     position[:, [functions.ports.position.columns.index(name) for name in columns]] = path.at(u).position
     return position
 
 
-def _place(functions: MotionFunctions, path: Path, columns: tuple[str, ...], u: float) -> str:
+def _place(functions: Motion, path: Path, columns: tuple[str, ...], u: float) -> str:
     units = dict(zip(functions.ports.position.columns, functions.ports.position.units, strict=True))
     numbers = path.at(np.array([u])).position[0]
     at = ", ".join(
@@ -155,7 +153,7 @@ def _place(functions: MotionFunctions, path: Path, columns: tuple[str, ...], u: 
     return f"{100 * u:.1f} % of the path ({at})"
 
 
-def _check_columns(functions: MotionFunctions, path: Path, columns: tuple[str, ...]) -> None:
+def _check_columns(functions: Motion, path: Path, columns: tuple[str, ...]) -> None:
     known = functions.ports.position.columns
     problems = [
         Problem(
@@ -175,7 +173,7 @@ def _check_columns(functions: MotionFunctions, path: Path, columns: tuple[str, .
 
 
 def _reached(
-    functions: MotionFunctions, path: Path, columns: tuple[str, ...], grid: np.ndarray, position: np.ndarray
+    functions: Motion, path: Path, columns: tuple[str, ...], grid: np.ndarray, position: np.ndarray
 ) -> np.ndarray:
     """Full coordinates along the path.
 
@@ -195,7 +193,7 @@ def _reached(
 
 def _check_ranges(
     model: Model,
-    functions: MotionFunctions,
+    functions: Motion,
     path: Path,
     columns: tuple[str, ...],
     grid: np.ndarray,
@@ -211,7 +209,7 @@ def _check_ranges(
 
 
 def _worst_condition(
-    functions: MotionFunctions,
+    functions: Motion,
     path: Path,
     columns: tuple[str, ...],
     base: np.ndarray,
@@ -235,7 +233,7 @@ def _worst_condition(
     if condition > SINGULAR:
         near = np.array([np.interp(places[0], grid, column) for column in q.T])
         there = functions.evaluate(_placed(functions, path, columns, base, places[:1]), start=near[None]).q[0]
-        kind = singular_kind(functions.model.assembly, np.where(np.isfinite(there), there, near))
+        kind = singular_kind(functions.assembly, np.where(np.isfinite(there), there, near))
         place = _place(functions, path, columns, places[0])
         what = f"passes through a singularity ({kind}) at {place}: condition number {condition:.3g}"
         remedy = (

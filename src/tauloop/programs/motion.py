@@ -161,15 +161,15 @@ def diagnosis_program(machine: Machine, ports: EntryPorts) -> Program:
     return state.builder.finish({"extremes": state.builder.extremes})
 
 
-def kinematics_program(machine: Machine, ports: EntryPorts, levels: int) -> tuple[Program, MotionState]:
-    """Program of all coordinates (and, by level, velocities and accelerations) from a given motion; how it was made."""
+def kinematics_program(machine: Machine, ports: EntryPorts, levels: int) -> Program:
+    """Program of all coordinates (and, by level, velocities and accelerations) from a given motion."""
     state = MotionState(machine, ports, f"{ports.name}_kinematics_{levels}", levels)
     outputs = {"q": state.configuration.q}
     if levels > 0:
         outputs["v"] = state.v
     if levels > 1:
         outputs["a"] = state.a
-    return state.builder.finish(outputs), state
+    return state.builder.finish(outputs)
 
 
 def embedding_program(machine: Machine, ports: EntryPorts) -> Program:

@@ -13,6 +13,7 @@ from tauloop.codegen.evaluator import Compiled, compiled_health
 from tauloop.errors import EngineError
 from tauloop.model import Model
 from tauloop.motion import SampledMotion
+from tauloop.programs.catalogue import INVERSE_DYNAMICS
 
 
 class Motion(Protocol):
@@ -111,7 +112,7 @@ def _bound_inverse_dynamics(model: Model) -> tuple[Mapping[str, np.ndarray], Cal
     if not isinstance(model.evaluator, Compiled):
         return None
     try:
-        function = model.platform.compiled("inverse_dynamics", ("force", "q"))
+        function = model.platform.compiled(INVERSE_DYNAMICS, ("force", "q"))
     except EngineError:
         return None
     known = {"position", "velocity", "acceleration", "start", "theta"}

@@ -12,6 +12,7 @@ from tauloop.assembly.ports import numbers
 from tauloop.errors import DescriptionError, InputError, PoseError, Problem, solving
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.model import Model
+from tauloop.model.runner import Runner
 from tauloop.programs.program import Program
 from tauloop.programs.rates import energy_program
 from tauloop.programs.tool import WRENCH
@@ -162,7 +163,7 @@ class Simulator:
         self.system = System(model, chosen, with_wrench=with_wrench)
         self.stepper: Stepper = stepper(self.system, self.integrator)
         self._energy = _energy(model)
-        self._elsewhere: dict[Model, Simulator] = {}
+        self._elsewhere: dict[Runner, Simulator] = {}
 
     def run(
         self,
@@ -230,13 +231,15 @@ class Simulator:
         if not self.system.route.is_independent:
             return [(self, np.arange(len(q)))]
         found = []
-        for functions, where in self.model.platform.by_branch(q):
-            model = functions.model
-            if model is not self.model and model not in self._elsewhere:
-                self._elsewhere[model] = Simulator(
-                    model, route=self.system.route, integrator=self.integrator, with_wrench=self.system.with_wrench
+        own = self.model.platform.runner
+        for runner, where in own.by_branch(q):
+            if runner is not own and runner not in self._elsewhere:
+                route, with_wrench = self.system.route, self.system.with_wrench
+                there = self.model.at(q[where[0]])
+                self._elsewhere[runner] = Simulator(
+                    there, route=route, integrator=self.integrator, with_wrench=with_wrench
                 )
-            found.append((self._elsewhere.get(model, self), where))
+            found.append((self._elsewhere.get(runner, self), where))
         return found
 
     def require_branch(self, y: np.ndarray, q: np.ndarray) -> None:
@@ -381,7 +384,7 @@ def start_state(model: Model, position: object, velocity: object | None = None) 
         velocity: likewise; rest without it.
 
     Raises:
-        InputError, PoseError: as of `MotionFunctions.kinematics`.
+        InputError, PoseError: as of `Motion.kinematics`.
     """
     given = np.zeros(model.platform.ports.velocity.size) if velocity is None else velocity
     state = model.platform.kinematics(position, given)

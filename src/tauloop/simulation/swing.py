@@ -15,6 +15,7 @@ from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Freedom, Joint, Mechanism, Rod, Spring
 from tauloop.model import Model
+from tauloop.programs.catalogue import FORWARD_DYNAMICS
 
 #: Frequency that each spring gives to the inertia that its drive feels at the reference pose, Hz.
 FREQUENCY = 4.0
@@ -146,8 +147,8 @@ def _springs(model: Model, frequency: float) -> tuple[DriveSpring, ...]:
     assembly, shape = model.assembly, model.topology
     position = model.platform_position(assembly.q)
     zero = np.zeros(model.platform.ports.velocity.size)
-    outputs, _, _ = model.platform.run(
-        "forward_dynamics",
+    outputs, _, _ = model.platform.runner.run(
+        FORWARD_DYNAMICS,
         {"position": position, "velocity": zero, "force": np.zeros(len(model.mechanism.actuators))},
         start=assembly.q,
     )

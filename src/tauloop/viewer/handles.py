@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.assembly.closing import coordinate_limits
 from tauloop.errors import InputError, PoseError, Problem
-from tauloop.model import Model, MotionFunctions
+from tauloop.model import Model, Motion
 
 #: How far a handle may go from where it stands at first: characteristic lengths, degrees, pure numbers.
 LONGEST, WIDEST, LARGEST = 4.0, 180.0, 1.0
@@ -40,7 +40,7 @@ class Handle:
 class Handles:
     """The handles of one entry of a machine."""
 
-    def __init__(self, model: Model, functions: MotionFunctions, q: np.ndarray) -> None:
+    def __init__(self, model: Model, functions: Motion, q: np.ndarray) -> None:
         """Find the handles and their ranges.
 
         Args:

@@ -33,6 +33,7 @@ from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.motion import Trajectory
+from tauloop.programs.catalogue import FORWARD_DYNAMICS
 from tauloop.programs.rates import energy_program
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.result import Evidence, Result, provenance
@@ -213,7 +214,7 @@ def _masses(model: Model) -> np.ndarray:
         "velocity": np.zeros((1, n)),
         "force": np.zeros((1, n)),
     }
-    outputs, _, _ = model.actuators.run("forward_dynamics", still, start=q)
+    outputs, _, _ = model.actuators.runner.run(FORWARD_DYNAMICS, still, start=q)
     return np.diagonal(outputs["mass_matrix"].reshape(n, n))
 
 

@@ -10,6 +10,7 @@ from tauloop.codegen.signature import HEALTH
 from tauloop.codegen.source import CFunction, c_source, number
 from tauloop.drives.machine.system import MACHINE_INPUTS, LineSystem, MachineSystem
 from tauloop.integrate.source import c_text
+from tauloop.programs.catalogue import KINEMATICS
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 
 #: What a run comes to: all is well, a pose out of reach or singular, steps too small, too many steps, events pile up.
@@ -21,7 +22,7 @@ WORST = 3
 def machine_source(system: MachineSystem, integrator: str) -> str:
     """C text of `drive_machine`; the integrator's as of `integrator_source`."""
     plant = system.plant
-    kinematics = plant.platform.source_function("kinematics_1", ("q", "v"))
+    kinematics = plant.platform.source_function(KINEMATICS[1], ("q", "v"))
     entry, shape = plant.platform.ports, plant.topology
     sizes = {
         "position": entry.position.size,

@@ -22,7 +22,7 @@ from tauloop.kinematics.clearance import RodClearance, rod_clearance
 from tauloop.mechanism.cables import cables
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Mechanism
-from tauloop.model import Model, MotionFunctions
+from tauloop.model import Model, Motion
 from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
 from tauloop.programs.state import State
@@ -163,7 +163,7 @@ class ExcitationProblem:
         self._require_center()
 
     @property
-    def functions(self) -> MotionFunctions:
+    def functions(self) -> Motion:
         """The entry whose coordinates are the channels."""
         return self.model.motion(self.task.space)
 

@@ -18,7 +18,8 @@ from tauloop.assembly.cut_freedoms import cut_motions
 from tauloop.identification.excitation.limits import Bound
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.mechanism.cables import cables
-from tauloop.model import Model, MotionFunctions
+from tauloop.model import Model, Motion
+from tauloop.programs.catalogue import EMBEDDING, KINEMATICS, REGRESSORS, TENSIONS
 from tauloop.programs.program import Evaluate, Newton, Program
 
 
@@ -42,7 +43,7 @@ class SampleFunction:
 
 def sample_function(
     model: Model,
-    functions: MotionFunctions,
+    functions: Motion,
     output: str,
     bounded: tuple[Bound, ...],
     clearance: RodClearance | None,
@@ -77,13 +78,13 @@ def sample_function(
         "weight": ca.SX.ones(len(model.mechanism.actuators)),
     }
     found: dict[str, ca.SX] = {}
-    for name in ("kinematics_2", f"regressor_{output}", "regressor_actuators", "embedding"):
-        found |= {f"{name}.{key}": value for key, value in closing.outputs(functions.program(name), given).items()}
+    for spec in (KINEMATICS[2], REGRESSORS[output], REGRESSORS["actuators"], EMBEDDING):
+        found |= {f"{spec}.{key}": value for key, value in closing.outputs(functions.program(spec), given).items()}
     regressor = found[f"regressor_{output}.regressor"]
     Y = ca.reshape(found["regressor_actuators.regressor"], len(model.parameters), -1).T
     force, shared = ca.SX(Y @ ca.DM(model.pi)), _Shared(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1))
     if cables(model.mechanism):
-        shared = _shared(closing.outputs(functions.program("tensions"), given), len(model.mechanism.actuators), unit)
+        shared = _shared(closing.outputs(functions.program(TENSIONS), given), len(model.mechanism.actuators), unit)
         force = unit * shared.unknowns
     quantities = Quantities(
         model=model,
@@ -185,7 +186,7 @@ class Quantities:
     """What limits bound, as expressions of one state."""
 
     model: Model
-    functions: MotionFunctions
+    functions: Motion
     q: ca.SX
     v: ca.SX
     force: ca.SX

@@ -16,6 +16,7 @@ from tauloop.mechanism.cables import cable_problems
 from tauloop.model import Model
 from tauloop.motion import Trajectory
 from tauloop.programs import State
+from tauloop.programs.catalogue import FORWARD_DYNAMICS
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.result import Evidence, Result, provenance
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Sampling
@@ -204,7 +205,7 @@ def _gains(model: Model, controller: Controller, q: np.ndarray) -> np.ndarray:
     if controller.compensation is not Compensation.ACCELERATION:
         position = functions.ports.at(q) if controller.space == "platform" else model.actuator_position(q)
         still: dict[str, object] = {"position": position, "velocity": np.zeros((1, n)), "force": np.zeros((1, n))}
-        outputs, _, _ = functions.run("forward_dynamics", still, start=q)
+        outputs, _, _ = functions.runner.run(FORWARD_DYNAMICS, still, start=q)
         mass = np.diagonal(outputs["mass_matrix"].reshape(n, n))
     w = controller.bandwidth
     return np.stack([w**2 * mass, 2 * controller.damping * w * mass])

@@ -9,6 +9,7 @@ from tauloop.codegen.source import CFunction, c_source, number
 from tauloop.integrate.source import c_text, integrator_source
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
+from tauloop.programs.catalogue import EMBEDDING, FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.simulation.controllers.laws import Compensation, Controller
 
@@ -72,8 +73,8 @@ def loop_source(plant: Model, model: Model, controller: Controller, method: Tabl
         method: the integrator between samples.
     """
     functions = {
-        "plant_forward": plant.platform.source_function("forward_dynamics", ("acceleration", "q", "v")),
-        "plant_kinematics": plant.platform.source_function("kinematics_1", ("q", "v")),
+        "plant_forward": plant.platform.source_function(FORWARD_DYNAMICS, ("acceleration", "q", "v")),
+        "plant_kinematics": plant.platform.source_function(KINEMATICS[1], ("q", "v")),
     } | _law_functions(model, controller)
     named = {name: replace(function, name=name) for name, function in functions.items()}
     entry = plant.platform.ports
@@ -111,12 +112,12 @@ def _law_functions(model: Model, controller: Controller) -> dict[str, CFunction]
     platform = controller.space == "platform"
     functions = {}
     if platform:
-        functions["model_pose"] = model.actuators.source_function("kinematics_1", ("q", "v"))
+        functions["model_pose"] = model.actuators.source_function(KINEMATICS[1], ("q", "v"))
     if controller.compensation is not Compensation.NONE:
         entry = model.platform if platform else model.actuators
-        functions["model_inverse"] = entry.source_function("inverse_dynamics", ("force", "q"))
+        functions["model_inverse"] = entry.source_function(INVERSE_DYNAMICS, ("force", "q"))
     if platform and controller.compensation is not Compensation.ACCELERATION:
-        functions["model_embedding"] = model.platform.source_function("embedding", ("G",))
+        functions["model_embedding"] = model.platform.source_function(EMBEDDING, ("G",))
     return functions
 
 

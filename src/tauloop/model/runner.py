@@ -1,100 +1,59 @@
-"""The programs of one entry of a machine, built when first used and run on batches, interpreted or as machine code."""
+"""Running the programs of one entry of a machine on batches, interpreted or as machine code, branch by branch."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self, final
 
 import numpy as np
 
-from tauloop.assembly.entry_ports import EntryPorts
-from tauloop.assembly.limits import degrees_suspected
+from tauloop.assembly.elsewhere import assembled_at
+from tauloop.assembly.entry import PLATFORM
+from tauloop.assembly.entry_ports import entry_ports, force_port
+from tauloop.assembly.limits import Limits, degrees_suspected
 from tauloop.assembly.ports import Port, checked
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.compiled import CompiledFunction
-from tauloop.codegen.evaluator import Compiled, c_function, run_kernel
+from tauloop.codegen.evaluator import Compiled, Evaluator, c_function, run_kernel
 from tauloop.codegen.source import CFunction
+from tauloop.codegen.tracking import Tracker
 from tauloop.errors import AssemblyError, InputError, PoseError, Problem
 from tauloop.mechanism.cables import cables
 from tauloop.model.diagnosis import condition_numbers, gaps, overflowed, singular, unreached
 from tauloop.model.tension_terms import tension_terms
-from tauloop.programs.closed_forms.branches import Branches
-from tauloop.programs.hybrid import hybrid_inverse_dynamics_program
-from tauloop.programs.motion import (
-    MotionState,
-    diagnosis_program,
-    embedding_program,
-    forward_dynamics_program,
-    inverse_dynamics_program,
-    kinematics_program,
-    momentum_forces_program,
-    momentum_program,
-    regressor_program,
-)
-from tauloop.programs.position import Positions, SolvedBlock
+from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS, Catalogue, ProgramSpec
 from tauloop.programs.program import NEWTON_STEP, Program
 from tauloop.programs.state import Health, State, Turns, health, joined
-from tauloop.programs.tension_programs import tensions_program
-
-if TYPE_CHECKING:
-    from tauloop.model.model import Model
 
 #: Samples evaluated at once; bounds the memory of intermediate values.
 CHUNK = 8192
 
-#: Programs without further choices, by name.
-PROGRAMS = {
-    "diagnosis": diagnosis_program,
-    "embedding": embedding_program,
-    "forward_dynamics": forward_dynamics_program,
-    "hybrid_inverse_dynamics": hybrid_inverse_dynamics_program,
-    "inverse_dynamics": inverse_dynamics_program,
-    "momentum": momentum_program,
-    "momentum_forces": momentum_forces_program,
-    "tensions": tensions_program,
-}
 
+@final
+class Runner:
+    """Runs the programs of one entry of a machine; each sample on the branch of its start."""
 
-class ProgramRuns:
-    """The programs of one entry, and how they are run."""
+    def __init__(self, catalogue: Catalogue, evaluator: Evaluator, limits: Limits) -> None:
+        """Prepare; programs are built when first used.
 
-    def __init__(self, model: Model, ports: EntryPorts) -> None:
-        """Prepare; programs are built when first used."""
-        self._model = model
-        self.ports = ports
-        self._programs: dict[str, Program] = {}
+        Args:
+            catalogue: the programs.
+            evaluator: whether they are interpreted or run as machine code.
+            limits: of the machine, by which states are judged.
+        """
+        self.catalogue = catalogue
+        self.evaluator = evaluator
+        self.limits = limits
+        self.ports = catalogue.ports
+        self.assembly = catalogue.machine.assembly
+        self.mechanism = self.assembly.loops.mechanism
+        self.topology = self.assembly.loops.topology
         self._kernels: dict[Program, CompiledFunction | None] = {}
+        self._trackers: dict[tuple[Program, bool], Tracker | None] = {}
         self._elsewhere: dict[tuple[int, ...], Self] = {}
-        self._made: MotionState | None = None
-
-    @property
-    def model(self) -> Model:
-        """The machine."""
-        return self._model
-
-    @property
-    def blocks(self) -> tuple[SolvedBlock, ...]:
-        """How the position problem was sorted and is solved."""
-        return self._positions.blocks
-
-    @property
-    def _positions(self) -> Positions:
-        """How positions are found."""
-        return self._state_of_kinematics().positions
-
-    @cached_property
-    def branches(self) -> Branches:
-        """On which roots of the closed forms poses lie."""
-        return self._state_of_kinematics().branches()
-
-    def _state_of_kinematics(self) -> MotionState:
-        if self._made is None:
-            self.program("kinematics_0")
-        assert self._made is not None
-        return self._made
 
     def on_branch_of(self, q: np.ndarray) -> Self:
-        """These functions, or the same of the machine on another branch of its closed forms, where a pose lies on it.
+        """This runner, or that of the machine on another branch of its closed forms, where a pose lies on it.
 
         Args:
             q: assembled coordinates (n_q,).
@@ -102,32 +61,23 @@ class ProgramRuns:
         Raises:
             AssemblyError: the pose is on another branch, but not assembled.
         """
-        return self._on_branch(tuple(self.branches.signs(q[None, :])[0].tolist()), q)
+        return self._on_branch(tuple(self.catalogue.branches.signs(q[None, :])[0].tolist()), q)
 
     def _on_branch(self, signs: tuple[int, ...], q: np.ndarray) -> Self:
-        if signs == tuple(self.branches.own.tolist()):
+        if signs == tuple(self.catalogue.branches.own.tolist()):
             return self
         if signs not in self._elsewhere:
-            self._elsewhere[signs] = type(self)(self._model.at(q), self.ports)
+            there = self.catalogue.at(assembled_at(self.assembly, q))
+            self._elsewhere[signs] = type(self)(there, self.evaluator, self.limits)
         return self._elsewhere[signs]
 
-    def program(self, name: str) -> Program:
-        """One of the programs: kinematics_0 (to 2), embedding, inverse_dynamics, regressor_actuators (_joints, ...)."""
-        if name not in self._programs:
-            machine = self._model.machine
-            stem, _, detail = name.partition("_")
-            if stem == "kinematics":
-                program, self._made = kinematics_program(machine, self.ports, int(detail))
-            elif stem == "regressor":
-                program = regressor_program(machine, self.ports, detail)
-            else:
-                program = PROGRAMS[name](machine, self.ports)
-            self._programs[name] = program
-        return self._programs[name]
+    def program(self, spec: ProgramSpec) -> Program:
+        """A program of this machine."""
+        return self.catalogue.program(spec)
 
     def run(
         self,
-        program: str | Program,
+        program: ProgramSpec | Program,
         given: dict[str, object],
         *,
         start: object | None = None,
@@ -139,7 +89,7 @@ class ProgramRuns:
         """Run a program of this entry whose outputs contain q.
 
         Args:
-            program: its name, or a program built for this entry.
+            program: of the catalogue, or one that was built for this entry.
             given: position, and velocity and acceleration as the program needs them.
             start: start values for Newton blocks.
             theta: free parameters.
@@ -154,47 +104,68 @@ class ProgramRuns:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
-        inputs, single, n = self._inputs(given, start, theta)
+        inputs, single, n = self.inputs(given, start, theta)
         if weights is not None:
             relative = weights / np.exp(np.log(weights).mean())
             inputs["weight"] = np.broadcast_to(relative, (n, len(weights)))
         if preloads is not None and "preload" in inputs:
             inputs["preload"] = np.broadcast_to(preloads, (n, len(preloads)))
-        outputs, evidence = self._run(program, inputs | (extra or {}), n)
-        self._require(evidence, inputs, outputs["q"])
+        outputs, evidence = self.evaluate(program, inputs | (extra or {}), n)
+        self.require(evidence, inputs, outputs["q"])
         self._require_tensions(evidence, outputs)
         return outputs, evidence, single
 
-    def _inputs(
+    def kinematics(self, given: dict[str, object], start: object | None = None, theta: object | None = None) -> State:
+        """The state of positions, and of velocities and accelerations as far as they are given.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+        """
+        inputs, single, n = self.inputs(given, start, theta)
+        outputs, found = self.evaluate(KINEMATICS[len(given) - 1], inputs, n)
+        self.require(found, inputs, outputs["q"])
+        state = self.state(outputs, found, start)
+        return state.single() if single else state
+
+    def reached(
+        self, given: dict[str, object], start: object | None, tolerance: float = NEWTON_STEP, work: int = 0
+    ) -> tuple[State, bool]:
+        """As `kinematics`, reachable or not, and whether a single sample was given."""
+        inputs, single, n = self.inputs(given, start, None)
+        outputs, evidence = self.evaluate(KINEMATICS[len(given) - 1], inputs, n, tolerance, work)
+        return self.state(outputs, evidence, start), single
+
+    def inputs(
         self, given: dict[str, object], start: object | None, theta: object | None
     ) -> tuple[dict[str, np.ndarray], bool, int]:
         """Checked arrays of the motion, the start values and the free parameters."""
-        machine, shape = self._model.machine, self._model.topology
-        names, units = self._model.output_ports("actuators")
-        known = self.ports.motion | {"force": Port(name="force", columns=names, units=units)}
-        known["actuator_acceleration"] = self.ports.leading_acceleration(len(self._model.assembly.leading))
+        free, shape = self.catalogue.machine.free, self.topology
+        force = force_port(self.assembly)
+        leading = self.ports.leading_acceleration(len(self.assembly.leading))
+        known = {**self.ports.motion, force.name: force, leading.name: leading}
         ports = {name: known[name] for name in given}
         arguments = dict(given)
         if start is not None:
             ports["start"] = Port(name="start", columns=shape.coordinate_names, units=("",) * shape.n_q)
             arguments["start"] = start
         if theta is not None:
-            ports["theta"] = Port(name="theta", columns=machine.free, units=("",) * len(machine.free))
+            ports["theta"] = Port(name="theta", columns=free, units=("",) * len(free))
             arguments["theta"] = theta
         inputs, single = checked(ports, arguments)
         n = len(inputs["position"])
-        table = self._model.mechanism.parameters
-        nominal_theta = np.array([table[name].value for name in machine.free]).reshape(1, -1)
-        inputs.setdefault("start", np.broadcast_to(self._model.assembly.q, (n, shape.n_q)))
-        inputs.setdefault("theta", np.broadcast_to(nominal_theta, (n, len(machine.free))))
-        if self._model.assembly.is_redundant:
-            inputs["weight"] = np.ones((n, len(names)))
-            inputs["preload"] = np.zeros((n, len(cables(self._model.mechanism))))
+        table = self.mechanism.parameters
+        nominal_theta = np.array([table[name].value for name in free]).reshape(1, -1)
+        inputs.setdefault("start", np.broadcast_to(self.assembly.q, (n, shape.n_q)))
+        inputs.setdefault("theta", np.broadcast_to(nominal_theta, (n, len(free))))
+        if self.assembly.is_redundant:
+            inputs["weight"] = np.ones((n, force.size))
+            inputs["preload"] = np.zeros((n, len(cables(self.mechanism))))
         return inputs, single, n
 
-    def _run(
+    def evaluate(
         self,
-        name: str | Program,
+        program: ProgramSpec | Program,
         inputs: dict[str, np.ndarray],
         n: int,
         tolerance: float = NEWTON_STEP,
@@ -203,15 +174,15 @@ class ProgramRuns:
         """Run a program, each sample on the branch of its start: as machine code where that pays, else in chunks."""
         parts = self.by_branch(inputs["start"])
         if len(parts) == 1 and parts[0][0] is self:
-            return self._run_here(name, inputs, n, tolerance, work)
-        if isinstance(name, Program):
+            return self._run_here(program, inputs, n, tolerance, work)
+        if isinstance(program, Program):
             what = "lies on another branch of the closed forms than the reference pose"
             raise AssemblyError(Problem(where="start", what=what, remedy="make it the reference pose (`Model.at`)"))
         outputs: dict[str, np.ndarray] = {}
         found = []
-        for functions, where in parts:
+        for runner, where in parts:
             chosen = {key: array[where] for key, array in inputs.items()}
-            results, one = functions._run_here(name, chosen, len(where), tolerance, max(n, work))
+            results, one = runner._run_here(program, chosen, len(where), tolerance, max(n, work))
             found.append(one)
             for key, array in results.items():
                 outputs.setdefault(key, np.empty((n, array.shape[1])))[where] = array
@@ -219,13 +190,13 @@ class ProgramRuns:
         return outputs, joined(found).at(order)
 
     def by_branch(self, start: np.ndarray) -> list[tuple[Self, np.ndarray]]:
-        """The functions on the branch of every start (N, n_q), and the numbers of the samples that lie there."""
+        """The runner on the branch of every start (N, n_q), and the numbers of the samples that lie there."""
         everyone = np.arange(len(start))
         # without a start of their own samples have the reference itself, seen as many rows
-        if np.may_share_memory(start, self._model.assembly.q) or not len(start) or not len(self.branches.own):
+        if np.may_share_memory(start, self.assembly.q) or not len(start) or not len(self.catalogue.branches.own):
             return [(self, everyone)]
-        signs = self.branches.signs(start)
-        if (signs == self.branches.own).all():
+        signs = self.catalogue.branches.signs(start)
+        if (signs == self.catalogue.branches.own).all():
             return [(self, everyone)]
         patterns, first, number = np.unique(signs, axis=0, return_index=True, return_inverse=True)
         return [
@@ -234,10 +205,10 @@ class ProgramRuns:
         ]
 
     def _run_here(
-        self, name: str | Program, inputs: dict[str, np.ndarray], n: int, tolerance: float, work: int
+        self, program: ProgramSpec | Program, inputs: dict[str, np.ndarray], n: int, tolerance: float, work: int
     ) -> tuple[dict[str, np.ndarray], Health]:
         """Run a program on this branch."""
-        program = self.program(name) if isinstance(name, str) else name
+        program = program if isinstance(program, Program) else self.program(program)
         kernel = self._kernel(program, inputs, max(n, work))
         if kernel is not None:
             results, found = run_kernel(kernel, inputs, n)
@@ -257,29 +228,29 @@ class ProgramRuns:
                 outputs.setdefault(key, np.empty((n, array.shape[1])))[first : first + size] = array
         return outputs, joined(parts)
 
-    def compiled(self, program: str, outputs: tuple[str, ...]) -> CompiledFunction:
+    def compiled(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CompiledFunction:
         """Machine code of a program with only the outputs that are wanted: for control loops and long streams.
 
         It checks nothing: inputs are contiguous arrays in the order of the ports, and the health that it reports (least
         discriminant, least relative pivot, Newton's residual and iterations) is the caller's to read.
 
         Args:
-            program: name of a program, such as "inverse_dynamics".
+            program: of the catalogue.
             outputs: names among its outputs, such as ("force",).
 
         Raises:
             InputError: no such output.
             EngineError: there is no compiler, or it fails.
         """
-        evaluator = self._model.evaluator
+        evaluator = self.evaluator
         chosen = evaluator if isinstance(evaluator, Compiled) else Compiled()
         return chosen.build(self.source_function(program, outputs))
 
-    def source_function(self, program: str, outputs: tuple[str, ...]) -> CFunction:
+    def source_function(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CFunction:
         """A program with only the outputs that are wanted, to be printed as C beside others.
 
         Args:
-            program: name of a program, such as "inverse_dynamics".
+            program: of the catalogue.
             outputs: names among its outputs, such as ("force",).
 
         Raises:
@@ -290,33 +261,42 @@ class ProgramRuns:
         if unknown:
             remedy = f"outputs are: {', '.join(found.outputs)}"
             raise InputError(Problem(where=name, what=f"is no output of {program}", remedy=remedy) for name in unknown)
-        return c_function(found, self._empty_inputs(), outputs)
+        return c_function(found, self.empty_inputs(), outputs)
 
-    def _empty_inputs(self) -> dict[str, np.ndarray]:
+    def empty_inputs(self) -> dict[str, np.ndarray]:
         """Arrays (0, n) of all inputs that programs of this entry may have: their widths."""
-        model, size = self._model, self.ports.velocity.size
+        size, force = self.ports.velocity.size, len(self.mechanism.actuators)
         sizes = {
-            "theta": len(model.machine.free),
+            "theta": len(self.catalogue.machine.free),
             "position": self.ports.position.size,
             "velocity": size,
             "acceleration": size,
-            "force": len(model.mechanism.actuators),
-            "weight": len(model.mechanism.actuators),
-            "preload": len(cables(model.mechanism)),
-            "actuator_acceleration": len(model.assembly.leading),
-            "start": model.topology.n_q,
+            "force": force,
+            "weight": force,
+            "preload": len(cables(self.mechanism)),
+            "actuator_acceleration": len(self.assembly.leading),
+            "start": self.topology.n_q,
         }
         return {name: np.empty((0, count)) for name, count in sizes.items()}
 
     def _kernel(self, program: Program, inputs: dict[str, np.ndarray], n: int) -> CompiledFunction | None:
         """Machine code of a program, made once and kept (a failure too); None where it is interpreted."""
         if program not in self._kernels:
-            if not self._model.evaluator.wants_code(program, n):
+            if not self.evaluator.wants_code(program, n):
                 return None
-            self._kernels[program] = self._model.evaluator.kernel(c_function(program, inputs))
+            self._kernels[program] = self.evaluator.kernel(c_function(program, inputs))
         return self._kernels[program]
 
-    def _require(self, found: Health, inputs: dict[str, np.ndarray], q: np.ndarray | None = None) -> None:
+    def tracker(self, in_lanes: bool) -> Tracker | None:
+        """Machine code that follows motions, made once (a failure too); None where there is none to be had."""
+        program = self.program(KINEMATICS[0])
+        key = (program, in_lanes)
+        if key not in self._trackers:
+            function = c_function(program, self.empty_inputs(), ("q",))
+            self._trackers[key] = self.evaluator.tracker(function, in_lanes=in_lanes)
+        return self._trackers[key]
+
+    def require(self, found: Health, inputs: dict[str, np.ndarray], q: np.ndarray | None = None) -> None:
         """Raise unless every sample is in reach and regular.
 
         Raises:
@@ -330,17 +310,17 @@ class ProgramRuns:
         bad = np.flatnonzero(reached & ~regular & ~overflow)
         problems = []
         if not reached.all():
-            outputs, _ = self._run("diagnosis", inputs, len(reached))
+            outputs, _ = self.evaluate(DIAGNOSIS, inputs, len(reached))
             problems += unreached(found, gaps(outputs["extremes"], found.discriminants), what)
         if overflow.any():
             problems.append(overflowed(np.flatnonzero(overflow), len(reached), what))
         if len(bad):
             poses = self._poses({key: array[bad] for key, array in inputs.items()}) if q is None else q[bad]
             condition = self.condition(poses)
-            kind = singular_kind(self._model.assembly, poses[int(np.argmax(condition))])
+            kind = singular_kind(self.assembly, poses[int(np.argmax(condition))])
             problems += singular(bad, condition, kind, len(reached), what)
-        n_q = self._model.topology.n_q
-        raise PoseError([*degrees_suspected(self._model.limits, self.ports, inputs["position"], n_q), *problems])
+        n_q = self.topology.n_q
+        raise PoseError([*degrees_suspected(self.limits, self.ports, inputs["position"], n_q), *problems])
 
     def _require_tensions(self, found: Health, outputs: dict[str, np.ndarray]) -> None:
         """Raise unless all cables are within their bounds.
@@ -350,15 +330,15 @@ class ProgramRuns:
         """
         bad = np.flatnonzero(~found.is_within)
         if len(bad):
-            assembly = self._model.assembly
-            ports = self.ports if assembly.passive else self._model.platform.ports
+            assembly = self.assembly
+            ports = self.ports if assembly.passive else entry_ports(assembly, PLATFORM)
             count = len(assembly.leading) if assembly.passive else ports.velocity.size
-            terms = tension_terms(self._model, ports, count, outputs["q"][bad], outputs["tree_force"][bad])
+            terms = tension_terms(assembly, ports, count, outputs["q"][bad], outputs["tree_force"][bad])
             raise PoseError(terms.problems(bad, len(found.missed), f"{self.ports.name} motion"))
 
     def _poses(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
         """Full coordinates (N, n_q) of checked inputs."""
-        outputs, _ = self._run("kinematics_0", inputs, len(inputs["position"]))
+        outputs, _ = self.evaluate(KINEMATICS[0], inputs, len(inputs["position"]))
         return outputs["q"]
 
     def condition(self, q: np.ndarray) -> np.ndarray:
@@ -367,20 +347,21 @@ class ProgramRuns:
         Args:
             q: full coordinates (N, n_q).
         """
-        return condition_numbers(self._model.assembly, self.ports, np.atleast_2d(q))
+        return condition_numbers(self.assembly, self.ports, np.atleast_2d(q))
 
     @cached_property
     def turning(self) -> tuple[str, ...]:
         """Names of the angles that follow from loops, which do not tell their turns."""
-        shape, given = self._model.topology, set(self.ports.q)
-        known = given | {shape.q_of_v[i] for i in self._model.assembly.frozen}
-        geared = [{shape.coordinate_names.index(name) for name, _ in c.terms} for c in self._model.mechanism.couplings]
+        shape, given = self.topology, set(self.ports.q)
+        known = given | {shape.q_of_v[i] for i in self.assembly.frozen}
+        geared = [{shape.coordinate_names.index(name) for name, _ in c.terms} for c in self.mechanism.couplings]
         for _ in geared:
             known |= {i for terms in geared if len(terms - known) == 1 for i in terms}
         return tuple(name for i, name in enumerate(shape.coordinate_names) if shape.is_angle[i] and i not in known)
 
-    def _state(self, outputs: dict[str, np.ndarray], found: Health, start: object | None) -> State:
-        shape = self._model.topology
+    def state(self, outputs: dict[str, np.ndarray], found: Health, start: object | None) -> State:
+        """The state of a run that began at a start."""
+        shape = self.topology
         return State(
             coordinate_names=shape.coordinate_names,
             velocity_names=shape.velocity_names,
@@ -388,6 +369,6 @@ class ProgramRuns:
             v=outputs.get("v"),
             a=outputs.get("a"),
             health=found,
-            limits=self._model.limits,
+            limits=self.limits,
             turns=Turns(angles=self.turning, nearest="reference pose" if start is None else "start"),
         )

@@ -1,0 +1,155 @@
+"""Positions by following: from an assembled pose along straight lines, and along the samples of a motion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.assembly.ports import Port, checked, numbers
+from tauloop.codegen.evaluator import compiled_health
+from tauloop.codegen.tracking import LONG_MOTION, SEAM, require_continuity
+from tauloop.errors import AssemblyError, PoseError, Problem
+from tauloop.model.runner import Runner
+from tauloop.programs.catalogue import KINEMATICS
+from tauloop.programs.program import Newton
+from tauloop.programs.state import Health, State
+from tauloop.programs.turns import continued, nearest_turns
+
+#: Steps of the straight line in actuator space along which forward kinematics follows the reference pose.
+CONTINUATION_STEPS = 12
+#: Newton's tolerance before the last of these steps (m, rad): good enough to start the next one from.
+ON_THE_WAY = 1e-3
+#: A start that differs by more than this (rad, characteristic lengths) from its own closed forms lies elsewhere.
+OTHER_MODE = 1e-3
+
+
+def follow(runner: Runner, position: object, start: object | None = None) -> State:
+    """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
+    arrays, single = checked({"position": runner.ports.position}, {"position": position})
+    target = arrays["position"]
+    names = runner.topology.coordinate_names
+    full = Port(name="start", columns=names, units=("",) * len(names))
+    q = checked({"start": full}, {"start": runner.assembly.q if start is None else start})[0]["start"][0]
+    origin = runner.ports.at(q)
+    if start is not None:
+        there = runner.on_branch_of(q)
+        if there is not runner:
+            state = follow(there, target, q)
+            return state.single() if single else state
+        _require_assembled(runner, q)
+    current = np.broadcast_to(q, (len(target), len(q)))
+    steps = CONTINUATION_STEPS if _iterates(runner) else 1  # closed forms have no way to lose
+    for fraction in np.linspace(0.0, 1.0, steps + 1)[1:-1]:
+        waypoint: dict[str, object] = {"position": origin + fraction * (target - origin)}
+        on_the_way, _ = runner.reached(waypoint, current, ON_THE_WAY, len(target) * steps)
+        current = np.where(np.isfinite(on_the_way.q), on_the_way.q, current)  # the last step says what is wrong
+    state = runner.kinematics({"position": target}, current)
+    if not runner.catalogue.positions.turns_matter:
+        state = replace(state, q=nearest_turns(state.q, q, runner.catalogue.positions.turning))
+    state = replace(state, turns=replace(state.turns, nearest="reference pose" if start is None else "start"))
+    return state.single() if single else state
+
+
+def _require_assembled(runner: Runner, start: np.ndarray) -> None:
+    """Raise where positions lead from a start's own position to another pose: then its loops are open."""
+    found, _ = runner.reached({"position": runner.ports.at(start)[None]}, start[None])
+    gap = np.abs(found.q[0] - start)
+    is_angle = np.array(runner.topology.is_angle, dtype=bool)
+    gap[is_angle] = np.abs((gap[is_angle] + np.pi) % (2 * np.pi) - np.pi)
+    worst = int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
+    if found.health.is_reached.all() and gap[worst] > OTHER_MODE * max(1.0, runner.assembly.loops.length):
+        name = runner.topology.coordinate_names[worst]
+        raise AssemblyError(
+            Problem(
+                where="start",
+                what=f"is not assembled: its loops are open; where they close {name} differs by {gap[worst]:.3g} "
+                "(m or rad)",
+                remedy="give an assembled pose; `tauloop modes` lists those of a position",
+            )
+        )
+
+
+def track(runner: Runner, position: object, start: object | None = None) -> State:
+    """Positions of consecutive samples of one motion, each followed from the samples before it.
+
+    The first sample is reached by `follow`. Machine code runs through the others; without a compiler all samples
+    are reached by `follow`. Long motions are cut into parts, whose first samples are reached by `follow`, and
+    which run through vector lanes side by side; where parts do not meet, all samples are followed one by one.
+    Angles go on without jumps of whole turns, from the turn that the first sample has.
+
+    Args:
+        position: given positions (N, n) in the order of time.
+        start: assembled coordinates (n_q,) to start from; the reference pose without it.
+
+    Raises:
+        PoseError: out of reach: which loop, by how much.
+        AssemblyError: the motion jumps, for it has left its assembly mode.
+    """
+    target = np.atleast_2d(checked({"position": runner.ports.position}, {"position": position})[0]["position"])
+    if start is not None:
+        q = numbers(start, "start")
+        there = runner.on_branch_of(q) if q.shape == (runner.topology.n_q,) else runner
+        if there is not runner:
+            return track(there, target, q)
+    if not _iterates(runner) and not runner.catalogue.positions.turns_matter:
+        return _continued(runner, runner.kinematics({"position": target}), start)
+    tracked = _tracked(runner, target, start, True) if len(target) >= LONG_MOTION else None
+    tracked = _tracked(runner, target, start, False) if tracked is None else tracked
+    if tracked is None:
+        return _continued(runner, follow(runner, target, start), None)
+    q, found = tracked
+    if not found.is_reached.all():
+        lost = ~np.isfinite(q).all(axis=1)
+        return runner.kinematics({"position": target}, np.where(lost[:, None], q[0], q))
+    shape = runner.topology
+    is_angle = np.array(shape.is_angle)
+    scale = np.where(is_angle, 1.0, runner.assembly.loops.length)
+    require_continuity(q, shape.coordinate_names, scale, is_angle)
+    return _from_sample_before(runner.state({"q": q}, found, start), q)
+
+
+def counted(runner: Runner, state: State) -> State:
+    """Consecutive samples of a motion, each reached by itself, with the turns of angles counted along them."""
+    if runner.catalogue.positions.turns_matter:
+        return track(runner, runner.ports.at(state.q), state.q[0])
+    return _continued(runner, state, None)
+
+
+def _from_sample_before(state: State, q: np.ndarray) -> State:
+    """A state with the coordinates (N, n_q) of a motion, on whose samples before the turns depend."""
+    return replace(state, q=q, turns=replace(state.turns, nearest="sample before"))
+
+
+def _iterates(runner: Runner) -> bool:
+    """Whether positions need Newton's method anywhere."""
+    return any(isinstance(step, Newton) for step in runner.program(KINEMATICS[0]).steps)
+
+
+def _continued(runner: Runner, state: State, start: object | None) -> State:
+    """Samples of a motion whose angles go on, from the turn nearest to a start."""
+    turning = runner.catalogue.positions.turning
+    q = continued(state.q, turning)
+    if start is not None and len(q):
+        first = nearest_turns(q[:1], numbers(start, "start"), turning)
+        q = q + (first - q[:1])
+    return _from_sample_before(state, q)
+
+
+def _tracked(
+    runner: Runner, target: np.ndarray, start: object | None, in_lanes: bool
+) -> tuple[np.ndarray, Health] | None:
+    """Coordinates along a motion, and the evidence; None without machine code, or where parts do not meet."""
+    tracker = runner.tracker(in_lanes)
+    if tracker is None:
+        return None
+    try:
+        first = follow(runner, target[tracker.starts(len(target))], start).q
+    except PoseError:
+        if in_lanes:
+            return None
+        raise
+    theta = np.array([runner.mechanism.parameters[leaf].value for leaf in runner.catalogue.machine.free])
+    q, numbers, gap = tracker(np.ascontiguousarray(target), np.ascontiguousarray(first), theta)
+    found = compiled_health(numbers)
+    return None if in_lanes and not (found.is_reached.all() and gap < SEAM) else (q, found)

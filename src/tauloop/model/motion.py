@@ -1,0 +1,375 @@
+"""All functions of a motion of one machine: of its platform or of its actuators in, everything else out, on batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.entry_ports import EntryPorts
+from tauloop.codegen.compiled import CompiledFunction
+from tauloop.codegen.source import CFunction
+from tauloop.errors import InputError, Problem
+from tauloop.mechanism.cables import cables
+from tauloop.model.following import counted, follow, track
+from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
+from tauloop.model.runner import Runner
+from tauloop.model.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
+from tauloop.programs.catalogue import (
+    EMBEDDING,
+    FORWARD_DYNAMICS,
+    INVERSE_DYNAMICS,
+    REGRESSORS,
+    ProgramSpec,
+    program_named,
+)
+from tauloop.programs.closed_forms.branches import Branches
+from tauloop.programs.position import SolvedBlock
+from tauloop.programs.program import Program
+from tauloop.programs.state import Forces, Health, State
+
+#: What the rows of a regressor may be.
+OUTPUTS = tuple(REGRESSORS)
+
+
+@final
+class Motion:
+    """Functions of the motion of the platform or of the actuators of one machine.
+
+    Attributes:
+        runner: how their programs are built and run.
+        ports: the motion that is given.
+        assembly: the machine.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        """Keep what runs the programs, which are built when first used."""
+        self.runner = runner
+        self.ports: EntryPorts = runner.ports
+        self.assembly: Assembly = runner.assembly
+
+    def kinematics(
+        self,
+        position: object,
+        velocity: object | None = None,
+        acceleration: object | None = None,
+        *,
+        start: object | None = None,
+        theta: object | None = None,
+    ) -> State:
+        """All coordinates (and velocities, accelerations) of the extended space.
+
+        Args:
+            position: given positions (N, n) or (n,); columns as in `ports`.
+            velocity: given velocities, or None for positions only.
+            acceleration: given accelerations, or None.
+            start: start values (N, n_q) or (n_q,) for Newton blocks; the reference pose without it.
+            theta: free parameters (N, n_free) or (n_free,); nominal without it.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular: which loop, by how much.
+        """
+        arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        if acceleration is not None and velocity is None:
+            remedy = "give the velocity too; zeros for a motion that starts from rest"
+            raise InputError(Problem(where="velocity", what="is missing beside the acceleration", remedy=remedy))
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return self.runner.kinematics(given, start, theta)
+
+    def evaluate(
+        self,
+        position: object,
+        velocity: object | None = None,
+        acceleration: object | None = None,
+        *,
+        start: object | None = None,
+    ) -> State:
+        """As `kinematics`, but unreachable and singular samples are left to the caller, who reads `State.health`."""
+        arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        given = {name: value for name, value in arguments.items() if value is not None}
+        state, single = self.runner.reached(given, start)
+        return state.single() if single else state
+
+    def follow(self, position: object, start: object | None = None) -> State:
+        """Positions by continuation from a start pose; see `Model.forward_kinematics`."""
+        return follow(self.runner, position, start)
+
+    def track(self, position: object, start: object | None = None) -> State:
+        """Positions of consecutive samples of one motion, each followed from the samples before it.
+
+        The first sample is reached by `follow`. Machine code runs through the others; without a compiler all samples
+        are reached by `follow`. Long motions are cut into parts, whose first samples are reached by `follow`, and
+        which run through vector lanes side by side; where parts do not meet, all samples are followed one by one.
+        Angles go on without jumps of whole turns, from the turn that the first sample has.
+
+        Args:
+            position: given positions (N, n) in the order of time.
+            start: assembled coordinates (n_q,) to start from; the reference pose without it.
+
+        Raises:
+            PoseError: out of reach: which loop, by how much.
+            AssemblyError: the motion jumps, for it has left its assembly mode.
+        """
+        return track(self.runner, position, start)
+
+    def counted(self, state: State) -> State:
+        """Consecutive samples of a motion, each reached by itself, with the turns of angles counted along them."""
+        return counted(self.runner, state)
+
+    def embedding(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """Matrix G (N, n_v, m): velocities of all coordinates per unit of the given velocities."""
+        inputs, single, n = self.runner.inputs({"position": position}, start, None)
+        inputs["velocity"] = np.zeros((n, self.ports.velocity.size))
+        outputs, evidence = self.runner.evaluate(EMBEDDING, inputs, n)
+        self.runner.require(evidence, inputs, outputs["q"])
+        G = outputs["G"].reshape(n, self.ports.velocity.size, -1).transpose(0, 2, 1)
+        return np.asarray(G[0] if single else G)
+
+    def actuator_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """Jacobian J (N, n_u, m): actuator velocities per unit of the given velocities."""
+        return np.asarray(self.assembly.loops.transmission @ self.embedding(position, start=start))
+
+    def inverse_dynamics(
+        self,
+        position: object,
+        velocity: object,
+        acceleration: object,
+        *,
+        start: object | None = None,
+        theta: object | None = None,
+        sharing: ForceSharing = EQUAL_SHARES,
+    ) -> Forces:
+        """Actuator forces that the motion needs, by the model's formulation.
+
+        S u + K^T lambda = M a + h: gravity, inertia, rotors, friction and springs included. Redundant actuators
+        share forces by the least sum of w u^2. Cables keep within their bounds, and their winches within their largest
+        forces: of all forces that do, those with the least sum of w (u - p)^2 are chosen, where p is the force with
+        which a winch holds its cable at its preload, and zero for other actuators.
+
+        Args:
+            position, velocity, acceleration: the given motion (N, n) or (n,), SI.
+            start: start values for Newton blocks.
+            theta: free parameters.
+            sharing: the weights w of redundant actuators and preloads of cables; no part in other machines.
+
+        Returns:
+            Forces: u in N or N m, multipliers, tensions of cables, the full state; `weights` where they were shared.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular; or no tensions within their bounds give this motion.
+            AssemblyError: there are passive freedoms (see `Model.hybrid`).
+        Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
+        """
+        given = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        weights = self.weights(sharing)
+        preloads = sharing.preloads(self.runner.mechanism)
+        outputs, evidence, single = self.runner.run(
+            INVERSE_DYNAMICS, given, start=start, theta=theta, weights=weights, preloads=preloads
+        )
+        return self.forces(outputs, evidence, single, weights, start=start)
+
+    def tension_margin(
+        self,
+        position: object,
+        velocity: object | None = None,
+        acceleration: object | None = None,
+        *,
+        start: object | None = None,
+        wrenches: Sequence[Sequence[float]] = NO_WRENCH,
+    ) -> np.ndarray:
+        """How far cables can stay within all their bounds at once while they give a motion (N,) or a number, N.
+
+        max m with least + m <= T <= greatest - m over all tensions T that give the motion, where winches stay as far
+        (as tension) from their largest forces; negative where none keep the bounds, infinite where nothing does.
+
+        Args:
+            position, velocity, acceleration: the given motion (N, n) or (n,), SI; at rest where not given.
+            start: start values for Newton blocks.
+            wrenches: forces and moments (6,) that may act at the tool, base frame, N and N m; the least margin counts,
+                which holds for all wrenches between them too.
+
+        Raises:
+            InputError: wrong names, shapes or values; or the machine has no cables.
+            PoseError: out of reach or singular.
+            AssemblyError: there are passive freedoms, or the tension of a cable is not determined.
+        """
+        return self.weakest_cables(position, velocity, acceleration, start=start, wrenches=wrenches)[0]
+
+    def weakest_cables(
+        self,
+        position: object,
+        velocity: object | None = None,
+        acceleration: object | None = None,
+        *,
+        start: object | None = None,
+        wrenches: Sequence[Sequence[float]] = NO_WRENCH,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Margins as `tension_margin`, and which cable bounds each: its number among the cables, -1 where none does."""
+        terms, q, single = self.tension_terms(position, velocity, acceleration, start=start)
+        margins, cable = loaded_margin(self.assembly, terms, q, wrenches)
+        return (margins[0], cable[0]) if single else (margins, cable)
+
+    def tension_terms(
+        self,
+        position: object,
+        velocity: object | None = None,
+        acceleration: object | None = None,
+        *,
+        start: object | None = None,
+    ) -> tuple[TensionTerms, np.ndarray, bool]:
+        """What tensions depend on in a motion, whether cables can give it or not, and its coordinates (N, n_q).
+
+        Raises:
+            InputError, PoseError, AssemblyError: as `tension_margin`.
+        """
+        if not cables(self.runner.mechanism):
+            remedy = "give rods `tension` in the machine file"
+            raise InputError(Problem(where="rods", what="none has bounds of its tension", remedy=remedy))
+        n = self.ports.velocity.size
+        given = {
+            "position": position,
+            "velocity": np.zeros(n) if velocity is None else velocity,
+            "acceleration": np.zeros(n) if acceleration is None else acceleration,
+        }
+        inputs, single, count = self.runner.inputs(given, start, None)
+        outputs, evidence = self.runner.evaluate(INVERSE_DYNAMICS, inputs, count)
+        self.runner.require(evidence, inputs, outputs["q"])
+        return tension_terms(self.assembly, self.ports, n, outputs["q"], outputs["tree_force"]), outputs["q"], single
+
+    def weights(self, sharing: ForceSharing) -> np.ndarray | None:
+        """Weights (n_u,) of redundant actuators; None where the motion determines all forces."""
+        weights = sharing.weights(self.runner.mechanism)
+        return weights if self.assembly.is_redundant else None
+
+    def forces(
+        self,
+        outputs: dict[str, np.ndarray],
+        evidence: Health,
+        single: bool,
+        weights: np.ndarray | None = None,
+        *,
+        start: object | None,
+    ) -> Forces:
+        """The result of a program of forces from a start; `weights` where redundant actuators shared them."""
+        state = self.runner.state(outputs, evidence, start)
+        loops = self.assembly.loops
+        pick = (lambda array: array[0]) if single else (lambda array: array)
+        return Forces(
+            actuator_names=tuple(actuator.name for actuator in self.runner.mechanism.actuators),
+            closure_names=tuple(loops.names[i] for i in self.assembly.rows),
+            force=pick(outputs["force"]),
+            closure_force=pick(outputs["closure_force"]),
+            tree_force=pick(outputs["tree_force"]),
+            weights=weights,
+            tension_names=tuple(cables(self.runner.mechanism)),
+            tension=pick(outputs["tension"]) if "tension" in outputs else None,
+            state=state.single() if single else state,
+        )
+
+    def forward_dynamics(
+        self,
+        position: object,
+        velocity: object,
+        force: object,
+        *,
+        start: object | None = None,
+        theta: object | None = None,
+    ) -> State:
+        """Motion that actuator forces give: all accelerations, with positions and velocities closed around the given.
+
+        Args:
+            position, velocity: the given motion (N, n) or (n,), SI.
+            force: actuator forces (N, n_u) or (n_u,), N or N m.
+            start: start values for Newton blocks.
+            theta: free parameters.
+
+        Returns:
+            The full state; the given accelerations are among `a`.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach, or singular (at a leg-side singularity the reduced mass matrix does not exist).
+        """
+        inputs, single, n = self.runner.inputs(
+            {"position": position, "velocity": velocity, "force": force}, start, theta
+        )
+        outputs, evidence = self.runner.evaluate(FORWARD_DYNAMICS, inputs, n)
+        self.runner.require(evidence, inputs, outputs["q"])
+        state = self.runner.state(outputs, evidence, start)
+        return state.single() if single else state
+
+    def regressor(
+        self,
+        position: object,
+        velocity: object,
+        acceleration: object,
+        *,
+        output: str = "actuators",
+        start: object | None = None,
+        theta: object | None = None,
+    ) -> np.ndarray:
+        """Regressor Y (N, n_out, n_pi) with forces = Y pi.
+
+        Args:
+            position, velocity, acceleration: the given motion (N, n), SI.
+            output: "actuators" for actuator forces u (of redundant actuators those with the least sum of u^2), "joints"
+                for forces on the driven coordinates (A^T u); "leading" for the resultants R^T u of all actuators on
+                the motions of the leading ones, which no preload enters (see `actuator_jacobian` for R), and
+                "leading_joints" for those on the coordinates that the leading ones drive.
+            start: start values for Newton blocks.
+            theta: free parameters.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+        """
+        if output not in OUTPUTS:
+            raise InputError(
+                Problem(where="output", what=f"{output!r} is unknown", remedy=f"one of {', '.join(OUTPUTS)}")
+            )
+        given = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        inputs, single, n = self.runner.inputs(given, start, theta)
+        outputs, evidence = self.runner.evaluate(REGRESSORS[output], inputs, n)
+        self.runner.require(evidence, inputs)
+        n_pi = len(self.runner.catalogue.machine.parameters)
+        Y = outputs["regressor"].reshape(n, -1, n_pi)
+        return np.asarray(Y[0] if single else Y)
+
+    @property
+    def blocks(self) -> tuple[SolvedBlock, ...]:
+        """How the position problem was sorted and is solved."""
+        return self.runner.catalogue.positions.blocks
+
+    @property
+    def branches(self) -> Branches:
+        """On which roots of the closed forms poses lie."""
+        return self.runner.catalogue.branches
+
+    @property
+    def turning(self) -> tuple[str, ...]:
+        """Names of the angles that follow from loops, which do not tell their turns."""
+        return self.runner.turning
+
+    def condition(self, q: np.ndarray) -> np.ndarray:
+        """Condition numbers (N,) of assembled poses (N, n_q), free of units (see `condition_numbers`)."""
+        return self.runner.condition(q)
+
+    def program(self, program: ProgramSpec | str) -> Program:
+        """A program of the catalogue, or of its name, of this machine."""
+        return self.runner.program(_spec(program))
+
+    def compiled(self, program: ProgramSpec | str, outputs: tuple[str, ...]) -> CompiledFunction:
+        """Machine code of a program of the catalogue, or of its name, for control loops; see `Runner.compiled`."""
+        return self.runner.compiled(_spec(program), outputs)
+
+    def source_function(self, program: ProgramSpec | str, outputs: tuple[str, ...]) -> CFunction:
+        """A program with only the outputs that are wanted, to be printed as C; see `Runner.source_function`."""
+        return self.runner.source_function(_spec(program), outputs)
+
+
+def _spec(program: ProgramSpec | str) -> ProgramSpec:
+    return program if isinstance(program, ProgramSpec) else program_named(program)

@@ -1,0 +1,207 @@
+"""The catalogue: every program that a machine may have, as objects, and those of one machine, built when first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import final
+
+from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.entry_ports import EntryPorts
+from tauloop.errors import InputError, Problem
+from tauloop.programs.closed_forms.branches import Branches
+from tauloop.programs.hybrid import hybrid_inverse_dynamics_program
+from tauloop.programs.motion import (
+    Machine,
+    MotionState,
+    diagnosis_program,
+    embedding_program,
+    forward_dynamics_program,
+    inverse_dynamics_program,
+    kinematics_program,
+    momentum_forces_program,
+    momentum_program,
+    regressor_program,
+)
+from tauloop.programs.position import Positions
+from tauloop.programs.program import Program
+from tauloop.programs.tension_programs import tensions_program
+
+_STATE = ("position", "velocity")
+_MOTION = ("position", "velocity", "acceleration")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ProgramSpec:
+    """A program of the catalogue.
+
+    Attributes:
+        name: its name in texts.
+        meaning: what it computes, in words.
+        build: makes it for a machine and the ports of one of its entries.
+        inputs: ports of the motion and of what acts; start values, parameters and weights come beside them.
+        outputs: what it is for, the main one first; it may have others.
+    """
+
+    name: str
+    meaning: str
+    build: Callable[[Machine, EntryPorts], Program]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+#: Positions; with velocities; with accelerations.
+KINEMATICS = tuple(
+    ProgramSpec(
+        name=f"kinematics_{levels}",
+        meaning=f"all coordinates{words} of the machine",
+        build=partial(kinematics_program, levels=levels),
+        inputs=_MOTION[: levels + 1],
+        outputs=("q", "v", "a")[: levels + 1],
+    )
+    for levels, words in enumerate(("", " and velocities", ", velocities and accelerations"))
+)
+DIAGNOSIS = ProgramSpec(
+    name="diagnosis",
+    meaning="what closed forms miss where a pose is out of reach",
+    build=diagnosis_program,
+    inputs=("position",),
+    outputs=("extremes",),
+)
+EMBEDDING = ProgramSpec(
+    name="embedding",
+    meaning="velocities of all coordinates per unit of the given velocities",
+    build=embedding_program,
+    inputs=_STATE,
+    outputs=("G",),
+)
+INVERSE_DYNAMICS = ProgramSpec(
+    name="inverse_dynamics",
+    meaning="actuator forces that a motion needs",
+    build=inverse_dynamics_program,
+    inputs=_MOTION,
+    outputs=("force", "closure_force", "tension"),
+)
+HYBRID_INVERSE_DYNAMICS = ProgramSpec(
+    name="hybrid_inverse_dynamics",
+    meaning="actuator forces, and accelerations of passive freedoms",
+    build=hybrid_inverse_dynamics_program,
+    inputs=("position", "velocity", "actuator_acceleration"),
+    outputs=("force", "passive_acceleration"),
+)
+FORWARD_DYNAMICS = ProgramSpec(
+    name="forward_dynamics",
+    meaning="accelerations that actuator forces give",
+    build=forward_dynamics_program,
+    inputs=("position", "velocity", "force"),
+    outputs=("acceleration",),
+)
+MOMENTUM = ProgramSpec(
+    name="momentum", meaning="momenta of all velocities", build=momentum_program, inputs=_STATE, outputs=("momentum",)
+)
+MOMENTUM_FORCES = ProgramSpec(
+    name="momentum_forces",
+    meaning="actuator forces from the rate of the momenta",
+    build=momentum_forces_program,
+    inputs=(*_STATE, "momentum_rate"),
+    outputs=("force",),
+)
+TENSIONS = ProgramSpec(
+    name="tensions",
+    meaning="tensions of cables before they are shared out",
+    build=tensions_program,
+    inputs=_MOTION,
+    outputs=("unforced", "pulls", "map", "needed"),
+)
+#: By what their rows are.
+REGRESSORS = MappingProxyType(
+    {
+        output: ProgramSpec(
+            name=f"regressor_{output}",
+            meaning="matrix Y with actuator forces = Y pi, pi the dynamic parameters",
+            build=partial(regressor_program, output=output),
+            inputs=_MOTION,
+            outputs=("regressor",),
+        )
+        for output in ("actuators", "joints", "leading", "leading_joints")
+    }
+)
+#: Those that are exported as C and loaded as functions, by the names that they have there.
+EXPORTABLE = MappingProxyType(
+    {
+        "inverse_dynamics": INVERSE_DYNAMICS,
+        "forward_dynamics": FORWARD_DYNAMICS,
+        "regressor": REGRESSORS["actuators"],
+        "kinematics": KINEMATICS[2],
+    }
+)
+#: All of them, by name.
+PROGRAMS = MappingProxyType(
+    {
+        spec.name: spec
+        for spec in (
+            *KINEMATICS,
+            DIAGNOSIS,
+            EMBEDDING,
+            INVERSE_DYNAMICS,
+            HYBRID_INVERSE_DYNAMICS,
+            FORWARD_DYNAMICS,
+            MOMENTUM,
+            MOMENTUM_FORCES,
+            TENSIONS,
+            *REGRESSORS.values(),
+        )
+    }
+)
+
+
+def program_named(name: str) -> ProgramSpec:
+    """The program that a text names.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in PROGRAMS:
+        raise InputError(Problem(where="program", what=f"{name!r} is unknown", remedy=f"one of {', '.join(PROGRAMS)}"))
+    return PROGRAMS[name]
+
+
+@final
+class Catalogue:
+    """The programs of one entry of a machine, built when first used."""
+
+    def __init__(self, machine: Machine, ports: EntryPorts) -> None:
+        """Keep what programs are made from."""
+        self.machine = machine
+        self.ports = ports
+        self._programs: dict[ProgramSpec, Program] = {}
+
+    def at(self, assembly: Assembly) -> Catalogue:
+        """The same programs, of the machine with its reference at another pose."""
+        return Catalogue(replace(self.machine, assembly=assembly), self.ports)
+
+    def program(self, spec: ProgramSpec) -> Program:
+        """A program of this machine."""
+        if spec not in self._programs:
+            self._programs[spec] = spec.build(self.machine, self.ports)
+        return self._programs[spec]
+
+    @cached_property
+    def positions(self) -> Positions:
+        """How positions are found."""
+        return self._state.positions
+
+    @cached_property
+    def branches(self) -> Branches:
+        """On which roots of the closed forms poses lie."""
+        return self._state.branches()
+
+    @cached_property
+    def _state(self) -> MotionState:
+        return MotionState(self.machine, self.ports, f"{self.ports.name}_positions", 0)
