@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.files import write_text
 from tauloop.shown import Shown
 
 
@@ -158,5 +157,7 @@ def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
         InputError: the folder is not there or cannot be written.
         ValueError: a number is not finite.
     """
+    from tauloop.files import write_text  # most results are read and not written
+
     text = json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     return write_text(path, text)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.drive_on_actuator import read_actuator_drive
 from tauloop.mechanism.expression import ONE, ZERO, Expression
 from tauloop.mechanism.inertias import read_inertia
 from tauloop.mechanism.joints import note_unknown_freedom, read_friction, read_reference, scalar_start, with_limits
@@ -110,7 +109,11 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
         return None
     force, speed = (values.number(cursor.get(key), is_angular) for key in ("force", "speed"))
     place = cursor.get("drive")
-    drive = read_actuator_drive(name, place, values, is_angular) if place is not None else None
+    drive = None
+    if place is not None:  # few machines have one, and all of drive lines takes as long to import as the machine
+        from tauloop.mechanism.drive_on_actuator import read_actuator_drive
+
+        drive = read_actuator_drive(name, place, values, is_angular)
     return Actuator(
         name=name,
         drives=drives,

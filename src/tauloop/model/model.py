@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from tauloop.assembly.locks import NO_LOCKS, Locks
 from tauloop.assembly.loops import loops
 from tauloop.assembly.ports import numbers
 from tauloop.assembly.spins import assemble_locked
-from tauloop.codegen.evaluator import Compiled, Evaluator
 from tauloop.equations.dynamic_parameters import DynamicParameter, dynamic_parameters
 from tauloop.equations.formulations import NEWTON_EULER, formulation_named
 from tauloop.equations.topology import Topology
@@ -26,13 +25,15 @@ from tauloop.errors import AssemblyError, InputError, Problem, solving
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.named import Named, place
-from tauloop.model.hybrid import HybridFunctions
-from tauloop.model.motion import OUTPUTS, Motion
-from tauloop.model.runner import Runner
-from tauloop.programs.catalogue import Catalogue
-from tauloop.programs.motion import Machine
-from tauloop.programs.state import State
+from tauloop.programs.machine import Machine
 from tauloop.shown import Shown
+
+# Whoever asks whether a machine assembles, and how, makes no program and runs none.
+if TYPE_CHECKING:
+    from tauloop.codegen.evaluator import Evaluator
+    from tauloop.model.hybrid import HybridFunctions
+    from tauloop.model.motion import Motion
+    from tauloop.programs.state import State
 
 
 @final
@@ -47,12 +48,12 @@ class Model(Shown):
     Attributes:
         mechanism: the machine.
         machine: what its programs are made from.
-        evaluator: how they are run.
+        given_evaluator: how they are run; None for the usual way.
     """
 
     mechanism: Mechanism
     machine: Machine
-    evaluator: Evaluator
+    given_evaluator: Evaluator | None
 
     @solving(AssemblyError)
     def __init__(
@@ -88,10 +89,10 @@ class Model(Shown):
             mechanism = assembly.loops.mechanism
         parameters = dynamic_parameters(mechanism, assembly.loops.topology)
         machine = Machine(assembly=assembly, parameters=parameters, free=names, formulation=chosen)
-        self._keep(mechanism, machine, Compiled() if evaluator is None else evaluator)
+        self._keep(mechanism, machine, evaluator)
 
-    def _keep(self, mechanism: Mechanism, machine: Machine, evaluator: Evaluator) -> None:
-        for name, value in (("mechanism", mechanism), ("machine", machine), ("evaluator", evaluator)):
+    def _keep(self, mechanism: Mechanism, machine: Machine, evaluator: Evaluator | None) -> None:
+        for name, value in (("mechanism", mechanism), ("machine", machine), ("given_evaluator", evaluator)):
             object.__setattr__(self, name, value)
 
     def at(self, q: np.ndarray) -> Model:
@@ -105,8 +106,15 @@ class Model(Shown):
         """
         other = Model.__new__(Model)
         machine = replace(self.machine, assembly=assembled_at(self.assembly, q))
-        other._keep(self.mechanism, machine, self.evaluator)
+        other._keep(self.mechanism, machine, self.given_evaluator)
         return other
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """How its programs are run."""
+        from tauloop.codegen.evaluator import Compiled
+
+        return Compiled() if self.given_evaluator is None else self.given_evaluator
 
     @property
     def assembly(self) -> Assembly:
@@ -198,6 +206,8 @@ class Model(Shown):
     @cached_property
     def hybrid(self) -> HybridFunctions:
         """Hybrid inverse dynamics, for machines with passive freedoms or redundant actuators (and all others)."""
+        from tauloop.model.hybrid import HybridFunctions
+
         return HybridFunctions(self.actuators)
 
     def motion(self, entry: Entry) -> Motion:
@@ -214,12 +224,18 @@ class Model(Shown):
 
     def _motion(self, entry: Entry) -> Motion:
         AssemblyError.raise_if_any(self.assembly.findings)
+        from tauloop.model.motion import Motion
+        from tauloop.model.runner import Runner
+        from tauloop.programs.catalogue import Catalogue
+
         catalogue = Catalogue(self.machine, entry_ports(self.assembly, entry))
         return Motion(Runner(catalogue, self.evaluator, self.limits))
 
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names and units of a regressor's rows, of one of the outputs of `Motion.regressor`."""
         shape = self.topology
+        from tauloop.model.motion import OUTPUTS
+
         place(output, OUTPUTS, "output")
         leads = output.startswith("leading")
         if output.endswith("joints"):
@@ -239,6 +255,8 @@ class Model(Shown):
         leading motions ("leading", "leading_joints") follow from the motion.
         """
         names = {"actuators": "leading", "joints": "leading_joints"}
+        from tauloop.model.motion import OUTPUTS
+
         place(output, OUTPUTS, "output")
         return names.get(output, output) if self.assembly.is_redundant else output
 

@@ -13,8 +13,8 @@ from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.errors import InputError, Problem
 from tauloop.programs.closed_forms.branches import Branches
 from tauloop.programs.hybrid import hybrid_inverse_dynamics_program
+from tauloop.programs.machine import Machine
 from tauloop.programs.motion import (
-    Machine,
     MotionState,
     diagnosis_program,
     embedding_program,

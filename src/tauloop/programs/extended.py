@@ -20,7 +20,8 @@ from tauloop.equations.formulations.hamilton import canonical_terms
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.errors import InputError, Problem
 from tauloop.programs.builder import ProgramBuilder
-from tauloop.programs.motion import Machine, column, moving_velocities, refuse_idle
+from tauloop.programs.machine import Machine
+from tauloop.programs.motion import column, moving_velocities, refuse_idle
 from tauloop.programs.program import Program
 from tauloop.programs.rates import Acting, RateProgram, coordinate_rate, parameter_entries
 

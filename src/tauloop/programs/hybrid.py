@@ -20,8 +20,8 @@ from tauloop.equations.newton_euler import transmission
 from tauloop.errors import AssemblyError, Problem
 from tauloop.mechanism.cables import cables
 from tauloop.programs.bounded_forces import bounded_forces_program
+from tauloop.programs.machine import Machine
 from tauloop.programs.motion import (
-    Machine,
     MotionState,
     closure_forces,
     column,

@@ -7,7 +7,8 @@ import numpy as np
 
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.programs.motion import Machine, column
+from tauloop.programs.machine import Machine
+from tauloop.programs.motion import column
 
 
 def tree_inertias(machine: Machine, q: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 
 import casadi as ca
@@ -13,8 +12,7 @@ from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.loops import nominal
 from tauloop.equations.closure import ClosureRow, closure
-from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
-from tauloop.equations.formulations import NEWTON_EULER, Formulation
+from tauloop.equations.dynamic_parameters import Entries
 from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
 from tauloop.equations.formulations.platform_matrices import euler_axes, virtual_platforms
 from tauloop.equations.formulations.state_symbols import StateSymbols
@@ -25,26 +23,9 @@ from tauloop.mechanism.cables import cables
 from tauloop.programs.bounded_forces import bounded_forces_program
 from tauloop.programs.builder import ProgramBuilder
 from tauloop.programs.closed_forms.branches import Branches
+from tauloop.programs.machine import Machine
 from tauloop.programs.position import solve_positions
 from tauloop.programs.program import Program
-from tauloop.shown import Shown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine(Shown):
-    """What the programs of one machine are made from.
-
-    Attributes:
-        assembly: the assembled machine.
-        parameters: entries of pi.
-        free: names of the leaf parameters that stay symbols; all others are baked in.
-        formulation: how the forces M a + h are found.
-    """
-
-    assembly: Assembly
-    parameters: tuple[DynamicParameter, ...]
-    free: tuple[str, ...] = ()
-    formulation: Formulation = NEWTON_EULER
 
 
 class MotionState:

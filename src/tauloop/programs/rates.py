@@ -20,7 +20,8 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
 from tauloop.programs.builder import ProgramBuilder
-from tauloop.programs.motion import Machine, MotionState, column, embedding, require_inertia
+from tauloop.programs.machine import Machine
+from tauloop.programs.motion import MotionState, column, embedding, require_inertia
 from tauloop.programs.program import Program
 from tauloop.programs.tool import WRENCH, tool_twist
 from tauloop.shown import Shown

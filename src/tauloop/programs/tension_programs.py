@@ -6,7 +6,8 @@ import casadi as ca
 
 from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.equations.newton_euler import transmission
-from tauloop.programs.motion import Machine, MotionState, embedding, require_actuated
+from tauloop.programs.machine import Machine
+from tauloop.programs.motion import MotionState, embedding, require_actuated
 from tauloop.programs.program import Program
 from tauloop.programs.tensions import tensions
 
