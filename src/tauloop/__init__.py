@@ -19,7 +19,7 @@ from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.assembly import Assembly
-    from tauloop.calibration import CalibrationOptions, calibrate
+    from tauloop.calibration import CalibrationOptions, PosePlanOptions, calibrate, plan_poses
     from tauloop.formats import load, loads
     from tauloop.kinematics import ReductionOptions, reduce
     from tauloop.mechanism import Mechanism, shipped_machines
@@ -30,7 +30,7 @@ else:
         __name__,
         {
             "Assembly": "assembly",
-            **dict.fromkeys(("CalibrationOptions", "calibrate"), "calibration"),
+            **dict.fromkeys(("CalibrationOptions", "PosePlanOptions", "calibrate", "plan_poses"), "calibration"),
             **dict.fromkeys(("Forces", "State"), "programs"),
             **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
             **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
@@ -55,6 +55,7 @@ __all__ = [
     "Mechanism",
     "Model",
     "PoseError",
+    "PosePlanOptions",
     "Problem",
     "ReductionOptions",
     "State",
@@ -64,6 +65,7 @@ __all__ = [
     "load",
     "load_function",
     "loads",
+    "plan_poses",
     "reduce",
     "shipped_machines",
 ]

@@ -23,7 +23,7 @@ from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.simulated import simulated_readings, simulated_series
 from tauloop.calibration.measurements.surfaces import Cylinder, Plane, Sphere
 from tauloop.calibration.pose_selection.candidates import Candidates, PoseLimits, candidate_poses
-from tauloop.calibration.pose_selection.plan import PosePlan, plan_poses
+from tauloop.calibration.pose_selection.plan import PosePlan, PosePlanOptions, plan_poses
 from tauloop.calibration.pose_selection.selection import (
     AOptimal,
     Criterion,
@@ -84,6 +84,7 @@ __all__ = [
     "Pose",
     "PoseLimits",
     "PosePlan",
+    "PosePlanOptions",
     "Position",
     "ResidualAnalysis",
     "Selection",

@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 
 from tauloop.calibration.pose_selection.plan import PosePlan
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.report.poses_table import planned
 
 
-def poses_figure(plan: PosePlan, *, title: str = "Poses to measure") -> Figure:
+def poses_figure(plan: PosePlan, *, title: str = "") -> Figure:
     """Selected poses among the candidates in two sections, and the curve of how many are enough (where it was made)."""
     columns = plan.candidates.columns
     sections = [(0, j) for j in (1, 2) if j < len(columns)] or [(0, 0)]
@@ -21,7 +22,7 @@ def poses_figure(plan: PosePlan, *, title: str = "Poses to measure") -> Figure:
         _section(plan, panel, i, j)
     if plan.curve:
         _curve(plan, axes[-1])
-    figure.suptitle(title, fontsize=LARGE, color=TEXT, x=0.01, ha="left")
+    figure.suptitle(title or planned(plan), fontsize=LARGE, color=TEXT, x=0.01, ha="left")
     return figure
 
 
@@ -48,11 +49,11 @@ def _curve(plan: PosePlan, axes: Axes) -> None:
     axes.loglog(
         [point.count for point in drawn], errors, "s--", color=MEASURED, markersize=3.5, label="random (median)"
     )
-    axes.axhline(plan.goal, color=RESIDUAL, linewidth=0.9, linestyle="--", label=f"goal {plan.goal:g}")
+    axes.axhline(plan.options.goal, color=RESIDUAL, linewidth=0.9, linestyle="--", label=f"goal {plan.options.goal:g}")
     if plan.enough is not None:
         axes.axvline(plan.enough, color=RESIDUAL, linewidth=0.9, linestyle=":", label=f"enough: {plan.enough} poses")
     values = [point.error for point in plan.curve] + [error for error in errors if error is not None]
-    low, high = min(*values, plan.goal), max(*values, plan.goal)
+    low, high = min(*values, plan.options.goal), max(*values, plan.options.goal)
     ticks = [v for v in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if low / 1.5 <= v <= high * 1.5]
     axes.set_yticks(ticks, [f"{value:g}" for value in ticks])
     axes.set_yticks([], minor=True)

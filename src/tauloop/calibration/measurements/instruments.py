@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 
@@ -77,12 +77,17 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instrument(ABC):
-    """One kind of measurement.
+    """One kind of measurement; to add one, say its columns, its nuisance parameters and its errors.
 
     Attributes:
         name: prefix of its nuisance parameters; one name for each real instrument.
+        kind, usual_name: what files and the command line call it, and its name where nobody gives it one.
+        touches: whether it is read at poses where its one error is zero: a contact.
     """
 
+    kind: ClassVar[str] = ""
+    usual_name: ClassVar[str] = "instrument"
+    touches: ClassVar[bool] = False
     name: str
 
     @property
@@ -94,6 +99,17 @@ class Instrument(ABC):
     def errors(self) -> tuple[tuple[str, str], ...]:
         """Name and SI unit of every error; as the columns, unless a quaternion is read."""
         return self.columns
+
+    @property
+    def position_columns(self) -> tuple[int, ...]:
+        """Indices of x, y and z among the columns (and errors); empty where not all three are read."""
+        names = [name for name, _ in self.columns]
+        return tuple(names.index(letter) for letter in "xyz") if set("xyz") <= set(names) else ()
+
+    @property
+    def quaternion_column(self) -> int | None:
+        """Index of qw among the columns, and of the first error of the turn; None without a quaternion."""
+        return next((i for i, (name, _) in enumerate(self.columns) if name == "qw"), None)
 
     @abstractmethod
     def nuisances(self) -> tuple[Nuisance, ...]:
@@ -137,7 +153,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Framed(Instrument):
+class Framed(Instrument):
     """An instrument that reads in a frame of its own: y = R_F^T (p - t_F).
 
     The unknown turn ``frame.rx, ry, rz`` is R_F = R(rho) R_0.
@@ -147,6 +163,7 @@ class _Framed(Instrument):
         target: start value of the target's offset from the tool centre point, in the tool frame, m.
     """
 
+    usual_name: ClassVar[str] = "tracker"
     frame: Frame = field(default_factory=Frame)
     target: Vector3 = ORIGIN
 
@@ -179,7 +196,7 @@ def _not_unit(where: str, quaternion: tuple[float, float, float, float]) -> list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Oriented(_Framed):
+class _Oriented(Framed):
     """An instrument that reads the orientation of a target on the tool: R_F^T R_tool R_T.
 
     The unknown turn ``target.rx, ry, rz`` is R_T = R(rho) R_0, from the tool's axes to the target's own.
@@ -192,12 +209,12 @@ class _Oriented(_Framed):
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Frame (6) and target (6)."""
-        return (*_Framed.nuisances(self), *_turn_nuisances(f"{self.name}.target"))
+        return (*Framed.nuisances(self), *_turn_nuisances(f"{self.name}.target"))
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
         """Both quaternions have length one."""
         return [
-            *_Framed.check(self, mechanism, topology),
+            *Framed.check(self, mechanism, topology),
             *_not_unit(f"{self.name}.target", self.target_quaternion),
         ]
 
@@ -215,13 +232,14 @@ _TURN = (("turn x", "rad"), ("turn y", "rad"), ("turn z", "rad"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position(_Framed):
+class Position(Framed):
     """Position of a target on the tool, as a laser tracker reads it: all components or some.
 
     Attributes:
         components: which of x, y, z were measured.
     """
 
+    kind: ClassVar[str] = "position"
     components: str = "xyz"
 
     @property
@@ -236,7 +254,7 @@ class Position(_Framed):
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
         """Components are distinct letters, and the frame is one."""
-        wrong = _Framed.check(self, mechanism, topology)
+        wrong = Framed.check(self, mechanism, topology)
         if self.components and set(self.components) <= set("xyz") and len(set(self.components)) == len(self.components):
             return wrong
         remedy = "give distinct letters of x, y and z"
@@ -246,6 +264,8 @@ class Position(_Framed):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orientation(_Oriented):
     """Orientation of a target on the tool as a unit quaternion (w, x, y, z)."""
+
+    kind: ClassVar[str] = "orientation"
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
@@ -265,6 +285,8 @@ class Orientation(_Oriented):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pose(_Oriented):
     """Position and orientation of a target on the tool."""
+
+    kind: ClassVar[str] = "pose"
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
@@ -290,6 +312,8 @@ class Distance(Instrument):
         target: start value of the target's offset from the tool centre point, in the tool frame, m.
     """
 
+    kind: ClassVar[str] = "distance"
+    usual_name: ClassVar[str] = "bar"
     center: Vector3
     target: Vector3 = ORIGIN
 
@@ -321,6 +345,9 @@ class Contact(Instrument):
         target: start value of the touching point's offset from the tool centre point, in the tool frame, m.
     """
 
+    kind: ClassVar[str] = "contact"
+    usual_name: ClassVar[str] = "surface"
+    touches: ClassVar[bool] = True
     surface: Surface = field(default_factory=Plane)
     target: Vector3 = ORIGIN
 
@@ -357,6 +384,9 @@ class Inclinometer(Instrument):
     u is the upward vertical (against gravity) in the tool frame.
     """
 
+    kind: ClassVar[str] = "inclinometer"
+    usual_name: ClassVar[str] = "level"
+
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Roll and pitch, rad."""
@@ -391,6 +421,8 @@ class JointSensor(Instrument):
         unit: m or rad.
     """
 
+    kind: ClassVar[str] = "joint"
+    usual_name: ClassVar[str] = "sensor"
     coordinate: str
     unit: str = "rad"
 
@@ -425,6 +457,12 @@ class JointSensor(Instrument):
                 Problem(where=f"{self.name}.unit", what=f"is {self.unit!r}", remedy=f"{self.coordinate} is in {unit}")
             ]
         return []
+
+
+#: Instruments by kind.
+INSTRUMENTS: dict[str, type[Instrument]] = {
+    kind.kind: kind for kind in (Position, Pose, Orientation, Distance, Contact, Inclinometer, JointSensor)
+}
 
 
 def require_instruments(instruments: list[Instrument], mechanism: Mechanism, topology: Topology) -> None:

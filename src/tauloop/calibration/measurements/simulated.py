@@ -12,8 +12,6 @@ from tauloop.calibration.measurements.series import Series
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.model import Model
 
-_QUATERNION = ("qw", "qx", "qy", "qz")
-
 
 def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> np.ndarray:
     """Readings without noise (N, n_columns), SI, of an instrument with its start values.
@@ -44,9 +42,9 @@ def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> n
     nothing = ca.SX([1.0 if name == "qw" else 0.0 for name in names])
     error = ca.densify(instrument.error(scene, nothing))
     (errors,) = BatchFunction(ca.Function("readings", [symbol], [error]))([np.ascontiguousarray(q)], len(q))
-    if "qw" not in names:
+    first = instrument.quaternion_column
+    if first is None:
         return np.asarray(errors)
-    first = names.index("qw")
     half = errors[:, first : first + 3] / 2
     real = np.sqrt(np.maximum(1.0 - (half**2).sum(axis=1, keepdims=True), 0.0))
     return np.concatenate([errors[:, :first], real, half], axis=1)
@@ -68,9 +66,8 @@ def simulated_series(
     if rng is not None:
         deviation = np.broadcast_to(np.asarray(noise, dtype=float), (len(instrument.errors),))
         draw = rng.standard_normal((len(q), len(deviation))) * deviation
-        names = tuple(name for name, _ in instrument.columns)
-        if "qw" in names:
-            first = names.index("qw")
+        first = instrument.quaternion_column
+        if first is not None:
             w, vector = readings[:, first : first + 1], readings[:, first + 1 :]
             half = draw[:, first:] / 2
             turned = np.concatenate(

@@ -12,13 +12,16 @@ from scipy.stats import qmc
 from tauloop.assembly.closing import coordinate_limits
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import Port
-from tauloop.calibration.measurements.instruments import Contact
+from tauloop.calibration.measurements.instruments import Instrument
 from tauloop.calibration.pose_selection.contact import Gap
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.errors import InputError, PoseError, Problem, Problems
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.kinematics.workspace import section_axes
+from tauloop.mechanism.quantities import interval, pairs
+from tauloop.mechanism.units import ANGLE, LENGTH, ONE, UnitError
 from tauloop.model import Model
+from tauloop.options import option, require
 from tauloop.shown import Shown
 
 #: Poses tried for each one that is wanted, at most.
@@ -29,23 +32,42 @@ SLENDER = 0.02
 FINENESS = 0.01
 
 
+def _ranges(text: str) -> dict[str, tuple[float, float]]:
+    """Ranges by name from ``a=0:1,b=2 mm:3 mm``."""
+    problems, ranges = Problems(), dict[str, tuple[float, float]]()
+    for name, limits in pairs("ranges", text, problems, "x=-0.4:0.4").items():
+        try:
+            ends = interval(limits, ":", LENGTH, ANGLE, ONE, is_si=True)
+        except UnitError as error:
+            problems.add("ranges", error.what, error.remedy)
+        else:
+            ranges[name] = (ends.lower, ends.upper)
+    InputError.raise_if_any(problems)
+    return ranges
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseLimits(Shown):
     """What a measuring pose must keep.
 
     Attributes:
-        singularity: least measure of every kind of singularity, 0 to 1 (see `Singularities`).
-        clearance: least distance of the centre lines of two rods, m; None for that of `usual_clearance`, zero for any.
+        ranges: ranges of platform positions, such as 'x=-0.4:0.4,z=100:300 mm' (SI without a unit); without it those of
+            the machine file.
+        singularity: least distance to singularities, free of units (see `Singularities`).
+        clearance: least distance of rod centre lines, m; without it a share of the rods' length; 0: none.
+        turn: largest turn of a platform that can turn about each axis from its reference, rad.
         joint_ranges: whether ranges of joints and rods in the machine file must be kept.
-        ranges: from and to of platform positions by column; those of the machine file without it.
-        turn: largest angle about each axis by which a platform that can turn is turned from its reference, rad.
     """
 
-    singularity: float = 0.05
-    clearance: float | None = None
-    joint_ranges: bool = True
-    ranges: Mapping[str, tuple[float, float]] | None = None
-    turn: float = 0.15
+    ranges: Mapping[str, tuple[float, float]] | None = option(None, read=_ranges, flag="--range")
+    singularity: float = option(0.05, least=0.0, most=1.0)
+    clearance: float | None = option(None, least=0.0)
+    turn: float = option(0.15, least=0.0)
+    joint_ranges: bool = option(True, flag="")
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
 
 
 LIMITS = PoseLimits()
@@ -98,7 +120,7 @@ def candidate_poses(
     rng: np.random.Generator,
     *,
     limits: PoseLimits = LIMITS,
-    touching: Contact | None = None,
+    touching: Instrument | None = None,
 ) -> Candidates:
     """Poses spread evenly (a scrambled Halton sequence) over the work volume, those that break a limit left out.
 
@@ -163,7 +185,8 @@ def _quaternion(port: Port) -> tuple[int, ...]:
 def _box(model: Model, limits: PoseLimits) -> np.ndarray:
     """From and to of every platform position (n, 2); of a quaternion's columns, rotations about its axes, rad."""
     port, entry = model.platform.ports.position, model.platform.ports
-    given = dict(limits.ranges or {})
+    full = {column.rpartition(".")[2]: column for column in port.columns}
+    given = {full.get(name, name): range_ for name, range_ in (limits.ranges or {}).items()}
     unknown = [name for name in given if name not in port.columns]
     problems = [Problem(where=name, what="is no platform position", remedy=", ".join(port.columns)) for name in unknown]
     problems += [

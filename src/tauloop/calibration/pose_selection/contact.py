@@ -7,7 +7,7 @@ import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.loops import nominal
-from tauloop.calibration.measurements.instruments import Contact, Scene, require_instruments
+from tauloop.calibration.measurements.instruments import Instrument, Scene, require_instruments
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import InputError, Problem
 from tauloop.model import Model
@@ -19,7 +19,7 @@ TOUCHES, CONTACT_STEPS, SLOPE = 1e-10, 12, 1e-3
 class Gap:
     """The distance of a target from a surface, and platform positions that close it."""
 
-    def __init__(self, model: Model, contact: Contact) -> None:
+    def __init__(self, model: Model, contact: Instrument) -> None:
         """Prepare the gap and its slope.
 
         Raises:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from tauloop.calibration.measurements.instruments import Contact, Instrument
+from tauloop.calibration.measurements.instruments import INSTRUMENTS, Distance, Instrument, JointSensor, Vector3
+from tauloop.calibration.measurements.reading import KINDS, read_instrument
 from tauloop.calibration.measurements.simulated import simulated_series
-from tauloop.calibration.pose_selection.candidates import LIMITS, Candidates, PoseLimits, candidate_poses
-from tauloop.calibration.pose_selection.selection import D_OPTIMAL, SHOWN, Criterion, Progress, Selection, select_poses
+from tauloop.calibration.pose_selection.candidates import Candidates, PoseLimits, candidate_poses
+from tauloop.calibration.pose_selection.selection import CRITERIA, D_OPTIMAL, SHOWN, Criterion, Selection, select_poses
 from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
-from tauloop.errors import IdentificationError, InputError, Problem, solving
+from tauloop.errors import IdentificationError, InputError, Problem, Problems, solving
+from tauloop.files import write_file
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.quantities import quantity
+from tauloop.mechanism.units import LENGTH
 from tauloop.model import Model
-from tauloop.result import Evidence, Result, provenance
+from tauloop.options import listed, option, require
+from tauloop.result import Evidence, Result, plain, provenance
+from tauloop.shown import Shown
 
 #: Poses are enough when the calibrated machine's expected error is below this share of the instrument's noise: it then
 #: adds an eighth to the noise at most.
@@ -25,6 +36,75 @@ ENOUGH = 0.5
 RANDOM_SETS = 20
 #: Rounds of exchanges for a point of the curve; the first set is good already.
 CURVE_ROUNDS = 2
+#: Numbers of poses of the curve where none are named, as shares of the number that is asked for.
+SHARES = (0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0)
+
+
+def _point(text: str) -> Vector3:
+    """Three lengths with commas between them; a number alone is in metres."""
+    x, *others = parts = text.split(",")
+    if len(parts) != 3:
+        what, remedy = f"{text!r} is not three lengths", "such as '0 m, 0.1 m, -0.6 m'"
+        raise InputError(Problem(where="center", what=what, remedy=remedy))
+    y, z = others
+    return quantity("center", x, LENGTH), quantity("center", y, LENGTH), quantity("center", z, LENGTH)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosePlanOptions(Shown):
+    """What is to be calibrated, by which instrument, and how many poses are chosen from which candidates.
+
+    Attributes:
+        parameters: unknowns by name or pattern, such as 'track*.length,track*.yaw,tracker.frame.*'.
+        measure: what is measured; contacts are with the plane z = 0.
+        center: fixed centre of a ball bar (distance), such as '0 m, 0.1 m, -0.6 m'.
+        coordinate: coordinate that a joint sensor reads.
+        instrument: YAML that describes the instrument as a series of measurements does (kind, surface, ...); in Python
+            also the instrument itself.
+        count: how many poses to choose.
+        candidates: how many poses to choose from.
+        criterion: least volume of the ellipsoid of uncertainty (D), least mean variance (A), or least uncertainty of
+            the worst direction (E).
+        noise: standard deviation of measured lengths, m.
+        turn_noise: standard deviation of measured angles, rad.
+        tolerance: usual size of corrections, m, rad or 1.
+        priors: count tolerances as knowledge about the parameters.
+        tolerances: sizes of corrections, and priors, in place of the two above.
+        limits: what poses must keep.
+        curve: also try other numbers of poses: how many are enough?
+        counts: numbers of poses of that curve; shares of the count and multiples of it without them.
+        goal: enough: expected error below this share of the noise, at all candidates.
+        seed: seed of the candidates, and of random sets to compare with.
+    """
+
+    parameters: tuple[str, ...] = option((), read=listed)
+    measure: str = option("position", choices=KINDS)
+    center: Vector3 | None = option(None, read=_point)
+    coordinate: str | None = None
+    instrument: Instrument | Path | None = option(None, read=Path, metavar="FILE")
+    count: int = option(60, least=1)
+    candidates: int = option(2000, least=1)
+    criterion: Criterion = option(D_OPTIMAL, named=CRITERIA)
+    noise: float = option(20e-6, least=0.0)
+    turn_noise: float = option(20e-6, least=0.0)
+    tolerance: float = option(1e-3, least=0.0)
+    priors: bool = True
+    tolerances: Tolerances | None = option(None, flag="")
+    limits: PoseLimits = field(default_factory=PoseLimits)
+    curve: bool = False
+    counts: tuple[int, ...] = ()
+    goal: float = option(ENOUGH, least=0.0)
+    seed: int = option(0, least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range, and a plan for no parameter."""
+        problems = Problems()
+        with problems.collecting(InputError):
+            require(self)
+        if not self.parameters:
+            remedy = "name or pattern the unknowns, such as 'track*.length'; see `tauloop show MACHINE --parameters`"
+            problems.add("parameters", "are not given", remedy)
+        InputError.raise_if_any(problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +130,7 @@ class PosePlan(Result):
     """A plan of measurements.
 
     Attributes:
+        options: what was asked for.
         problem: the calibration that is planned for, on all candidates.
         candidates: poses to choose from.
         selection: the poses to measure, indices of candidates.
@@ -57,9 +138,9 @@ class PosePlan(Result):
         error: as in `CurvePoint`.
         curve: for several numbers of poses; empty without.
         enough: smallest number of the curve whose error is below the goal; None if none is.
-        goal: that goal, in standard deviations of the noise.
     """
 
+    options: PosePlanOptions
     problem: CalibrationProblem
     candidates: Candidates
     selection: Selection
@@ -67,7 +148,6 @@ class PosePlan(Result):
     error: float
     curve: tuple[CurvePoint, ...]
     enough: int | None
-    goal: float
 
     @property
     def encoders(self) -> np.ndarray:
@@ -79,69 +159,108 @@ class PosePlan(Result):
         """Platform positions (k, n) of the poses to measure."""
         return np.asarray(self.candidates.position[list(self.selection.chosen)])
 
+    @property
+    def criterion(self) -> str:
+        """Name of the criterion."""
+        names = {id(criterion): name for name, criterion in CRITERIA.items()}
+        return names.get(id(self.options.criterion), type(self.options.criterion).__name__)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole result as plain data for JSON."""
+        candidates = self.candidates
+        content = {
+            "machine": self.problem.mechanism.name,
+            "status": self.status,
+            "evidence": self.evidence,
+            "criterion": self.criterion,
+            "selection": self.selection,
+            "candidates": {
+                "number": len(candidates),
+                "tried": candidates.tried,
+                "excluded": candidates.excluded,
+                "clearance": candidates.clearance,
+            },
+            "columns": candidates.columns,
+            "positions": self.positions,
+            "encoders": self.encoders,
+            "parameters": self.problem.names,
+            "expected_deviations": [float(value) if np.isfinite(value) else None for value in self.deviations],
+            "expected_error_over_noise": self.error,
+            "curve": self.curve,
+            "enough": self.enough,
+            "goal": self.options.goal,
+            "provenance": self.provenance,
+        }
+        return dict(plain(content))
+
+    def write_csv(self, path: str | Path) -> Path:
+        """Write the poses to measure as a table: actuators and platform positions, SI.
+
+        Raises:
+            InputError: the folder is not there or cannot be written.
+        """
+        return write_file(path, self._write)
+
+    def _write(self, path: Path) -> None:
+        actuators = [actuator.name for actuator in self.problem.mechanism.actuators]
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["pose", *actuators, *self.candidates.columns])
+            for i, values in enumerate(np.hstack([self.encoders, self.positions])):
+                writer.writerow([i + 1, *(f"{value:.9g}" for value in values)])
+
 
 @solving(IdentificationError)
 def plan_poses(
-    model: Model,
-    instrument: Instrument,
-    parameters: Iterable[str],
-    count: int,
-    rng: np.random.Generator,
+    machine: Mechanism | Model,
+    options: PosePlanOptions,
     *,
-    noise: float | tuple[float, ...],
-    candidates: int = 2000,
-    criterion: Criterion = D_OPTIMAL,
-    limits: PoseLimits = LIMITS,
-    tolerances: Tolerances | None = None,
-    curve: Iterable[int] = (),
-    goal: float = ENOUGH,
-    progress: Progress | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> PosePlan:
-    """Choose the poses that show parameters best, and say what they will give.
+    """Choose the poses that show the parameters of a calibration best, and say what they will give.
+
+    Candidates are spread over the work volume within reach and limits (`candidate_poses`), and an exchange algorithm
+    chooses among them by the Jacobians of the calibration itself (`select_poses`).
 
     Args:
-        model: the nominal machine.
-        instrument: what will be measured; poses of a contact all touch its surface.
-        parameters: unknowns by name or pattern, as in `calibration_problem`.
-        count: how many poses to choose.
-        rng: spreads the candidates and draws random sets to compare with.
-        noise: standard deviation of the instrument, SI.
-        candidates: how many poses to choose from.
-        criterion: what is best.
-        limits: what poses must keep.
-        tolerances: sizes of corrections; those with priors count as information.
-        curve: numbers of poses for the curve of how many are enough.
-        goal: error that is good enough, in standard deviations of the noise.
-        progress: called with poses gone over and a bound of their number.
+        machine: the nominal machine.
+        options: what is to be calibrated, by which instrument, and how many poses are chosen.
+        progress: called with the phase, what is done and what there is to do.
 
     Raises:
-        InputError: wrong names or numbers.
+        InputError, DescriptionError: wrong names or numbers, or a wrong file of an instrument.
         PoseError: too few poses keep the limits.
         IdentificationError: too few poses for the unknowns.
     """
-    if not goal > 0:
-        raise InputError(Problem(where="goal", what=f"is {goal:g}", remedy="give a share of the noise above zero"))
-    touching = instrument if isinstance(instrument, Contact) else None
-    found = candidate_poses(model, candidates, rng, limits=limits, touching=touching)
+    model = machine if isinstance(machine, Model) else Model(machine)
+    rng, count, criterion = np.random.default_rng(options.seed), options.count, options.criterion
+    instrument = _instrument(model, options)
+    touching = instrument if instrument.touches else None
+    found = candidate_poses(model, options.candidates, rng, limits=options.limits, touching=touching)
+    noise = tuple(options.noise if unit == "m" else options.turn_noise for _, unit in instrument.errors)
+    size, priors = options.tolerance, ("*",) if options.priors else ()
+    tolerances = options.tolerances or Tolerances(length=size, angle=size, ratio=size, priors=priors)
     series = simulated_series(model, instrument, found.q, noise)
-    problem = calibration_problem(model.mechanism, [series], parameters, tolerances=tolerances)
+    problem = calibration_problem(model.mechanism, [series], options.parameters, tolerances=tolerances)
     (per_pose,) = problem.pose_jacobians(problem.evaluate(np.zeros(len(problem.free))))
     J = per_pose * problem.tolerances
     prior = np.array([1.0 if problem.unknowns[i].has_prior else 0.0 for i in problem.free])
-    selection = select_poses(J, count, criterion=criterion, prior=prior, progress=progress)
+    report = None if progress is None else partial(progress, "poses")
+    selection = select_poses(J, count, criterion=criterion, prior=prior, progress=report)
     chosen = list(selection.chosen)
-    points = [_curve_point(J, int(k), criterion, prior, rng) for k in sorted(set(curve))]
+    usual = [round(share * count) for share in SHARES if share * count <= options.candidates] if options.curve else ()
+    points = [_curve_point(J, int(k), criterion, prior, rng) for k in sorted(set(options.counts or usual))]
     shown = tuple(point for point in points if point is not None)
     error = _expected_error(J, chosen, prior)
     return PosePlan(
+        options=options,
         problem=problem,
         candidates=found,
         selection=selection,
         deviations=_deviations(J, chosen, prior) * problem.tolerances,
         error=error,
         curve=shown,
-        enough=next((point.count for point in shown if point.error <= goal), None),
-        goal=goal,
+        enough=next((point.count for point in shown if point.error <= options.goal), None),
         evidence=(
             Evidence(
                 name="largest residual of the candidates' equations",
@@ -158,10 +277,42 @@ def plan_poses(
         ),
         provenance=provenance(
             packages=("numpy", "scipy", "casadi"),
-            options={"count": count, "candidates": candidates, "criterion": type(criterion).__name__, "noise": noise},
+            options={
+                "count": count,
+                "candidates": options.candidates,
+                "criterion": type(criterion).__name__,
+                "noise": noise,
+                "seed": options.seed,
+            },
             inputs={"machine": model.mechanism.name, "instrument": instrument.name, "parameters": problem.names},
         ),
     )
+
+
+def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
+    """The instrument of the options; names are those that `calibrate` gives to bare tables.
+
+    Raises:
+        InputError: its centre or coordinate is missing.
+    """
+    if options.instrument is not None:
+        given = options.instrument
+        return given if isinstance(given, Instrument) else read_instrument(given)
+    kind = INSTRUMENTS[options.measure]
+    if kind is Distance:
+        if options.center is None:
+            remedy = "give the fixed centre of the bar, such as '0 m, 0.1 m, -0.6 m'"
+            raise InputError(Problem(where="center", what="is missing", remedy=remedy))
+        return Distance(name=kind.usual_name, center=options.center)
+    if kind is JointSensor:
+        shape, name = model.topology, options.coordinate
+        scalars = [shape.coordinate_names[j] for j in shape.q_of_v if j >= 0]
+        if name is None:
+            remedy = f"name the coordinate that is read: {', '.join(scalars)}"
+            raise InputError(Problem(where="coordinate", what="is missing", remedy=remedy))
+        is_angle = name not in scalars or shape.is_angle[shape.coordinate_names.index(name)]
+        return JointSensor(name=kind.usual_name, coordinate=name, unit="rad" if is_angle else "m")
+    return kind(name=kind.usual_name)
 
 
 def _information(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.calibration.measurements.instruments import Frame, Orientation, Pose, Position
+from tauloop.calibration.measurements.instruments import Frame, Framed, Pose
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.problem import calibration_problem
 from tauloop.calibration.solving.checks import kabsch
@@ -29,12 +29,12 @@ def aligned(mechanism: Mechanism, series: Series) -> Series:
         PoseError: poses are out of reach of the nominal geometry.
     """
     instrument = series.instrument
-    if not isinstance(instrument, Position | Pose | Orientation):
+    columns, quaternion = list(instrument.position_columns), instrument.quaternion_column
+    if not isinstance(instrument, Framed):
         raise InputError(
             Problem(where=instrument.name, what="has no frame of its own", remedy="align positions and orientations")
         )
-    partial = isinstance(instrument, Position) and sorted(instrument.components) != ["x", "y", "z"]
-    if partial or len(series) < 3:
+    if (not columns and quaternion is None) or len(series) < 3:
         raise InputError(
             Problem(
                 where=instrument.name,
@@ -45,13 +45,12 @@ def aligned(mechanism: Mechanism, series: Series) -> Series:
     probe = calibration_problem(mechanism, [series], [f"{instrument.name}.frame.x"])
     state = probe.evaluate(np.zeros(1)).states[0]
     q = state.q
-    if isinstance(instrument, Orientation):
+    if not columns:
         measured, seen = _orientations(series, state.errors)
         R = (_rotation(instrument.frame.quaternion) * seen * measured.inv()).mean().as_matrix()
         position = np.array(instrument.frame.position)
     else:
-        order = [instrument.components.index(c) for c in "xyz"] if isinstance(instrument, Position) else [0, 1, 2]
-        points, readings = probe.stations[0].points(np.zeros(1), q), series.readings[:, order]
+        points, readings = probe.stations[0].points(np.zeros(1), q), series.readings[:, columns]
         R, _, _ = kabsch(readings, points)
         position = points.mean(axis=0) - R @ readings.mean(axis=0)
     p0, p1, p2 = (float(value) for value in position)

@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 
 from tauloop.assembly.closing import coordinate_limits
-from tauloop.calibration.measurements.instruments import Contact, Pose, Position
+from tauloop.calibration.measurements.instruments import Contact
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import Plane
 from tauloop.calibration.problem.building import followed
@@ -71,7 +71,7 @@ def inspect(
     for station, state in zip(forward.stations, evaluation.states, strict=True):
         points = station.points(nothing, state.q)
         found += _on_a_line(station.series, points)
-        if isinstance(station.series.instrument, Position | Pose):
+        if station.series.instrument.position_columns:
             wrong = _wrong_reading(forward, station, state.errors, exchanges)
             found += wrong
             if wrong:
@@ -131,10 +131,11 @@ def _wrong_reading(
 ) -> list[Problem]:
     """Units, mirrors and swapped columns of positions of which all three components were read."""
     instrument = station.series.instrument
-    if (isinstance(instrument, Position) and sorted(instrument.components) != ["x", "y", "z"]) or len(errors) < 4:
+    if len(errors) < 4:
         return []
-    order = [instrument.components.index(c) for c in "xyz"] if isinstance(instrument, Position) else [0, 1, 2]
-    measured, predicted = station.series.readings[:, order], (errors[:, :3] + station.series.readings[:, :3])[:, order]
+    columns = list(instrument.position_columns)
+    measured = station.series.readings[:, columns]
+    predicted = errors[:, columns] + measured
     spread = float(np.linalg.norm(_spreads(predicted)))
     if not spread > 0.0:
         return []
@@ -157,10 +158,10 @@ def _wrong_reading(
     if as_is <= LARGE_ERROR * spread:
         return found
     if not frame_free:
-        for columns in permutations(range(3)):
-            other = float(np.sqrt(np.mean(np.sum((predicted - measured[:, columns]) ** 2, axis=1))))
+        for swapped in permutations(range(3)):
+            other = float(np.sqrt(np.mean(np.sum((predicted - measured[:, swapped]) ** 2, axis=1))))
             if as_is > FITS_BETTER * other:
-                names = "".join("xyz"[c] for c in columns)
+                names = "".join("xyz"[c] for c in swapped)
                 found.append(
                     Problem(
                         where=f"{instrument.name}.readings",
@@ -306,7 +307,7 @@ def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, sp
 def _unit_of_one(problem: CalibrationProblem, station: Station, size: float) -> str:
     """What a pose's readings (or encoders) are multiplied by to fit; empty where nothing makes them fit."""
     series = station.series
-    if not isinstance(series.instrument, Position):
+    if any(unit != "m" for _, unit in (*series.instrument.columns, *series.instrument.errors)):
         return ""
     zero = np.zeros(len(problem.unknowns))
     predicted = station.state(zero, station.q).errors + series.readings
