@@ -236,6 +236,7 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
     ("{on: pin,", "{on: platform.wx,", "actuators.motor.on", "an angular velocity without a coordinate", "revolute"),
     ("{on: pin,", "{on: jack,", "actuators.motor.inertia", "a moment of inertia (kg m^2) where a mass", "check"),
     ("ram: {on: jack}", "ram: {on: pin}", "actuators.ram", "pin is driven by motor already", "couple them"),
+    ("ram: {on: jack}", "ram: {drives: {}}", "actuators.ram.drives", "the mapping is empty", "write a mapping from"),
     ("ram: {on: jack}", "ram: {force: 5 N}", "actuators.ram.on", "drives nothing", "add on, or drives"),
     ("ram: {on: jack}", "ram: {on: jack, drives: {pin: 2}}", "actuators.ram.drives", "both on and drives", "keep one"),
     ("ram: {on: jack}", "ram: {drives: {pin: 2, jack: 3}}", "actuators.ram.drives", "turn for one coordinate and slide", "units"),

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tauloop as tl
 from tauloop.assembly.named_values import TOOL, assigned, named_values
 from tauloop.assembly.ports import Port
-from tauloop.errors import InputError, Problems
+from tauloop.calibration import read_instrument
+from tauloop.errors import InputError, Problems, TauloopError
+from tauloop.formats import load_urdf
+from tauloop.logs import load_recording
+from tauloop.mechanism.drive_file import read_drive
 from tauloop.mechanism.quantities import interval, pairs, quantity, read_quantity
 from tauloop.mechanism.units import ANGLE, ANGULAR_SPEED, FREQUENCY, LENGTH, ONE, UnitError
 
@@ -163,3 +169,92 @@ def test_what_is_no_position_is_refused(text: str, says: str) -> None:
 def test_a_wrench_has_forces_and_moments() -> None:
     found = assigned(TOOL, "--wrench", "fz=-2 kN,mx=30 N mm", np.zeros(6))
     assert found == pytest.approx([0, 0, -2000, 0.03, 0, 0])
+
+
+# The same texts wherever numbers stand
+
+MACHINE = """
+format: tauloop-machine/1
+name: slider
+provenance: {{status: chosen, source: test}}
+gravity: [0, 0, 0]
+bodies: {{cart: {{mass: 1 kg}}}}
+joints: {{slide: {{type: prismatic, axis: x, parent: {{on: base, at: [{0!r}, 0, 0]}}, child: cart}}}}
+platform: {{body: cart, independent: [slide]}}
+"""
+URDF = """<robot name="cart"><link name="root"/><link name="cart"><inertial><mass value="1"/>
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="slide" type="prismatic"><parent link="root"/><child link="cart"/><axis xyz="0 0 1"/>
+<limit effort="1" velocity="1" lower="-1" upper="1"/></joint></robot>"""
+DRIVE = """
+format: tauloop-drive/1
+name: line
+provenance: {{status: chosen, source: test}}
+inertias: {{cart: {{mass: 1 kg}}}}
+motors: {{motor: {{on: cart, torque: 5 N}}}}
+encoders: {{encoder: {{on: cart}}}}
+control: {{position: {{encoder: encoder, gain: 1}}, motor: motor}}
+performance: {{of: cart, band: {0!r}}}
+"""
+
+
+def in_a_machine_file(text: str, folder: Path) -> float:
+    mechanism = tl.loads(MACHINE.format(text))
+    return mechanism.value(mechanism.joint("slide").parent.position[0])
+
+
+def in_a_side_file(text: str, folder: Path) -> float:
+    (folder / "cart.urdf").write_text(URDF, encoding="utf-8")
+    side = folder / "side.yaml"
+    side.write_text(f"format: tauloop-urdf-side/1\noffsets: {{slide: {text!r}}}\n", encoding="utf-8")
+    mechanism = load_urdf(folder / "cart.urdf", side)
+    return -mechanism.joint("slide").reference[0]
+
+
+def in_measurements(text: str, folder: Path) -> float:
+    path = folder / "measurements.yaml"
+    path.write_text(f"kind: contact\ntarget: [0, {text!r}, 0]\n", encoding="utf-8")
+    return read_instrument(path).target[1]
+
+
+def in_a_recording(text: str, folder: Path) -> float:
+    path = folder / "recording.yaml"
+    known = f"known_forces: {{m: {{polynomial: [1 N], about: {text!r}}}}}"
+    path.write_text(f"format: tauloop-log/1\nfiles: [{{path: a.csv}}]\n{known}\n", encoding="utf-8")
+    (force,) = load_recording(path).known_forces
+    return force.law.about
+
+
+def in_a_drive_file(text: str, folder: Path) -> float:
+    line = read_drive(DRIVE.format(text))
+    return line.parameters["performance.band"].value
+
+
+PLACES = {
+    "machine file": in_a_machine_file,
+    "side file": in_a_side_file,
+    "measurements": in_measurements,
+    "recording": in_a_recording,
+    "drive file": in_a_drive_file,
+    "command line": lambda text, folder: quantity("--length", text, LENGTH),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_length_is_the_same_wherever_it_stands(place: str, tmp_path: Path) -> None:
+    for text, value in LENGTHS.items():
+        if place == "drive file" and value <= 0.0:
+            continue  # a band is positive
+        assert PLACES[place](text, tmp_path) == pytest.approx(value, rel=1e-15), text
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_no_length_is_refused_alike_wherever_it_stands(place: str, tmp_path: Path) -> None:
+    """All but what files take for an expression, and what is no length of a law whose position may be an angle."""
+    for text, says in NO_LENGTHS.items():
+        is_expression = not text or text == "half a mm" or (place != "command line" and "µ" in text)
+        if is_expression or (place in ("command line", "recording") and text in ("0.5", "0.5 deg")):
+            continue
+        with pytest.raises(TauloopError) as error:
+            PLACES[place](text, tmp_path)
+        assert says in str(error.value), text

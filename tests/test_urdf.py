@@ -341,31 +341,31 @@ actuators:
   m1: {on: turn}
   m2: {on: turn, drives: {slide: 1}}
   m3: {drives: {turn: 1, slide: 2}, ratio: 3}
-  m4: {on: slide, force: {status: guessed, value: 3 N, bounds: [5 N, 4 N]}, speed: fast}
+  m4: {on: slide, inertia: {status: guessed, value: 3 kg, bounds: [5 kg, 4 kg]}, speed: fast}
 spring: {}
 """
     found = problems_of(tmp_path, TWO_JOINTS, side)
     assert sorted((line, where, what) for where, what, line in found) == [
-        (4, "gravity[2]", "'9.81 m/s' is a speed (m/s)"),
+        (4, "gravity[2]", "'9.81 m/s' is a speed (m/s) where an acceleration (m/s^2) is needed"),
         (5, "platform.body", "there is no moving link 'c'"),
         (5, "platform.independent[1]", "'turn' is listed twice"),
         (5, "platform.independent[2]", "there is no coordinate 'sliding'"),
-        (6, "offsets.slide", "'90 deg' is an angle (rad)"),
-        (6, "offsets.turn", "3 has no unit"),
-        (8, "joints.turn.friction.coulomb", "is -1"),
-        (8, "joints.turn.friction.viscus", "unknown key"),
-        (8, "joints.turn.inertia", "must be a text"),
-        (9, "joints.rotate", "unknown key"),
+        (6, "offsets.slide", "'90 deg' is an angle (rad) where a length (m) is needed"),
+        (6, "offsets.turn", "'3' has no unit where an angle (rad) is needed"),
+        (8, "joints.turn.friction.coulomb", "must be not negative, got -1 N m"),
+        (8, "joints.turn.friction.viscus", "unknown key in a friction"),
+        (8, "joints.turn.inertia", "this is a list"),
+        (9, "joints.rotate", "unknown key in a joint"),
         (11, "actuators.slide", "'slide' is the name of a link, or of a joint that it does not drive alone"),
-        (11, "actuators.slide.ratio", "a ratio of zero drives nothing"),
-        (12, "actuators.m1", "drives turn, and so does slide"),
-        (13, "actuators.m2", "needs either `on` or `drives`"),
-        (14, "actuators.m3", "some ratios make the motor turn and some make it slide"),
-        (14, "actuators.m3.ratio", "stands beside `drives`"),
-        (15, "actuators.m4.force.bounds", "5 is above 4"),
-        (15, "actuators.m4.force.status", "'guessed' is not a status"),
-        (15, "actuators.m4.speed", "'fast' is not a finite number with a unit"),
-        (16, "spring", "unknown key"),
+        (11, "actuators.slide.ratio", "must not be zero, got 0"),
+        (13, "actuators.m2", "turn is driven by m1 already"),
+        (13, "actuators.m2.drives", "the actuator has both on and drives"),
+        (14, "actuators.m3.drives", "the motor would turn for one coordinate and slide for another"),
+        (14, "actuators.m3.ratio", "ratios stand behind each coordinate of drives"),
+        (15, "actuators.m4.inertia.bounds", "the lower end 5 kg is not below the upper end 4 kg"),
+        (15, "actuators.m4.inertia.status", "'guessed' is not known here"),
+        (15, "actuators.m4.speed", "unknown name fast"),
+        (16, "spring", "unknown key in a side file"),
     ]
 
 
@@ -598,16 +598,20 @@ couplings:
   mixed: {of: {turn: 1, slide: 2}}
 """
     assert sorted((line, where, what) for where, what, line in problems_of(tmp_path, text, side)) == [
-        (6, "joints.turn.limits", "2 is not below 1"),
-        (6, "joints.turn.spring.stiffness", "missing"),
-        (7, "joints.slide.limits", "must be a list of 2"),
-        (7, "joints.slide.spring.stiffness", "is -3"),
-        (9, "floating.fly.at[2]", "'1 kg' is a mass (kg)"),
-        (9, "floating.fly.freedoms.wx.friction.viscous", "'1 N m' is a torque (N m)"),
-        (9, "floating.fly.freedoms.x.limits", "must be a list of 2"),
-        (10, "floating.turn", "unknown key"),
-        (12, "couplings.alone", "names no joint"),
-        (13, "couplings.mixed", "adds angles to lengths"),
+        (6, "joints.turn.limits", "the lower end 114.592 deg is not below the upper end 57.2958 deg"),
+        (6, "joints.turn.spring.stiffness", "this key of a spring is missing"),
+        (7, "joints.slide.limits", "the list has 1 item, not 2"),
+        (7, "joints.slide.spring.stiffness", "must be not negative, got -3 N/m"),
+        (9, "floating.fly.at[2]", "'1 kg' is a mass (kg) where a length (m) is needed"),
+        (
+            9,
+            "floating.fly.freedoms.wx.friction.viscous",
+            "'1 N m' is a torque (N m) where a viscous coefficient (N m s/rad) is needed",
+        ),
+        (9, "floating.fly.freedoms.x.limits", "the list has 3 items, not 2"),
+        (10, "floating.turn", "unknown key in a floating joint"),
+        (12, "couplings.alone.of", "the mapping is empty"),
+        (13, "couplings.mixed.of", "the gear would turn for one coordinate and slide for another"),
     ]
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tauloop.formats.side_freedoms import Limits
 from tauloop.formats.urdf_parts import LinkFrame, LinkInertia, Triple, UrdfCoupling, UrdfJoint, UrdfLoop
 from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, add, evaluate, multiply, negate
 from tauloop.mechanism.inertias import about_origin
@@ -22,7 +21,6 @@ from tauloop.mechanism.model import (
     Joint,
     Parameter,
     Placement,
-    Spring,
     Turn,
 )
 from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
@@ -102,19 +100,15 @@ class JointExtra:
     Attributes:
         offset: URDF's coordinate = measured coordinate + offset, rad or m.
         offset_value: its nominal value.
-        friction: losses; they win over those of URDF's ``<dynamics>``.
-        inertia: rotor inertia on the joint side.
-        spring: elastic element.
-        limits: range of the measured coordinate, rad or m; where there is none, that of URDF holds.
+        freedom: what acts on it; friction wins over that of URDF's ``<dynamics>``, a speed over URDF's.
+        has_limits: whether its range holds, and not that of URDF.
         floating: of a floating joint, what it says beside URDF.
     """
 
     offset: Expression = ZERO
     offset_value: float = 0.0
-    friction: Friction = field(default_factory=Friction)
-    inertia: Expression | None = None
-    spring: Spring | None = None
-    limits: Limits | None = None
+    freedom: Freedom = field(default_factory=Freedom)
+    has_limits: bool = False
     floating: Floating | None = None
 
 
@@ -244,18 +238,20 @@ def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Free
     if count != 1:
         return (Freedom(),) * count
     force, speed = ("N m", "N m s/rad") if joint.kind == "revolute" else ("N", "N s/m")
-    viscous, coulomb = extra.friction.viscous, extra.friction.coulomb
+    own = extra.freedom
+    friction = own.friction or Friction()
+    viscous, coulomb = friction.viscous, friction.coulomb
     if viscous is None and joint.damping != 0.0:
         viscous = leaves.leaf(f"{joint.name}.friction.viscous", joint.damping, speed, "friction")
     if coulomb is None and joint.friction != 0.0:
         coulomb = leaves.leaf(f"{joint.name}.friction.coulomb", joint.friction, force, "friction")
-    friction = replace(extra.friction, viscous=viscous, coulomb=coulomb)
-    freedom = Freedom(
+    friction = replace(friction, viscous=viscous, coulomb=coulomb)
+    freedom = replace(
+        own,
         friction=friction if friction != Friction() else None,
-        spring=extra.spring,
-        inertia=extra.inertia,
-        lower=joint.lower - extra.offset_value,
-        upper=joint.upper - extra.offset_value,
-        speed=joint.velocity,
+        speed=own.speed if math.isfinite(own.speed) else joint.velocity,
     )
-    return (freedom if extra.limits is None else extra.limits.on(freedom),)
+    if not extra.has_limits:
+        lower, upper = (end - extra.offset_value for end in (joint.lower, joint.upper))
+        freedom = replace(freedom, lower=lower, upper=upper)
+    return (freedom,)

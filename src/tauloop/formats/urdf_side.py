@@ -28,8 +28,8 @@
     closed_loop: [[frame_A, frame_B]]                   # loops, as in Gepetto's robot.yaml (`loop_side`)
     type: [6d]
 
-A motor may be called as the joint that it alone drives. A value is a literal ``NUMBER UNIT`` or ``{value, status,
-source, bounds, note}``; ``provenance`` may stand in any mapping. Friction, rotor inertia and ratios are leaf parameters
+A motor may be called as the joint that it alone drives. Values, friction, springs, couplings, losses and actuators are
+those of machine files; ``provenance`` may stand in any mapping. Friction, rotor inertia and ratios are leaf parameters
 even where they are zero: they are unknowns to be identified. Offsets go into the joints' frames, so that the
 mechanism's coordinates are the measured ones.
 
@@ -39,54 +39,34 @@ A file of Gepetto's form, without ``format``, is read too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import DescriptionError
-from tauloop.formats.loop_side import (
-    CLOSURE_KEYS,
-    KEYS,
-    is_loop_side,
-    read_closures,
-    read_motors,
-    with_joint_types,
-)
-from tauloop.formats.side_freedoms import SLIDING, TURNING, FreedomReader, Motion
-from tauloop.formats.side_values import Origin, SideValues, unlimited
+from tauloop.formats.loop_side import is_loop_side, read_closures, read_motors, with_joint_types
+from tauloop.formats.side_grammar import LOOP_SIDE, side_shape, without_origins
 from tauloop.formats.urdf_builder import Floating, JointExtra
 from tauloop.formats.urdf_parts import UrdfJoint, UrdfLoop, UrdfTree, identifier, rotation
-from tauloop.mechanism import units, yaml_nodes
-from tauloop.mechanism.expression import ONE, ZERO, Expression, evaluate
-from tauloop.mechanism.model import (
-    JOINT_KINDS,
-    Actuator,
-    AxisName,
-    Coupling,
-    Loss,
-    Parameter,
-    Placement,
-    Turn,
-    Vector,
-)
+from tauloop.mechanism import yaml_nodes
+from tauloop.mechanism.checks import check_actuators
+from tauloop.mechanism.cursor import Collector, Cursor
+from tauloop.mechanism.documents import document
+from tauloop.mechanism.elements import Coordinates, read_actuator, read_coupling
+from tauloop.mechanism.expression import ZERO, Expression
+from tauloop.mechanism.joints import read_freedom
+from tauloop.mechanism.losses import read_loss
+from tauloop.mechanism.model import JOINT_KINDS, Actuator, Coupling, Freedom, Loss, Parameter, Placement, Vector
+from tauloop.mechanism.patterns import Names
+from tauloop.mechanism.placements import Placements
+from tauloop.mechanism.poses import rotation_quaternion
 from tauloop.mechanism.rotation import rotation_matrix
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.mechanism.values import Values
+from tauloop.mechanism.yaml_nodes import Scalar, parse_nodes, read_text
 
-FORMAT = "tauloop-urdf-side/1"
-_TOP = (
-    "format",
-    "gravity",
-    "platform",
-    "offsets",
-    "joints",
-    "floating",
-    "couplings",
-    "losses",
-    "actuators",
-    *CLOSURE_KEYS,
-)
-_AXES: tuple[AxisName, ...] = ("x", "y", "z")
+#: Parameter groups whose zeros are unknowns to be identified.
+_UNKNOWN = ("friction", "drive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,342 +103,178 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
     Raises:
         DescriptionError: everything that is wrong, each with key path and line.
     """
-    values = SideValues(str(path))
-    node = yaml_nodes.parse_nodes(yaml_nodes.read_text(Path(path)), str(path))
-    side = _loop_side(node, tree, values) if is_loop_side(node) else _SideReader(values, tree).side(node)
-    if values.problems:
-        raise DescriptionError(sorted(values.problems, key=lambda problem: problem.line or 0))
+    path = Path(path)
+    node, name = parse_nodes(read_text(path), str(path)), str(path)
+    if is_loop_side(node):
+        root = document(node, name, LOOP_SIDE)
+        tree = with_joint_types(root, tree)
+        loops, motors = read_closures(root, tree), read_motors(root, tree)
+        side = Side(tree=tree, loops=loops, motors=motors, convention="Pinocchio")
+    else:
+        shape = side_shape(tree)
+        top = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=Collector(name))
+        node, origins, (status, _) = without_origins(top, ("chosen", path.name))
+        root = document(node, name, shape, path.parent, top.collector)
+        values = Values(None, origins=origins, unknown=_UNKNOWN)
+        side = _SideReader(root, values, tree).side()
+        if isinstance(top.node, yaml_nodes.Mapping) and top.node.get("provenance") is None:
+            side = replace(side, notes=(f"{path.name} states no provenance: its values are {status}",))
+    root.collector.raise_any()
     return side
-
-
-def _loop_side(node: yaml_nodes.Node, tree: UrdfTree, values: SideValues) -> Side:
-    found, _ = values.fields(node, "", KEYS, Origin())
-    tree = with_joint_types(found, tree, values)
-    return Side(
-        tree=tree,
-        loops=read_closures(found, tree, values),
-        motors=read_motors(found, tree, values),
-        convention="Pinocchio",
-    )
 
 
 class _SideReader:
     """One pass over the sections."""
 
-    def __init__(self, values: SideValues, tree: UrdfTree) -> None:
-        self._values = values
-        self._acting = FreedomReader(values)
-        self._tree = tree
-        self._motions = {
-            joint.name: TURNING if joint.kind == "revolute" else SLIDING
-            for joint in tree.joints
-            if joint.kind in ("revolute", "prismatic")
-        }
+    def __init__(self, root: Cursor, values: Values, tree: UrdfTree) -> None:
+        self._root, self._values, self._tree = root, values, tree
+        self._placements = Placements(values, Names())
+        self._joints = {joint.name: joint for joint in tree.joints}
+        self._coordinates = Coordinates()
+        for joint in tree.joints:
+            if joint.kind in ("revolute", "prismatic"):
+                self._coordinates.add_joint(joint.name, joint.kind)
 
-    def side(self, node: yaml_nodes.Node) -> Side:
-        name = Path(self._values.file).name
-        top, origin = self._values.fields(node, "", _TOP, Origin(source=name))
-        notes: list[str] = []
-        if isinstance(node, yaml_nodes.Mapping):
-            self._check_format(node)
-            if node.get("provenance") is None:
-                notes.append(f"{name} states no provenance: its values are {origin.status}")
-        offsets = self._offsets(top.get("offsets"), origin)
-        tool, independent = self._platform(top.get("platform"), origin)
+    def side(self) -> Side:
+        values = self._values
+        offsets = {name: values.expression(place) or ZERO for name, place in self._fields("offsets")}
+        tool, independent = self._platform(self._root.get("platform"))
+        gravity = self._root.get("gravity")
+        extras = self._extras(offsets) | {name: self._floating(name, place) for name, place in self._fields("floating")}
+        couplings = [read_coupling(name, place, values, self._coordinates) for name, place in self._named("couplings")]
+        actuators = self._actuators()
+        losses = [
+            read_loss(name, place, values, self._coordinates, actuators or {}) for name, place in self._named("losses")
+        ]
         return Side(
             tree=self._tree,
-            notes=tuple(notes),
-            gravity=self._vector(top["gravity"], "gravity", units.ACCELERATION, "gravity", origin)
-            if "gravity" in top
-            else None,
+            gravity=values.vector(gravity) if gravity is not None else None,
             tool=tool,
             independent=independent,
-            joints=self._joints(top.get("joints"), offsets, origin) | self._floating(top.get("floating"), origin),
-            couplings=self._couplings(top.get("couplings"), origin),
-            losses=self._losses(top.get("losses"), origin),
-            actuators=self._actuators(top["actuators"], origin) if "actuators" in top else None,
-            parameters=tuple(self._values.parameters),
-            loops=read_closures(top, self._tree, self._values),
+            joints=extras,
+            couplings=tuple(coupling for coupling in couplings if coupling is not None),
+            losses=tuple(loss for loss in losses if loss is not None),
+            actuators=None if actuators is None else tuple(one for one in actuators.values() if one is not None),
+            parameters=values.table().parameters,
+            loops=read_closures(self._root, self._tree),
         )
 
-    def _check_format(self, node: yaml_nodes.Mapping) -> None:
-        found = node.get("format")
-        if not isinstance(found, yaml_nodes.Scalar) or found.text != FORMAT:
-            what = "missing" if found is None else f"is not {FORMAT}"
-            self._values.problem(found or node, "format", what, f"write `format: {FORMAT}`")
+    def _fields(self, section: str) -> list[tuple[str, Cursor]]:
+        """What stands in a section by joint of the URDF, in the order of that."""
+        inside = self._root.get(section)
+        if inside is None:
+            return []
+        return [(name, place) for name in self._joints if (place := inside.get(name)) is not None]
 
-    def _vector(
-        self, node: yaml_nodes.Node, where: str, dimension: units.Dimension, group: str, origin: Origin
-    ) -> Vector:
-        numbers: list[Expression] = [ZERO, ZERO, ZERO]
-        for k, item in enumerate(self._values.items(node, where, 3)):
-            quantity = self._values.quantity(item, f"{where}[{k}]", [dimension], origin)
-            if quantity is not None:
-                numbers[k] = self._values.structural(f"{where}[{k}]", quantity, group)
-        x, y, z = numbers
-        return x, y, z
+    def _named(self, section: str) -> list[tuple[str, Cursor]]:
+        """New elements of a section; leaf parameters are called after them."""
+        inside = self._root.get(section)
+        found = list(inside.entries()) if inside is not None else []
+        for name, place in found:
+            if identifier(name) != name:
+                place.problem(f"{name!r} is not a name", "use letters, digits and _")
+        return [(name, replace(place, leaf=name)) for name, place in found]
 
-    def _known(self, name: str, known: Iterable[str], node: yaml_nodes.Node, where: str, kind: str) -> bool:
+    def _known(self, place: Cursor, name: str, known: Iterable[str], kind: str) -> bool:
         known = tuple(known)
         if name in known:
             return True
         remedy = suggestion(name, known) or f"there are {listing(known) or 'none'}"
-        self._values.problem(node, where, f"there is no {kind} {name!r}", remedy)
+        place.problem(f"there is no {kind} {place.text!r}", remedy)
         return False
 
-    def _platform(
-        self, node: yaml_nodes.Node | None, origin: Origin
-    ) -> tuple[Placement | None, tuple[str, ...] | None]:
-        found, origin = self._values.fields(node, "platform", ("body", "tool", "independent"), origin)
+    def _platform(self, place: Cursor | None) -> tuple[Placement | None, tuple[str, ...] | None]:
+        if place is None:
+            return None, None
         links = [link.name for link in self._tree.links if link.name != self._tree.root]
         tool = independent = None
-        if "body" in found:
-            body = self._values.text(found["body"], "platform.body")
-            name = self._tree.link_name(body)
-            if body and self._known(name, links, found["body"], "platform.body", "moving link"):
-                tool = self._tool(name, found.get("tool"), origin)
-        elif node is not None:
-            self._values.problem(node, "platform.body", "missing", f"name one of {listing(links)}")
-        if "independent" in found:
-            where, velocities = "platform.independent", self._velocities()
-            items = self._values.items(found["independent"], where)
-            names = [self._values.text(item, f"{where}[{k}]") for k, item in enumerate(items)]
-            for k, (name, item) in enumerate(zip(names, items, strict=True)):
-                if name and self._known(name, velocities, item, f"{where}[{k}]", "coordinate") and name in names[:k]:
-                    self._values.problem(item, f"{where}[{k}]", f"{name!r} is listed twice", "remove one")
+        body = place.get("body")
+        if body is not None and body.text:
+            name = self._tree.link_name(body.text)
+            if self._known(body, name, links, "moving link"):
+                tool = self._placement(name, place.get("tool"))
+        items = place.get("independent")
+        if items is not None:
+            velocities = [
+                f"{joint.name}.{suffix}" if suffix else joint.name
+                for joint in self._tree.joints
+                for suffix in JOINT_KINDS[joint.kind].velocities
+            ]
+            names: list[str] = []
+            for item in items.items():
+                word = item.text or ""
+                if word and self._known(item, word, velocities, "coordinate") and word in names:
+                    item.problem(f"{word!r} is listed twice", "remove one")
+                names.append(word)
             independent = tuple(names)
         return tool, independent
 
-    def _velocities(self) -> list[str]:
-        return [
-            f"{joint.name}.{suffix}" if suffix else joint.name
-            for joint in self._tree.joints
-            for suffix in JOINT_KINDS[joint.kind].velocities
-        ]
+    def _placement(self, body: str, place: Cursor | None) -> Placement:
+        local = self._placements.local(place) if place is not None else None
+        return Placement(body=body) if local is None else Placement(body=body, position=local[0], turns=local[1])
 
-    def _tool(self, body: str, node: yaml_nodes.Node | None, origin: Origin) -> Placement:
-        found, origin = self._values.fields(node, "platform.tool", ("at", "turn"), origin)
-        return self._placement(body, found, "platform.tool", origin)
-
-    def _placement(self, body: str, found: Mapping[str, yaml_nodes.Node], path: str, origin: Origin) -> Placement:
-        placement = Placement(body=body)
-        if "at" in found:
-            at = self._vector(found["at"], f"{path}.at", units.LENGTH, "geometry", origin)
-            placement = Placement(body=body, position=at)
-        if "turn" not in found:
-            return placement
-        turns = []
-        for k, item in enumerate(self._values.items(found["turn"], f"{path}.turn")):
-            where = f"{path}.turn[{k}]"
-            turn, origin_of_turn = self._values.fields(item, where, _AXES, origin)
-            for axis in _AXES:
-                if axis in turn:
-                    angle = self._values.quantity(turn[axis], f"{where}.{axis}", [units.ANGLE], origin_of_turn)
-                    if angle is not None and angle.value != 0.0:
-                        turns.append(Turn(axis, self._values.leaf(f"{where}.{axis}", angle, "geometry")))
-            if len(turn) != 1:
-                self._values.problem(item, where, f"turns about {len(turn)} axes", "write one axis a turn: {z: 90 deg}")
-        return Placement(body=body, position=placement.position, turns=tuple(turns))
-
-    def _offsets(self, node: yaml_nodes.Node | None, origin: Origin) -> dict[str, tuple[Expression, float]]:
-        found, origin = self._values.fields(node, "offsets", self._motions, origin)
-        offsets = {}
-        for name, item in found.items():
-            where = f"offsets.{name}"
-            quantity = self._values.quantity(item, where, [self._motions[name].coordinate], origin)
-            if quantity is not None:
-                offsets[name] = (self._values.structural(where, quantity, "geometry"), quantity.value)
-        return offsets
-
-    def _joints(
-        self, node: yaml_nodes.Node | None, offsets: Mapping[str, tuple[Expression, float]], origin: Origin
-    ) -> dict[str, JointExtra]:
-        found, origin = self._values.fields(node, "joints", self._motions, origin)
+    def _extras(self, offsets: Mapping[str, Expression]) -> dict[str, JointExtra]:
         extras = {}
-        for name, motion in self._motions.items():
-            where = f"joints.{name}"
-            extra, extra_origin = self._values.fields(
-                found.get(name), where, ("friction", "inertia", "spring", "limits"), origin
-            )
-            offset, value = offsets.get(name, (ZERO, 0.0))
-            friction = self._acting.friction(extra.get("friction"), where, name, motion, extra_origin)
-            inertia = self._acting.inertia(extra.get("inertia"), where, name, motion, extra_origin)
+        places = dict(self._fields("joints"))
+        for name in dict.fromkeys((*offsets, *places)):
+            place, offset = places.get(name), offsets.get(name, ZERO)
+            turns = self._joints[name].kind == "revolute"
             extras[name] = JointExtra(
                 offset=offset,
-                offset_value=value,
-                friction=friction,
-                inertia=inertia,
-                spring=self._acting.spring(extra.get("spring"), where, name, motion, extra_origin),
-                limits=self._acting.limits(extra.get("limits"), where, motion, extra_origin),
+                offset_value=self._values.nominal(offset),
+                freedom=read_freedom(replace(place, leaf=name), self._values, turns, None) if place else Freedom(),
+                has_limits=place is not None and place.has("limits"),
             )
         return extras
 
-    def _floating(self, node: yaml_nodes.Node | None, origin: Origin) -> dict[str, JointExtra]:
-        joints = {joint.name: joint for joint in self._tree.joints if joint.kind == "free"}
-        found, origin = self._values.fields(node, "floating", joints, origin)
-        extras = {}
-        for name, item in found.items():
-            where = f"floating.{name}"
-            parts, own = self._values.fields(item, where, ("at", "turn", "freedoms"), origin)
-            frame = self._placement("", parts, where, own)
-            words = JOINT_KINDS["free"].velocities
-            nodes, own = self._values.fields(parts.get("freedoms"), f"{where}.freedoms", words, own)
-            freedoms = tuple(
-                self._acting.freedom(nodes.get(word), f"{where}.freedoms.{word}", f"{name}.{word}", motion, own)
-                for word, motion in zip(words, (SLIDING,) * 3 + (TURNING,) * 3, strict=True)
+    def _floating(self, name: str, place: Cursor) -> JointExtra:
+        joint, freedoms = self._joints[name], place.get("freedoms")
+        frame = self._placement("", place)
+        acting = []
+        for word, turns in zip(JOINT_KINDS["free"].velocities, JOINT_KINDS["free"].angular, strict=True):
+            item = freedoms.get(word) if freedoms is not None else None
+            leaf = f"{name}.{word}"
+            acting.append(
+                Freedom() if item is None else read_freedom(replace(item, leaf=leaf), self._values, turns, None)
             )
-            reference = self._start(frame, joints[name])
-            extras[name] = JointExtra(floating=Floating(frame=frame, reference=reference, freedoms=freedoms))
-        return extras
+        return JointExtra(floating=Floating(frame=frame, reference=self._start(frame, joint), freedoms=tuple(acting)))
 
     def _start(self, frame: Placement, joint: UrdfJoint) -> tuple[float, ...]:
         """Coordinates (7,) of a floating joint, counted from a frame, where the URDF puts it."""
-        from scipy.spatial.transform import Rotation  # all of scipy.spatial, for a rare case
+        R = rotation_matrix([(turn.axis, self._values.nominal(turn.angle)) for turn in frame.turns])
+        at = np.array([self._values.nominal(x) for x in frame.position])
+        turn = rotation_quaternion(R.T @ rotation(joint.rpy))
+        return tuple(float(value) for value in (*(R.T @ (np.array(joint.xyz) - at)), *turn))
 
-        known = {parameter.name: parameter.value for parameter in self._values.parameters}
-        R = rotation_matrix([(turn.axis, float(evaluate(turn.angle, known))) for turn in frame.turns])
-        at = np.array([float(evaluate(x, known)) for x in frame.position])
-        x, y, z = (float(value) for value in R.T @ (np.array(joint.xyz) - at))
-        turn = Rotation.from_matrix(R.T @ rotation(joint.rpy)).as_quat(canonical=True, scalar_first=True)
-        return (x, y, z, *(float(value) for value in turn))
-
-    def _couplings(self, node: yaml_nodes.Node | None, origin: Origin) -> tuple[Coupling, ...]:
-        names = [entry.key for entry in node.entries] if isinstance(node, yaml_nodes.Mapping) else []
-        found, origin = self._values.fields(node, "couplings", names, origin)
-        couplings = []
-        for name, item in found.items():
-            where = f"couplings.{name}"
-            parts, own = self._values.fields(item, where, ("of", "offset"), origin)
-            remedy = "write `belt: {of: {joint_1: 1, joint_2: -2}}`, one kind of sum; with one joint it is held"
-            found_terms = self._combination(item, parts.get("of"), name, where, remedy, own)
-            if found_terms is None:
-                continue
-            terms, total = found_terms
-            offset: Expression = ZERO
-            if "offset" in parts:
-                quantity = self._values.quantity(parts["offset"], f"{where}.offset", [total], own)
-                if quantity is not None:
-                    offset = self._values.structural(f"{name}.offset", quantity, "geometry")
-            couplings.append(Coupling(name=name, terms=terms, offset=offset, turns=total == units.ANGLE))
-        return tuple(couplings)
-
-    def _losses(self, node: yaml_nodes.Node | None, origin: Origin) -> tuple[Loss, ...]:
-        names = [entry.key for entry in node.entries] if isinstance(node, yaml_nodes.Mapping) else []
-        found, origin = self._values.fields(node, "losses", names, origin)
-        losses = []
-        for name, item in found.items():
-            where = f"losses.{name}"
-            parts, own = self._values.fields(item, where, ("of", "friction"), origin)
-            remedy = "write `cable: {of: {joint_1: 1, joint_2: -1}, friction: {coulomb: 2 N m}}`, one kind of sum"
-            combination = self._combination(item, parts.get("of"), name, where, remedy, own)
-            if "friction" not in parts:
-                self._values.problem(item, f"{where}.friction", "missing", remedy)
-            elif combination is not None:
-                terms, total = combination
-                motion = TURNING if total == units.ANGLE else SLIDING
-                friction = self._acting.friction(parts["friction"], where, name, motion, own)
-                losses.append(Loss(name=name, terms=terms, friction=friction, turns=total == units.ANGLE))
-        return tuple(losses)
-
-    def _combination(
-        self, node: yaml_nodes.Node, of: yaml_nodes.Node | None, name: str, where: str, remedy: str, origin: Origin
-    ) -> tuple[tuple[tuple[str, Expression], ...], units.Dimension] | None:
-        """Joints with their ratios, and the dimension of the sum; None where it is none, which is noted."""
-        terms, sums = [], set()
-        ratios, origin = self._values.fields(of, f"{where}.of", self._motions, origin)
-        for joint, item in ratios.items():
-            coordinate = self._motions[joint].coordinate
-            ratio, dimension = self._ratio(item, f"{name}.of.{joint}", f"{where}.of.{joint}", coordinate, origin)
-            terms.append((joint, ratio))
-            sums.add(dimension)
-        if len(sums) != 1 or identifier(name) != name:
-            what = "adds angles to lengths" if len(sums) > 1 else "names no joint"
-            what = what if identifier(name) == name else f"{name!r} is not a name"
-            self._values.problem(node, where, what, remedy)
+    def _actuators(self) -> dict[str, Actuator | None] | None:
+        if not self._root.has("actuators"):
             return None
-        return tuple(terms), sums.pop()
-
-    def _actuators(self, node: yaml_nodes.Node, origin: Origin) -> tuple[Actuator, ...]:
-        names = [entry.key for entry in node.entries] if isinstance(node, yaml_nodes.Mapping) else []
-        found, origin = self._values.fields(node, "actuators", names, origin)
-        taken = {link.name for link in self._tree.links} | {joint.name for joint in self._tree.joints}
-        actuators: list[Actuator] = []
-        for name, item in found.items():
-            where = f"actuators.{name}"
-            if identifier(name) != name:
-                self._values.problem(item, where, f"{name!r} is not a name", "use letters, digits and _")
-            actuator = self._actuator(item, where, name, origin)
-            if name in taken and [joint for joint, _ in actuator.drives] != [name]:
+        taken = {link.name for link in self._tree.links} | set(self._joints)
+        actuators: dict[str, Actuator | None] = {}
+        places = dict(self._named("actuators"))
+        for name, place in places.items():
+            if name in self._joints:
+                place = replace(place, leaf=f"{name}.motor")  # what acts on the joint has its name alone
+            place = _renamed(place)
+            several = place.get("drives")
+            driven = [word for word, _ in several.entries()] if several is not None else [place.word("on")]
+            if name in taken and driven != [name]:
                 what = f"{name!r} is the name of a link, or of a joint that it does not drive alone"
-                self._values.problem(item, where, what, "choose another name")
-            for other in actuators:
-                if len(actuator.drives) == 1 and [d[0] for d in other.drives] == [d[0] for d in actuator.drives]:
-                    what = f"drives {actuator.drives[0][0]}, and so does {other.name}"
-                    self._values.problem(item, where, what, "give a coordinate one motor")
-            actuators.append(actuator)
-        return tuple(actuators)
+                place.problem(what, "choose another name")
+            actuators[name] = read_actuator(name, place, self._values, self._coordinates)
+        check_actuators(places, actuators)
+        return actuators
 
-    def _actuator(self, node: yaml_nodes.Node, where: str, name: str, origin: Origin) -> Actuator:
-        keys = ("on", "drives", "ratio", "inertia", "friction", "force", "speed")
-        found, origin = self._values.fields(node, where, keys, origin)
-        drives, motion = self._drives(node, found, where, name, origin)
-        stem = f"{name}.motor" if name in self._motions else name  # what acts on the joint has its name alone
-        friction = (
-            self._acting.friction(found["friction"], where, stem, motion, origin) if "friction" in found else None
-        )
-        return Actuator(
-            name=name,
-            drives=drives,
-            inertia=self._acting.inertia(found.get("inertia"), where, stem, motion, origin),
-            friction=friction,
-            force=unlimited(self._acting.limit(found.get("force"), f"{where}.force", motion.force, origin)),
-            speed=unlimited(self._acting.limit(found.get("speed"), f"{where}.speed", motion.speed, origin)),
-        )
 
-    def _drives(
-        self, node: yaml_nodes.Node, found: Mapping[str, yaml_nodes.Node], where: str, name: str, origin: Origin
-    ) -> tuple[tuple[tuple[str, Expression], ...], Motion]:
-        """Coordinates with their ratios, and whether the motor turns or slides."""
-        if ("on" in found) == ("drives" in found):
-            self._values.problem(
-                node, where, "needs either `on` or `drives`", "write `on: joint` or `drives: {joint: ratio}`"
-            )
-            return (), TURNING
-        drives: list[tuple[str, Expression]] = []
-        motors: set[units.Dimension] = set()
-        if "on" in found:
-            joint = identifier(self._values.text(found["on"], f"{where}.on"))
-            if not joint or not self._known(joint, self._motions, found["on"], f"{where}.on", "moving joint"):
-                return (), TURNING
-            ratios = {joint: (found.get("ratio"), f"{name}.ratio", f"{where}.ratio")}
-        else:
-            nodes, origin = self._values.fields(found["drives"], f"{where}.drives", self._motions, origin)
-            ratios = {
-                joint: (item, f"{name}.drives.{joint}", f"{where}.drives.{joint}") for joint, item in nodes.items()
-            }
-            if "ratio" in found:
-                self._values.problem(
-                    found["ratio"], f"{where}.ratio", "stands beside `drives`", "write the ratios there"
-                )
-        for joint, (item, leaf, path) in ratios.items():
-            ratio, motor = self._ratio(item, leaf, path, self._motions[joint].coordinate, origin)
-            drives.append((joint, ratio))
-            motors.add(motor)
-        if len(motors) > 1:
-            what = "some ratios make the motor turn and some make it slide"
-            self._values.problem(node, where, what, "give ratios from a length with units, such as 200 rad/m")
-        return tuple(drives), SLIDING if motors == {units.LENGTH} else TURNING
-
-    def _ratio(
-        self, node: yaml_nodes.Node | None, leaf: str, where: str, coordinate: units.Dimension, origin: Origin
-    ) -> tuple[Expression, units.Dimension]:
-        """The ratio and the dimension of the motor's position, ratio times coordinate."""
-        if node is None:
-            return ONE, coordinate
-        across = units.ANGLE_PER_LENGTH if coordinate == units.LENGTH else units.LENGTH_PER_ANGLE
-        quantity = self._values.quantity(node, where, [units.ONE, across], origin)
-        if quantity is None:
-            return ONE, coordinate
-        if quantity.value == 0.0:
-            self._values.problem(node, where, "a ratio of zero drives nothing", "leave it out")
-        return self._values.leaf(leaf, quantity, "drive"), coordinate * quantity.unit.dimension
+def _renamed(place: Cursor) -> Cursor:
+    """The place of an actuator, on a joint by its name here in place of that in the URDF."""
+    on = place.word("on")
+    if not on or not isinstance(place.node, yaml_nodes.Mapping) or identifier(on) == on:
+        return place
+    entries = (
+        replace(entry, value=replace(entry.value, text=identifier(on)))
+        if entry.key == "on" and isinstance(entry.value, Scalar)
+        else entry
+        for entry in place.node.entries
+    )
+    return replace(place, node=replace(place.node, entries=tuple(entries)))

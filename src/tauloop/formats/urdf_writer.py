@@ -20,6 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.files import write_file
 from tauloop.formats.expression_writer import limits_text, literal, number
+from tauloop.formats.side_grammar import FORMAT
 from tauloop.formats.tree_writer import (
     Closure,
     Link,
@@ -30,7 +31,6 @@ from tauloop.formats.tree_writer import (
     spanning_tree,
 )
 from tauloop.formats.urdf_parts import identifier
-from tauloop.formats.urdf_side import FORMAT
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Loss, Mechanism

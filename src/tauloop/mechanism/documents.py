@@ -22,7 +22,9 @@ class Amount:
     dimension: Dimension
 
 
-def document(node: Node, file: str, shape: Shape, folder: Path | None = None) -> Cursor:
+def document(
+    node: Node, file: str, shape: Shape, folder: Path | None = None, collector: Collector | None = None
+) -> Cursor:
     """The top of a document whose form is checked; what is wrong is with its collector, which raises it.
 
     Args:
@@ -30,8 +32,9 @@ def document(node: Node, file: str, shape: Shape, folder: Path | None = None) ->
         file: its name, for messages.
         shape: its grammar.
         folder: where files that it names are looked for; None for a text that is no file.
+        collector: takes the problems, where there are some before.
     """
-    collector = Collector(file, folder)
+    collector = collector or Collector(file, folder)
     root = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=collector)
     check_structure(root)
     return root

@@ -335,6 +335,11 @@ ROD = Shape(
     ),
 )
 
+
+def _terms(ratio: Value) -> MapOf:
+    return MapOf(item=ratio, key="coordinate", is_known=True, may_be_empty=False)
+
+
 _RATIO = Value(linear=None, group="drive", sign="not zero")
 ACTUATOR = Shape(
     name="actuator",
@@ -345,7 +350,7 @@ ACTUATOR = Shape(
         field("ratio", _RATIO, "motor motion per motion of the coordinate; 1 if absent"),
         field(
             "drives",
-            MapOf(item=_RATIO, key="coordinate", is_known=True),
+            _terms(_RATIO),
             "in place of `on`: several coordinates, each with its ratio",
         ),
         field(
@@ -365,7 +370,7 @@ COUPLING = Shape(
     doc="A gear or belt without losses: the sum of ratio times coordinate has a fixed value. `{of: {a: 1, b: -2}}` is "
     "a = 2 b; one coordinate alone is held.",
     fields=(
-        need("of", MapOf(item=_RATIO, key="coordinate", is_known=True), "coordinates, each with its ratio"),
+        need("of", _terms(_RATIO), "coordinates, each with its ratio"),
         field("offset", Value(linear=units.LENGTH, angular=units.ANGLE, group="geometry"), "the sum; zero if absent"),
     ),
 )
@@ -377,8 +382,8 @@ LOSS = Shape(
     doc="Friction of a combination of coordinates or of motors, as of a belt or cable that several move: its speed is "
     "the sum of ratio times speed. Just one of `of` and `motors`.",
     fields=(
-        field("of", MapOf(item=_SHARE, key="coordinate", is_known=True), "coordinates, each with its ratio"),
-        field("motors", MapOf(item=_SHARE, key="coordinate", is_known=True), "actuators, each with its ratio"),
+        field("of", _terms(_SHARE), "coordinates, each with its ratio"),
+        field("motors", _terms(_SHARE), "actuators, each with its ratio"),
         need("friction", FRICTION, "losses"),
     ),
 )

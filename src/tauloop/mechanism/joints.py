@@ -6,6 +6,7 @@ import math
 from dataclasses import fields, replace
 
 from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.friction_terms import friction_faults
 from tauloop.mechanism.grammar import FREEDOM
 from tauloop.mechanism.model import (
@@ -307,4 +308,6 @@ def _read_spring(cursor: Cursor | None, values: Values, is_angular: bool) -> Spr
     if cursor is None:
         return None
     stiffness, rest = (values.expression(cursor.get(key), is_angular) for key in ("stiffness", "rest"))
+    if rest is None and not cursor.has("rest"):
+        rest = ZERO  # only a side file may leave it out
     return None if stiffness is None or rest is None else Spring(stiffness=stiffness, rest=rest)

@@ -87,11 +87,13 @@ class MapOf:
         item: what stands behind the names.
         key: what the names are.
         is_known: whether they name what is defined elsewhere, whose reader looks them up.
+        may_be_empty: whether there may be none.
     """
 
     item: Kind
     key: str = "name"
     is_known: bool = False
+    may_be_empty: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,8 @@ def check_structure(cursor: Cursor) -> None:
     elif isinstance(kind, ListOf):
         _check_list(cursor, kind)
     elif isinstance(kind, MapOf):
+        if not kind.may_be_empty and not list(cursor.entries()):
+            cursor.problem("the mapping is empty", f"write {describe(kind)}")
         for name, child in cursor.entries():
             if not kind.is_known:
                 check_name(child, name, kind.key, key_pattern(kind.key))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -46,14 +46,23 @@ class Definition:
 class Values:
     """Reads values, and keeps the table of leaf parameters that grows while elements are read."""
 
-    def __init__(self, provenance: Cursor | None) -> None:
+    def __init__(
+        self,
+        provenance: Cursor | None,
+        *,
+        origins: Mapping[int, tuple[str, str]] = MappingProxyType({}),
+        unknown: Collection[str] = (),
+    ) -> None:
         """Start an empty table.
 
         Args:
             provenance: status and source of values that say none.
+            origins: the same by the id of a value's node, where mappings inside the file have their own.
+            unknown: parameter groups whose zeros are leaves too, for they are to be identified.
         """
         self._status = (provenance.word("status") if provenance else None) or "chosen"
         self._source = (provenance.word("source") if provenance else None) or ""
+        self._origins, self._unknown = origins, unknown
         self._definitions: dict[str, Definition] = {}
         self._quantities: dict[str, Quantity | None] = {}
         self._leaves: dict[str, Parameter] = {}
@@ -132,15 +141,19 @@ class Values:
         if content is None:
             return None
         quantity: Quantity | None
+        is_unknown = kind.group in self._unknown
+        wanted = kind.dimensions(is_angular)
         if not isinstance(content, Literal):
             quantity = self._resolved(content, cursor)
-        elif kind.group and (content.number != 0.0 or isinstance(cursor.node, yaml_nodes.Mapping)):
+        elif kind.group and (content.number != 0.0 or isinstance(cursor.node, yaml_nodes.Mapping) or is_unknown):
+            if is_unknown and wanted and content.number == 0.0 and not content.unit:
+                content = replace(content, unit=str(wanted[0]), dimension=wanted[0])
             quantity = self._leaf(cursor.leaf, content, cursor)
         else:
             quantity = Quantity(Constant(content.value), content.dimension)
         if (
             quantity is None
-            or not self._fits(quantity, content, kind.dimensions(is_angular), cursor)
+            or not self._fits(quantity, content, wanted, cursor)
             or not self._has_sign(quantity, kind, cursor)
         ):
             return None
@@ -201,7 +214,7 @@ class Values:
     def _leaf(self, name: str, literal: Literal, cursor: Cursor) -> Quantity | None:
         """A new leaf parameter."""
         lower, upper = -math.inf, math.inf
-        status, source = self._status, self._source
+        status, source = self._origins.get(id(cursor.node), (self._status, self._source))
         if isinstance(cursor.node, yaml_nodes.Mapping):
             about = qualified(cursor)
             status, source = about.word("status") or status, about.word("source") or source
