@@ -277,7 +277,7 @@ class ConstraintReader:
             terms = [(joint, 1.0)] if joint is not None else []
         else:
             reader.notes.append(f"{name}: an actuator that drives no joint is not carried over")
-        if gear == 0.0 or any(ratio == 0.0 for _, ratio in terms):
+        if gear**2 == 0.0 or any(ratio == 0.0 for _, ratio in terms):
             reader.problem(node, name, "the gear is zero", "give the ratio, or leave the actuator out")
         if len({self._bodies.kinds[joint] for joint, _ in terms}) > 1:
             reader.notes.append(f"{name}: a tendon over hinges and slides is not carried over")
@@ -300,7 +300,8 @@ class ConstraintReader:
             force = min(force, self._limit(node, name, "ctrlrange", "ctrllimited"))
         turns = self._bodies.kinds[drives[0][0]] == "revolute"
         losses = self._losses.get(node.attributes.get("tendon", ""), {})
-        gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0]) or 1.0  # zero is noted as a problem
+        gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0])
+        gear = gear if gear**2 else 1.0  # zero is noted as a problem
         inertia = reader.value(node, name, "armature") + losses.pop("armature", 0.0) / gear**2
         leaf = self._leaves.leaf
         terms = {
