@@ -31,7 +31,7 @@ COMMANDS = {
     "simulate": "simulate hexapod --duration 500 --route projected",
     "reproduce": "reproduce gantry-tau",
     "modes": "modes hexapod --figure {out}/modes.png",
-    "tune": "reproduce dual-motor",
+    "tune": "tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weight energy=1 --method genetic --duration 900",
     "excite": "excite hexapod --random 3000 --starts 2",
     "workers": "excite delta --random 300 --starts 4 --processes 2",
     "poses": "poses hexapod --parameters *length* --count 60 --candidates 4000 --curve",
@@ -50,7 +50,9 @@ COMMANDS = {
     "dynamics": "dynamics spidermill",
 }
 #: Searches with a result to keep: the second Ctrl-C counts.
-KEEPING = ("excite", "workers", "tune")
+KEEPING = ("excite", "workers")
+#: Searches that end with the best so far as soon as others end without it.
+ENDING = ("tune",)
 #: A command that goes on so long after the last interrupt is killed, s.
 PATIENCE = 30.0
 #: In the environment of all that a command starts.

@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
 LAYERS = (
     ("lazy",),
     ("errors", "shown"),
-    ("files",),
+    ("files", "interrupts"),
     ("result", "options"),
     ("mechanism",),
     ("formats", "reduction"),

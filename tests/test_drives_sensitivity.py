@@ -11,8 +11,8 @@ from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, read_drive, simulate_axis
 from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.criteria import weighted_sum
-from tauloop.drives.tuning import tune
-from tauloop.drives.tuning_methods import SQP
+from tauloop.drives.tuning.methods import SQP
+from tauloop.drives.tuning.search import minimise
 from tauloop.errors import InputError
 from tauloop.mechanism.expression import Constant
 
@@ -91,8 +91,8 @@ def test_tuning_along_gradients_ends_where_differences_end() -> None:
         given = fixed | {"kp": float(point[0]), "td": float(point[1])}
         return sensitive.gradients(given, duration=5.0).weighted_sum(weights)
 
-    differences = tune(cost, bounds, [200.0, 0.05], SQP())
-    exact = tune(cost, bounds, [200.0, 0.05], SQP(gradient=gradient))
+    differences = minimise(cost, bounds, [200.0, 0.05], SQP())
+    exact = minimise(cost, bounds, [200.0, 0.05], SQP(gradient=gradient))
     assert exact.cost == pytest.approx(differences.cost, rel=1e-6)
     assert exact.cost < 0.9 * exact.start_cost
     assert 300.0 < exact.best[0] < 390.0  # not at a bound
@@ -104,7 +104,7 @@ def test_a_gradient_that_is_none_is_replaced_by_differences() -> None:
     def cost(points: np.ndarray) -> np.ndarray:
         return ((points - 0.3) ** 2).sum(axis=1)
 
-    found = tune(cost, {"x": (0.0, 1.0)}, [0.9], SQP(gradient=lambda point: np.array([np.nan])))
+    found = minimise(cost, {"x": (0.0, 1.0)}, [0.9], SQP(gradient=lambda point: np.array([np.nan])))
     assert found.best[0] == pytest.approx(0.3, abs=1e-4)
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tauloop.drives.tuning import Tuning, tune, tune_from
-from tauloop.drives.tuning_evaluations import Pointwise
-from tauloop.drives.tuning_grid import dense_grid
-from tauloop.drives.tuning_methods import SQP, Genetic, Method, NelderMead, PatternSearch
-from tauloop.drives.tuning_pareto import pareto_front, robustness
+from tauloop.drives.tuning.evaluations import Pointwise
+from tauloop.drives.tuning.grid import dense_grid
+from tauloop.drives.tuning.methods import SQP, Genetic, Method, NelderMead, PatternSearch
+from tauloop.drives.tuning.pareto import pareto_front, robustness
+from tauloop.drives.tuning.search import Minimum, minimise, minimise_from
 from tauloop.errors import InputError
 from tauloop.result import Status
 
@@ -47,7 +47,7 @@ def two_wells(points: np.ndarray) -> np.ndarray:
 @by_method
 def test_minimum_inside(method: Method) -> None:
     centre = np.array([0.31, 0.62])
-    found = tune(bowl(centre), BOUNDS, START, method)
+    found = minimise(bowl(centre), BOUNDS, START, method)
     assert found.status is Status.OK, found.advice
     assert np.abs((found.best - LOWER) / SPAN - centre).max() < PLACE[type(method)]
     assert found.cost == bowl(centre)(found.best[None])[0]
@@ -61,7 +61,7 @@ def test_minimum_inside(method: Method) -> None:
 @given(centre=st.tuples(st.floats(-0.5, -0.1), st.floats(0.1, 0.9)))
 def test_minimum_on_a_bound(method: Method, centre: tuple[float, float]) -> None:
     """With x = 0 active, 3 (y - cy)^2 + (0 - cx)(y - cy) is least at cy + cx / 6, or at the corner."""
-    found = tune(bowl(np.array(centre)), BOUNDS, START, method)
+    found = minimise(bowl(np.array(centre)), BOUNDS, START, method)
     expected = np.array([0.0, np.clip(centre[1] + centre[0] / 6, 0.0, 1.0)])
     assert np.abs((found.best - LOWER) / SPAN - expected).max() < PLACE_ON_BOUND[type(method)]
     assert ((found.points >= LOWER) & (found.points <= LOWER + SPAN)).all()
@@ -69,7 +69,7 @@ def test_minimum_on_a_bound(method: Method, centre: tuple[float, float]) -> None
 
 @by_method
 def test_start_on_the_minimum_is_kept(method: Method) -> None:
-    found = tune(bowl((np.array(START) - LOWER) / SPAN), BOUNDS, START, method)
+    found = minimise(bowl((np.array(START) - LOWER) / SPAN), BOUNDS, START, method)
     assert found.cost == 2.0
     np.testing.assert_array_equal(found.best, START)
 
@@ -80,21 +80,21 @@ def test_local_methods_get_stuck_and_the_grid_shows_it() -> None:
     np.testing.assert_allclose((grid.minima - LOWER) / SPAN, [[0.8, 0.5], [0.2, 0.5]], atol=1e-12)
     np.testing.assert_array_equal(grid.best, grid.minima[0])
     for method in METHODS[1:3]:
-        left, right = tune_from(two_wells, BOUNDS, [[145.0, 1.0], [250.0, 1.0]], method)
+        left, right = minimise_from(two_wells, BOUNDS, [[145.0, 1.0], [250.0, 1.0]], method)
         assert left.cost == pytest.approx(1.0, abs=1e-3), type(method).__name__
         assert right.cost == pytest.approx(grid.cost, abs=1e-3)
-    assert tune(two_wells, BOUNDS, [145.0, 1.0], Genetic(seed=0)).cost == pytest.approx(grid.cost, abs=0.01)
+    assert minimise(two_wells, BOUNDS, [145.0, 1.0], Genetic(seed=0)).cost == pytest.approx(grid.cost, abs=0.01)
 
 
 @by_method
 def test_same_call_same_history(method: Method) -> None:
-    first, second = (tune(two_wells, BOUNDS, START, method) for _ in range(2))
+    first, second = (minimise(two_wells, BOUNDS, START, method) for _ in range(2))
     np.testing.assert_array_equal(first.points, second.points)
     np.testing.assert_array_equal(first.costs, second.costs)
 
 
 def test_seed_changes_the_genetic_algorithm() -> None:
-    first, second = (tune(two_wells, BOUNDS, START, Genetic(seed=seed)) for seed in (0, 1))
+    first, second = (minimise(two_wells, BOUNDS, START, Genetic(seed=seed)) for seed in (0, 1))
     assert not np.array_equal(first.points, second.points)
 
 
@@ -107,7 +107,7 @@ def test_costs_that_are_not_finite_are_priced(method: Method) -> None:
         x = (points[:, 0] - LOWER[0]) / SPAN[0]
         return np.where(x > 0.5, np.where(points[:, 1] > 1.0, np.nan, np.inf), bowl(centre)(points))
 
-    found = tune(cost, BOUNDS, [130.0, 0.8], method)
+    found = minimise(cost, BOUNDS, [130.0, 0.8], method)
     assert found.cost == pytest.approx(2.0, abs=0.01)
     assert np.isfinite(found.best).all()
     assert not np.isinf(found.costs).any()
@@ -122,9 +122,9 @@ def test_a_start_without_a_cost(method: Method) -> None:
 
     if isinstance(method, SQP | NelderMead):
         with pytest.raises(InputError, match="evaluations gave a finite cost"):
-            tune(cost, BOUNDS, START, method)
+            minimise(cost, BOUNDS, START, method)
     else:
-        found = tune(cost, BOUNDS, START, method)
+        found = minimise(cost, BOUNDS, START, method)
         assert np.isnan(found.start_cost)
         assert found.cost == pytest.approx(2.0, abs=0.01)
 
@@ -135,31 +135,31 @@ def test_interruption_keeps_the_best_so_far(method: Method) -> None:
         if count >= 12:
             raise KeyboardInterrupt
 
-    found = tune(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, watcher=watcher)
+    found = minimise(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, watcher=watcher)
     assert found.interrupted
     assert found.status is Status.DOUBTFUL
     assert "the best so far is kept" in found.advice[0]
     assert found.cost == np.min(found.costs) <= found.start_cost
-    assert len(tune_from(two_wells, BOUNDS, [START, START], method, watcher=watcher)) == 1
+    assert len(minimise_from(two_wells, BOUNDS, [START, START], method, watcher=watcher)) == 1
 
 
 @by_method
 @pytest.mark.parametrize("budget", [1, 7, 20])
 def test_budget(method: Method, budget: int) -> None:
-    found = tune(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, budget=budget)
+    found = minimise(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, budget=budget)
     assert len(found.points) == budget
     assert found.ending == f"all {budget} evaluations are used up"
 
 
 def test_watcher_sees_the_search() -> None:
     seen: list[tuple[int, float]] = []
-    found = tune(two_wells, BOUNDS, START, watcher=lambda count, least: seen.append((count, least)))
+    found = minimise(two_wells, BOUNDS, START, watcher=lambda count, least: seen.append((count, least)))
     assert seen[-1] == (len(found.points), found.cost)
     assert [count for count, _ in seen] == sorted({count for count, _ in seen})
 
 
 def test_stopping_short_of_a_minimum_is_seen() -> None:
-    found = tune(bowl(np.array([0.95, 0.05])), BOUNDS, START, budget=3)
+    found = minimise(bowl(np.array([0.95, 0.05])), BOUNDS, START, budget=3)
     assert found.status is Status.DOUBTFUL
     assert any("not a minimum" in advice for advice in found.advice)
 
@@ -170,7 +170,7 @@ def test_a_cost_that_is_no_function_is_seen() -> None:
     def cost(points: np.ndarray) -> np.ndarray:
         return bowl(np.array([0.5, 0.5]))(points) + 0.01 * generator.standard_normal(len(points))
 
-    assert any("not a function of its parameters" in advice for advice in tune(cost, BOUNDS, START).advice)
+    assert any("not a function of its parameters" in advice for advice in minimise(cost, BOUNDS, START).advice)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -232,11 +232,11 @@ def test_robustness_counts_failures() -> None:
 
 def test_bad_input_is_refused_with_all_problems_at_once() -> None:
     with pytest.raises(InputError) as error:
-        tune(two_wells, BOUNDS, [400.0, 0.1])
+        minimise(two_wells, BOUNDS, [400.0, 0.1])
     assert [problem.where for problem in error.value.problems] == ["start: gain", "start: time"]
     assert "400 is outside its bounds 100 to 300" in str(error.value)
     with pytest.raises(InputError) as error:
-        tune(two_wells, {"gain": (3.0, 1.0), "time": (0.0, np.inf)}, [1.0], budget=0)
+        minimise(two_wells, {"gain": (3.0, 1.0), "time": (0.0, np.inf)}, [1.0], budget=0)
     assert [problem.where for problem in error.value.problems] == [
         "bounds['gain']",
         "bounds['time']",
@@ -244,15 +244,15 @@ def test_bad_input_is_refused_with_all_problems_at_once() -> None:
         "budget",
     ]
     with pytest.raises(InputError, match=r"starts\[1\]: gain"):
-        tune_from(two_wells, BOUNDS, [START, [0.0, 1.0]])
+        minimise_from(two_wells, BOUNDS, [START, [0.0, 1.0]])
     with pytest.raises(InputError, match="starts: is empty"):
-        tune_from(two_wells, BOUNDS, [])
+        minimise_from(two_wells, BOUNDS, [])
     with pytest.raises(InputError, match="bounds: are empty"):
-        tune(two_wells, {}, [])
+        minimise(two_wells, {}, [])
     with pytest.raises(InputError, match="wrap a cost of one point in Pointwise"):
-        tune(lambda points: np.zeros(1), BOUNDS, START)
+        minimise(lambda points: np.zeros(1), BOUNDS, START)
     with pytest.raises(InputError, match=r"none of \d+ evaluations gave a finite cost"):
-        tune(lambda points: np.full(len(points), np.nan), BOUNDS, START)
+        minimise(lambda points: np.full(len(points), np.nan), BOUNDS, START)
     with pytest.raises(InputError, match=r"counts: are \(5,\) for 2 parameters"):
         dense_grid(two_wells, BOUNDS, (5,))
     with pytest.raises(InputError, match="no finite criteria"):
@@ -287,7 +287,7 @@ def test_bad_options_are_refused(method: type[Method], options: dict[str, float]
 
 
 def test_tuning_is_a_result() -> None:
-    found = tune(two_wells, BOUNDS, START)
-    assert isinstance(found, Tuning)
+    found = minimise(two_wells, BOUNDS, START)
+    assert isinstance(found, Minimum)
     assert found.provenance.options["method"] == "PatternSearch"
     assert found.provenance.inputs == {"gain": [100.0, 300.0], "time": [0.5, 2.0]}

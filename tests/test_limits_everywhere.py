@@ -183,6 +183,7 @@ WITHOUT = {
     "convert": "writes what it has read",
     "subtract": "knows two logs and no machine",
     "drive": "knows a drive line and no machine",
+    "tune": "knows a drive line and no machine",
     "cache": "uses no machine",
     "schema": "uses no machine",
 }

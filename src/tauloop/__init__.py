@@ -20,6 +20,7 @@ from tauloop.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.assembly import Assembly
     from tauloop.calibration import CalibrationOptions, PosePlanOptions, calibrate, plan_poses
+    from tauloop.drives import TuningOptions, tune
     from tauloop.formats import load, loads
     from tauloop.kinematics import ReductionOptions, reduce
     from tauloop.mechanism import Mechanism, shipped_machines
@@ -34,6 +35,7 @@ else:
             **dict.fromkeys(("Forces", "State"), "programs"),
             **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
             **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
+            **dict.fromkeys(("TuningOptions", "tune"), "drives"),
             **dict.fromkeys(("load", "loads"), "formats"),
             **dict.fromkeys(("ReductionOptions", "reduce"), "kinematics"),
         },
@@ -60,6 +62,7 @@ __all__ = [
     "ReductionOptions",
     "State",
     "TauloopError",
+    "TuningOptions",
     "__version__",
     "calibrate",
     "load",
@@ -68,4 +71,5 @@ __all__ = [
     "plan_poses",
     "reduce",
     "shipped_machines",
+    "tune",
 ]

@@ -36,6 +36,7 @@ COMMANDS = {
     "calibrate": ("calibrate", "Calibrate a machine's geometry, with error bars."),
     "poses": ("poses", "Choose the poses of a calibration."),
     "drive": ("drive", "Simulate a step of a drive line with its control."),
+    "tune": ("tune", "Tune the control of a drive line: least cost, compromises."),
     "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
     "play": ("drive_machine", "How play at the actuators shows at the tool."),
     "cache": ("cache", "Compiled libraries that are kept: list or remove them."),

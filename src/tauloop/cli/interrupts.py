@@ -27,7 +27,8 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
     Python's own handler only marks the interrupt, and raises when the main thread comes back from machine code; some
     libraries swallow what it raises. A search that keeps its best result has a handler of its own: the first Ctrl-C
     leaves it alone, a second one does not. What the process has started, such as compilers, ends with it. A command
-    that a swallowed interrupt did not keep from its own end counts as interrupted all the same.
+    that a swallowed interrupt did not keep from its own end counts as interrupted all the same. One that has kept its
+    best result ends the process as soon as this is written: what was at work is not waited for.
     """
     if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
         yield
@@ -35,15 +36,21 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     former = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    is_ending = threading.Event()
-    threading.Thread(target=_watch, args=(reading, grace, is_ending), daemon=True).start()
+    is_ending, was_asked = threading.Event(), threading.Event()
+    threading.Thread(target=_watch, args=(reading, grace, is_ending, was_asked), daemon=True).start()
     try:
         yield
     except KeyboardInterrupt:
         end_children()
         raise
-    except SystemExit:
+    except SystemExit as end:
         if not is_ending.is_set():
+            if was_asked.is_set():
+                end_children()
+                with suppress(OSError):
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))
             raise
     finally:
         signal.set_wakeup_fd(former)
@@ -53,7 +60,24 @@ def ends_soon(grace: float = GRACE) -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _watch(reading: int, grace: float, is_ending: threading.Event) -> None:
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Within it the first Ctrl-C raises as ever, by a handler of its own: there is a search whose best is kept."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def _watch(reading: int, grace: float, is_ending: threading.Event, was_asked: threading.Event) -> None:
     asked = 0
     with suppress(OSError):
         while signals := os.read(reading, 64):
@@ -66,6 +90,7 @@ def _watch(reading: int, grace: float, is_ending: threading.Event) -> None:
                 end_children()
                 os._exit(INTERRUPTED)
             if signal.SIGINT in signals:
+                was_asked.set()
                 os.write(2, AGAIN)
         os.close(reading)
 

@@ -10,7 +10,7 @@ its help, and `gathered` makes the object of what was given. What a type looks l
 
 - bool: a flag (``--no-...`` where the default is true); text, numbers, paths and enumerations: themselves;
 - a tuple of texts or paths: the option may be repeated; a tuple of numbers: numbers with commas between them;
-- a mapping: NAME=VALUE, may be repeated; another class of options: its fields too;
+- a mapping: NAME=VALUE, may be repeated, numbers also with commas between; another class of options: its fields too;
 - one of some named objects: its name, in whatever case;
 - anything else: text, read by the field's own ``read`` (`tauloop.options.option`).
 """
@@ -28,7 +28,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import typer
 
 from tauloop.errors import InputError, Problem
-from tauloop.options import KEY, Option, described
+from tauloop.options import KEY, Option, described, listed
 
 _PLAIN = (bool, int, float, str, Path)
 
@@ -175,6 +175,8 @@ def _value(name: str, annotation: Any, given: Any) -> Any:
         return tuple(given)
     if _is_mapping(kind):
         number = get_args(kind)[1]
+        if number in (int, float):
+            given = listed(given)
         pairs = [text.partition("=") for text in given]
         if wrong := [
             text for text, (key, equals, value) in zip(given, pairs, strict=True) if not (key and equals and value)

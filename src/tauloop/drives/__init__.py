@@ -5,11 +5,12 @@ from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record
 from tauloop.drives.criteria import Criteria, Outcome, weighted_sum, weighted_worst
 from tauloop.drives.plant_fit import DETERMINED, Observation, PlantFit, Unknown, assess_plant, fit_plant
 from tauloop.drives.reader import load_drive, read_drive, shipped_drives
-from tauloop.drives.tuning import Tuning, tune
-from tauloop.drives.tuning_evaluations import BatchCost
-from tauloop.drives.tuning_grid import Grid, dense_grid
-from tauloop.drives.tuning_methods import SQP, Genetic, Gradient, Method, NelderMead, PatternSearch
-from tauloop.drives.tuning_pareto import ParetoFront, Robustness, pareto_front, robustness
+from tauloop.drives.tuning.evaluations import BatchCost
+from tauloop.drives.tuning.grid import Grid, dense_grid
+from tauloop.drives.tuning.methods import SQP, Genetic, Gradient, Method, NelderMead, PatternSearch
+from tauloop.drives.tuning.pareto import ParetoFront, Robustness, pareto_front, robustness
+from tauloop.drives.tuning.search import Minimum, minimise
+from tauloop.drives.tuning.tune import Tuning, TuningOptions, tune
 from tauloop.mechanism.drive_line import DriveLine
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Gradient",
     "Grid",
     "Method",
+    "Minimum",
     "NelderMead",
     "Observation",
     "Outcome",
@@ -34,11 +36,13 @@ __all__ = [
     "Robustness",
     "SensitiveAxis",
     "Tuning",
+    "TuningOptions",
     "Unknown",
     "assess_plant",
     "dense_grid",
     "fit_plant",
     "load_drive",
+    "minimise",
     "pareto_front",
     "read_drive",
     "record_axis",

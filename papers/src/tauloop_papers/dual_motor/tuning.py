@@ -14,17 +14,17 @@ from tauloop.drives import (
     SQP,
     Axis,
     Grid,
+    Minimum,
     ParetoFront,
     PlantFit,
     Robustness,
     SensitiveAxis,
-    Tuning,
     assess_plant,
     dense_grid,
     load_drive,
+    minimise,
     pareto_front,
     robustness,
-    tune,
 )
 from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.dual_motor.results import Scatter, Search, Table
@@ -138,11 +138,11 @@ def _table(axis: Axis, study: Study, settings: DriveSettings, progress: Progress
     cost = study.cost(axis)
     progress(f"{study.name}: dense grid")
     grid = dense_grid(cost, study.bounds, study.grid)
-    found: list[tuple[str, Start, Tuning]] = []
+    found: list[tuple[str, Start, Minimum]] = []
     for start in study.starts:
         for name, method in settings.methods().items():
             progress(f"{study.name}: {name} from {start.at}")
-            found.append((name, start, tune(cost, study.bounds, start.at, method, budget=settings.budget)))
+            found.append((name, start, minimise(cost, study.bounds, start.at, method, budget=settings.budget)))
     least = min(grid.cost, *(tuning.cost for _, _, tuning in found))
     printed = cost(np.array([start.printed[name].best for name, start, _ in found]))
     best = min((tuning for _, _, tuning in found), key=lambda tuning: tuning.cost)
@@ -170,12 +170,12 @@ def _exact(axis: Axis, table: Table, settings: DriveSettings, progress: Progress
     study, start = table.study, table.study.starts[0]
     progress(f"{study.name}: exact gradients from {start.at}")
     gradient = study.gradient(SensitiveAxis(axis.line, tuple(study.bounds)))
-    tuning = tune(study.cost(axis), study.bounds, start.at, SQP(gradient=gradient), budget=settings.budget)
+    tuning = minimise(study.cost(axis), study.bounds, start.at, SQP(gradient=gradient), budget=settings.budget)
     least = min(table.grid_cost, table.best.cost, tuning.cost)
     return _search("SQP, exact gradients", start, tuning, least, None)
 
 
-def _search(method: str, start: Start, tuning: Tuning, least: float, printed_here: float | None) -> Search:
+def _search(method: str, start: Start, tuning: Minimum, least: float, printed_here: float | None) -> Search:
     """What is kept of one search; `least` is the best cost known."""
     return Search(
         method=method,
@@ -202,7 +202,12 @@ def _front(axis: Axis, study: Study, settings: DriveSettings) -> ParetoFront:
         return np.where(found.failed[:, None], np.nan, both)
 
     return pareto_front(
-        criteria, study.bounds, seed=settings.seed, population=settings.front[0], generations=settings.front[1]
+        criteria,
+        study.bounds,
+        of=("energy", "overshoot"),
+        seed=settings.seed,
+        population=settings.front[0],
+        generations=settings.front[1],
     )
 
 

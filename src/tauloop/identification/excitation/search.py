@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
-from tauloop.identification.excitation.interrupts import interrupts
 from tauloop.identification.excitation.problem import ExcitationProblem
+from tauloop.interrupts import interrupts
 from tauloop.motion.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tauloop.identification.excitation.criteria import Criterion
-from tauloop.identification.excitation.interrupts import interrupts
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.excitation.solver import ExcitationProgram, Outcome, SolverOptions
+from tauloop.interrupts import interrupts
 from tauloop.mechanism.model import Mechanism
 
 Report = Callable[[str, float, float], None]

@@ -10,6 +10,7 @@ from typing import TypeAlias, final
 import numpy as np
 
 from tauloop.errors import InputError, Problem
+from tauloop.interrupts import interruptible
 
 #: Costs (N,) of points (N, n), all in one call.
 BatchCost: TypeAlias = Callable[[np.ndarray], np.ndarray]
@@ -22,7 +23,7 @@ PRICE_OF_NOTHING = 1e100
 
 
 class BudgetSpentError(Exception):
-    """The allowed number of evaluations is used up: a signal to a method, never seen outside `tune`."""
+    """The allowed number of evaluations is used up: a signal to a method, never seen outside `minimise`."""
 
 
 @final
@@ -113,7 +114,7 @@ class Evaluations:
 
     def costs_of(self, points: np.ndarray) -> np.ndarray:
         """Costs (N,) of points (N, n), remembered; NaN where there is none."""
-        found = np.asarray(self._cost(points), dtype=float)
+        found = np.asarray(interruptible(self._cost, points), dtype=float)
         if found.shape != (len(points),):
             raise InputError(
                 Problem(

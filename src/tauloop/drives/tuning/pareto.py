@@ -8,10 +8,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tauloop.drives.tuning import checked_box
-from tauloop.drives.tuning_evaluations import PRICE_OF_NOTHING
-from tauloop.drives.tuning_methods import pymoo_module, run_generations
+from tauloop.drives.tuning.evaluations import PRICE_OF_NOTHING
+from tauloop.drives.tuning.methods import pymoo_module, run_generations
+from tauloop.drives.tuning.search import checked_box
 from tauloop.errors import InputError, Problem, Problems
+from tauloop.interrupts import interruptible
 
 #: Criteria (N, k) of points (N, n), all to be made small.
 BatchCriteria: TypeAlias = Callable[[np.ndarray], np.ndarray]
@@ -25,9 +26,11 @@ class ParetoFront:
         names: of the parameters (n).
         points: (m, n), in the order of the first criterion.
         criteria: (m, k).
+        of: names of the criteria (k).
     """
 
     names: tuple[str, ...]
+    of: tuple[str, ...]
     points: np.ndarray
     criteria: np.ndarray
 
@@ -36,7 +39,7 @@ def pareto_front(
     criteria: BatchCriteria,
     bounds: Mapping[str, tuple[float, float]],
     *,
-    count: int = 2,
+    of: tuple[str, ...] = ("first", "second"),
     seed: int = 0,
     population: int = 60,
     generations: int = 40,
@@ -46,7 +49,7 @@ def pareto_front(
     Args:
         criteria: function of points (N, n) to criteria (N, k); a row that is not finite is never on the front.
         bounds: lower and upper bound by name.
-        count: k.
+        of: names of the criteria (k).
         seed: of the random numbers.
         population, generations: effort.
 
@@ -58,18 +61,20 @@ def pareto_front(
     lower, upper, _ = checked_box(bounds, middle, population)
 
     def priced(places: np.ndarray) -> np.ndarray:
-        found = np.asarray(criteria(lower + places * (upper - lower)), dtype=float)
+        found = np.asarray(interruptible(criteria, lower + places * (upper - lower)), dtype=float)
         return np.where(np.isfinite(found).all(axis=1, keepdims=True), found, PRICE_OF_NOTHING)
 
     first = np.random.default_rng(seed).random((population, len(middle)))
     nsga = pymoo_module("pymoo.algorithms.moo.nsga2").NSGA2(pop_size=population, sampling=first)
-    found = run_generations(nsga, priced, (len(middle), count), seed, generations)
+    found = run_generations(nsga, priced, (len(middle), len(of)), seed, generations)
     places, values = np.atleast_2d(found.X), np.atleast_2d(found.F)
     order = np.lexsort(values.T[::-1])
     if values[order[0], 0] >= PRICE_OF_NOTHING:
         what = f"no finite criteria in {population * generations} evaluations"
         raise InputError(Problem(where="criteria", what=what, remedy="narrow the bounds to stable gains"))
-    return ParetoFront(names=tuple(bounds), points=lower + places[order] * (upper - lower), criteria=values[order])
+    return ParetoFront(
+        names=tuple(bounds), of=of, points=lower + places[order] * (upper - lower), criteria=values[order]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from scipy.optimize import minimize
 
-from tauloop.drives.tuning_evaluations import Evaluations
+from tauloop.drives.tuning.evaluations import Evaluations
 from tauloop.errors import EngineError, InputError, Problem
+from tauloop.interrupts import interruptible
 
 #: Gradient (n,) of a cost at a point (n,), in the units of the bounds.
 Gradient: TypeAlias = Callable[[np.ndarray], np.ndarray]
@@ -112,7 +113,7 @@ class SQP(Method):
 
         def slopes(x: np.ndarray) -> np.ndarray:
             if self.gradient is not None:
-                given = np.asarray(self.gradient(evaluations.point(x)), dtype=float) * evaluations.span
+                given = np.asarray(interruptible(self.gradient, evaluations.point(x)), dtype=float) * evaluations.span
                 if np.isfinite(given).all():
                     return given
             offsets = self.difference * np.eye(len(x))

@@ -1,15 +1,16 @@
-"""Tuning: the least cost over a box of parameters, by any of several methods, with evidence and history."""
+"""The least cost over a box of parameters, by any of several methods, with evidence and history."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.drives.tuning_evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
-from tauloop.drives.tuning_methods import Method, PatternSearch
+from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
+from tauloop.drives.tuning.methods import Method, PatternSearch
 from tauloop.errors import InputError, Problem, solving
+from tauloop.interrupts import interruptible
 from tauloop.result import Evidence, Result, provenance
 
 #: Neighbours that test a best point lie this far along each axis, as a share of the range.
@@ -21,7 +22,7 @@ BUDGET = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tuning(Result):
+class Minimum(Result):
     """The best parameters of one search and how they were found.
 
     Attributes:
@@ -53,7 +54,7 @@ class Tuning(Result):
 
 
 @solving(InputError)
-def tune(
+def minimise(
     cost: BatchCost,
     bounds: Mapping[str, tuple[float, float]],
     start: Sequence[float] | np.ndarray,
@@ -61,12 +62,13 @@ def tune(
     *,
     budget: int = BUDGET,
     watcher: Watcher | None = None,
-) -> Tuning:
+) -> Minimum:
     """Search the least cost within bounds, from a start.
 
     The cost is evaluated in batches, so that a compiled simulation takes a whole generation, poll or gradient in one
     call. A cost that is not finite (a diverging loop, say) is priced above all others. Ctrl-C, or `KeyboardInterrupt`
-    raised by the watcher, ends the search and keeps the best so far.
+    raised by the watcher, ends the search at once and keeps the best so far; a batch that is at work then is left to
+    itself.
 
     Args:
         cost: function of points (N, n) to costs (N,); wrap a function of one point in `Pointwise`.
@@ -90,6 +92,8 @@ def tune(
     except BudgetSpentError:
         ending = f"all {budget} evaluations are used up"
     except KeyboardInterrupt:
+        if not np.isfinite(evaluations.costs).any():
+            raise  # nothing to keep
         ending, interrupted = "interrupted", True
     points, costs = evaluations.points, evaluations.costs
     if not np.isfinite(costs).any():
@@ -101,24 +105,20 @@ def tune(
             )
         )
     least = int(np.nanargmin(costs))
-    evidence = [
-        Evidence(
-            name="share of evaluations without a cost",
-            value=float(np.mean(~np.isfinite(costs))),
-            upper=0.5,
-            advice="narrow the bounds: most of the box has no cost",
-        ),
-        Evidence(
-            name="interruptions",
-            value=float(interrupted),
-            upper=0.0,
-            advice="the best so far is kept; run on from it",
-        ),
-    ]
+    tested: list[Evidence] = []
     if not interrupted:
-        evidence += _tested(cost, points[least], float(costs[least]), costs, lower, upper)
-    return Tuning(
-        evidence=tuple(evidence),
+        try:
+            tested = _tested(cost, points[least], float(costs[least]), costs, lower, upper)
+        except KeyboardInterrupt:
+            ending, interrupted = "interrupted", True
+    failed = Evidence(
+        name="share of evaluations without a cost",
+        value=float(np.mean(~np.isfinite(costs))),
+        upper=0.5,
+        advice="narrow the bounds: most of the box has no cost",
+    )
+    return Minimum(
+        evidence=(failed, _interruptions(interrupted), *tested),
         provenance=provenance(
             packages=("numpy", "scipy", "pymoo"),
             options={"method": type(method).__name__, "options": repr(method), "budget": budget},
@@ -136,7 +136,7 @@ def tune(
     )
 
 
-def tune_from(
+def minimise_from(
     cost: BatchCost,
     bounds: Mapping[str, tuple[float, float]],
     starts: Sequence[Sequence[float]] | np.ndarray,
@@ -144,23 +144,38 @@ def tune_from(
     *,
     budget: int = BUDGET,
     watcher: Watcher | None = None,
-) -> tuple[Tuning, ...]:
+) -> tuple[Minimum, ...]:
     """Search from several starts (S, n), one after another; an interruption keeps those already begun.
 
     Raises:
-        InputError: as for `tune`; all starts are checked before the first search, and an empty list is refused.
+        InputError: as for `minimise`; all starts are checked before the first search, and an empty list is refused.
     """
     starts = np.asarray(starts, dtype=float)
     problems = [] if len(starts) else [Problem(where="starts", what="is empty", remedy="give one start or more")]
     for k, start in enumerate(starts):
-        problems += _start_problems(bounds, start, f"starts[{k}]")
+        problems += box_problems(bounds, start, f"starts[{k}]")
     InputError.raise_if_any(problems)
-    found: list[Tuning] = []
+    found: list[Minimum] = []
     for start in starts:
-        found.append(tune(cost, bounds, start, method, budget=budget, watcher=watcher))
+        try:
+            found.append(minimise(cost, bounds, start, method, budget=budget, watcher=watcher))
+        except KeyboardInterrupt:  # before this start had a cost
+            if not found:
+                raise
+            evidence = (*found[-1].evidence, _interruptions(True))
+            found[-1] = replace(found[-1], interrupted=True, evidence=evidence)
         if found[-1].interrupted:
             break
     return tuple(found)
+
+
+def _interruptions(interrupted: bool) -> Evidence:
+    return Evidence(
+        name="interruptions",
+        value=float(interrupted),
+        upper=0.0,
+        advice="the best so far is kept; run on from it",
+    )
 
 
 def checked_box(
@@ -171,7 +186,7 @@ def checked_box(
     Raises:
         InputError: with all that is wrong.
     """
-    problems = _start_problems(bounds, np.asarray(start, dtype=float), "start")
+    problems = box_problems(bounds, np.asarray(start, dtype=float), "start")
     if budget < 1:
         problems.append(Problem(where="budget", what=f"is {budget}", remedy="allow one evaluation or more"))
     InputError.raise_if_any(problems)
@@ -179,7 +194,7 @@ def checked_box(
     return lower, upper, np.array(start, dtype=float)
 
 
-def _start_problems(bounds: Mapping[str, tuple[float, float]], start: np.ndarray, where: str) -> list[Problem]:
+def box_problems(bounds: Mapping[str, tuple[float, float]], start: np.ndarray, where: str) -> list[Problem]:
     """What is wrong with the bounds and a start (n,)."""
     if not bounds:
         return [Problem(where="bounds", what="are empty", remedy="give a lower and an upper bound for a parameter")]
@@ -214,7 +229,7 @@ def _tested(
     """The best point evaluated anew, and beside its neighbours along the axes."""
     offsets = NEIGHBOUR * np.diag(upper - lower)
     neighbours = np.clip(np.concatenate([best + offsets, best - offsets]), lower, upper)
-    found = np.asarray(cost(np.concatenate([best[None], neighbours])), dtype=float)
+    found = np.asarray(interruptible(cost, np.concatenate([best[None], neighbours])), dtype=float)
     gain = least - float(np.nanmin(found))
     span = float(np.nanmax(costs)) - least
     return [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.drives.tuning_evaluations import BatchCost
+from tauloop.drives.tuning.evaluations import BatchCost
 from tauloop.errors import InputError, Problem
 
 #: Points evaluated in one call.

@@ -1,0 +1,30 @@
+"""``tauloop tune``: the control of a drive line tuned by simulated steps."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tauloop.cli.interrupts import keeping
+from tauloop.cli.output import JsonOption, command, finish
+from tauloop.cli.progress import bars
+from tauloop.drives import TuningOptions, load_drive
+from tauloop.drives import tune as tuned
+from tauloop.report.tuning_table import tuning_tables
+
+
+@command()
+def tune(
+    line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
+    options: TuningOptions,
+    as_json: JsonOption = False,
+) -> None:
+    """Tune parameters of a drive line: the least cost of a step of its reference, within bounds.
+
+    The first Ctrl-C ends the search with the best so far. Exit code 1 when the result is doubtful; it says why.
+    """
+    drive = load_drive(line)
+    with keeping(), bars(as_json) as report:
+        result = tuned(drive, options, watcher=lambda count, _: report("steps", count, options.budget * options.starts))
+    finish(result, tuning_tables, as_json)

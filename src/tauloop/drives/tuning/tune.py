@@ -1,0 +1,333 @@
+"""A drive line's control tuned: the cost of its simulated steps made least within bounds, and compromises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
+from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
+from tauloop.drives.criteria import NAMES, Criteria, weighted, weighted_sum, weighted_worst
+from tauloop.drives.tuning.evaluations import Watcher
+from tauloop.drives.tuning.methods import SQP, Genetic, Gradient, Method, NelderMead, PatternSearch
+from tauloop.drives.tuning.pareto import ParetoFront, pareto_front
+from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise_from
+from tauloop.errors import InputError, Problem, Problems
+from tauloop.mechanism.drive_line import DriveLine
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.options import listed, option, require
+from tauloop.result import Result, plain, provenance
+
+#: How criteria over their weights become one cost.
+COMBINED = {"sum": weighted_sum, "worst": weighted_worst}
+#: Methods by name.
+METHODS: Mapping[str, Method] = {
+    "pattern": PatternSearch(),
+    "sqp": SQP(),
+    "simplex": NelderMead(),
+    "genetic": Genetic(),
+}
+#: A tuned parameter this near a bound, as a share of its range, is said to be on it.
+ON_BOUND = 1e-3
+
+
+def read_ranges(texts: str | Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Lower and upper bound by name from ``NAME=LOW:HIGH``, with commas between them; numbers in SI units.
+
+    Raises:
+        InputError: a part that is no such thing; all at once.
+    """
+    ranges, problems = {}, Problems()
+    for part in listed(texts):
+        name, _, limits = (piece.strip() for piece in part.partition("="))
+        low, _, high = limits.partition(":")
+        try:
+            ranges[name] = (float(low), float(high))
+        except ValueError:
+            problems.add("bounds", f"{part!r} is not NAME=LOW:HIGH", "write both numbers, in SI units")
+    InputError.raise_if_any(problems)
+    return ranges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningOptions:
+    """What is tuned, by which cost, and how.
+
+    Attributes:
+        bounds: range of each tuned parameter of the drive line, SI.
+        weights: criteria of the cost, each with what it is divided by, SI.
+        combine: how criteria over their weights become one cost.
+        method: of the search.
+        exact_gradients: let SQP have exact gradients, by sensitivities, in place of differences.
+        start: where the search begins, by parameter, where that is not the drive line's own value.
+        starts: searches; those after the first begin at random places within the bounds.
+        values: other parameters that differ from the file's, SI.
+        step: of the reference, m or rad.
+        duration: of the simulated step, s.
+        load: force on the judged body, N or N m.
+        load_time: when the load sets in, s.
+        budget: most evaluations of one search.
+        pareto: find the front of compromises between the weighted criteria as well (NSGA-II).
+        population: points in a generation of the front.
+        generations: of the front.
+        seed: of all random numbers.
+        rtol: relative error of an integration step.
+        threads: cores that a batch of simulations is shared out over.
+    """
+
+    bounds: Mapping[str, tuple[float, float]] = option(
+        factory=dict, read=read_ranges, repeated=True, metavar="NAME=LOW:HIGH"
+    )
+    weights: Mapping[str, float] = option(factory=dict, flag="--weight")
+    combine: str = option("sum", choices=tuple(COMBINED))
+    method: Method = option(METHODS["pattern"], named=METHODS)
+    exact_gradients: bool = False
+    start: Mapping[str, float] = option(factory=dict)
+    starts: int = option(1, least=1)
+    values: Mapping[str, float] = option(factory=dict, flag="--set")
+    step: float = 0.1
+    duration: float = 10.0
+    load: float = 0.0
+    load_time: float = 0.0
+    budget: int = option(BUDGET, least=1)
+    pareto: bool = False
+    population: int = option(40, least=4)
+    generations: int = option(20, least=1)
+    seed: int = option(0, least=0)
+    rtol: float = 1e-7
+    threads: int = option(1, least=1)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        problems = Problems()
+        with problems.collecting(InputError):
+            require(self)
+        if not self.weights:
+            problems.add("weights", "no criterion is weighted", f"name one of {', '.join(NAMES)}, or several")
+        for name in self.weights:
+            if name not in NAMES:
+                problems.add("weights", f"no criterion {name!r}", suggestion(name, NAMES) or f"{', '.join(NAMES)}")
+        if self.pareto and len(self.weights) < 2:
+            problems.add("pareto", f"compromises between {len(self.weights)} criteria", "weight two or more")
+        if self.exact_gradients and not isinstance(self.method, SQP):
+            problems.add("exact_gradients", "the method takes none", "choose sqp, or leave them out")
+        if self.exact_gradients and self.load:
+            problems.add("exact_gradients", "are those of a step without load", "leave one of the two out")
+        if self.exact_gradients and (others := [name for name in self.weights if name not in DIFFERENTIABLE]):
+            problems.add("exact_gradients", f"{', '.join(others)} has none", "leave one of the two out")
+        for name in sorted({*self.bounds} & {*self.values}):
+            problems.add("values", f"{name} is tuned", "take it out of the bounds, or give it as its start")
+        InputError.raise_if_any(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning(Result):
+    """The tuned parameters of a drive line, how they were found, and what they change.
+
+    Attributes:
+        drive_line: its name.
+        start, best: the tuned parameters before and after, SI.
+        cost, start_cost: there and at the first start; the latter is NaN where the loop fails.
+        before, after: criteria of the first start and of the best, by name, SI.
+        searches: from all starts, that with the least cost first.
+        front: compromises; None where they were not asked for.
+        findings: parameters that end on a bound, and a front that was interrupted.
+    """
+
+    drive_line: str
+    start: Mapping[str, float]
+    best: Mapping[str, float]
+    cost: float
+    start_cost: float
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    searches: tuple[Minimum, ...]
+    front: ParetoFront | None
+    findings: tuple[Problem, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        names = tuple(self.best)
+        return {
+            "drive_line": self.drive_line,
+            "status": self.status.value,
+            "start": dict(self.start),
+            "best": dict(self.best),
+            "cost": self.cost,
+            "start_cost": _finite(self.start_cost),
+            "criteria": {"start": dict(self.before), "best": dict(self.after)},
+            "searches": [
+                {
+                    "start": dict(zip(names, one.start.tolist(), strict=True)),
+                    "best": dict(zip(names, one.best.tolist(), strict=True)),
+                    "cost": one.cost,
+                    "start_cost": _finite(one.start_cost),
+                    "evaluations": len(one.costs),
+                    "ending": one.ending,
+                    "interrupted": one.interrupted,
+                }
+                for one in self.searches
+            ],
+            "front": None
+            if self.front is None
+            else [
+                {"at": dict(zip(names, at, strict=True)), "criteria": dict(zip(self.front.of, criteria, strict=True))}
+                for at, criteria in zip(self.front.points.tolist(), self.front.criteria.tolist(), strict=True)
+            ],
+            "findings": [finding.as_dict() for finding in self.findings],
+            "evidence": plain(self.evidence),
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def tune(line: DriveLine, options: TuningOptions, *, watcher: Watcher | None = None) -> Tuning:
+    """Make the cost of a drive line's steps least: the sum, or the worst, of criteria over their weights.
+
+    Every point is a simulated step of the reference; a point whose loop diverges has no cost. Ctrl-C ends the search at
+    once with the best so far.
+
+    Args:
+        line: the drive line.
+        options: what is tuned, by which cost, and how.
+        watcher: is told the number of evaluations and the least cost after every batch.
+
+    Raises:
+        InputError: bounds, starts or parameters that make no sense, or no point with a cost; all at once.
+        EngineError: the genetic algorithm or the front without pymoo.
+
+    Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using Modelica, section 4.2.
+    """
+    starts = _starts(line, options)
+    method, steps = options.method, _Steps(line, options)
+    if options.exact_gradients:
+        method = SQP(gradient=steps.gradient())
+    searches = minimise_from(steps.cost, options.bounds, starts, method, budget=options.budget, watcher=watcher)
+    front = None
+    with suppress(KeyboardInterrupt):  # the searches are there to be kept
+        if options.pareto and not searches[-1].interrupted:
+            front = pareto_front(
+                steps.compromises,
+                options.bounds,
+                of=tuple(options.weights),
+                seed=options.seed,
+                population=options.population,
+                generations=options.generations,
+            )
+    best = min(searches, key=lambda one: one.cost)
+    return Tuning(
+        evidence=best.evidence,
+        provenance=provenance(
+            packages=("numpy", "scipy", "casadi", "pymoo"),
+            options={item.name: _told(getattr(options, item.name)) for item in fields(options)},
+            inputs={"drive_line": line.name},
+        ),
+        drive_line=line.name,
+        start=dict(zip(options.bounds, starts[0].tolist(), strict=True)),
+        best=dict(zip(options.bounds, best.best.tolist(), strict=True)),
+        cost=best.cost,
+        start_cost=searches[0].start_cost,
+        before=steps.kept[searches[0].points[0].tobytes()],
+        after=steps.kept[best.best.tobytes()],
+        searches=tuple(sorted(searches, key=lambda one: one.cost)),
+        front=front,
+        findings=_findings(options, best, has_front=front is not None),
+    )
+
+
+class _Steps:
+    """The simulated steps of a search: costs, compromises and gradients, and criteria of the best so far."""
+
+    def __init__(self, line: DriveLine, options: TuningOptions) -> None:
+        self._line, self._options = line, options
+        self._axis = Axis(line, threads=options.threads)
+        self._integrator = replace(LINE_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol)
+        self._least = np.inf
+        #: Criteria by the bytes of the point: of the first, and of every one that was the best when it came.
+        self.kept: dict[bytes, Mapping[str, float]] = {}
+
+    def criteria(self, points: np.ndarray) -> Criteria:
+        """Criteria of tuned parameters (N, n)."""
+        options = self._options
+        return simulate_axis(
+            self._axis,
+            {**options.values, **dict(zip(options.bounds, points.T, strict=True))},
+            step=options.step,
+            duration=options.duration,
+            load=options.load,
+            load_time=options.load_time,
+            integrator=self._integrator,
+        )
+
+    def cost(self, points: np.ndarray) -> np.ndarray:
+        """Costs (N,); NaN where a loop diverges."""
+        found = self.criteria(points)
+        costs = np.where(found.failed, np.nan, COMBINED[self._options.combine](found, self._options.weights))
+        for k in range(len(points)):
+            if not self.kept or costs[k] < self._least:
+                self.kept[points[k].tobytes()] = {name: float(getattr(found, name)[k]) for name in NAMES}
+                self._least = costs[k] if costs[k] < self._least else self._least
+        return costs
+
+    def compromises(self, points: np.ndarray) -> np.ndarray:
+        """The weighted criteria (N, k) in their own units."""
+        found = self.criteria(points)
+        return np.where(found.failed[:, None], np.nan, weighted(found, dict.fromkeys(self._options.weights, 1.0)))
+
+    def gradient(self) -> Gradient:
+        """The gradient of the cost at a point, by sensitivities."""
+        options = self._options
+        sensitive = SensitiveAxis(self._line, tuple(options.bounds))
+
+        def at(point: np.ndarray) -> np.ndarray:
+            values = {**options.values, **dict(zip(options.bounds, map(float, point), strict=True))}
+            found = sensitive.gradients(
+                values, step=options.step, duration=options.duration, integrator=self._integrator
+            )
+            return (found.weighted_worst if options.combine == "worst" else found.weighted_sum)(options.weights)
+
+        return at
+
+
+def _told(value: object) -> object:
+    return repr(value) if isinstance(value, Method) else plain(value)
+
+
+def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
+    """Where the searches begin (S, n).
+
+    Raises:
+        InputError: parameters that the drive line does not have, and ranges that hold nothing or exclude the start.
+    """
+    known = line.parameters.values
+    problems = Problems()
+    for where, given in (("bounds", options.bounds), ("start", options.start), ("values", options.values)):
+        for name in given:
+            if name not in known:
+                problems.add(where, f"no parameter {name!r}", suggestion(name, known) or f"known: {', '.join(known)}")
+            elif where == "start" and name not in options.bounds:
+                problems.add(where, f"{name} is not tuned", "give its bounds, or leave it out")
+    InputError.raise_if_any(problems)
+    first = np.array([options.start.get(name, known[name]) for name in options.bounds])
+    InputError.raise_if_any(box_problems(options.bounds, first, "start"))
+    lower, upper = np.array([options.bounds[name] for name in options.bounds]).T
+    others = np.random.default_rng(options.seed).uniform(lower, upper, (options.starts - 1, len(first)))
+    return np.concatenate([first[None], others])
+
+
+def _findings(options: TuningOptions, best: Minimum, *, has_front: bool) -> tuple[Problem, ...]:
+    """Parameters that end on a bound (the optimum may lie beyond), and a front that was interrupted."""
+    found = []
+    if options.pareto and not has_front:
+        found.append(Problem(where="pareto", what="interrupted before there was a front", remedy="run on"))
+    for (name, (low, high)), value in zip(options.bounds.items(), best.best, strict=True):
+        for end, distance in ((low, value - low), (high, high - value)):
+            if distance <= ON_BOUND * (high - low):
+                what = f"ends on its bound {end:g}"
+                found.append(Problem(where=name, what=what, remedy="widen the bound where the drive line allows it"))
+    return tuple(found)

@@ -1,0 +1,127 @@
+"""Tuning of a drive line, as a call and as a command: what it finds, keeps at Ctrl-C and refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tauloop as tl
+from tauloop.cli.app import app
+from tauloop.codegen.compiler import find_compiler
+from tauloop.drives import SQP, Axis, Tuning, TuningOptions, load_drive, minimise, simulate_axis
+from tauloop.errors import InputError
+
+pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
+
+#: A search that is interrupted ends within this, s; most of it is what other processes take.
+AT_ONCE = 1.0
+#: Costs of one optimum from several routes: where the searches stop.
+SAME_COST = 1e-3
+BOUNDS = {"kp": (100.0, 300.0), "ti": (0.5, 2.0)}
+WEIGHTS = {"rise_time": 1.7, "settling_time": 4.0}
+OPTIONS = TuningOptions(bounds=BOUNDS, weights=WEIGHTS, budget=80, duration=6.0)
+WORDS = "tune dual_motor_axis --bounds kp=100:300,ti=0.5:2 --weight rise_time=1.7 --weight settling_time=4 --budget 80"
+
+
+@pytest.fixture(scope="module")
+def found() -> Tuning:
+    return tl.tune(load_drive("dual_motor_axis"), OPTIONS)
+
+
+def test_the_cost_is_that_of_a_step_by_hand(found: Tuning) -> None:
+    axis = Axis(load_drive("dual_motor_axis"))
+    for at, cost, criteria in ((found.start, found.start_cost, found.before), (found.best, found.cost, found.after)):
+        step = simulate_axis(axis, dict(at), step=0.1, duration=6.0)
+        assert cost == pytest.approx(float(step.rise_time[0] / 1.7 + step.settling_time[0] / 4.0), rel=1e-12)
+        assert criteria["overshoot"] == float(step.overshoot[0])
+    assert found.start == {"kp": 200.0, "ti": 1.5}
+    assert found.cost < 0.7 * found.start_cost
+
+
+def test_exact_gradients_and_other_starts_end_as_low_and_are_sorted(found: Tuning) -> None:
+    options = TuningOptions(
+        bounds={"td": (0.01, 0.1)}, weights={"energy": 2000.0}, method=SQP(), exact_gradients=True, starts=2, seed=1
+    )
+    exact = tl.tune(load_drive("dual_motor_axis"), options)
+    grid = simulate_axis(Axis(load_drive("dual_motor_axis")), {"td": np.linspace(0.01, 0.1, 40)}, step=0.1)
+    assert exact.cost <= grid.energy.min() / 2000.0 * (1 + SAME_COST)
+    assert [one.cost for one in exact.searches] == sorted(one.cost for one in exact.searches)
+    assert len(exact.searches) == 2
+    assert found.searches[0].cost == found.cost
+
+
+def test_a_parameter_that_ends_on_its_bound_is_a_finding() -> None:
+    options = TuningOptions(bounds={"kp": (190.0, 210.0)}, weights={"rise_time": 1.0}, budget=30)
+    found = tl.tune(load_drive("dual_motor_axis"), options)
+    assert [(finding.where, finding.what) for finding in found.findings] == [("kp", "ends on its bound 210")]
+
+
+def test_no_compromise_is_better_than_another_in_everything() -> None:
+    pytest.importorskip("pymoo", reason="pip install tauloop[tuning]")
+    weights = {"rise_time": 1.0, "overshoot": 0.01}
+    options = TuningOptions(bounds=BOUNDS, weights=weights, budget=5, pareto=True, population=8, generations=4)
+    front = tl.tune(load_drive("dual_motor_axis"), options).front
+    assert front is not None
+    assert front.of == ("rise_time", "overshoot")
+    for one in front.criteria:
+        assert not (front.criteria < one).all(axis=1).any()
+    again = simulate_axis(Axis(load_drive("dual_motor_axis")), {"kp": front.points[:, 0], "ti": front.points[:, 1]})
+    np.testing.assert_allclose(front.criteria[:, 1], again.overshoot)
+
+
+def test_the_command_is_the_function(found: Tuning) -> None:
+    result = CliRunner().invoke(app, [*WORDS.split(), "--duration", "6", "--json"])
+    document = json.loads(result.stdout)
+    assert document == json.loads(json.dumps(found.as_dict()))
+    assert result.exit_code == (document["status"] != "ok")
+    shown = CliRunner().invoke(app, [*WORDS.split(), "--duration", "6"], env={"COLUMNS": "120"})
+    assert "tauloop drive dual_motor_axis --set kp=" in shown.output
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(InputError) as error:
+        TuningOptions(bounds=BOUNDS, weights={"energy_": 1.0}, values={"kp": 1.0}, pareto=True, starts=0)
+    assert {problem.where for problem in error.value.problems} == {"starts", "weights", "pareto", "values"}
+    with pytest.raises(InputError) as error:
+        tl.tune(
+            load_drive("dual_motor_axis"),
+            TuningOptions(bounds={"kq": (1.0, 2.0), "ti": (0.5, 1.0)}, weights=WEIGHTS, start={"td": 0.1}),
+        )
+    assert [problem.where for problem in error.value.problems] == ["bounds", "start"]
+    assert "kp" in error.value.problems[0].remedy
+    with pytest.raises(InputError, match="exact_gradients"):
+        TuningOptions(bounds=BOUNDS, weights={"swing": 1.0}, exact_gradients=True, method=SQP())
+    refused = CliRunner().invoke(app, ["tune", "dual_motor_axis", "--bounds", "kp=1", "--json"])
+    assert refused.exit_code == 2
+    assert "'kp=1' is not NAME=LOW:HIGH" in refused.stdout
+
+
+def test_ctrl_c_during_a_long_batch_keeps_the_best_so_far_at_once() -> None:
+    """As compiled code does, sleeping lets the interrupt wait until it is done."""
+    asked = threading.Event()
+
+    def cost(points: np.ndarray) -> np.ndarray:
+        if len(points) > 1:  # the first poll
+            asked.set()
+            time.sleep(5.0)
+        return np.sum((points - [250.0, 1.0]) ** 2, axis=1)
+
+    def press() -> None:
+        asked.wait()
+        time.sleep(0.2)
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressed: list[float] = []
+    threading.Thread(target=press).start()
+    found = minimise(cost, BOUNDS, [200.0, 1.5])
+    assert time.monotonic() - pressed[0] < AT_ONCE
+    assert found.interrupted
+    assert found.best.tolist() == [200.0, 1.5]
