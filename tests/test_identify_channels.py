@@ -56,7 +56,7 @@ def programs_are_built_once() -> Iterator[None]:
         return shared.setdefault(mechanism.name, Model(mechanism, evaluator=evaluator))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tauloop.cli.identify.Model", model_of)
+        patch.setattr("tauloop.identification.workflow.Model", model_of)
         yield
 
 

@@ -96,7 +96,7 @@ def programs_are_built_once() -> Iterator[None]:
         return shared[mechanism.name]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tauloop.cli.identify.Model", model_of)
+        patch.setattr("tauloop.identification.workflow.Model", model_of)
         yield
 
 
@@ -354,11 +354,11 @@ def test_directions_that_the_motion_leaves_out_are_named(plain, truth, tmp_path)
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--estimator", "iv"), "give both --estimator iv and --commanded"),
+        (("--estimator", "iv"), "give both estimator iv and the commanded motion"),
         (("--scan-cutoffs", "20;40"), "'20;40' is no list of numbers"),
         (("--scan-cutoffs", "20,400"), "400 Hz is not between zero and half the sampling rate, 100 Hz"),
         (("--estimator", "tls", "--column-error", "2"), "above 0 and below 1"),
-        (("--estimator", "lasso", "--errors", "none"), "'none' is unknown"),
+        (("--estimator", "lasso", "--errors", "none"), "unknown: 'none'"),
         (("--essential", "0"), "is not positive"),
     ],
 )

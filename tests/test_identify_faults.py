@@ -52,7 +52,7 @@ def programs_are_built_once() -> Iterator[None]:
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tauloop.cli.identify.Model", model_of)
+        patch.setattr("tauloop.identification.workflow.Model", model_of)
         patch.setattr(Mechanism, "__hash__", lambda self: hash(self.name))
         yield
 
@@ -307,7 +307,7 @@ def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Pat
         (("--payload", "free.csv=link_1"), "is carried in 1 of 1 logs"),
         (("--payload", "free.csv=link_9"), "is no body of the machine"),
         (("--gains",), "no parameter is known"),
-        (("--gains", "--output", "joints"), "--gains: has no meaning beside --output joints"),
+        (("--gains", "--output", "joints"), "--gains: has no meaning beside output joints"),
         (("--scan-cutoffs", "20", "--scan-orders", "1.5"), "1.5 is no whole number"),
     ],
     ids=["misspelt", "unit", "form", "log", "both", "body", "gains", "joints", "orders"],

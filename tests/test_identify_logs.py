@@ -56,7 +56,7 @@ def programs_are_built_once() -> Iterator[None]:
         return shared[mechanism.name]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tauloop.cli.identify.Model", model_of)
+        patch.setattr("tauloop.identification.workflow.Model", model_of)
         yield
 
 
@@ -280,12 +280,12 @@ def test_the_table_of_periods_and_two_periodic_logs(periodic_log):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--period", 4), "one of --period and --highest is given without the other"),
-        (("--period", 4, "--highest", 1.1, "--cutoff", 20), "--cutoff has no meaning"),
-        (("--period", 4, "--highest", 1.1, "--scan-cutoffs", "20"), "--scan-cutoffs has no meaning"),
+        (("--period", 4), "one of period and highest is given without the other"),
+        (("--period", 4, "--highest", 1.1, "--cutoff", 20), "few: cutoff has no meaning"),
+        (("--period", 4, "--highest", 1.1, "--scan-cutoffs", "20"), "few: scan_cutoffs has no meaning"),
         (("--period", 40, "--highest", 1.1), "hold fewer than two periods of 40 s"),
         (("--period", 4, "--highest", 100), "100 Hz is not between zero and half the sampling rate"),
-        (("--scan-standstills", "1e-3"), "add --scan-cutoffs"),
+        (("--scan-standstills", "1e-3"), "add scan_cutoffs"),
     ],
 )
 def test_options_of_periods_that_have_no_meaning(periodic_log, options, says):

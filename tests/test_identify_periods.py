@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from tauloop import LogError, Model, load
 from tauloop.cli.app import app
-from tauloop.cli.identify_logs import force_noise
 from tauloop.codegen import Compiled
 from tauloop.identification import (
     Identification,
@@ -24,9 +23,9 @@ from tauloop.identification import (
     fit,
     split,
 )
-from tauloop.identification.preparation.periodic_data import periodic_motion_regressor, periodic_regression
-from tauloop.identification.regression.from_log import leaf_ties
-from tauloop.logs import Sensors, measure, read_log, samples, write_log
+from tauloop.identification.preparation.periodic import force_noise, periodic_regression, periodic_signals
+from tauloop.identification.regression.from_log import leaf_ties, motion_regressor
+from tauloop.logs import Preparation, Sensors, measure, read_log, samples, write_log
 from tauloop.mechanism import machine_path
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion
@@ -42,6 +41,12 @@ SAME = 1e-9
 SAME_ESTIMATE = 1e-7
 #: Estimates without bias lie within this many standard deviations of the truth.
 DEVIATIONS = 5.0
+
+
+def periodic_instruments(model: Model, commanded: xr.Dataset) -> np.ndarray:
+    """Regressor of the commanded motion, whole periods of it."""
+    prepared = periodic_signals(commanded, highest=HIGHEST)
+    return motion_regressor(model, commanded, Preparation(cutoff=None), prepared=prepared)
 
 
 def coupled_arm(folder: Path) -> Path:
@@ -130,7 +135,7 @@ def programs_are_built_once() -> Iterator[None]:
         return shared.setdefault(mechanism.name, Model(mechanism, evaluator=evaluator))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tauloop.cli.identify.Model", model_of)
+        patch.setattr("tauloop.identification.workflow.Model", model_of)
         yield
 
 
@@ -204,7 +209,7 @@ def test_instruments_of_the_commanded_motion_take_the_bias_away(
 ) -> None:
     measured, commanded = (average_periods(log, PERIOD).log for log in logs)
     data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
-    instruments = periodic_motion_regressor(model, commanded, highest=HIGHEST)
+    instruments = periodic_instruments(model, commanded)
     training, held_out = split(data, 0.7)
     plain = fit(training, held_out, InstrumentalVariables(instruments_of=training.regressor))
     found = fit(training, held_out, InstrumentalVariables(instruments_of=instruments[: len(training)]))
@@ -231,7 +236,7 @@ def test_the_command_averages_the_commanded_motion_too(
     measured, commanded = (average_periods(log, PERIOD).log for log in trimmed)
     data = periodic_regression(model, measured, highest=HIGHEST, ties=leaf_ties(model))
     training, held_out = split(data, 0.7)
-    instruments = periodic_motion_regressor(model, commanded, highest=HIGHEST)[: len(training)]
+    instruments = periodic_instruments(model, commanded)[: len(training)]
     expected = fit(training, held_out, InstrumentalVariables(instruments_of=instruments))
     np.testing.assert_allclose(estimates(found), expected.values, rtol=SAME_ESTIMATE, atol=SAME_ESTIMATE)
     assert not np.allclose(estimates(found), estimates(document(*options)), rtol=1e-3)

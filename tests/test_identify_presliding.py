@@ -181,7 +181,7 @@ def test_the_command_finds_the_way_and_says_so(model, moved, hysteresis, tmp_pat
         (("--presliding", "motor_1=-1 rad"), "is no length"),
         (("--presliding", "motor_1=3 N"), "motor_1"),
         (("--presliding", "motor_1", "--presliding", "motor_1"), "given twice"),
-        (("--presliding", "motor_1", "--period", 4, "--highest", 2), "has no meaning beside --period"),
+        (("--presliding", "motor_1", "--period", 4, "--highest", 2), "has no meaning beside period"),
     ],
 )
 def test_what_is_no_element_or_way_is_refused(model, moved, tmp_path, options, says):

@@ -12,8 +12,8 @@ import xarray as xr
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
-from tauloop.cli.identify_logs import MeasuredLog, Periodicity, averaged
 from tauloop.errors import InputError, LogError
+from tauloop.identification.preparation.measured import MeasuredLog
 from tauloop.identification.preparation.two_runs import CONNECTED, OWN, TwoRuns, subtract_disconnected
 from tauloop.logs import Preparation, read_log, read_signals, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
@@ -204,7 +204,7 @@ def test_the_command_writes_the_structure(tmp_path: Path) -> None:
     noise = samples(log, "force_noise")
     assert noise == pytest.approx(np.tile(list(document["noise"].values()), (len(noise), 1)))
     measured = MeasuredLog(name="structure.csv", log=read_signals(out), preparation=Preparation(cutoff=None))
-    average = averaged(measured, Periodicity(period=PERIOD, highest=5.0))
+    average = measured.averaged(PERIOD, 5.0).average
     assert average.periods == 1
     assert average.noise == pytest.approx({f"force.{name}": value for name, value in document["noise"].items()})
     text = CliRunner().invoke(app, arguments)

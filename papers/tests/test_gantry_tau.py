@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 from tauloop import Model, load
 from tauloop.identification import PhysicallyConsistent, cones, fit_consistent, merge
-from tauloop.identification.preparation.periodic_data import periodic_regression
+from tauloop.identification.preparation.periodic import periodic_regression
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.logs import Sensors, measure
 from tauloop.result import Status, plain

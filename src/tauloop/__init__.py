@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tauloop.calibration import CalibrationOptions, PosePlanOptions, calibrate, plan_poses
     from tauloop.drives import TuningOptions, tune
     from tauloop.formats import load, loads
+    from tauloop.identification import IdentificationOptions, identify
     from tauloop.kinematics import ReductionOptions, reduce
     from tauloop.mechanism import Mechanism, shipped_machines
     from tauloop.model import FunctionOptions, Model, load_function
@@ -33,6 +34,7 @@ else:
             "Assembly": "assembly",
             **dict.fromkeys(("CalibrationOptions", "PosePlanOptions", "calibrate", "plan_poses"), "calibration"),
             **dict.fromkeys(("Forces", "State"), "programs"),
+            **dict.fromkeys(("IdentificationOptions", "identify"), "identification"),
             **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
             **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
             **dict.fromkeys(("TuningOptions", "tune"), "drives"),
@@ -52,6 +54,7 @@ __all__ = [
     "Forces",
     "FunctionOptions",
     "IdentificationError",
+    "IdentificationOptions",
     "InputError",
     "LogError",
     "Mechanism",
@@ -65,6 +68,7 @@ __all__ = [
     "TuningOptions",
     "__version__",
     "calibrate",
+    "identify",
     "load",
     "load_function",
     "loads",

@@ -81,7 +81,7 @@ def require(options: Any) -> None:
 
 
 def _problem(name: str, value: object, said: Option) -> Problem | None:
-    if said.choices and value is not None and value not in said.choices:
+    if said.choices and isinstance(value, str) and value not in said.choices:
         return Problem(where=name, what=f"unknown: {value!r}", remedy=f"choose among {', '.join(said.choices)}")
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None

@@ -140,7 +140,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
             with solving(InputError):
                 command(*args, **kwargs | {name: gathered(kind, kwargs) for name, kind in options.items()})
         except TauloopError as error:
-            problems = [replace(problem, where=names.get(problem.where, problem.where)) for problem in error.problems]
+            problems = [replace(problem, where=_flagged(problem.where, names)) for problem in error.problems]
             if kwargs.get("as_json"):
                 told = [problem.as_dict() for problem in problems]
                 print_json({"status": "error", "kind": type(error).__name__, "problems": told})
@@ -157,6 +157,12 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     wrapped.__signature__ = signature.replace(parameters=_in_order(parameters))  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapped
+
+
+def _flagged(where: str, names: Mapping[str, str]) -> str:
+    """The place of a problem, such as ``known tip_mass``, with its option's name in place of the field's."""
+    field, space, rest = where.partition(" ")
+    return f"{names.get(field, field)}{space}{rest}"
 
 
 def _in_order(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:

@@ -43,6 +43,8 @@ from tauloop.identification.friction.presliding import (
     presliding_columns,
 )
 from tauloop.identification.instruments import simulated_instruments
+from tauloop.identification.machine_result import MachineIdentification
+from tauloop.identification.options import IdentificationOptions, PreparationOptions, TermOptions
 from tauloop.identification.parameters.cones import Cone, Regularisation, RegularisedBody, cones
 from tauloop.identification.parameters.consistency import ConsistentIdentification, PhysicallyConsistent, fit_consistent
 from tauloop.identification.parameters.essential import EssentialParameters, Removal, essential_parameters
@@ -52,7 +54,8 @@ from tauloop.identification.parameters.regrouping_columns import ProductColumns,
 from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.preparation.channel_choice import ChannelChoice, choose_channels, usable_velocities
 from tauloop.identification.preparation.filter_scan import FilterScan, FilterTrial, scan_filters
-from tauloop.identification.preparation.periodic_data import periodic_regression
+from tauloop.identification.preparation.measured import MeasuredLog
+from tauloop.identification.preparation.periodic import periodic_regression
 from tauloop.identification.preparation.periods import PeriodAverage, average_periods, fourier_derivatives
 from tauloop.identification.preparation.two_runs import CONNECTED, OWN, TwoRuns, subtract_disconnected
 from tauloop.identification.regression.base_parameters import (
@@ -71,6 +74,7 @@ from tauloop.identification.regression.columns import (
 from tauloop.identification.regression.data import RegressionData, Ties, split, ties
 from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, motion_regressor, regression_data
 from tauloop.identification.regression.streaming import Condensed, condense_parts, estimate_condensed, merge, split_each
+from tauloop.identification.workflow import identify
 
 __all__ = [
     "CONNECTED",
@@ -101,16 +105,20 @@ __all__ = [
     "FilterTrial",
     "FilteredErrors",
     "Identification",
+    "IdentificationOptions",
     "IndependentErrors",
     "InstrumentalVariables",
     "IterativelyReweightedLeastSquares",
     "KnownNoise",
     "LogComparison",
     "LogDeterminant",
+    "MachineIdentification",
+    "MeasuredLog",
     "OrdinaryLeastSquares",
     "OutputFit",
     "PeriodAverage",
     "PhysicallyConsistent",
+    "PreparationOptions",
     "PreslidingChoice",
     "ProductColumns",
     "RankOptions",
@@ -122,6 +130,7 @@ __all__ = [
     "SolverOptions",
     "StandardColumns",
     "Term",
+    "TermOptions",
     "Ties",
     "TotalLeastSquares",
     "TwoRuns",
@@ -155,6 +164,7 @@ __all__ = [
     "friction_columns",
     "gain_regression",
     "identified_mechanism",
+    "identify",
     "known_parameters",
     "leaf_ties",
     "merge",

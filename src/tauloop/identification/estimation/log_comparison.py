@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -93,9 +94,9 @@ class LogComparison(Shown):
             ),
         )
 
-    def rows(self) -> list[dict[str, object]]:
-        """One entry for every base parameter, as plain data."""
-        return [
+    def as_dict(self) -> dict[str, Any]:
+        """The comparison as plain data for JSON: one entry for every base parameter."""
+        rows = [
             {
                 "name": parameter.name,
                 "values": self.values[:, k].tolist(),
@@ -110,6 +111,7 @@ class LogComparison(Shown):
             }
             for k, parameter in enumerate(self.base.base)
         ]
+        return {"logs": list(self.logs), "base_parameters": rows}
 
 
 @one_thread

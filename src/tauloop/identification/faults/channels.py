@@ -123,20 +123,14 @@ class Measured:
         return replace(self.moved(lambda x, at: filtered(x)), forces=filtered(self.forces))
 
 
-def measured(
-    model: Model,
-    log: Log,
-    *,
-    decimation: int = 1,
-    motion: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
-) -> Measured:
+def measured(model: Model, log: Log, *, decimation: int = 1, periodic: bool = False) -> Measured:
     """Motion and measured forces of a log.
 
     Args:
         model: the machine.
-        log: prepared, or one period.
+        log: prepared.
         decimation: forces are filtered as this decimation would.
-        motion: position, velocity and acceleration, each (N, n), of whole periods; those of the log without it.
+        periodic: whether the samples are whole periods.
     """
     names = tuple(model.actuators.ports.position.columns)
     drives = tuple(a.name for a in model.mechanism.actuators if a.name in channels(log, "force"))
@@ -144,16 +138,15 @@ def measured(
     cutoff = PASSED / (step * decimation) if decimation > 1 else None
     if cutoff is not None:
         forces = butterworth(forces, rate=1.0 / step, cutoff=cutoff, order=2)
-    given = motion or tuple(samples(log, kind, names) for kind in ("position", "velocity", "acceleration"))
     return Measured(
         step=step,
         names=names,
-        position=given[0],
-        velocity=given[1],
-        acceleration=given[2],
+        position=samples(log, "position", names),
+        velocity=samples(log, "velocity", names),
+        acceleration=samples(log, "acceleration", names),
         drives=drives,
         forces=forces,
-        periodic=motion is not None,
+        periodic=periodic,
         usable=np.all(samples(log, LEFT_OUT) == 0.0, axis=1) if channels(log, LEFT_OUT) else None,
         cutoff=cutoff,
     )

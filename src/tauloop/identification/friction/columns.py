@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tauloop.identification.friction.element_motion import element_motion, require_elements
+from tauloop.identification.friction.element_motion import ElementMotion, element_motion, require_elements
 from tauloop.identification.regression.columns import asymmetric_friction, stribeck_friction
 from tauloop.logs import Preparation
 from tauloop.logs.channels import Log
@@ -48,7 +48,13 @@ def friction_columns(
     """
     speeds = dict(stribeck or {})
     require_elements(model, [*asymmetric, *speeds])
-    motion = element_motion(model, log, preparation, output=output)
+    return columns_along(element_motion(model, log, preparation, output=output), asymmetric, speeds)
+
+
+def columns_along(
+    motion: ElementMotion, asymmetric: Sequence[str], stribeck: Mapping[str, float]
+) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
+    """As `friction_columns`, of a motion that is known, with at least one element."""
     parts: list[np.ndarray] = []
     names: list[str] = []
     units: list[str] = []
@@ -56,9 +62,9 @@ def friction_columns(
         parts.append(asymmetric_friction(*motion.of(asymmetric)))
         names += [f"{name}.{kind}_asymmetry" for kind in ("coulomb", "viscous") for name in asymmetric]
         units += [*map(motion.force_unit, asymmetric), *map(motion.damping_unit, asymmetric)]
-    if speeds:
-        speed, rows = motion.of(tuple(speeds))
-        parts.append(stribeck_friction(speed, np.array(list(speeds.values())), rows))
-        names += [f"{name}.stribeck" for name in speeds]
-        units += map(motion.force_unit, speeds)
+    if stribeck:
+        speed, rows = motion.of(tuple(stribeck))
+        parts.append(stribeck_friction(speed, np.array(list(stribeck.values())), rows))
+        names += [f"{name}.stribeck" for name in stribeck]
+        units += map(motion.force_unit, stribeck)
     return motion.decimated(np.concatenate(parts, axis=2)), tuple(names), tuple(units)

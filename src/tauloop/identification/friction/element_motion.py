@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.regression.from_log import present_rows, require_positions
-from tauloop.logs import Preparation, decimate, prepared_signals, sample_period, samples
+from tauloop.logs import Preparation, Signals, decimate, prepared_signals, sample_period, samples
 from tauloop.logs.channels import Log
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
@@ -79,7 +79,9 @@ class ElementMotion(Shown):
         return np.asarray(found * self.present[:: self.factor][: len(found), :, None])
 
 
-def element_motion(model: Model, log: Log, preparation: Preparation, *, output: str = "actuators") -> ElementMotion:
+def element_motion(
+    model: Model, log: Log, preparation: Preparation, *, output: str = "actuators", prepared: Signals | None = None
+) -> ElementMotion:
     """Motion of all elements of a machine along a log.
 
     Args:
@@ -87,6 +89,7 @@ def element_motion(model: Model, log: Log, preparation: Preparation, *, output: 
         log: positions of all actuators, or of the leading ones of many.
         preparation: filtering, trimming, decimation.
         output: "actuators", or "joints" for forces on the driven coordinates.
+        prepared: the log as `prepared_signals` prepares it, where that is done already.
 
     Raises:
         InputError: no such output.
@@ -94,7 +97,7 @@ def element_motion(model: Model, log: Log, preparation: Preparation, *, output: 
         PoseError: the motion leaves the workspace of the described machine.
     """
     require_positions(model, log, output)
-    prepared = prepared_signals(log, preparation)
+    prepared = prepared_signals(log, preparation) if prepared is None else prepared
     port = model.actuators.ports.position.columns
     position, velocity = (samples(prepared, kind, port) for kind in ("position", "velocity"))
     found = motion_of_elements(model, position, velocity, period=sample_period(log), output=output)

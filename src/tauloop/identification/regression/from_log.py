@@ -144,7 +144,9 @@ def present_rows(model: Model, log: Log, output: str) -> np.ndarray | None:
     return ~np.asarray(marks.astype(float) @ holds > 0.0)
 
 
-def motion_regressor(model: Model, log: Log, preparation: Preparation, *, output: str = "actuators") -> np.ndarray:
+def motion_regressor(
+    model: Model, log: Log, preparation: Preparation, *, output: str = "actuators", prepared: Signals | None = None
+) -> np.ndarray:
     """Regressor (N, n_out, n_pi) of a motion that has no forces, prepared as `regression_data` prepares its log.
 
     Of the commanded motion, at the samples of the measured one, it is the instruments of ideal tracking (see
@@ -156,7 +158,8 @@ def motion_regressor(model: Model, log: Log, preparation: Preparation, *, output
         PoseError: the motion leaves the workspace of the described machine.
     """
     require_positions(model, log, output)
-    return _regressor(model, prepared_signals(log, preparation), output, preparation.decimation)
+    prepared = prepared_signals(log, preparation) if prepared is None else prepared
+    return _regressor(model, prepared, output, preparation.decimation)
 
 
 def measured_forces(model: Model, log: Log, output: str) -> tuple[np.ndarray, np.ndarray]:

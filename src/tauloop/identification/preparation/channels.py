@@ -1,4 +1,4 @@
-"""How ``tauloop identify`` prepares each channel: source of its velocity, cut-off, samples at a limit; and says so."""
+"""How each channel of the logs is prepared: source of its velocity, cut-off, samples at a limit; and what that was."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
-from tauloop.cli.identify_logs import MeasuredLog
-from tauloop.cli.output import table
 from tauloop.errors import IdentificationError, InputError, Problem
-from tauloop.identification import Estimator, Ties
+from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.preparation.channel_choice import ChannelChoice, choose_channels, usable_velocities
-from tauloop.logs import MeasuredVelocity, channels, samples
+from tauloop.identification.preparation.measured import MeasuredLog, left_out_counts
+from tauloop.identification.regression.data import Ties
+from tauloop.logs import MeasuredVelocity, channels
 from tauloop.logs.known_forces import without_known_forces
-from tauloop.logs.saturation import LEFT_OUT, left_out, without_saturated
+from tauloop.logs.saturation import without_saturated
 from tauloop.logs.velocities import wrong_velocities
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
@@ -24,34 +23,30 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Channels:
-    """What was decided of the channels, to be said.
+    """What was decided of the channels.
 
     Attributes:
-        logs: prepared so.
+        prepared: of each log, how (`MeasuredLog.as_dict`).
         choice: what validation chose; None where there was nothing to choose.
         notes: in words.
         problems: channels of velocity that do not belong to their positions.
     """
 
-    logs: list[MeasuredLog]
-    choice: ChannelChoice | None
-    notes: tuple[str, ...]
-    problems: tuple[Problem, ...]
+    prepared: tuple[dict[str, Any], ...]
+    choice: ChannelChoice | None = None
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        found: dict[str, Any] = {"notes": self.notes, "prepared": [_prepared(one) for one in self.logs]}
+        found: dict[str, Any] = {"notes": self.notes, "prepared": self.prepared}
         if self.choice is not None:
+            outputs = zip(self.choice.outputs, self.choice.before, self.choice.after, strict=True)
+            moved = ("channel", "to", "error_before", "error_after")
             found |= {
                 "validation_percent": {**self.choice.common, "chosen": self.choice.errors[1]},
-                "outputs": [
-                    {"name": name, "as_given": float(a), "chosen": float(b)}
-                    for name, a, b in zip(self.choice.outputs, self.choice.before, self.choice.after, strict=True)
-                ],
-                "moved": [
-                    {"channel": name, "to": to, "error_before": a, "error_after": b}
-                    for name, to, a, b in self.choice.moved
-                ],
+                "outputs": [dict(zip(("name", "as_given", "chosen"), row, strict=True)) for row in outputs],
+                "moved": [dict(zip(moved, row, strict=True)) for row in self.choice.moved],
             }
         return found
 
@@ -82,8 +77,8 @@ def chosen_channels(
     estimator: Estimator | None,
     output: str,
     ties: Ties | None,
-) -> Channels:
-    """Choose the source of every velocity, and its own cut-off where there are some to try.
+) -> tuple[list[MeasuredLog], Channels]:
+    """The logs with the source of every velocity, and its own cut-off where there are some to try, as validation says.
 
     Args:
         model: the machine.
@@ -103,7 +98,7 @@ def chosen_channels(
             choice = choose_channels(
                 model,
                 [one.log for one in logs[:fitted]],
-                [one.preparation for one in logs[:fitted]],
+                [one.how for one in logs[:fitted]],
                 velocities=tuple(usable),
                 cutoffs=cutoffs,
                 estimator=estimator,
@@ -115,37 +110,26 @@ def chosen_channels(
             notes.append(f"velocities are not chosen: none could be judged ({error.problems[0].what})")
     if choice is not None:
         first = choice.preparations[0]
-        given = [*choice.preparations, *(_as(one, first) for one in logs[fitted:])]
+        own, velocities = first.cutoffs, first.velocities
+        judge = (replace(one.how, cutoffs=own, velocities=velocities) for one in logs[fitted:])
+        given = [*choice.preparations, *judge]
         logs = [replace(one, preparation=p) for one, p in zip(logs, given, strict=True)]
     notes += [_of_velocity(name, logs[0], usable[name]) for name in usable]
-    notes += _of_saturation(logs)
+    notes += [
+        f"{'' if len(logs) == 1 else f'{one.name}: '}force.{name} is at a limit in {count} samples: these are left out"
+        for one in logs
+        for name, count in left_out_counts(one.log).items()
+    ]
     notes += dict.fromkeys(filter(None, (_of_filters(one) for one in logs)))
-    return Channels(logs=list(logs), choice=choice, notes=tuple(notes), problems=problems)
+    said = tuple(one.as_dict() for one in logs)
+    return list(logs), Channels(prepared=said, choice=choice, notes=tuple(notes), problems=problems)
 
 
 def fourier_channels(logs: Sequence[MeasuredLog]) -> Channels:
     """The logs as they are, for periods that are differentiated by Fourier series."""
     names = dict.fromkeys(name for one in logs for name in channels(one.log, "velocity"))
     notes = [f"velocity.{name} is not used: periods of the positions are differentiated" for name in names]
-    return Channels(logs=list(logs), choice=None, notes=tuple(notes), problems=())
-
-
-def channel_table(found: Channels) -> Table:
-    """Validation errors of what was tried, and what was chosen for each channel."""
-    first, names = found.logs[0].preparation, channels(found.logs[0].log, "position")
-    rows = table("Channels", "channel", "velocity from", "cut-off [Hz]", numeric=(2,))
-    for name in names:
-        cutoff = first.cutoff_of(name)
-        rows.add_row(name, first.source_of(name), "none" if cutoff is None else f"{cutoff:g}")
-    if found.choice is not None:
-        tried = ", ".join(f"{what} {error:.3g} %" for what, error in found.choice.common.items())
-        rows.caption = f"validation error over all outputs: {tried}, chosen {found.choice.errors[1]:.3g} %"
-        rows.caption_justify = "left"
-    return rows
-
-
-def _as(log: MeasuredLog, other: Any) -> Any:
-    return replace(log.preparation, cutoffs=other.cutoffs, velocities=other.velocities)
+    return Channels(prepared=tuple(one.as_dict() for one in logs), notes=tuple(notes))
 
 
 def _not_used(
@@ -170,7 +154,7 @@ def _not_used(
 
 
 def _of_velocity(name: str, log: MeasuredLog, worth: MeasuredVelocity) -> str:
-    source = log.preparation.source_of(name)
+    source = log.how.source_of(name)
     said = {
         "positions": f"velocity of {name}: from its positions",
         "measured": f"velocity of {name}: measured",
@@ -185,29 +169,9 @@ def _of_velocity(name: str, log: MeasuredLog, worth: MeasuredVelocity) -> str:
 
 def _of_filters(log: MeasuredLog) -> str:
     """Which filter forces and regressor share, and which only the motion passes."""
-    p, factor = log.preparation, log.preparation.decimation
+    p, factor = log.how, log.how.decimation
     every = (p.cutoff_of(name) for name in channels(log.log, "position"))
     cutoffs = sorted({x for x in every if x is not None})
     both = f"forces and regressor pass one filter, the decimation's by {factor}" if factor > 1 else ""
     alone = f"the motion alone is low-passed before, at {', '.join(f'{x:g}' for x in cutoffs)} Hz"
     return "; ".join([both or "forces and regressor pass no filter", alone]) if cutoffs else both
-
-
-def _of_saturation(logs: Sequence[MeasuredLog]) -> list[str]:
-    found = []
-    for log in logs:
-        for name in left_out(log.log):
-            count = int(samples(log.log, LEFT_OUT, (name,)).sum())
-            where = "" if len(logs) == 1 else f"{log.name}: "
-            found.append(f"{where}force.{name} is at a limit in {count} samples: these are left out")
-    return found
-
-
-def _prepared(log: MeasuredLog) -> dict[str, Any]:
-    p = log.preparation
-    names = channels(log.log, "position")
-    return {
-        "log": log.name,
-        "channels": [{"channel": name, "velocity": p.source_of(name), "cutoff": p.cutoff_of(name)} for name in names],
-        "left_out": {name: int(samples(log.log, LEFT_OUT, (name,)).sum()) for name in left_out(log.log)},
-    }

@@ -1,0 +1,67 @@
+"""The estimator and the model of the errors that options name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.identification.estimation.clustered_errors import ClusteredErrors
+from tauloop.identification.estimation.error_models import (
+    AutocorrelatedErrors,
+    ErrorModel,
+    FilteredErrors,
+    IndependentErrors,
+    decimation_correlation,
+)
+from tauloop.identification.estimation.errors_in_variables import InstrumentalVariables, TotalLeastSquares
+from tauloop.identification.estimation.estimators import (
+    Estimator,
+    KnownNoise,
+    OrdinaryLeastSquares,
+    WeightedLeastSquares,
+)
+from tauloop.identification.estimation.robust import IterativelyReweightedLeastSquares
+
+if TYPE_CHECKING:
+    from tauloop.identification.options import IdentificationOptions
+    from tauloop.identification.preparation.measured import MeasuredLog
+
+
+def chosen_estimator(
+    options: IdentificationOptions, instruments: Sequence[np.ndarray] = (), noise: np.ndarray | None = None
+) -> Estimator:
+    """The estimator of the options; with known noise of the forces weighted by it, without instruments weighted too."""
+    if isinstance(options.estimator, Estimator):
+        return options.estimator
+    if options.estimator == "iv" and len(instruments):
+        return InstrumentalVariables(instruments_of=np.concatenate(instruments))
+    if noise is not None:
+        return KnownNoise(noise=tuple(noise.tolist()))
+    if options.estimator == "tls":
+        return TotalLeastSquares(column_error=options.column_error)
+    others = {"ols": OrdinaryLeastSquares(), "irls": IterativelyReweightedLeastSquares()}
+    return others.get(options.estimator, WeightedLeastSquares())
+
+
+def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -> ErrorModel:
+    """What standard deviations assume of the errors of logs, or of averaged periods where there are none.
+
+    Raises:
+        InputError: logs are decimated by different factors, and errors were white before that.
+    """
+    if isinstance(options.errors, ErrorModel):
+        return options.errors
+    if options.errors == "autocorrelated":
+        return AutocorrelatedErrors()
+    if options.errors == "independent":
+        return IndependentErrors()
+    if options.errors in ("blocks", "logs"):
+        return ClusteredErrors(by=options.errors.removesuffix("s"))
+    factors = sorted({log.factor for log in logs}) or [1]
+    if len(factors) > 1:
+        what = f"logs are decimated by {' and '.join(map(str, factors))}, so their errors correlate differently"
+        raise InputError(Problem(where="errors", what=what, remedy="give one decimation, or take autocorrelated"))
+    return FilteredErrors(correlation=decimation_correlation(factors[0]))

@@ -1,0 +1,217 @@
+"""The search for what is wrong with logs: of each by itself, then what the fit shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import IdentificationError, Problem
+from tauloop.identification.estimation.block_fits import LONGEST
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.faults.channels import measured, wrong_channels
+from tauloop.identification.faults.dead_channels import copied, dead
+from tauloop.identification.faults.forces import unexplained, wrong_signs
+from tauloop.identification.faults.missing_laws import missing_law_problems, missing_laws
+from tauloop.identification.faults.residual_trends import residual_trends, trend_problems
+from tauloop.identification.faults.signals import clipped, spikes
+from tauloop.identification.faults.time_stamps import jitter
+from tauloop.identification.faults.time_unit import wrong_time_unit
+from tauloop.identification.friction.element_motion import elements, motion_of_elements
+from tauloop.identification.friction.presliding import PRESLIDING
+from tauloop.identification.preparation.measured import MeasuredLog, naming_log, of_log
+from tauloop.identification.preparation.periodic import not_repeated
+from tauloop.identification.regression.data import RegressionData, Ties
+from tauloop.logs import Signals, butterworth, channels, sample_period, samples
+from tauloop.model import Model
+from tauloop.result import Evidence
+
+#: Last parts of the names of friction coefficients, which cannot be negative.
+FRICTION = ("viscous", "coulomb")
+#: A filter whose cut-off is no smaller than this share of the decimated rate has no effect on what is left.
+NYQUIST = 0.45
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FoundMotion:
+    """What of a log's motion the search needs once the log itself is gone.
+
+    Attributes:
+        name: of the log.
+        velocity: (N, n) at the times of its regression data, SI.
+        position: of the first `LONGEST` of them.
+        period: between two samples of the log, s.
+        factor: of the decimation.
+        cutoff, order: of the filter of its positions; infinite for none.
+    """
+
+    name: str
+    velocity: np.ndarray
+    position: np.ndarray
+    period: float
+    factor: int
+    cutoff: float
+    order: int
+
+    def passed(self, part: RegressionData) -> Callable[[np.ndarray], np.ndarray] | None:
+        """What filter and differences of the positions make of a signal at the times of the regression data."""
+        if part.time is None or len(part) < 2:
+            return None
+        step = float(part.time[-1] - part.time[0]) / (len(part) - 1)
+
+        def passed(x: np.ndarray) -> np.ndarray:
+            if self.cutoff * step < NYQUIST:
+                x = butterworth(x, rate=1.0 / step, cutoff=self.cutoff, order=self.order)
+            bend = np.gradient(np.gradient(x, step), step)
+            return np.asarray(x + self.period**2 / 3.0 * bend)  # (sin(w T) / (w T))^2 of two central differences
+
+        return passed
+
+
+def found_motion(model: Model, log: MeasuredLog, prepared: Signals, part: RegressionData) -> FoundMotion:
+    """Velocities of a log at the times of its regression data, and positions of the first `LONGEST` of them."""
+    names = model.actuators.ports.position.columns
+    kept = prepared.part(slice(None, None, log.factor))
+    cutoffs = [log.how.cutoff_of(name) for name in channels(log.log, "position")]
+    return FoundMotion(
+        name=log.name,
+        velocity=samples(kept, "velocity", names)[: len(part)],
+        position=samples(kept.part(slice(None, LONGEST)), "position", names)[: len(part)],
+        period=sample_period(log.log),
+        factor=log.factor,
+        cutoff=min((one for one in cutoffs if one is not None), default=np.inf),
+        order=log.how.order,
+    )
+
+
+def faults_of_log(
+    model: Model,
+    log: MeasuredLog,
+    prepared: Signals,
+    count: int,
+    *,
+    held: Collection[str] = (),
+    output: str,
+    ties: Ties | None,
+    scaled: bool = True,
+    presliding: bool = False,
+) -> tuple[Problem, ...]:
+    """Faults of the channels of a log, with its name where it is one of several (`count`).
+
+    Forces of unknown scale tell nothing of single channels (`scaled`). Where a channel is clipped, dead or a copy, or
+    has spikes, or the motion does not repeat, no other fault is looked for: the misfit is no sign of it then.
+    """
+    names = model.actuators.ports.position.columns
+    limits = {actuator.name: actuator.force for actuator in model.mechanism.actuators if np.isfinite(actuator.force)}
+    moved = [name for name in names if name not in held]
+    own = (*clipped(log.log, limits=limits), *spikes(log.log), *dead(log.log, moved), *copied(log.log, moved))
+    own += not_repeated(log.average) if log.average is not None else ()
+    if scaled and not own and not model.assembly.is_redundant:
+        with naming_log(log, count):
+            motion = measured(model, prepared, decimation=log.factor, periodic=log.average is not None)
+        own = wrong_time_unit(model, motion, output=output)
+        own = own or wrong_channels(model, motion, output=output, ties=ties, step=log.factor, presliding=presliding)
+    own += jitter(log.log, names)
+    return tuple(of_log(log.name, count, problem) for problem in own)
+
+
+def faults_of_fit(
+    model: Model,
+    motions: Sequence[FoundMotion],
+    parts: Sequence[RegressionData],
+    result: Identification,
+    training: RegressionData,
+    *,
+    output: str,
+) -> tuple[Problem, ...]:
+    """What the fit shows where channels have no other fault: drives that gain energy from friction, trends, laws.
+
+    Friction of a shape that the model lacks can come out negative, so that laws go before the signs of their drives.
+    Without motions, of periods that are averaged, only the signs are looked at.
+    """
+    mine, drives = friction(model, training)
+    turned = wrong_signs(training, mine, drives)
+    if not motions:
+        return turned
+    found: list[Problem] = []
+    for moved, part in () if turned else zip(motions, parts, strict=True):
+        trends = residual_trends(part, friction(model, part)[0], passed=moved.passed(part), speeds=moved.velocity)
+        found += (of_log(moved.name, len(motions), problem) for problem in trend_problems(trends))
+    if found:
+        return tuple(found)
+    along = [
+        motion_of_elements(
+            model, moved.position, moved.velocity[:LONGEST], period=moved.period * moved.factor, output=output
+        )
+        for moved in motions
+    ]
+    laws = missing_laws(parts, along, _rubbing(model, parts[0]), result)
+    acting = _acting(model)
+    named = {f"force.{drive}" for law in laws for drive in acting[law.element]}
+    return (*(problem for problem in turned if problem.where not in named), *missing_law_problems(laws))
+
+
+def _rubbing(model: Model, data: RegressionData) -> tuple[str, ...]:
+    """Elements with friction of their own, and the drives that act on none of them."""
+    acting = _acting(model)
+    owners = {name.rpartition(".")[0] for name in data.parameters if name.endswith(f".{FRICTION[1]}")}
+    owners &= set(elements(model))
+    told = {drive for owner in owners for drive in acting[owner]}
+    drives = (actuator.name for actuator in model.mechanism.actuators)
+    return (*sorted(owners), *(name for name in drives if name not in told))
+
+
+@contextmanager
+def naming(faults: Sequence[Problem]) -> Iterator[None]:
+    """Put the faults before the problems of a fit that is refused: they may be its cause."""
+    try:
+        yield
+    except IdentificationError as error:
+        raise IdentificationError([*faults, *error.problems]) from error
+
+
+def judged_faults(result: Identification, faults: Sequence[Problem]) -> tuple[Problem, ...]:
+    """The faults; where there are none, outputs of which the model explains next to nothing."""
+    return tuple(faults) or unexplained(result.training, result.held_out)
+
+
+def fault_evidence(faults: Sequence[Problem]) -> Evidence:
+    """The faults as a figure of the result, so that it is doubtful where there are any."""
+    names = ", ".join(dict.fromkeys(problem.where for problem in faults))
+    return Evidence(
+        name="faults of the data",
+        value=float(len(faults)),
+        upper=0.0,
+        advice=f"see the findings on {names}; mend the log or the machine file first",
+    )
+
+
+def friction(model: Model, data: RegressionData) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Unknowns that are friction coefficients, and the drives that act on the joint of each."""
+    acting = _acting(model)
+    sliding = [name.removesuffix(f".{PRESLIDING}") for name in data.parameters if name.endswith(f".{PRESLIDING}")]
+    turning = {drive for name in sliding for drive in acting.get(name, ())}
+    matrix = np.eye(len(data.parameters)) if data.ties is None else data.ties.matrix
+    found: dict[str, tuple[str, ...]] = {}
+    for unknown, column in zip(data.unknowns, matrix.T, strict=True):
+        parts = [data.parameters[i].rpartition(".") for i in np.flatnonzero(column)]
+        if any(set(acting.get(owner, ())) & turning for owner, _, _ in parts):
+            continue  # only both together lose energy
+        if parts and column.min() >= 0.0 and all(kind in FRICTION for _, _, kind in parts):
+            found[unknown] = tuple(dict.fromkeys(drive for owner, _, _ in parts for drive in acting.get(owner, ())))
+    return tuple(found), {unknown: drives for unknown, drives in found.items() if drives}
+
+
+def _acting(model: Model) -> dict[str, tuple[str, ...]]:
+    """The drives that act on each element: joints, losses, and the drives themselves."""
+    transmission = model.assembly.loops.transmission
+    names = [actuator.name for actuator in model.mechanism.actuators]
+    acting: dict[str, tuple[str, ...]] = {name: (name,) for name in names}
+    for loss in model.mechanism.losses:
+        places = [model.topology.velocity_names.index(name) for name, _ in loss.terms]
+        acting[loss.name] = tuple(name for name, row in zip(names, transmission, strict=True) if row[places].any())
+    for k, joint in enumerate(model.topology.velocity_names):
+        acting[joint] = tuple(name for name, ratio in zip(names, transmission[:, k], strict=True) if ratio)
+    return acting

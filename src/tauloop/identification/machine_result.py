@@ -1,0 +1,122 @@
+"""What `identify` finds of a machine: the fit, what is wrong with logs, and whatever else was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tauloop.errors import InputError, Problem
+from tauloop.identification.estimation.log_comparison import LogComparison
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.friction.presliding import PreslidingChoice
+from tauloop.identification.parameters.consistency import ConsistentIdentification
+from tauloop.identification.parameters.essential import EssentialParameters
+from tauloop.identification.parameters.known import DriveGains
+from tauloop.identification.parameters.prior import PriorComparison, runaway_masses
+from tauloop.identification.parameters.write_back import identified_mechanism
+from tauloop.identification.preparation.channels import Channels
+from tauloop.identification.preparation.filter_scan import FilterScan
+from tauloop.identification.regression.data import RegressionData
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.result import Result, Status, plain, status_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MachineIdentification(Result):
+    """An identification from logs; what was not asked for is None.
+
+    Attributes:
+        model: the machine that was identified.
+        logs: names of those that were fitted.
+        hold_out: share at the end of each that was held out.
+        identification: the fit, judged on held-out data.
+        whole_log: the fit to all samples, where none come from another log to judge by.
+        data_findings: what is wrong with the data, the machine file, or both.
+        repairs: what was put into logs, in words.
+        machine_file: the estimates beside the values of the machine file.
+        log_comparison: several logs fitted apart.
+        filter_scan: what every filter gives.
+        presliding, presliding_notes: lengths over which friction turns round, and in words.
+        known_forces: what was taken off the forces, in words.
+        channels: how each was prepared.
+        periods: of each averaged log how many there are, and noise and unit of its channels.
+        gains: of the drives.
+        essential: parameters that the data determine.
+        consistent: all standard parameters, inside physical limits.
+        training, held_out: the data that were fitted, and those that judge.
+    """
+
+    model: Model
+    logs: tuple[str, ...]
+    hold_out: float
+    identification: Identification
+    whole_log: Identification | None
+    data_findings: tuple[Problem, ...]
+    repairs: tuple[str, ...]
+    machine_file: PriorComparison
+    log_comparison: LogComparison | None
+    filter_scan: FilterScan | None
+    presliding: PreslidingChoice | None
+    presliding_notes: tuple[str, ...]
+    known_forces: tuple[str, ...]
+    channels: Channels
+    periods: tuple[dict[str, Any], ...]
+    gains: DriveGains | None
+    essential: EssentialParameters | None
+    consistent: ConsistentIdentification | None
+    training: RegressionData
+    held_out: RegressionData
+
+    @property
+    def findings(self) -> tuple[Problem, ...]:
+        """What is wrong with the data, the machine file, or both; with masses that cannot be."""
+        heavy = runaway_masses(self.consistent) if self.consistent is not None else ()
+        return (*self.data_findings, *heavy)
+
+    @property
+    def status(self) -> Status:
+        """OK when every piece of evidence is within its limits, and the physical parameters are sound too."""
+        sound = len(self.findings) == len(self.data_findings)
+        if not sound or (self.consistent is not None and self.consistent.status is not Status.OK):
+            return Status.DOUBTFUL
+        return status_of(self.evidence)
+
+    def mechanism(self) -> Mechanism:
+        """The identified machine, with its physically consistent parameters.
+
+        Raises:
+            InputError: these were not asked for.
+        """
+        if self.consistent is None:
+            what = "an identified machine needs all its parameters, and base parameters are fewer"
+            raise InputError(Problem(where="consistent", what=what, remedy="ask for consistent parameters"))
+        source = f"identified from {', '.join(self.logs)}"
+        return identified_mechanism(self.model, self.consistent.parameters, source=source)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole result as plain data for JSON: that of the fit, and a key for each part that is there."""
+        essential = self.essential
+        parts = {
+            "log_comparison": self.log_comparison and self.log_comparison.as_dict(),
+            "whole_log": self.whole_log and self.whole_log.as_dict(),
+            "filter_scan": self.filter_scan and self.filter_scan.as_dict(),
+            "presliding": self.presliding,
+            "known_forces": self.known_forces or None,
+            "channels": self.channels.as_dict(),
+            "periods": self.periods or None,
+            "gains": self.gains,
+            "essential": essential and {"status": essential.status, **plain(essential)},
+            "consistent": self.consistent and self.consistent.as_dict(),
+        }
+        return self.identification.as_dict() | dict(
+            plain(
+                {
+                    "status": self.status,
+                    "findings": [problem.as_dict() for problem in self.findings],
+                    "repairs": self.repairs,
+                    "machine_file": self.machine_file.rows(),
+                }
+                | {name: part for name, part in parts.items() if part is not None}
+            )
+        )

@@ -1,0 +1,265 @@
+"""Options of `identify`: how logs are prepared, what is known of the machine, how it is fitted, what is asked beside.
+
+Every class checks its own fields when it is made. Quantities are numbers in SI units, or texts with a unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tauloop.errors import InputError, Problems
+from tauloop.identification.estimation.error_models import ErrorModel
+from tauloop.identification.estimation.estimators import Estimator
+from tauloop.identification.regression.from_log import OUTPUTS
+from tauloop.logs.velocities import SOURCES
+from tauloop.options import option, require
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from tauloop.identification.preparation.measured import MeasuredLog
+    from tauloop.logs import Signals
+
+    #: What a log may be given as: a file (a table, or a YAML that describes a recording), or data in memory.
+    LogSource: TypeAlias = str | Path | xr.Dataset | Signals | MeasuredLog
+else:
+    LogSource = Any
+
+ESTIMATORS = ("ols", "wls", "irls", "tls", "iv")
+PARAMETERS = ("standard", "file")
+ERRORS = ("independent", "autocorrelated", "decimated", "blocks", "logs")
+#: Fields of `PreparationOptions` that take the place of those of the same name of each log's own preparation.
+STATED = ("velocity", "cutoff", "order", "standstill", "trim", "decimation")
+
+
+def assignments(where: str, form: str, *, splits: bool = False, bare: bool = False) -> Callable[[Any], dict[str, str]]:
+    """A reader of texts such as ``NAME=VALUE``: the value's text by name.
+
+    Args:
+        where: name of the field.
+        form: what to write, such as "NAME=SPEED, such as 'tip=0.2 rad/s'"; what stands before a comma names it.
+        splits: whether commas separate several in one text.
+        bare: whether a name may stand alone; its value is "" then.
+    """
+
+    def read(texts: Sequence[str]) -> dict[str, str]:
+        problems, found = Problems(), dict[str, str]()
+        for text in (part for whole in texts for part in (whole.split(",") if splits else [whole])):
+            name, _, value = (part.strip() for part in text.partition("="))
+            if name and name in found:
+                problems.add(where, f"{name!r} is given twice", f"give {form}")
+            elif not name or not (value or bare):
+                problems.add(where, f"{text!r} is not {form.split(',')[0]}", f"give {form}")
+            found[name] = value
+        InputError.raise_if_any(problems)
+        return found
+
+    return read
+
+
+def numbers(where: str, kind: type[int] | type[float] = float) -> Callable[[str], tuple[Any, ...]]:
+    """A reader of numbers with commas between them."""
+
+    def read(text: str) -> tuple[Any, ...]:
+        problems = Problems()
+        try:
+            found = [float(part) for part in text.split(",")]
+        except ValueError:
+            problems.add(where, f"{text!r} is no list of numbers", "separate them by commas, such as 20,50,100")
+            raise InputError(problems) from None
+        for number in found:
+            if kind is int and number != round(number):
+                problems.add(where, f"{number:g} is no whole number", "give whole numbers, such as 1,2,4")
+        InputError.raise_if_any(problems)
+        return tuple(map(kind, found))
+
+    return read
+
+
+def refuse_beside(problems: Problems, options: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
+    """Note each option that is there together with what gives it no meaning, and what that is."""
+    for where, value in options.items():
+        for other, is_there in beside.items():
+            if value and is_there:
+                problems.add(where, f"has no meaning beside {other}", "leave one of them out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationOptions:
+    """What is done to all logs, over what their recordings say; None leaves it to these.
+
+    Attributes:
+        velocity: velocities from positions, measured, or fused of both; chosen by validation unless said here or in
+            the recording.
+        cutoff: zero-phase low-pass of positions and measured velocities, Hz.
+        order: order of that Butterworth filter.
+        standstill: share of an actuator's largest speed below which it counts as at rest.
+        trim: samples cut off at each end.
+        decimation: keep every n-th sample after a zero-phase filter.
+        scan_cutoffs: cut-offs to try, Hz, such as 20,50,100: what each gives, how far parameters move, and the
+            choice, for all channels and then for each alone.
+        scan_orders: orders to try with them; 1, 2 and 4 without.
+        scan_standstills: values of the standstill to try with them, such as 1e-6,1e-3.
+        period: the motion repeats, s: average over its periods, weight forces by the noise that they show, and
+            differentiate by Fourier series instead of a filter; needs the highest frequency.
+        highest: with a period: highest frequency of the motion, Hz.
+        hold: NAME=VALUE, such as 'motor_4=30 deg': this axis is not in the logs and stood still there; without a value
+            where the reference pose has it.
+        fill_gaps: interpolate up to so many missing samples in a row; they are counted.
+        resample: samples were taken at uneven times, as stamped: take them at even ones.
+    """
+
+    velocity: str | None = option(None, choices=SOURCES)
+    cutoff: float | None = None
+    order: int | None = None
+    standstill: float | None = None
+    trim: int | None = None
+    decimation: int | None = None
+    scan_cutoffs: tuple[float, ...] = option((), read=numbers("scan_cutoffs"))
+    scan_orders: tuple[int, ...] = option((1, 2, 4), read=numbers("scan_orders", int))
+    scan_standstills: tuple[float, ...] = option((), read=numbers("scan_standstills"))
+    period: float | None = None
+    highest: float | None = None
+    hold: Mapping[str, float | str] = option(
+        {}, read=assignments("hold", "NAME or NAME=VALUE", bare=True), repeated=True, metavar="NAME=VALUE"
+    )
+    fill_gaps: int | None = option(None, least=1)
+    resample: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range, and what has no meaning beside a period."""
+        require(self)
+        problems = Problems()
+        if self.scan_standstills and not self.scan_cutoffs:
+            problems.add("scan_standstills", "is given alone", "add scan_cutoffs")
+        if (self.period is None) != (self.highest is None):
+            problems.add("period", "one of period and highest is given without the other", "give both")
+        names = [*(name for name in STATED if name not in ("trim", "standstill")), "scan_cutoffs"]
+        beside = [name for name in names if getattr(self, name) not in (None, ())]
+        if beside and (self.period, self.highest) != (None, None):
+            what = "whole periods are averaged and cut off at the highest frequency without a filter, and their "
+            what += f"samples are few: {', '.join(beside)} has no meaning"
+            problems.add("period", what, "leave it out, or filter without a period")
+        InputError.raise_if_any(problems)
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Parts of a `Preparation` that win over each log's own."""
+        return {name: value for name in STATED if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermOptions:
+    """What is known of the forces' terms, and which stand beside those of the machine file.
+
+    Attributes:
+        known: NAME=VALUE,..., such as 'tip_mass=0.3 kg': parameters that are known, SI without a unit; a spring's rest
+            as 'slide.rest=0.1 m'.
+        payload: LOG=BODY: in this log that body carries an unknown payload (payload.m, payload.mcx ...).
+        asymmetric: friction of this joint, rod or motor differs from one direction to the other.
+        stribeck: NAME=SPEED: friction of it is larger at speeds below this one, such as 'tip=0.2 rad/s'.
+        presliding: friction of this joint, rod or motor turns round over some way after a reversal: NAME, whose way
+            validation finds, or NAME=WAY, such as 'elbow=0.01 rad'.
+        gains: forces are known up to a factor for each drive; known parameters set the scale.
+    """
+
+    known: Mapping[str, float | str] = option(
+        factory=dict,
+        read=assignments("known", "NAME=VALUE, such as 'tip_mass=0.3 kg'", splits=True),
+        repeated=True,
+        metavar="NAME=VALUE",
+    )
+    payload: Mapping[str, str] = option(
+        factory=dict,
+        read=assignments("payload", "LOG=BODY, such as loaded.csv=forearm"),
+        repeated=True,
+        metavar="LOG=BODY",
+    )
+    asymmetric: tuple[str, ...] = option((), metavar="NAME")
+    stribeck: Mapping[str, float | str] = option(
+        factory=dict,
+        read=assignments("stribeck", "NAME=SPEED, such as 'elbow=0.2 rad/s'"),
+        repeated=True,
+        metavar="NAME=SPEED",
+    )
+    presliding: Mapping[str, float | str] = option(
+        factory=dict,
+        read=assignments("presliding", "NAME or NAME=WAY, such as 'elbow' or 'elbow=0.01 rad'", bare=True),
+        repeated=True,
+        metavar="NAME[=WAY]",
+    )
+    gains: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse names that are given twice, and payloads on several bodies."""
+        problems, bodies = Problems(), sorted(set(self.payload.values()))
+        for name in sorted({name for name in self.asymmetric if self.asymmetric.count(name) > 1}):
+            problems.add("asymmetric", f"{name!r} is given twice", "give it once")
+        if len(bodies) > 1:
+            problems.add("payload", f"sits on {', '.join(bodies)}", "name one body")
+        InputError.raise_if_any(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentificationOptions:
+    """How a machine is identified, and judged.
+
+    Attributes:
+        data: folder of the data files that recordings' YAML files name.
+        validation: another recording to judge by, instead of the end of each log.
+        hold_out: share at the end of each log that is judged, not fitted.
+        parameters: each body's own ten, or the named leaf parameters of the machine file.
+        output: forces fitted: of the actuators, or of the joints (behind the transmission).
+        estimator: least squares (ols), weighted per actuator from the residuals (wls), Huber's against outliers (irls),
+            for errors of the regressor (tls, see the column error), or with instruments of the commanded motion (iv).
+        column_error: with tls: error of the regressor's columns, as a share of them.
+        commanded: with iv: recording of the commanded positions, sample by sample as the log; one for each log.
+        errors: standard deviations for errors that are independent, autocorrelated (as the residuals show), decimated
+            (white before the decimation), or of any kind inside blocks of each log, or inside logs: these two count
+            model errors as well.
+        compare_logs: also fit each of several logs by itself: which parameters move by more than their bars, and bars
+            that count this error of the model.
+        essential: leave out base parameters step by step until all are known to this share of their size, such as 0.3.
+        consistent: also fit all standard parameters inside physical limits, near the machine file's.
+        within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
+        preparation: of the logs.
+        terms: what is known, and what stands beside the machine file's terms.
+    """
+
+    data: Path | None = None
+    validation: LogSource | None = option(None, read=Path, metavar="LOG")
+    hold_out: float = option(0.3, least=0.0, most=0.9)
+    parameters: str = option("standard", choices=PARAMETERS)
+    output: str = option("actuators", choices=OUTPUTS)
+    estimator: str | Estimator = option("wls", choices=ESTIMATORS)
+    column_error: float = 0.01
+    commanded: tuple[LogSource, ...] = option((), read=tuple, repeated=True, metavar="LOG")
+    errors: str | ErrorModel = option("autocorrelated", choices=ERRORS)
+    compare_logs: bool = False
+    essential: float | None = None
+    consistent: bool = False
+    within_limits: bool = False
+    preparation: PreparationOptions = field(default_factory=PreparationOptions)
+    terms: TermOptions = field(default_factory=TermOptions)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range, and what has no meaning beside something else."""
+        require(self)
+        problems, terms = Problems(), self.terms
+        iv = {"estimator iv": self.estimator == "iv"}
+        if self.hold_out == 0.0 and self.validation is None:
+            what = "a model that is judged only on data it was fitted to is not judged"
+            problems.add("hold_out", what, "hold out a share, such as 0.3")
+        if (self.estimator == "iv") != bool(self.commanded):
+            what = "instruments come from the commanded motion: one is given without the other"
+            problems.add("commanded", what, "give both estimator iv and the commanded motion of each log")
+        beside = iv | {"scan_cutoffs": self.preparation.scan_cutoffs, "consistent": self.consistent}
+        refuse_beside(problems, {"payload": terms.payload}, beside)
+        refuse_beside(problems, {"gains": terms.gains}, beside | {"output joints": self.output == "joints"})
+        friction = {name: getattr(terms, name) for name in ("asymmetric", "stribeck", "presliding")}
+        refuse_beside(problems, friction, iv | {"period": self.preparation.period is not None})
+        refuse_beside(problems, {"compare_logs": self.compare_logs}, iv | {"payload": terms.payload})
+        InputError.raise_if_any(problems)

@@ -1,0 +1,114 @@
+"""One period of a periodic motion as a prepared log: derivatives by Fourier series, no filter; noise of its forces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tauloop.errors import Problem
+from tauloop.identification.preparation.periods import PeriodAverage, fourier_derivatives
+from tauloop.identification.regression.data import RegressionData, Ties
+from tauloop.identification.regression.from_log import force_mixing, regression_data
+from tauloop.logs import Preparation, Signals, channels, sample_period
+from tauloop.logs.channels import TIME, Log, as_signals
+from tauloop.model import Model
+
+#: A speed below this share of its channel's largest counts as zero, as in `Preparation`.
+STANDSTILL = 1e-6
+#: A channel that moves less than this share of its largest position in the whole period is at rest.
+ROUNDING = 1e-13
+#: Positions that differ by this share of the largest stroke (RMS) from their mean over all periods do not repeat.
+NOT_REPEATED = 0.1
+
+
+def periodic_signals(log: Log, *, highest: float, standstill: float = STANDSTILL) -> Signals:
+    """Whole periods as `prepared_signals` prepares other logs: positions, velocities and accelerations, and the rest.
+
+    Positions are differentiated by their Fourier series up to the highest frequency, Hz; forces stay as they are, so
+    that white noise of theirs stays white.
+
+    Raises:
+        InputError: the highest frequency is not below half the rate.
+    """
+    given, rate = as_signals(log), 1.0 / sample_period(log)
+    derived = ("position", "velocity", "acceleration")
+    signals = [one for one in given.channels if one.quantity not in derived]
+    for one in given.channels:
+        if one.quantity != "position":
+            continue
+        motion = [values[:, 0] for values in fourier_derivatives(one.values[:, None], rate, highest)]
+        speed = np.abs(motion[1])
+        motion[1][speed < standstill * speed.max()] = 0.0
+        if np.ptp(motion[0]) <= ROUNDING * np.abs(motion[0]).max():
+            motion[1][:] = motion[2][:] = 0.0
+        signals += [
+            replace(one, quantity=quantity, values=values, unit=one.unit + per_time)
+            for quantity, values, per_time in zip(derived, motion, ("", "/s", "/s^2"), strict=True)
+        ]
+    return replace(given, channels=tuple(signals))
+
+
+def periodic_regression(
+    model: Model,
+    log: Log,
+    *,
+    highest: float,
+    output: str = "actuators",
+    standstill: float = STANDSTILL,
+    ties: Ties | None = None,
+) -> RegressionData:
+    """Regressor and forces of one period, such as of `PeriodAverage.log` or `TwoRuns.log`; see `regression_data`.
+
+    Raises:
+        InputError: no such output, or the highest frequency is not below half the rate.
+        LogError: channels are missing, or in another unit than the machine's.
+        PoseError: the log leaves the workspace of the described machine.
+    """
+    prepared = periodic_signals(log, highest=highest, standstill=standstill)
+    return regression_data(model, log, Preparation(cutoff=None), output=output, ties=ties, prepared=prepared)
+
+
+def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
+    """Positions that differ so much from period to period that the motion has another period."""
+    if average.periods == 1:
+        return ()
+    moves = [name for name in average.noise if name.startswith("position.")]
+    stroke = {name: float(average.log[name].std()) for name in moves}
+    largest: dict[str, float] = {}  # by unit; beside it, since a channel that is held moves by its noise alone
+    for name in moves:
+        unit, whole = average.log[name].attrs["unit"], float(np.hypot(stroke[name], average.noise[name]))
+        largest[unit] = max(largest.get(unit, 0.0), whole)
+    return tuple(
+        Problem(
+            where=name,
+            what=f"moves by {stroke[name]:.3g} in the mean of {average.periods} periods (RMS), and differs from it by "
+            f"{noise:.3g}: it does not repeat after the given period",
+            remedy="correct the period, or trim the start and the end of the log",
+        )
+        for name in moves
+        if (noise := average.noise[name]) > NOT_REPEATED * largest[average.log[name].attrs["unit"]]
+    )
+
+
+def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) -> np.ndarray | None:
+    """Standard deviation of the averaged forces, pooled over logs, of the measured outputs (n_kept,), SI.
+
+    Of joints it is that of A^T u, with the covariance of the actuators' forces u that the periods show; of the
+    resultants of redundant actuators R^T u it is the root of the mean over the samples. None where a log is
+    one period without a stated noise.
+    """
+    names = [a.name for a in model.mechanism.actuators if a.name in channels(averages[0].log, "force")]
+    wanted = [f"force.{name}" for name in names]
+    if model.assembly.is_redundant or any(name not in one.noise for one in averages for name in wanted):
+        return None  # rows of redundant actuation mix the forces otherwise at every sample
+    covariances = []
+    for one in averages:
+        places = [list(one.noise).index(name) for name in wanted]
+        covariances.append(one.covariance[np.ix_(places, places)] / one.periods)
+    pooled = np.average(covariances, axis=0, weights=[len(one.log[TIME]) for one in averages])
+    if output == "actuators":
+        return np.sqrt(np.diag(pooled))
+    mixing = np.concatenate([force_mixing(model, one.log, output) for one in averages])
+    return np.sqrt(np.einsum("nik,ij,njk->k", mixing, pooled, mixing) / len(mixing))

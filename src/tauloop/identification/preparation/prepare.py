@@ -1,0 +1,132 @@
+"""How the logs of an identification are prepared: what is taken off, scanned filters, channels, periods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tauloop.assembly.limits import require_within_limits
+from tauloop.identification.chosen import chosen_errors, chosen_estimator
+from tauloop.identification.estimation.error_models import ErrorModel
+from tauloop.identification.preparation.channels import (
+    Channels,
+    chosen_channels,
+    fourier_channels,
+    less_known_forces,
+    without_saturation,
+)
+from tauloop.identification.preparation.filter_scan import OPTIONS, FilterScan, scan_filters
+from tauloop.identification.preparation.measured import MeasuredLog
+from tauloop.identification.preparation.motion_limits import motion_limits
+from tauloop.identification.regression.data import Ties
+from tauloop.model import Model
+from tauloop.result import Evidence
+
+if TYPE_CHECKING:
+    from tauloop.identification.options import IdentificationOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PreparedLogs:
+    """Logs with how they are prepared, and what that rests on.
+
+    Attributes:
+        logs: those that are fitted, and then the one to judge by.
+        names: of them.
+        fitted: how many are fitted.
+        errors: what standard deviations assume.
+        scan: of the filters, where some were to be tried.
+        channels: how each channel is prepared.
+        known_forces: what was taken off, in words.
+        beyond: coordinates beyond their stops, and angles that look like degrees.
+        periods: how many periods every log has and the noise of its channels.
+    """
+
+    logs: tuple[MeasuredLog, ...]
+    names: tuple[str, ...]
+    fitted: int
+    errors: ErrorModel
+    scan: FilterScan | None
+    channels: Channels
+    known_forces: tuple[str, ...]
+    beyond: tuple[Evidence, ...]
+    periods: tuple[dict[str, Any], ...]
+
+    def without_samples(self) -> PreparedLogs:
+        """Without the logs, so that they leave the memory."""
+        return replace(self, logs=())
+
+
+def prepare_logs(
+    model: Model, logs: Sequence[MeasuredLog], options: IdentificationOptions, ties: Ties | None, fitted: int
+) -> PreparedLogs:
+    """Decide how logs are prepared, of which the first `fitted` are fitted.
+
+    Raises:
+        PoseError: a motion goes beyond stops, where that is to be refused.
+        InputError, IdentificationError: filters cannot be scanned, or periods not averaged.
+    """
+    how = options.preparation
+    periodic = how.period is not None and how.highest is not None
+    logs = list(logs) if periodic else without_saturation(model, logs)
+    logs, known_forces = less_known_forces(logs)
+    beyond = tuple(
+        replace(item, name=item.name if len(logs) == 1 else f"{log.name}: {item.name}")
+        for log in logs
+        for item in motion_limits(model, log.log)
+    )
+    if options.within_limits:
+        require_within_limits(beyond)
+    errors = chosen_errors(options, logs if not periodic else ())
+    scan = None
+    if how.scan_cutoffs:
+        scan = scan_filters(
+            model,
+            [one.log for one in logs[:fitted]],
+            [one.how for one in logs[:fitted]],
+            orders=how.scan_orders,
+            cutoffs=how.scan_cutoffs,
+            standstills=how.scan_standstills,
+            estimator=chosen_estimator(options),
+            output=options.output,
+            ties=ties,
+            shares=(1.0 - (options.hold_out or 0.3), 0.7),
+            errors=errors,
+        )
+        best = {name: getattr(scan.trials[scan.chosen], name) for name in OPTIONS}
+        logs = [replace(one, preparation=replace(one.how, **best)) for one in logs]
+    if how.period is not None and how.highest is not None:
+        channels = fourier_channels(logs)
+        logs = [one.averaged(how.period, how.highest) for one in logs]
+    else:
+        logs, channels = chosen_channels(
+            model,
+            logs,
+            fitted,
+            cutoffs=how.scan_cutoffs,
+            share=1.0 - options.hold_out if options.validation is None else 1.0,
+            estimator=chosen_estimator(options),
+            output=options.output,
+            ties=ties,
+        )
+    return PreparedLogs(
+        logs=tuple(logs),
+        names=tuple(one.name for one in logs),
+        fitted=fitted,
+        errors=errors,
+        scan=scan,
+        channels=channels,
+        known_forces=known_forces,
+        beyond=beyond,
+        periods=tuple(
+            {
+                "log": one.name,
+                "periods": one.average.periods,
+                "noise": one.average.noise,
+                "units": {name: one.average.log[name].attrs["unit"] for name in one.average.noise},
+            }
+            for one in logs
+            if one.average is not None
+        ),
+    )

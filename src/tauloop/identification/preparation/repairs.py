@@ -1,0 +1,79 @@
+"""What is put into logs that lack something, on request: axes held, short gaps, samples at even times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.errors import InputError, Problems
+from tauloop.identification.values import si_value
+from tauloop.logs import FillGaps, Signals, held, resampled
+from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.model import Model
+
+if TYPE_CHECKING:
+    from tauloop.identification.options import PreparationOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repairs:
+    """What is put into logs on request.
+
+    Attributes:
+        held: position, SI, and unit of axes that stood still, by name.
+        gaps: how missing samples are interpolated.
+        resample: whether samples are taken at even times by their stamps.
+    """
+
+    held: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    gaps: FillGaps | None = None
+    resample: bool = False
+
+    def made(self, log: Signals) -> Signals:
+        """The log with them.
+
+        Raises:
+            LogError: an axis is held that the log has.
+        """
+        log = resampled(log) if self.resample else log
+        return held(log, self.held) if self.held else log
+
+    def lines(self, names: Sequence[str], logs: Sequence[Signals]) -> tuple[str, ...]:
+        """What was put into the logs, in sentences."""
+        lines = [
+            f"held on request: {name} at {np.format_float_positional(value, precision=6, trim='-')} {unit}"
+            for name, (value, unit) in self.held.items()
+        ]
+        lines += [
+            f"{name}: {count} missing samples of {channel} interpolated"
+            for name, log in zip(names, logs, strict=True)
+            for channel, count in log.interpolated.items()
+        ]
+        return tuple(lines)
+
+
+def repairs(model: Model, options: PreparationOptions) -> Repairs:
+    """What the options put into the logs of a machine.
+
+    Raises:
+        InputError: an unknown name, or a value in another unit; all problems.
+    """
+    port = model.actuators.ports.position
+    units = dict(zip(port.columns, port.units, strict=True))
+    pose = dict(zip(port.columns, model.actuator_position(model.assembly.q)[list(model.assembly.leading)], strict=True))
+    found: dict[str, tuple[float, str]] = {}
+    problems = Problems()
+    for name, value in options.hold.items():
+        if name not in units:
+            remedy = suggestion(name, units) or f"choose among {listing(units)}"
+            problems.add("hold", f"{name!r} is no position of this machine", remedy)
+            continue
+        with problems.collecting(InputError):
+            position = float(pose[name]) if value == "" else si_value(f"hold {name}", value, units[name])
+            found[name] = (position, units[name])
+    InputError.raise_if_any(problems)
+    gaps = None if options.fill_gaps is None else FillGaps(longest=options.fill_gaps)
+    return Repairs(held=found, gaps=gaps, resample=options.resample)

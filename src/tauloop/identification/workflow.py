@@ -1,0 +1,340 @@
+"""The whole way from logs to parameters: `identify`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.codegen import Compiled
+from tauloop.errors import InputError, Problem, Problems
+from tauloop.identification.chosen import chosen_estimator
+from tauloop.identification.estimation.clustered_errors import ClusteredErrors
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors, ErrorModel
+from tauloop.identification.estimation.fitting import fit
+from tauloop.identification.estimation.log_comparison import LogComparison, compare_logs
+from tauloop.identification.estimation.result import Identification
+from tauloop.identification.faults.search import (
+    FoundMotion,
+    fault_evidence,
+    faults_of_fit,
+    faults_of_log,
+    found_motion,
+    judged_faults,
+    naming,
+)
+from tauloop.identification.faults.unexcited import unexcited
+from tauloop.identification.friction.element_motion import ElementMotion, element_motion
+from tauloop.identification.friction.presliding import PreslidingChoice
+from tauloop.identification.friction.stated import presliding_notes, stated_friction
+from tauloop.identification.machine_result import MachineIdentification
+from tauloop.identification.options import IdentificationOptions, LogSource
+from tauloop.identification.parameters.cones import cones
+from tauloop.identification.parameters.consistency import ConsistentIdentification, fit_consistent
+from tauloop.identification.parameters.essential import essential_parameters
+from tauloop.identification.parameters.known import DriveGains, drive_gains, scaled
+from tauloop.identification.parameters.prior import compare_with_prior
+from tauloop.identification.parameters.stated import known_leaves, require_logs, with_stated
+from tauloop.identification.preparation.measured import (
+    commanded_regressor,
+    measured_logs,
+    naming_log,
+    require_all_outputs,
+    require_same_outputs,
+)
+from tauloop.identification.preparation.periodic import force_noise
+from tauloop.identification.preparation.prepare import PreparedLogs, prepare_logs
+from tauloop.identification.preparation.repairs import Repairs, repairs
+from tauloop.identification.regression.data import RegressionData, Ties
+from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, regression_data, require_channels
+from tauloop.identification.regression.streaming import merge, split_each
+from tauloop.identification.regression.threads import one_thread
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+
+if TYPE_CHECKING:
+    from tauloop.identification.friction.stated import StatedFriction
+
+#: Samples from which on the regressor is compiled: it takes seconds, but once for a machine whose logs are identified
+#: again and again.
+WORTH_COMPILING = 5_000
+
+
+def identification_model(machine: Mechanism | Model, options: IdentificationOptions | None = None) -> Model:
+    """The model that `identify` works on: the machine with the leaf parameters that the options know.
+
+    Raises:
+        InputError: a known value has another unit than its parameter.
+    """
+    options = options or IdentificationOptions()
+    mechanism = machine if isinstance(machine, Mechanism) else machine.mechanism
+    leaves = known_leaves(mechanism, options.terms.known) if options.parameters == "file" else {}
+    known = mechanism.with_values(leaves)
+    if not isinstance(machine, Mechanism) and known == mechanism:
+        return machine
+    return Model(known, evaluator=Compiled(at_least=WORTH_COMPILING))
+
+
+@one_thread
+def identify(
+    machine: Mechanism | Model, logs: LogSource | Sequence[LogSource], options: IdentificationOptions | None = None
+) -> MachineIdentification:
+    """Identify base parameters of a machine from logs, and judge them on data that were not fitted.
+
+    Logs are repaired and prepared (filters, velocities, averages of periods), looked through for faults, and fitted
+    together as f = Y(q, v, a) p + e, f the measured forces; of each the last part is held out. One that states no
+    preparation is prepared as the first.
+
+    Args:
+        machine: its description, or a model of it.
+        logs: one or several: files (CSV, Parquet or others with columns time, position.NAME, force.NAME; or a YAML that
+            describes files and columns, and says how this one is prepared), logs in memory, or `MeasuredLog`.
+        options: how; the defaults without.
+
+    Raises:
+        InputError: options that have no meaning for these logs or this machine.
+        LogError: a log is damaged or lacks channels.
+        PoseError: a log leaves the workspace of the machine.
+        IdentificationError: the data do not support the identification; faults of the logs first.
+
+    Source: Gautier and Khalil 1990, Direct calculation of minimum set of inertial parameters of serial robots; Gautier
+    and Poignet 2001, Extended Kalman filtering and weighted least squares dynamic identification of robot.
+    """
+    options = options or IdentificationOptions()
+    sources = [logs] if isinstance(logs, str | Path) or not isinstance(logs, Sequence) else list(logs)
+    _require_suitable(options, len(sources))
+    model = identification_model(machine, options)
+    if options.terms.gains and model.assembly.is_redundant:
+        what = "the actuators are redundant: every equation holds the forces of several drives"
+        raise InputError(Problem(where="gains", what=what, remedy="give the forces in N or N m"))
+    ties = None
+    if options.parameters == "file":
+        ties = leaf_ties(model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known)))
+    friction, repaired = stated_friction(model, options.terms), repairs(model, options.preparation)
+    measured = measured_logs([*sources, *_validation(options)], options, repaired)
+    require_logs(options.terms.payload, [log.name for log in measured])
+    prepared = prepare_logs(model, measured, options, ties, len(sources))
+    del measured
+    data = _logged(model, prepared, options, ties, friction, repaired)
+    lines = repaired.lines(prepared.names, [log.log for log in prepared.logs])
+    prepared = prepared.without_samples()
+    return _fitted(model, prepared, data, options, lines, is_held=bool(repaired.held))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Logged:
+    """Regression data of all logs, and what belongs to them.
+
+    Attributes:
+        parts: of the logs that are fitted, and then the one to judge by, with all columns.
+        machine: the same with the columns of the machine alone.
+        faults: of the logs.
+        motions: of the logs; none of averaged periods.
+        presliding: what was chosen.
+        gains: of the drives, where they are sought.
+        instruments: of each fitted log, of the commanded motion.
+        noise: of the averaged forces.
+    """
+
+    parts: list[RegressionData]
+    machine: list[RegressionData]
+    faults: tuple[Problem, ...]
+    motions: tuple[FoundMotion, ...]
+    presliding: PreslidingChoice | None
+    gains: DriveGains | None
+    instruments: list[np.ndarray]
+    noise: np.ndarray | None
+
+
+def _validation(options: IdentificationOptions) -> list[LogSource]:
+    return [] if options.validation is None else [options.validation]
+
+
+def _share(options: IdentificationOptions) -> float:
+    """Share of each fitted log that is fitted."""
+    return 1.0 - options.hold_out if options.validation is None else 1.0
+
+
+def _require_suitable(options: IdentificationOptions, count: int) -> None:
+    """Refuse options that need another number of logs."""
+    problems = Problems()
+    if options.compare_logs and count < 2:
+        what = "is given with one log, which has no other to be compared with"
+        problems.add("compare_logs", what, "give several logs")
+    if options.commanded and len(options.commanded) != count:
+        what = f"is given {len(options.commanded)} times for {count} logs"
+        problems.add("commanded", what, "give one for each log, in their order")
+    InputError.raise_if_any(problems)
+
+
+def _logged(
+    model: Model,
+    prepared: PreparedLogs,
+    options: IdentificationOptions,
+    ties: Ties | None,
+    friction: StatedFriction,
+    repaired: Repairs,
+) -> _Logged:
+    """Regression data of all logs; each log is prepared once, and only one at a time is in memory so."""
+    logs, output = prepared.logs, options.output
+    for log in logs:
+        with naming_log(log, len(logs)):
+            require_channels(model, log.log, output)
+    faults: list[Problem] = []
+    parts: list[RegressionData] = []
+    motions: list[FoundMotion] = []
+    elements: list[ElementMotion] = []
+    for log in logs:
+        with naming_log(log, len(logs)):
+            signals = log.prepared()
+        faults += faults_of_log(
+            model,
+            log,
+            signals,
+            len(logs),
+            held=repaired.held,
+            output=output,
+            ties=ties,
+            scaled=not options.terms.gains,
+            presliding=friction.slides,
+        )
+        with naming_log(log, len(logs)):
+            how = replace(log.how, decimation=log.factor)
+            part = regression_data(model, log.source, how, output=output, ties=ties, prepared=signals)
+            if friction:
+                elements.append(element_motion(model, log.source, how, output=output, prepared=signals))
+        parts.append(part)
+        if log.average is None:
+            motions.append(found_motion(model, log, signals, part))
+        del signals
+    averages = [log.average for log in logs[: prepared.fitted] if log.average is not None]
+    if averages or output == "joints":
+        require_same_outputs(logs, parts)
+    elif options.validation is not None:
+        require_all_outputs(logs, parts)
+    machine = parts
+    parts = friction.beside(parts, elements)
+    parts, presliding = friction.presliding(parts, elements, fitted=prepared.fitted, share=_share(options))
+    taken = known_leaves(model.mechanism, options.terms.known) if options.parameters == "file" else ()
+    parts = with_stated(parts, prepared.names, options.terms, taken)
+    gains = None
+    if options.terms.gains:
+        gains = drive_gains(merge(_split(parts, options)[0]))
+        parts = [scaled(part, gains) for part in parts]
+    instruments = [
+        commanded_regressor(source, log, model, options, repaired)
+        for source, log in zip(options.commanded, logs, strict=False)
+    ]
+    return _Logged(
+        parts=parts,
+        machine=machine,
+        faults=tuple(faults),
+        motions=tuple(motions),
+        presliding=presliding,
+        gains=gains,
+        instruments=instruments,
+        noise=force_noise(averages, model, output) if averages and options.estimator == "wls" else None,
+    )
+
+
+def _split(parts: list[RegressionData], options: IdentificationOptions) -> tuple[list[RegressionData], RegressionData]:
+    """What of each log is fitted, and what it is judged by."""
+    if options.validation is not None:
+        return parts[:-1], parts[-1]
+    fitted, judged = split_each(parts, _share(options))
+    return fitted, merge(judged)
+
+
+def _fitted(
+    model: Model,
+    logs: PreparedLogs,
+    data: _Logged,
+    options: IdentificationOptions,
+    lines: tuple[str, ...],
+    *,
+    is_held: bool,
+) -> MachineIdentification:
+    """Fit regression data, and judge them and the fit."""
+    errors, parts = logs.errors, data.parts
+    whole: Identification | None = None
+    if options.validation is None:
+        with naming(data.faults):
+            whole = fit(merge(parts), None, chosen_estimator(options, data.instruments, data.noise), errors=errors)
+    fitted, held_out = _split(parts, options)
+    training = merge(fitted)
+    instruments = [rows[: len(part)] for rows, part in zip(data.instruments, fitted, strict=False)]
+    with naming(data.faults):
+        result = fit(training, held_out, chosen_estimator(options, instruments, data.noise), errors=errors)
+    faults = data.faults or faults_of_fit(model, data.motions, parts, result, training, output=options.output)
+    comparison = None
+    if options.compare_logs:
+        comparison = _compared(logs, parts, result if whole is None else whole, options, errors, data.noise)
+    beside_file = compare_with_prior(model, result, training.unknowns)
+    with_payload = training.parameters != data.machine[0].parameters
+    alone = merge(_fit_only(data.machine, options)) if with_payload else training
+    left_out = unexcited(model, alone, np.random.default_rng(0), output=options.output)
+    if is_held:
+        lines += tuple(f"what held axes leave out: {problem.what}" for problem in left_out)
+    findings = (
+        *logs.channels.problems,
+        *judged_faults(result, faults),
+        *(beside_file.findings if data.gains is None else ()),
+        *(comparison.problems if comparison is not None else ()),
+        *(() if is_held else left_out),
+    )
+    result = replace(result, evidence=(*result.evidence, fault_evidence(findings), *logs.beyond))
+    essential = None
+    if options.essential is not None:
+        essential = essential_parameters(result, training, held_out, largest_deviation=options.essential)
+    return MachineIdentification(
+        evidence=result.evidence,
+        provenance=result.provenance,
+        model=model,
+        logs=logs.names[: logs.fitted],
+        hold_out=options.hold_out,
+        identification=result,
+        whole_log=whole,
+        data_findings=findings,
+        repairs=lines,
+        machine_file=beside_file,
+        log_comparison=comparison,
+        filter_scan=logs.scan,
+        presliding=data.presliding,
+        presliding_notes=presliding_notes(data.presliding, model) if data.presliding is not None else (),
+        known_forces=logs.known_forces,
+        channels=logs.channels,
+        periods=logs.periods,
+        gains=data.gains,
+        essential=essential,
+        consistent=_consistent(model, fitted, training, held_out) if options.consistent else None,
+        training=training,
+        held_out=held_out,
+    )
+
+
+def _fit_only(parts: list[RegressionData], options: IdentificationOptions) -> list[RegressionData]:
+    return parts[:-1] if options.validation is not None else parts
+
+
+def _compared(
+    logs: PreparedLogs,
+    parts: Sequence[RegressionData],
+    together: Identification,
+    options: IdentificationOptions,
+    errors: ErrorModel,
+    noise: np.ndarray | None,
+) -> LogComparison:
+    """The logs fitted apart; where errors are clustered by log, each log's own bars are those of autocorrelation."""
+    own = AutocorrelatedErrors() if errors == ClusteredErrors(by="log") else errors
+    names, parts = logs.names[: logs.fitted], parts[: logs.fitted]
+    return compare_logs(parts, names, together.base, chosen_estimator(options, (), noise), errors=own)
+
+
+def _consistent(
+    model: Model, fitted: Sequence[RegressionData], training: RegressionData, held_out: RegressionData
+) -> ConsistentIdentification:
+    groups = np.repeat(np.arange(len(fitted)), [len(part) for part in fitted]) if len(fitted) > 1 else None
+    return fit_consistent(training, held_out, cones(model.parameters), model.pi, groups=groups)
