@@ -16,6 +16,7 @@ from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.regression.from_log import OUTPUTS
 from tauloop.logs.velocities import SOURCES
 from tauloop.options import option, require
+from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -88,7 +89,7 @@ def refuse_beside(problems: Problems, options: Mapping[str, Any], beside: Mappin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreparationOptions:
+class PreparationOptions(Shown):
     """What is done to all logs, over what their recordings say; None leaves it to these.
 
     Attributes:
@@ -124,7 +125,7 @@ class PreparationOptions:
     period: float | None = None
     highest: float | None = None
     hold: Mapping[str, float | str] = option(
-        {}, read=assignments("hold", "NAME or NAME=VALUE", bare=True), repeated=True, metavar="NAME=VALUE"
+        factory=dict, read=assignments("hold", "NAME or NAME=VALUE", bare=True), repeated=True, metavar="NAME=VALUE"
     )
     fill_gaps: int | None = option(None, least=1)
     resample: bool = False
@@ -152,7 +153,7 @@ class PreparationOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TermOptions:
+class TermOptions(Shown):
     """What is known of the forces' terms, and which stand beside those of the machine file.
 
     Attributes:
@@ -204,7 +205,7 @@ class TermOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentificationOptions:
+class IdentificationOptions(Shown):
     """How a machine is identified, and judged.
 
     Attributes:

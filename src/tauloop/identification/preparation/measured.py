@@ -31,6 +31,7 @@ from tauloop.logs.channels import TIME, as_signals
 from tauloop.logs.known_forces import KnownForce
 from tauloop.logs.saturation import LEFT_OUT, left_out
 from tauloop.model import Model
+from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     from tauloop.identification.options import IdentificationOptions, LogSource
@@ -40,7 +41,7 @@ ANOTHER_MOTION = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeasuredLog:
+class MeasuredLog(Shown):
     """A log with its name, and what its recording says of it.
 
     Attributes:
