@@ -22,12 +22,12 @@ from tauloop.cli.app import app
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError
 from tauloop.formats import load, loads
-from tauloop.kinematics.assembly_modes import ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.kinematics.assembly_modes_equations import position_problem
 from tauloop.kinematics.homotopy import Ending, Line, TrackingOptions, track
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
 from tauloop.kinematics.homotopy_monodromy import LOST_ROUNDS, MonodromyOptions, _Search, distinct
 from tauloop.kinematics.homotopy_widening import Widened
+from tauloop.kinematics.modes import ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model import Model
 from tauloop.result import Status, plain

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from tauloop.cli.app import app
 from tauloop.errors import AssemblyError
 from tauloop.formats import loads
-from tauloop.kinematics.assembly_modes import Modes, assembly_modes
 from tauloop.kinematics.homotopy_monodromy import FOLLOWING, LOOKING, SearchProgress
+from tauloop.kinematics.modes import Modes, assembly_modes
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model import Model
 from tauloop.result import Status

@@ -17,7 +17,7 @@ from tauloop.codegen.evaluator import Compiled, Interpreted, compiled_health
 from tauloop.drives import Axis, load_drive, simulate_axis
 from tauloop.errors import InputError, PoseError
 from tauloop.kinematics import conditioning
-from tauloop.kinematics.workspace import workspace
+from tauloop.kinematics.workspace_map import workspace
 from tauloop.motion import Line, SampledPath, polyline, random_multisine
 from tauloop.simulation import simulate
 

@@ -21,7 +21,7 @@ from tauloop.codegen import Compiled, Interpreted
 from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import AssemblyError, DescriptionError, InputError, PoseError
 from tauloop.formats.yaml_writer import to_yaml
-from tauloop.kinematics.workspace import Reason, WorkspaceLimits, workspace
+from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace
 from tauloop.model import ForceSharing, Model, load_function
 from tauloop.model.export import export_c, write_export
 

@@ -21,7 +21,8 @@ from tauloop.assembly.locks import Locks
 from tauloop.cli.app import app
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.formats.library import loads
-from tauloop.kinematics import inspect, random_states
+from tauloop.kinematics import check as checked
+from tauloop.kinematics import random_states
 
 CASES = Path(__file__).parent / "cases"
 #: Loops close to 1e-10 m; angles of well conditioned legs follow within a few times that.
@@ -203,7 +204,7 @@ def test_a_reference_that_decides_the_mode_is_no_guess():
     text = (CASES / "planar_3rrr_without_reference.yaml").read_text(encoding="utf-8")
     text = text.replace("child: proximal}", "child: proximal, reference: 120 deg}")
     text = text.replace("child: distal}", "child: distal, reference: 60 deg}")
-    found = inspect(Model(loads(text)))
+    found = checked(loads(text))
     assert found.other_modes >= 3
     assert not any("guess" in note.what for note in found.notes)
 
@@ -372,4 +373,4 @@ def test_freedoms_that_nothing_drives_are_named_with_their_kind_and_refused_on_r
     assert "nothing drives 7 of the 8 freedoms" in texts(answer["problems"])
     assert "whirl (spin of top)" in texts(answer["problems"])
     locked = Model(loads(RODS), locks=Locks(names=("whirl",)))
-    assert len(inspect(locked).undriven) == 6
+    assert len(checked(locked).undriven) == 6

@@ -251,7 +251,7 @@ def test_a_picture_of_a_pose_beyond_a_stop_says_so(tmp_path: Path) -> None:
 
 def test_a_workspace_ends_at_stops_and_not_where_drawing_ends() -> None:
     """The same five-bar with the ranges of its cranks as stops excludes what lies beyond them; else nothing does."""
-    from tauloop.kinematics.workspace import Reason, WorkspaceLimits, workspace
+    from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace
 
     text = machine_path("five_bar").read_text(encoding="utf-8")
     hard = text.replace("limits: {drawing: [30 deg, 190 deg]}", "limits: [90 deg, 150 deg]")

@@ -17,8 +17,8 @@ from tauloop.calibration.pose_selection.candidates import PoseLimits, candidate_
 from tauloop.cli.app import COMMANDS, app
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.kinematics import random_states
-from tauloop.kinematics.assembly_modes import assembly_modes
-from tauloop.kinematics.workspace import Reason, WorkspaceLimits, workspace
+from tauloop.kinematics.modes import assembly_modes
+from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace
 from tauloop.logs.channels import Channel, build_log
 from tauloop.mechanism import machine_path
 

@@ -14,7 +14,7 @@ import tauloop.model.runner
 from tauloop import Model, load, loads
 from tauloop.errors import AssemblyError, InputError, PoseError
 from tauloop.kinematics import RandomStates, conditioning, random_states
-from tauloop.kinematics.assembly_modes import assembly_modes
+from tauloop.kinematics.modes import assembly_modes
 from tauloop.mechanism import machine_path, shipped_machines
 
 #: Two routes to the same numbers, of a well conditioned machine: rounding only.

@@ -15,7 +15,7 @@ from tauloop.cli.app import app
 from tauloop.kinematics.machine_geometry import machine_geometry
 from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.spherical_arcs import great_arcs
-from tauloop.kinematics.workspace import Reason, WorkspaceLimits, section_axes, workspace
+from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace
 from tauloop.report.machine_figure import machine_figure
 from tauloop.report.workspace_figure import workspace_figure
 

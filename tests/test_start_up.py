@@ -24,7 +24,7 @@ from tauloop.model import FunctionOptions
 #: Packages that are slow to import: each takes from 0.05 to 0.6 s.
 SLOW = ("casadi", "matplotlib", "numpy", "pandas", "pydantic", "scipy", "xarray", "yaml")
 #: Packages whose public names are imported late.
-ROOMS = ("assembly", "codegen", "formats", "mechanism", "model", "programs")
+ROOMS = ("assembly", "codegen", "formats", "kinematics", "mechanism", "model", "programs", "report")
 LATE = ("tauloop", *(f"tauloop.{room}" for room in ROOMS))
 #: Columns of a terminal, and what stands before a command's summary in the list of commands.
 WIDTH, BEFORE = 78, len("  workspace  ")
@@ -146,3 +146,24 @@ def test_a_command_has_a_summary_of_one_line(name):
 
 def test_the_formulation_of_functions_is_the_models():
     assert FunctionOptions().formulation == NEWTON_EULER.name
+
+
+# What a command needs.
+
+
+def test_the_list_of_machines_needs_an_index_and_no_library():
+    assert slow(command("machines")) == set()
+
+
+@pytest.mark.parametrize("arguments", [("check", "delta"), ("show", "delta")])
+def test_a_machine_is_checked_and_shown_without_what_simulates_or_draws(arguments):
+    assert slow(command(*arguments)) - {"pydantic"} == {"casadi", "numpy", "yaml"}  # newer Typers need Pydantic
+
+
+def test_a_model_needs_no_program_and_nothing_that_runs_one():
+    code = "import tauloop; tauloop.Model(tauloop.load('delta'))"
+    tells = "print([n for n in sys.modules if n.startswith(('tauloop.codegen', 'tauloop.programs.motion', 'scipy'))])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; {tells}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

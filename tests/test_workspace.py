@@ -18,7 +18,7 @@ from tauloop import Model, load, loads
 from tauloop.cli.app import app
 from tauloop.errors import InputError, PoseError
 from tauloop.kinematics.clearance import rod_clearance, segment_distances
-from tauloop.kinematics.workspace import Reason, WorkspaceLimits, section_axes, workspace
+from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace
 from tauloop.report.workspace_figure import workspace_figure
 
 EVERYTHING = WorkspaceLimits(singularity=0.0, ranges=False)

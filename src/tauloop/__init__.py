@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from tauloop.drives import TuningOptions, tune
     from tauloop.formats import load, loads
     from tauloop.identification import IdentificationOptions, identify
-    from tauloop.kinematics import ReductionOptions, reduce
+    from tauloop.kinematics import (
+        CheckOptions,
+        DescribeOptions,
+        ModeOptions,
+        ReductionOptions,
+        assembly_modes,
+        check,
+        describe,
+        reduce,
+        working_modes,
+    )
     from tauloop.mechanism import Mechanism, shipped_machines
     from tauloop.model import FunctionOptions, Model, load_function
     from tauloop.programs import Forces, State
@@ -33,13 +43,26 @@ else:
         {
             "Assembly": "assembly",
             **dict.fromkeys(("CalibrationOptions", "PosePlanOptions", "calibrate", "plan_poses"), "calibration"),
-            **dict.fromkeys(("Forces", "State"), "programs"),
-            **dict.fromkeys(("IdentificationOptions", "identify"), "identification"),
-            **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
-            **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
             **dict.fromkeys(("TuningOptions", "tune"), "drives"),
             **dict.fromkeys(("load", "loads"), "formats"),
-            **dict.fromkeys(("ReductionOptions", "reduce"), "kinematics"),
+            **dict.fromkeys(("IdentificationOptions", "identify"), "identification"),
+            **dict.fromkeys(
+                (
+                    "CheckOptions",
+                    "DescribeOptions",
+                    "ModeOptions",
+                    "ReductionOptions",
+                    "assembly_modes",
+                    "check",
+                    "describe",
+                    "reduce",
+                    "working_modes",
+                ),
+                "kinematics",
+            ),
+            **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
+            **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
+            **dict.fromkeys(("Forces", "State"), "programs"),
         },
     )
 
@@ -49,6 +72,8 @@ __all__ = [
     "Assembly",
     "AssemblyError",
     "CalibrationOptions",
+    "CheckOptions",
+    "DescribeOptions",
     "DescriptionError",
     "EngineError",
     "Forces",
@@ -58,6 +83,7 @@ __all__ = [
     "InputError",
     "LogError",
     "Mechanism",
+    "ModeOptions",
     "Model",
     "PoseError",
     "PosePlanOptions",
@@ -67,7 +93,10 @@ __all__ = [
     "TauloopError",
     "TuningOptions",
     "__version__",
+    "assembly_modes",
     "calibrate",
+    "check",
+    "describe",
     "identify",
     "load",
     "load_function",
@@ -76,4 +105,5 @@ __all__ = [
     "reduce",
     "shipped_machines",
     "tune",
+    "working_modes",
 ]

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tauloop.shown import Shown
 
 
@@ -135,18 +133,19 @@ def plain(value: Any) -> Any:
         return plain(value.value)
     if value is None or isinstance(value, str | bool | int):
         return value
-    if isinstance(value, float):
+    if isinstance(value, float):  # NumPy's among them
         if not math.isfinite(value):
             raise ValueError(f"a result holds the number {value}")
         return float(value)
-    if isinstance(value, np.generic | np.ndarray):
-        return plain(value.tolist())
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list | set | frozenset):
         return [plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    numpy = sys.modules.get("numpy")  # whoever has an array has imported it
+    if numpy is not None and isinstance(value, numpy.generic | numpy.ndarray):
+        return plain(value.tolist())
     raise ValueError(f"no plain form of {type(value).__name__}")
 
 

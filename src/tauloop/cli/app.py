@@ -11,11 +11,11 @@ from importlib import metadata
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 #: Commands in the order of the help, the module that holds each, and what the list of commands says of it.
 COMMANDS = {
-    "machines": ("describe", "List the shipped machines."),
+    "machines": ("machines", "List the shipped machines."),
     "show": ("describe", "A machine's coordinates, mobility, loops, actuators, parameters."),
     "check": ("describe", "Does a machine file read, do its loops close, is it driven?"),
     "verify": ("verify", "Compare the dynamics with Pinocchio and MuJoCo."),
@@ -53,7 +53,25 @@ ELSEWHERE = {
 }
 
 
-class LazyGroup(TyperGroup):
+class QuickHelp:
+    """What makes ``--help`` false where it is not asked for: of nothing, Typer makes a value by Pydantic's help.
+
+    Pydantic takes a tenth of a second to import, which a command without other values need not wait for.
+    """
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option ``--help``."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.default = False
+        return option
+
+
+class QuickCommand(QuickHelp, TyperCommand):
+    """A command with it."""
+
+
+class LazyGroup(QuickHelp, TyperGroup):
     """A group whose commands are imported when they are asked for: figures and data frames are slow to import."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -71,7 +89,7 @@ class LazyGroup(TyperGroup):
                 ctx.fail(f"{cmd_name} is not installed: {ELSEWHERE[cmd_name][0]}")
             return None
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
-        single.command(cmd_name)(function)
+        single.command(cmd_name, cls=QuickCommand)(function)
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

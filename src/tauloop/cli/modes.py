@@ -19,9 +19,9 @@ from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import FAILED, JsonOption, console, figure_ending, print_json, reports_errors, table, writes
 from tauloop.errors import PoseError, Problem
-from tauloop.kinematics.assembly_modes import Mode, ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.kinematics.homotopy_blocks import BlockCount
 from tauloop.kinematics.homotopy_monodromy import MonodromyOptions, Report, SearchProgress
+from tauloop.kinematics.modes import Mode, ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.model import Model
 from tauloop.report.figures import save_figure
 from tauloop.report.modes_figure import modes_figure

@@ -26,9 +26,9 @@ from tauloop.cli.output import (
 )
 from tauloop.errors import InputError, Problem
 from tauloop.files import write_file
-from tauloop.kinematics import workspace as maps
+from tauloop.kinematics import workspace_map as maps
 from tauloop.kinematics.pose_axes import pose_axes
-from tauloop.kinematics.workspace import Reason, Workspace, WorkspaceLimits, section_axes
+from tauloop.kinematics.workspace_map import Reason, Workspace, WorkspaceLimits, section_axes
 from tauloop.model import Model
 from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.result import Status

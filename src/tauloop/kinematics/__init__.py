@@ -1,21 +1,49 @@
-"""Kinematics of closed loops: inspection, random assembled states, the conditioning of poses, reduced models."""
+"""Kinematics of closed loops: checks, descriptions, random states, modes, workspaces, conditioning, reduced models."""
 
-from tauloop.kinematics.conditioning import Conditioning, conditioning
-from tauloop.kinematics.inspection import Inspection, inspect
-from tauloop.kinematics.reduction import Comparison, Reduction, ReductionOptions, compare, reduce
-from tauloop.kinematics.states import RandomStates, random_states
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tauloop.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tauloop.kinematics.description import DescribeOptions, Description, describe
+    from tauloop.kinematics.inspection import CheckOptions, Inspection, check
+    from tauloop.kinematics.modes import ModeOptions, Modes, assembly_modes, working_modes
+    from tauloop.kinematics.pose_conditioning import Conditioning, conditioning
+    from tauloop.kinematics.reduction import Comparison, Reduction, ReductionOptions, compare, reduce
+    from tauloop.kinematics.states import RandomStates, random_states
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            **dict.fromkeys(("DescribeOptions", "Description", "describe"), "description"),
+            **dict.fromkeys(("CheckOptions", "Inspection", "check"), "inspection"),
+            **dict.fromkeys(("ModeOptions", "Modes", "assembly_modes", "working_modes"), "modes"),
+            **dict.fromkeys(("Conditioning", "conditioning"), "pose_conditioning"),
+            **dict.fromkeys(("Comparison", "Reduction", "ReductionOptions", "compare", "reduce"), "reduction"),
+            **dict.fromkeys(("RandomStates", "random_states"), "states"),
+        },
+    )
 
 __all__ = [
+    "CheckOptions",
     "Comparison",
     "Conditioning",
+    "DescribeOptions",
+    "Description",
     "Inspection",
+    "ModeOptions",
+    "Modes",
     "RandomStates",
     "Reduction",
     "ReductionOptions",
+    "assembly_modes",
+    "check",
     "compare",
     "conditioning",
-    "inspect",
+    "describe",
     "random_states",
     "reduce",
+    "working_modes",
 ]
-__dir__ = __all__.copy

@@ -10,9 +10,13 @@ from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.reference_pose import closed_from_further_starts, displacement, distance, named_pose
 from tauloop.assembly.spins import find_spins
 from tauloop.equations.topology import PLATFORM_JOINT
-from tauloop.errors import Problem
-from tauloop.mechanism.model import BASE
+from tauloop.errors import Problem, TauloopError
+from tauloop.mechanism.cables import cables
+from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.model import Model
+from tauloop.model.model import modelled
+from tauloop.options import option
+from tauloop.result import Status
 from tauloop.shown import Shown
 
 #: Quick starts by which other assembly modes are looked for.
@@ -40,16 +44,29 @@ class Undriven:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """What a machine must have to be usable.
+
+    Attributes:
+        driven: refuse freedoms that no actuator drives.
+    """
+
+    driven: bool = option(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection(Shown):
     """What is wrong with a machine, and what whoever uses it has to know.
 
     Attributes:
+        model: the machine.
         undriven: freedoms that nothing drives; lawful in many machines.
         other_modes: assembly modes beside the reference pose's that quick starts found; at least these exist.
         problems: what keeps the machine from working as described.
         notes: singular reference, passive freedoms, guessed mode, coordinates chosen for whoever wrote the file.
     """
 
+    model: Model
     undriven: tuple[Undriven, ...]
     other_modes: int
     problems: tuple[Problem, ...]
@@ -60,6 +77,23 @@ class Inspection(Shown):
         """Whether there is no problem."""
         return not self.problems
 
+    @property
+    def status(self) -> Status:
+        """OK where it is usable."""
+        return Status.OK if self.is_usable else Status.DOUBTFUL
+
+    @property
+    def tension_margin(self) -> str:
+        """How far cables can stay within their bounds at the reference pose; "" without any, or where none holds it."""
+        model = self.model
+        if not cables(model.mechanism) or model.assembly.passive or model.assembly.findings:
+            return ""
+        try:
+            margin = float(model.platform.tension_margin(model.platform_position(model.assembly.q)))
+        except TauloopError as error:
+            return f"not determined: {error.problems[0].where} {error.problems[0].what}"
+        return f"{margin:.4g} N at the reference pose, at rest" + (": cables cannot hold it" if margin < 0.0 else "")
+
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         return {
@@ -68,16 +102,29 @@ class Inspection(Shown):
             "notes": [note.as_dict() for note in self.notes],
             "undriven": [{"name": freedom.name, "kind": freedom.kind} for freedom in self.undriven],
             "other_modes": self.other_modes,
+            "import": import_notes(self.model.mechanism),
+            "assembly": self.model.assembly.as_dict(),
         }
 
 
-def inspect(model: Model, *, driven: bool = False) -> Inspection:
-    """Inspect an assembled machine.
+def import_notes(mechanism: Mechanism) -> tuple[str, ...]:
+    """What an importer noted: what is not carried over, renamed, or assumed; nothing for a machine file."""
+    if not mechanism.description.startswith("Imported from "):
+        return ()
+    return tuple(line.removeprefix("- ") for line in mechanism.description.splitlines()[1:])
+
+
+def check(machine: Mechanism | Model, options: CheckOptions | None = None) -> Inspection:
+    """Check whether a machine works as described: does it assemble, is it driven, was its assembly mode a guess?
 
     Args:
-        model: the machine.
-        driven: whether every freedom has to be driven by an actuator.
+        machine: a mechanism, or its model where there is one already.
+        options: what it must have.
+
+    Raises:
+        AssemblyError: the loops do not close.
     """
+    model, driven = modelled(machine), (options or CheckOptions()).driven
     assembly, mechanism = model.assembly, model.mechanism
     free = undriven(assembly)
     problems, notes = list(assembly.findings), list(assembly.notes)
@@ -102,7 +149,11 @@ def inspect(model: Model, *, driven: bool = False) -> Inspection:
         )
     others, guessed = _other_modes(assembly)
     return Inspection(
-        undriven=free, other_modes=others, problems=tuple(problems), notes=(*notes, *((guessed,) if guessed else ()))
+        model=model,
+        undriven=free,
+        other_modes=others,
+        problems=tuple(problems),
+        notes=(*notes, *((guessed,) if guessed else ())),
     )
 
 

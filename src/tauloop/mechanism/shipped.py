@@ -8,12 +8,13 @@ from pathlib import Path
 from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.suggestions import suggestion
 
-_SHIPPED = Path(__file__).parent / "machines"
+#: Folder of the machine files.
+SHIPPED = Path(__file__).parent / "machines"
 
 
 def shipped_machines() -> tuple[str, ...]:
     """Names of the machines that come with Tauloop, in alphabetical order."""
-    return tuple(sorted(path.stem for path in _SHIPPED.glob("*.yaml")))
+    return tuple(sorted(path.stem for path in SHIPPED.glob("*.yaml")))
 
 
 def machine_path(name: str) -> Path:
@@ -30,7 +31,7 @@ def machine_path(name: str) -> Path:
             + f"; a file of this name is written ./{name}",
         )
         raise DescriptionError(problem)
-    return _SHIPPED / f"{name}.yaml"
+    return SHIPPED / f"{name}.yaml"
 
 
 def is_shipped_name(name_or_path: str | Path) -> bool:

@@ -302,3 +302,8 @@ def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
             Problem(where=name, what="is not a leaf parameter", remedy=mechanism.parameters.near(name))
             for name in unknown
         )
+
+
+def modelled(machine: Mechanism | Model) -> Model:
+    """The model of a machine: itself, or made of a mechanism."""
+    return machine if isinstance(machine, Model) else Model(machine)

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.report.figures import save_figure
+    from tauloop.report.figures import (
+        FAINT,
+        LARGE,
+        MEASURED,
+        NORMAL,
+        PREDICTED,
+        RESIDUAL,
+        SMALL,
+        TEXT,
+        clean,
+        save_figure,
+    )
     from tauloop.report.identification_figures import identification_figure
     from tauloop.report.identification_tables import fit_table, identification_table
     from tauloop.report.reduction_table import reduction_tables
@@ -15,15 +26,28 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            **dict.fromkeys(
+                (
+                    "FAINT",
+                    "LARGE",
+                    "MEASURED",
+                    "NORMAL",
+                    "PREDICTED",
+                    "RESIDUAL",
+                    "SMALL",
+                    "TEXT",
+                    "clean",
+                    "save_figure",
+                ),
+                "figures",
+            ),
+            "save_figure": "figures",
             "fit_table": "identification_tables",
             "identification_figure": "identification_figures",
             "identification_table": "identification_tables",
             "reduction_tables": "reduction_table",
-            "save_figure": "figures",
         },
     )
-
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
 
 __all__ = [
     "FAINT",

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from tauloop.assembly import Loops
 from tauloop.assembly.entry import ACTUATORS
-from tauloop.kinematics.assembly_modes import Modes
 from tauloop.kinematics.machine_geometry import machine_shape
+from tauloop.kinematics.modes import Modes
 from tauloop.report.figures import NORMAL, RESIDUAL, TEXT
 from tauloop.report.machine_figure import draw_machine, frame
 

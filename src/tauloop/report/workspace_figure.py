@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from tauloop.errors import InputError, Problem
-from tauloop.kinematics.workspace import Reason, Workspace
+from tauloop.kinematics.workspace_map import Reason, Workspace
 from tauloop.report.figures import LARGE, NORMAL, SMALL, TEXT, clean
 
 #: One colour for each reason; usable poses are coloured by their measure instead.

@@ -17,7 +17,7 @@ from tauloop.calibration.pose_selection.contact import Gap
 from tauloop.errors import InputError, PoseError, Problem, Problems
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities
-from tauloop.kinematics.workspace import section_axes
+from tauloop.kinematics.workspace_map import section_axes
 from tauloop.mechanism.quantities import interval, pairs
 from tauloop.mechanism.units import ANGLE, LENGTH, ONE, UnitError
 from tauloop.model import Model

@@ -15,7 +15,7 @@ from tauloop.assembly.closing import coordinate_limits
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import InputError, PoseError, Problem, solving
-from tauloop.kinematics.workspace import Workspace, workspace
+from tauloop.kinematics.workspace_map import Workspace, workspace
 from tauloop.model import Model
 from tauloop.programs.tool import tool_twist
 from tauloop.result import Evidence, Result, provenance

@@ -1,0 +1,133 @@
+"""What a machine is: coordinates, loops, actuators, drive lines, parameters, and how its equations are solved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tauloop.errors import TauloopError
+from tauloop.kinematics.inspection import Inspection, check
+from tauloop.mechanism.drive_line import DriveLine, DualDrive, ElasticBacklash, ExactBacklash
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.options import option
+from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS
+from tauloop.programs.program import LinearBlock
+from tauloop.result import Status
+from tauloop.shown import Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeOptions:
+    """What is said of a machine beyond the usual.
+
+    Attributes:
+        parameters: list all leaf parameters with their sources.
+        blocks: show how equations are sorted into blocks and solved.
+    """
+
+    parameters: bool = option(False)
+    blocks: bool = option(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description(Shown):
+    """A machine described.
+
+    Attributes:
+        inspection: what is wrong with it.
+        options: what is said of it.
+    """
+
+    inspection: Inspection
+    options: DescribeOptions
+
+    @property
+    def model(self) -> Model:
+        """The machine."""
+        return self.inspection.model
+
+    @property
+    def status(self) -> Status:
+        """OK: what is wrong with a machine is for `check` to refuse."""
+        return Status.OK
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        mechanism, model = self.model.mechanism, self.model
+        works = not model.assembly.findings
+        return {
+            "name": mechanism.name,
+            "description": mechanism.description,
+            "assembly": model.assembly.as_dict(),
+            "actuators": [
+                {"name": a.name, "drives": {name: mechanism.value(ratio) for name, ratio in a.drives}}
+                | ({"drive_line": drive_line_figures(mechanism, a.drive)} if a.drive is not None else {})
+                for a in mechanism.actuators
+            ],
+            "parameters": [
+                {key: getattr(p, key) for key in ("name", "value", "unit", "group", "status", "source")}
+                | {key: limit if np.isfinite(limit := getattr(p, key)) else None for key in ("lower", "upper")}
+                for p in mechanism.parameters
+            ],
+            "dynamic_parameters": [
+                {"name": p.name, "unit": p.unit, "value": float(value)}
+                for p, value in zip(model.parameters, model.pi, strict=True)
+            ],
+            "blocks": [
+                {"equations": list(b.equations), "unknowns": list(b.unknowns), "method": b.method}
+                for b in (model.platform.blocks if works else ())
+            ],
+        } | ({"linear_blocks": self._linear_list()} if self.options.blocks and works else {})
+
+    def _linear_list(self) -> list[dict[str, object]]:
+        return [
+            {"function": function, "for": block.what, "size": block.size, "method": block.method, "count": count}
+            for (function, block), count in self.linear_blocks().items()
+        ]
+
+    def linear_blocks(self) -> Counter[tuple[str, LinearBlock]]:
+        """How many linear blocks of each kind the dynamics have; redundant or passive machines may lack some."""
+        found: Counter[tuple[str, LinearBlock]] = Counter()
+        for spec in (INVERSE_DYNAMICS, FORWARD_DYNAMICS):
+            with suppress(TauloopError):
+                blocks = self.model.platform.program(spec).linear_blocks
+                found.update((spec.name.replace("_", " "), block) for block in blocks)
+        return found
+
+
+def drive_line_figures(mechanism: Mechanism, line: DriveLine) -> dict[str, Any]:
+    """What stands behind an actuator, in figures."""
+    ratios, drive, value = line.ratios(), line.control.drive, mechanism.value
+    played = (ElasticBacklash, ExactBacklash)
+    period = line.control.sample_time
+    return {
+        "load": line.performance.of,
+        "motors": [motor.name for motor in line.motors],
+        "slave": drive.slave if isinstance(drive, DualDrive) else None,
+        "inertias": [
+            {"name": i.name, "value": value(i.value), "turns": i.turns, "ratio": value(ratios[i.name])}
+            for i in line.inertias
+            if i.name != line.performance.of
+        ],
+        "reflected": sum(value(i.value) * value(ratios[i.name]) ** 2 for i in line.inertias),
+        "play": {c.name: value(c.compliance.gap) for c in line.connections if isinstance(c.compliance, played)},
+        "sample_time": None if period is None else value(period),
+    }
+
+
+def describe(machine: Mechanism | Model, options: DescribeOptions | None = None) -> Description:
+    """Describe a machine.
+
+    Args:
+        machine: a mechanism, or its model where there is one already.
+        options: what is said.
+
+    Raises:
+        AssemblyError: the loops do not close.
+    """
+    return Description(inspection=check(machine), options=options or DescribeOptions())

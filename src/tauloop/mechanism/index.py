@@ -1,0 +1,78 @@
+"""The index of shipped machines: what each is, without reading all of their files."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tauloop.mechanism.shipped import SHIPPED
+from tauloop.result import Status
+
+if TYPE_CHECKING:
+    from tauloop.mechanism.model import Mechanism
+
+#: The index beside the machine files; a test keeps it true (`pytest --update-golden` writes it anew).
+INDEX = SHIPPED / "index.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSummary:
+    """A machine in one row.
+
+    Attributes:
+        name: as commands and `load` take it.
+        bodies, joints, rods, actuators: how many there are.
+        summary: the first sentence of its description.
+    """
+
+    name: str
+    bodies: int
+    joints: int
+    rods: int
+    actuators: int
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineIndex:
+    """The shipped machines, in alphabetical order.
+
+    Attributes:
+        machines: one row for each.
+    """
+
+    machines: tuple[MachineSummary, ...]
+
+    @property
+    def status(self) -> Status:
+        """OK: there is nothing to doubt."""
+        return Status.OK
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``, and for the file."""
+        return {"machines": [asdict(machine) for machine in self.machines]}
+
+
+def machine_index() -> MachineIndex:
+    """The index of the machines that come with Tauloop."""
+    rows = json.loads(INDEX.read_text(encoding="utf-8"))["machines"]
+    return MachineIndex(machines=tuple(MachineSummary(**row) for row in rows))
+
+
+def summarised(name: str, mechanism: Mechanism) -> MachineSummary:
+    """The row of a machine."""
+    return MachineSummary(
+        name=name,
+        bodies=len(mechanism.bodies),
+        joints=len(mechanism.joints),
+        rods=len(mechanism.rods),
+        actuators=len(mechanism.actuators),
+        summary=first_sentence(mechanism.description),
+    )
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a description, on one line."""
+    return re.split(r"\. |: ", " ".join(text.split()), maxsplit=1)[0].rstrip(".")

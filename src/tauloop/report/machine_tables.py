@@ -1,0 +1,151 @@
+"""The tables of a machine for the terminal: what it is, and whether it works as described."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tauloop.assembly.assembly import spread
+from tauloop.assembly.entry_ports import coordinate_units
+from tauloop.kinematics.description import Description, drive_line_figures
+from tauloop.kinematics.inspection import Inspection, import_notes
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.report.tables import table
+
+
+def description_tables(described: Description) -> Iterator[RenderableType]:
+    """A machine: its text, its summary, coordinates, drive lines, and on request parameters and blocks."""
+    model = described.model
+    mechanism = model.mechanism
+    yield Text(mechanism.name, style="bold")
+    yield reflowed(mechanism.description)
+    yield ""
+    yield _summary(described.inspection)
+    yield _coordinates(model)
+    if any(actuator.drive for actuator in mechanism.actuators):
+        yield _drive_lines(mechanism)
+    if described.options.parameters:
+        yield _parameters(mechanism)
+    if described.options.blocks:
+        yield _blocks(model)
+        yield _linear_blocks(described)
+
+
+def check_tables(found: Inspection) -> Iterator[RenderableType]:
+    """What an importer noted, the summary, and the verdict."""
+    if import_notes(found.model.mechanism):
+        yield reflowed(found.model.mechanism.description)
+    yield _summary(found)
+    yield Text("ok", style="green") if found.is_usable else Text("not usable as described", style="red")
+
+
+def reflowed(text: str) -> str:
+    """A description with its paragraphs on one line each; items that begin with a dash stay apart."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return re.sub(r"(?<=[^\n])\n(?=[^\n-])", " ", "\n".join(lines))
+
+
+def _summary(found: Inspection) -> Table:
+    model = found.model
+    assembly, names = model.assembly, model.topology.velocity_names
+    rows = table("", "", "")
+    rows.show_header = False
+    loop_names = assembly.loops.names
+    rows.add_row("mobility", str(assembly.mobility))
+    rows.add_row("independent", ", ".join(names[i] for i in assembly.independent))
+    rows.add_row("actuators", ", ".join(a.name for a in model.mechanism.actuators) or "none")
+    if found.undriven:
+        rows.add_row("passive", ", ".join(map(str, found.undriven)))
+    if assembly.is_redundant:
+        rows.add_row("redundant actuators", ", ".join(assembly.spare_actuators))
+    rows.add_row("loop equations", f"{len(loop_names)}, rank {assembly.rank}")
+    if assembly.dropped:
+        rows.add_row("redundant", "\n".join(_by_element([loop_names[i] for i in assembly.dropped])))
+    if assembly.frozen:
+        rows.add_row("constant", ", ".join(names[i] for i in assembly.frozen))
+    rows.add_row("loop residual", f"{assembly.residual:.1e} m at the reference pose")
+    count = len(assembly.states)
+    if assembly.substitute is not None:
+        rows.add_row("pose of the file", f"singular, {assembly.substitute.text}")
+    if loop_names:
+        rows.add_row("loop condition", _conditions(assembly.platform_condition, count))
+    rows.add_row("actuator condition", _conditions(assembly.actuator_condition, count))
+    if margin := found.tension_margin:
+        rows.add_row("tension margin", margin)
+    for problem in found.problems:
+        rows.add_row("problem", str(problem))
+    for note in found.notes:
+        rows.add_row("note", str(note))
+    return rows
+
+
+def _conditions(values: np.ndarray, count: int) -> str:
+    at, median, worst = ("singular" if value is None else f"{value:.3g}" for value in spread(values).values())
+    return f"{at} at the reference pose; {median} median, {worst} worst of {count} poses"
+
+
+def _by_element(names: list[str]) -> list[str]:
+    """Names of loop equations, those of one element together."""
+    grouped: dict[str, list[str]] = {}
+    for name in names:
+        element, _, what = name.partition(": ")
+        grouped.setdefault(element, []).append(what)
+    return [f"{element}: {', '.join(conditions)}" for element, conditions in grouped.items()]
+
+
+def _coordinates(model: Model) -> Table:
+    rows = table("Coordinates at the reference pose", "name", "value", "unit", numeric=(1,))
+    for name, value, unit in zip(
+        model.topology.coordinate_names, model.assembly.q, coordinate_units(model.topology), strict=True
+    ):
+        degrees = f"{np.degrees(value):.4f}" if unit == "rad" else f"{value:.6f}"
+        rows.add_row(name, degrees, "deg" if unit == "rad" else unit)
+    return rows
+
+
+def _drive_lines(mechanism: Mechanism) -> Table:
+    rows = table(
+        "Drive lines", "actuator", "motors", "bodies (motion over\nthe load's)", "inertia at\nthe load", "play [m, rad]"
+    )
+    rows.columns[0].no_wrap = True
+    for actuator in mechanism.actuators:
+        if actuator.drive is None:
+            rows.add_row(actuator.name, "acts directly", "", "", "")
+            continue
+        found = drive_line_figures(mechanism, actuator.drive)
+        motors = [f"{name} (slave)" if name == found["slave"] else name for name in found["motors"]]
+        bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in found["inertias"]]
+        play = [f"{name} {gap:.3g}" for name, gap in found["play"].items()]
+        unit = "kg" if not actuator.drive.inertia(found["load"]).turns else "kg m^2"
+        inertia = f"{found['reflected']:.4g} {unit}"
+        rows.add_row(actuator.name, "\n".join(motors), "\n".join(bodies), inertia, "\n".join(play) or "none")
+    return rows
+
+
+def _parameters(mechanism: Mechanism) -> Table:
+    rows = table("Leaf parameters", "name", "value", "unit", "group", "status", "source", numeric=(1,))
+    for p in mechanism.parameters:
+        rows.add_row(p.name, f"{p.value / p.scale:.6g}", p.unit, p.group, p.status, p.source)
+    return rows
+
+
+def _linear_blocks(described: Description) -> Table:
+    rows = table("Linear blocks", "function", "for", "size", "solved by", "how many", numeric=(2, 4))
+    for (function, block), count in described.linear_blocks().items():
+        rows.add_row(function, block.what, str(block.size), block.method, str(count))
+    return rows
+
+
+def _blocks(model: Model) -> Table:
+    rows = table(
+        "Position blocks, in the order of their solution", "equations", "unknowns", "size", "solved by", numeric=(2,)
+    )
+    for block in model.platform.blocks:
+        rows.add_row("\n".join(block.equations), "\n".join(block.unknowns), str(len(block.unknowns)), block.method)
+    return rows
