@@ -285,7 +285,7 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
         (["--position", "x=nan"], ["--position x", "nan is not a finite number"]),
         (["--entry", "actuators", "--position", "motor=0.3"], ["leg1.motor, leg2.motor, leg3.motor"]),
         (["--motion", "m.csv", "--velocity", "x=1"], ["--velocity"]),
-        (["--side", "side.yaml"], ["delta is not a URDF"]),
+        (["--side", "side.yaml"], ["delta is a machine file, which has no side file"]),
         (["--motion", "none.csv"], ["no such file"]),
         (["--out", "forces.txt"], ["'.txt'"]),
         (["--out", "no_such_folder/forces.csv"], ["cannot be written"]),

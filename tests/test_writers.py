@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from random_machines import hexapod, planar_loop, serial_chain
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop.cli.app import app
 from tauloop.engines import Motion, pinocchio_engine
 from tauloop.engines.verify import frictionless
 from tauloop.errors import DescriptionError, InputError
-from tauloop.formats import load, loads
+from tauloop.formats import Format, Written, formats, load, loads
 from tauloop.formats.expression_writer import ExpressionWriter, parameter_literal
 from tauloop.formats.mjcf import load_mjcf
 from tauloop.formats.mjcf_writer import LEAST, to_mjcf, write_mjcf
@@ -892,3 +893,52 @@ joints:
 actuators: {m.n: {on: j.k}, m_n: {on: j_k}}
 platform: {body: a_b, independent: [j.k, j_k]}
 """
+
+
+@pytest.mark.parametrize("ending", ["yaml", "xml", "urdf"])
+def test_the_command_converts_as_the_function_does(ending: str, tmp_path: Path) -> None:
+    """A format that is not named is that of the target's ending."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    found = tl.convert("five_bar", tmp_path / "a" / f"m.{ending}")
+    done = CliRunner().invoke(app, ["convert", "five_bar", "--out", str(tmp_path / "b" / f"m.{ending}"), "--json"])
+    told = json.loads(json.dumps(found.as_dict()).replace(str(tmp_path / "a"), str(tmp_path / "b")))
+    assert json.loads(done.stdout) == told
+    for first in found.written.files:
+        assert first.read_text() == (tmp_path / "b" / first.name).read_text()
+
+
+def test_a_target_that_names_no_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"m\.txt does not say the format"):
+        tl.convert("five_bar", tmp_path / "m.txt")
+    with pytest.raises(InputError, match="did you mean mjcf"):
+        tl.convert("five_bar", tmp_path / "m.xml", tl.ConvertOptions(to="mjfc"))
+
+
+class _Names(Format):
+    """A format of names alone, as a package might bring it."""
+
+    name, title, endings = "names", "a list of names", (".names",)
+
+    def write(self, mechanism: Mechanism, path: Path) -> Written:
+        path.write_text("\n".join(body.name for body in mechanism.bodies), encoding="utf-8")
+        return Written(files=(path,), notes=("only the names of bodies",))
+
+
+def test_a_package_brings_a_format_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package in a folder of its own, found by its entry point; converting and loading know its ending."""
+    (tmp_path / "bringing.py").write_text("from test_writers import _Names\nNAMES = _Names()\n", encoding="utf-8")
+    about = tmp_path / "bringing-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[tauloop.formats]\nnames = bringing:NAMES\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    formats.cache_clear()
+    try:
+        found = tl.convert("five_bar", tmp_path / "five.names")
+        assert found.written.notes == ("only the names of bodies",)
+        assert (tmp_path / "five.names").read_text().split() == [body.name for body in load("five_bar").bodies]
+        with pytest.raises(InputError, match="a list of names can only be written"):
+            load(tmp_path / "five.names")
+    finally:
+        formats.cache_clear()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tauloop.assembly import Assembly
     from tauloop.calibration import CalibrationOptions, PosePlanOptions, calibrate, plan_poses
     from tauloop.drives import TuningOptions, tune
-    from tauloop.formats import load, loads
+    from tauloop.formats import ConvertOptions, convert, load, loads
     from tauloop.identification import IdentificationOptions, identify
     from tauloop.kinematics import (
         CheckOptions,
@@ -44,7 +44,7 @@ else:
             "Assembly": "assembly",
             **dict.fromkeys(("CalibrationOptions", "PosePlanOptions", "calibrate", "plan_poses"), "calibration"),
             **dict.fromkeys(("TuningOptions", "tune"), "drives"),
-            **dict.fromkeys(("load", "loads"), "formats"),
+            **dict.fromkeys(("ConvertOptions", "convert", "load", "loads"), "formats"),
             **dict.fromkeys(("IdentificationOptions", "identify"), "identification"),
             **dict.fromkeys(
                 (
@@ -73,6 +73,7 @@ __all__ = [
     "AssemblyError",
     "CalibrationOptions",
     "CheckOptions",
+    "ConvertOptions",
     "DescribeOptions",
     "DescriptionError",
     "EngineError",
@@ -96,6 +97,7 @@ __all__ = [
     "assembly_modes",
     "calibrate",
     "check",
+    "convert",
     "describe",
     "identify",
     "load",

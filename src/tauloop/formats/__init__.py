@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tauloop.formats.library import load, loads
+    from tauloop.formats.conversion import Conversion
+    from tauloop.formats.format import Format, Written
+    from tauloop.formats.library import ConvertOptions, convert, formats, load, loads
     from tauloop.formats.mjcf import load_mjcf
     from tauloop.formats.options import ImportOptions, RodRecognition
     from tauloop.formats.urdf import load_urdf
@@ -15,6 +17,9 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "Conversion": "conversion",
+            **dict.fromkeys(("Format", "Written"), "format"),
+            **dict.fromkeys(("ConvertOptions", "convert", "formats"), "library"),
             "ImportOptions": "options",
             "RodRecognition": "options",
             "load": "library",
@@ -25,8 +30,14 @@ else:
     )
 
 __all__ = [
+    "Conversion",
+    "ConvertOptions",
+    "Format",
     "ImportOptions",
     "RodRecognition",
+    "Written",
+    "convert",
+    "formats",
     "load",
     "load_mjcf",
     "load_urdf",

@@ -1,15 +1,54 @@
-"""Loading of machines: from a file, from text, or by the name of one that comes with Tauloop."""
+"""Loading of machines: from a file, from text, or by the name of one that comes with Tauloop; and converting them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tauloop.errors import InputError, Problem
+from tauloop.formats.format import Format, named
 from tauloop.formats.options import ImportOptions
+from tauloop.formats.own import MachineFile, Mjcf, Urdf
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.yaml_nodes import read_text
+from tauloop.options import option
+
+if TYPE_CHECKING:
+    from tauloop.formats.conversion import Conversion
+
+#: Group of entry points by which packages bring formats.
+BROUGHT = "tauloop.formats"
+_OWN = (MachineFile(), Mjcf(), Urdf())
+
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """All formats by name: Tauloop's own, then those that installed packages bring.
+
+    Raises:
+        InputError: what a package brings is no format.
+    """
+    from importlib.metadata import entry_points  # as slow as reading a machine, which most do
+
+    found: dict[str, Format] = {one.name: one for one in _OWN}
+    for entry in entry_points(group=BROUGHT):
+        brought = entry.load()
+        if not isinstance(brought, Format):
+            remedy = "remove the package, or let it name an instance of a class derived from tauloop.formats.Format"
+            raise InputError(Problem(where=f"{BROUGHT}: {entry.name}", what="is no format", remedy=remedy))
+        found.setdefault(brought.name, brought)
+    return found
+
+
+def format_of(path: Path) -> Format:
+    """The format of a file, by its ending and, where formats share that, by what it holds; else a machine file."""
+    own = next((one for one in _OWN if one.claims(path)), None)
+    return own or next((one for one in formats().values() if one.claims(path)), _OWN[0])
 
 
 def load(
@@ -22,8 +61,8 @@ def load(
 
     Args:
         name_or_path: a plain word is a shipped name (``./word`` is a file); anything else is a path. A file that ends
-            in ``.urdf`` is read as URDF; one in ``.xml`` or ``.mjcf`` as what its root element says, URDF or MJCF; any
-            other as a machine file.
+            in ``.urdf`` is read as URDF; one in ``.xml`` or ``.mjcf`` as what its root element says, URDF or MJCF; one
+            with an ending of a format that an installed package brings by that; any other as a machine file.
         side: side file of a URDF.
         options: of imported descriptions.
 
@@ -32,45 +71,12 @@ def load(
         InputError: a side file or options where they mean nothing.
     """
     is_name, path = is_shipped_name(name_or_path), source_path(name_or_path)
-    kind = "a machine file" if is_name else file_kind(path)
-    if side is not None and kind != "URDF":
-        what, remedy = f"{name_or_path} is not a URDF file but {kind}", "only a URDF has a side file: leave it out"
-        raise InputError(Problem(where="side", what=what, remedy=remedy))
-    if options is not None and options.keyframe and kind == "URDF":
-        what, remedy = f"{name_or_path} is a URDF file, which has no keyframes", "leave it out"
-        raise InputError(Problem(where="keyframe", what=what, remedy=remedy))
-    if options is not None and options.origins and kind == "MJCF":
-        what = f"{name_or_path} is an MJCF file, whose zeros are structure"
-        raise InputError(Problem(where="origins", what=what, remedy="leave it out, or convert it to URDF"))
-    # the readers of other tools' files are imported by whoever has such a file: they take longer than all the rest
-    if kind == "URDF":
-        from tauloop.formats.urdf import load_urdf
-
-        return load_urdf(path, side, options=options or ImportOptions())
-    if kind == "MJCF":
-        from tauloop.formats.mjcf import load_mjcf
-
-        return load_mjcf(path, options=options or ImportOptions())
-    if options is not None:
-        what = f"{name_or_path} is a machine file, which says everything itself"
-        raise InputError(Problem(where="options", what=what, remedy="leave them out, or change the file"))
-    return read_machine(read_text(path), path.name if is_name else str(path), path.parent)
-
-
-def file_kind(path: Path) -> str:
-    """What a file is by its extension, and by its root element where the extension leaves it open.
-
-    Returns:
-        "URDF", "MJCF" or "a machine file".
-    """
-    extension = path.suffix.lower()
-    if extension in (".urdf", ".xacro", ".sdf", ".world"):  # what is no URDF among them is refused by its name
-        return "URDF"
-    if extension in (".xml", ".mjcf"):
-        from tauloop.formats.xml_nodes import read_xml
-
-        return "MJCF" if read_xml(path).tag == "mujoco" else "URDF"
-    return "a machine file"
+    format_ = _OWN[0] if is_name else format_of(path)
+    side = Path(side) if side is not None else None
+    format_.require_meaning(name_or_path, side, options)
+    if is_name:
+        return read_machine(read_text(path), path.name, path.parent)
+    return format_.read(path, side, options)
 
 
 def loads(text: str, file: str = "<text>") -> Mechanism:
@@ -84,3 +90,51 @@ def loads(text: str, file: str = "<text>") -> Mechanism:
         DescriptionError: all problems of the text at once.
     """
     return read_machine(text, file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertOptions:
+    """How a machine is written in another format.
+
+    Attributes:
+        to: format to write, by its name (yaml, mjcf, urdf, or what an installed package brings); that of the target's
+            ending if empty.
+        side: side file of a URDF that is read.
+        reading: choices of whoever imports.
+    """
+
+    to: str = option("", metavar="FORMAT")
+    side: Path | None = option(None, flag="")
+    reading: ImportOptions | None = option(None, flag="")
+
+
+def convert(
+    source: Mechanism | str | Path,
+    target: str | Path,
+    options: ConvertOptions = ConvertOptions(),
+) -> Conversion:
+    """Write a machine in another format.
+
+    A machine file reads back to an equal machine, with all its parameters. The others hold numbers: their loops are
+    cut, rods are bodies, and what they cannot say is listed.
+
+    Args:
+        source: the machine, or what `load` takes.
+        target: file to write; ``arm.urdf`` gets ``arm.side.yaml`` beside it.
+        options: the format, and how the source is read.
+
+    Raises:
+        DescriptionError: the source is wrong, or the format cannot hold this machine, and why.
+        InputError: no format of that name or ending is written, or the file cannot be written.
+    """
+    from tauloop.formats.conversion import conversion
+
+    target = Path(target)
+    by_ending = [one.name for one in formats().values() if one.writes and target.suffix.lower() in one.endings]
+    to = options.to or next(iter(by_ending), "")
+    if not to:
+        what, remedy = f"{target.name} does not say the format", f"choose among {', '.join(formats())}"
+        raise InputError(Problem(where="to", what=what, remedy=remedy))
+    format_ = named(to, formats())
+    mechanism = source if isinstance(source, Mechanism) else load(source, options.side, options=options.reading)
+    return conversion(mechanism, format_.name, format_.write(mechanism, target))

@@ -1,0 +1,112 @@
+"""What a format of machine files is: the base of Tauloop's own and of those that other packages bring."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import ClassVar
+
+from tauloop.errors import InputError, Problem, Problems
+from tauloop.formats.options import ImportOptions
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.suggestions import suggestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What was written.
+
+    Attributes:
+        files: the files, that of the machine first.
+        notes: what is not as in the mechanism; empty where the file reads back to an equal one.
+    """
+
+    files: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Format(ABC):
+    """A format that machines are read from or written in; `read`, `write`, or both are defined.
+
+    A package brings its own by an entry point of the group ``tauloop.formats`` that names an instance. `load`,
+    `convert` and the commands then find it by the file's ending (Tauloop's own formats come first, and what no format
+    claims is a machine file) or by its name.
+
+    Attributes:
+        name: one word, for ``tauloop convert --to``.
+        title: what a file of it is called in messages, such as ``a URDF file``.
+        endings: of its files, in lower case with the dot.
+        refused: import options that mean nothing here, by field of `ImportOptions` (``side`` among them): why,
+            as in "... is a URDF file, which has no keyframes".
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    endings: ClassVar[tuple[str, ...]]
+    refused: ClassVar[Mapping[str, str]] = {"side": "which has no side file"}
+
+    def claims(self, path: Path) -> bool:
+        """Whether a file is of this format; by its ending, unless formats share that."""
+        return path.suffix.lower() in self.endings
+
+    def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
+        """The mechanism of a file.
+
+        Args:
+            path: the file.
+            side: what stands beside it, for formats that have that.
+            options: choices of whoever imports; None for none.
+
+        Raises:
+            DescriptionError: everything that is wrong with the file, each with its place.
+        """
+        what, remedy = f"{self.title} can only be written", "give a file of another format"
+        raise InputError(Problem(where=str(path), what=what, remedy=remedy))
+
+    def write(self, mechanism: Mechanism, path: Path) -> Written:
+        """Write a mechanism, whole or not at all (`tauloop.files.write_file`).
+
+        Raises:
+            DescriptionError: the format cannot hold this machine, and why.
+            InputError: the file cannot be written.
+        """
+        raise InputError(Problem(where="to", what=f"{self.title} can only be read", remedy="choose another format"))
+
+    @property
+    def reads(self) -> bool:
+        """Whether machines are read from it."""
+        return type(self).read is not Format.read
+
+    @property
+    def writes(self) -> bool:
+        """Whether machines are written in it."""
+        return type(self).write is not Format.write
+
+    def require_meaning(self, path: str | Path, side: Path | None, options: ImportOptions | None) -> None:
+        """Refuse import options that mean nothing for this format.
+
+        Raises:
+            InputError: all of them, with the reasons.
+        """
+        given = {"side"} if side is not None else set()
+        if options is not None:
+            given |= {one.name for one in fields(options) if getattr(options, one.name) != one.default}
+        problems = Problems()
+        for name in self.refused:
+            if name in given:
+                problems.add(name, f"{path} is {self.title}, {self.refused[name]}", "leave it out")
+        InputError.raise_if_any(problems)
+
+
+def named(name: str, formats: Mapping[str, Format], where: str = "to") -> Format:
+    """The format of a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in formats:
+        remedy = suggestion(name, formats) or f"there is {', '.join(formats)}"
+        raise InputError(Problem(where=where, what=f"{name!r} is unknown", remedy=remedy))
+    return formats[name]

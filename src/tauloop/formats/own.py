@@ -1,0 +1,83 @@
+"""Tauloop's own formats; what reads and writes them is imported by whoever has such a file, for it takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import ClassVar, final
+
+from tauloop.formats.format import Format, Written
+from tauloop.formats.options import ImportOptions
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.reader import read_machine
+from tauloop.mechanism.yaml_nodes import read_text
+
+
+@final
+class MachineFile(Format):
+    """Machine files (docs/machine-file.md), which read back to an equal mechanism."""
+
+    name, title, endings = "yaml", "a machine file", (".yaml", ".yml")
+    refused: ClassVar[Mapping[str, str]] = {
+        **Format.refused,
+        **{one.name: "which says everything itself" for one in fields(ImportOptions)},
+    }
+
+    def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
+        """See `Format.read`."""
+        return read_machine(read_text(path), str(path), path.parent)
+
+    def write(self, mechanism: Mechanism, path: Path) -> Written:
+        """See `Format.write`."""
+        from tauloop.formats.yaml_writer import write_yaml
+
+        write_yaml(mechanism, path)
+        return Written(files=(path,))
+
+
+@final
+class Mjcf(Format):
+    """MuJoCo's format."""
+
+    name, title, endings = "mjcf", "an MJCF file", (".mjcf", ".xml")
+    refused: ClassVar[Mapping[str, str]] = {**Format.refused, "origins": "whose zeros are structure"}
+
+    def claims(self, path: Path) -> bool:
+        """Whether the root element is MuJoCo's: URDF files may end so too."""
+        from tauloop.formats.xml_nodes import read_xml
+
+        return super().claims(path) and (not path.exists() or read_xml(path).tag == "mujoco")
+
+    def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
+        """See `Format.read`."""
+        from tauloop.formats.mjcf import load_mjcf
+
+        return load_mjcf(path, options=options or ImportOptions())
+
+    def write(self, mechanism: Mechanism, path: Path) -> Written:
+        """See `Format.write`."""
+        from tauloop.formats.mjcf_writer import write_mjcf
+
+        return Written(files=(path,), notes=write_mjcf(mechanism, path))
+
+
+@final
+class Urdf(Format):
+    """URDF with a side file; what is no URDF among files that end like its kin is refused by its name."""
+
+    name, title, endings = "urdf", "a URDF file", (".urdf", ".xacro", ".sdf", ".world", ".xml", ".mjcf")
+    refused: ClassVar[Mapping[str, str]] = {"keyframe": "which has no keyframes"}
+
+    def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
+        """See `Format.read`."""
+        from tauloop.formats.urdf import load_urdf
+
+        return load_urdf(path, side, options=options or ImportOptions())
+
+    def write(self, mechanism: Mechanism, path: Path) -> Written:
+        """See `Format.write`."""
+        from tauloop.formats.urdf_writer import write_urdf
+
+        side, notes = write_urdf(mechanism, path)
+        return Written(files=(path, side), notes=notes)
