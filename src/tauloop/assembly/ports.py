@@ -114,8 +114,17 @@ def numbers(argument: object, where: str) -> np.ndarray:
         raise InputError(Problem(where=where, what=what, remedy="give real numbers")) from error
 
 
+def _by_column(port: Port, argument: Mapping[str, object]) -> dict[str, object]:
+    """Numbers by the names of columns, where some are named by what behind the last point they alone have."""
+    ends = [column.rpartition(".")[2] for column in port.columns]
+    whole = {end: column for end, column in zip(ends, port.columns, strict=True) if ends.count(end) == 1}
+    whole = {end: column for end, column in whole.items() if column not in argument}  # else it is given twice
+    return {whole.get(key, key): value for key, value in argument.items()}
+
+
 def _as_array(port: Port, argument: object, problems: list[Problem]) -> np.ndarray | None:
     if isinstance(argument, Mapping):
+        argument = _by_column(port, argument)
         unknown = [str(key) for key in argument if key not in port.columns]
         missing = [column for column in port.columns if column not in argument]
         if unknown or missing:

@@ -11,12 +11,16 @@ if TYPE_CHECKING:
     from tauloop.model.hybrid import HybridForces, HybridFunctions
     from tauloop.model.model import Model
     from tauloop.model.motion import Motion
+    from tauloop.model.payload import Payload
     from tauloop.model.ready import FunctionOptions, load_function
+    from tauloop.model.tool_motion import ToolMotion
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "ForceSharing": "force_sharing",
+            "Payload": "payload",
+            "ToolMotion": "tool_motion",
             "FunctionOptions": "ready",
             "HybridForces": "hybrid",
             "HybridFunctions": "hybrid",
@@ -33,5 +37,7 @@ __all__ = [
     "HybridFunctions",
     "Model",
     "Motion",
+    "Payload",
+    "ToolMotion",
     "load_function",
 ]

@@ -272,6 +272,21 @@ class Model(Shown):
             numbers(q, "q")[..., [shape.q_of_v[i] for i in driven]] @ self.assembly.loops.transmission[:, driven].T
         )
 
+    def inverse_kinematics(self, position: object, start: object | None = None) -> State:
+        """Full coordinates from positions of the platform: those of the actuators by `actuator_position`.
+
+        All working modes, one pose each, come from `tauloop.kinematics.assembly_modes.working_modes`.
+
+        Args:
+            position: positions of the independent coordinates (N, n), m, rad or quaternions, as `platform.ports`.
+            start: assembled coordinates (N, n_q) or (n_q,) on whose working mode they lie; the reference without it.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular; which loop, by how much.
+        """
+        return self.platform.kinematics(position, start=start)
+
     def forward_kinematics(self, position: object, start: object | None = None) -> State:
         """Full coordinates from actuator positions, followed from an assembled start pose.
 

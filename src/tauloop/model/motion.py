@@ -15,13 +15,20 @@ from tauloop.errors import InputError, Problem
 from tauloop.mechanism.cables import cables
 from tauloop.model.following import counted, follow, track
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
+from tauloop.model.payload import Payload, loads
 from tauloop.model.runner import Runner
 from tauloop.model.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
+from tauloop.model.tool_motion import ToolMotion
 from tauloop.programs.catalogue import (
     EMBEDDING,
+    ENERGIES,
     FORWARD_DYNAMICS,
     INVERSE_DYNAMICS,
+    LOADED_FORWARD_DYNAMICS,
+    LOADED_INVERSE_DYNAMICS,
     REGRESSORS,
+    TERMS,
+    TOOL,
     ProgramSpec,
     program_named,
 )
@@ -141,10 +148,12 @@ class Motion:
         start: object | None = None,
         theta: object | None = None,
         sharing: ForceSharing = EQUAL_SHARES,
+        wrench: object | None = None,
+        payload: Payload | None = None,
     ) -> Forces:
         """Actuator forces that the motion needs, by the model's formulation.
 
-        S u + K^T lambda = M a + h: gravity, inertia, rotors, friction and springs included. Redundant actuators
+        S u + K^T lambda + J^T w = M a + h: gravity, inertia, rotors, friction and springs included. Redundant actuators
         share forces by the least sum of w u^2. Cables keep within their bounds, and their winches within their largest
         forces: of all forces that do, those with the least sum of w (u - p)^2 are chosen, where p is the force with
         which a winch holds its cable at its preload, and zero for other actuators.
@@ -154,6 +163,8 @@ class Motion:
             start: start values for Newton blocks.
             theta: free parameters.
             sharing: the weights w of redundant actuators and preloads of cables; no part in other machines.
+            wrench: w (N, 6) or (6,), force and moment that act on the tool at its centre point, base frame, N and N m.
+            payload: what is fixed to the tool beside what the machine file says.
 
         Returns:
             Forces: u in N or N m, multipliers, tensions of cables, the full state; `weights` where they were shared.
@@ -164,11 +175,16 @@ class Motion:
             AssemblyError: there are passive freedoms (see `Model.hybrid`).
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
-        given = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        given = {"position": position, "velocity": velocity, "acceleration": acceleration, **loads(wrench, payload)}
         weights = self.weights(sharing)
         preloads = sharing.preloads(self.runner.mechanism)
         outputs, evidence, single = self.runner.run(
-            INVERSE_DYNAMICS, given, start=start, theta=theta, weights=weights, preloads=preloads
+            INVERSE_DYNAMICS if len(given) == 3 else LOADED_INVERSE_DYNAMICS,
+            given,
+            start=start,
+            theta=theta,
+            weights=weights,
+            preloads=preloads,
         )
         return self.forces(outputs, evidence, single, weights, start=start)
 
@@ -278,12 +294,16 @@ class Motion:
         *,
         start: object | None = None,
         theta: object | None = None,
+        wrench: object | None = None,
+        payload: Payload | None = None,
     ) -> State:
         """Motion that actuator forces give: all accelerations, with positions and velocities closed around the given.
 
         Args:
             position, velocity: the given motion (N, n) or (n,), SI.
             force: actuator forces (N, n_u) or (n_u,), N or N m.
+            wrench: w (N, 6) or (6,), force and moment that act on the tool at its centre point, base frame, N and N m.
+            payload: what is fixed to the tool beside what the machine file says.
             start: start values for Newton blocks.
             theta: free parameters.
 
@@ -294,10 +314,10 @@ class Motion:
             InputError: wrong names, shapes or values.
             PoseError: out of reach, or singular (at a leg-side singularity the reduced mass matrix does not exist).
         """
-        inputs, single, n = self.runner.inputs(
-            {"position": position, "velocity": velocity, "force": force}, start, theta
-        )
-        outputs, evidence = self.runner.evaluate(FORWARD_DYNAMICS, inputs, n)
+        given = {"position": position, "velocity": velocity, "force": force, **loads(wrench, payload)}
+        inputs, single, n = self.runner.inputs(given, start, theta)
+        spec = FORWARD_DYNAMICS if len(given) == 3 else LOADED_FORWARD_DYNAMICS
+        outputs, evidence = self.runner.evaluate(spec, inputs, n)
         self.runner.require(evidence, inputs, outputs["q"])
         state = self.runner.state(outputs, evidence, start)
         return state.single() if single else state
@@ -338,6 +358,86 @@ class Motion:
         n_pi = len(self.runner.catalogue.machine.parameters)
         Y = outputs["regressor"].reshape(n, -1, n_pi)
         return np.asarray(Y[0] if single else Y)
+
+    def platform_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """Jacobian (N, n, m): velocities of the independent platform coordinates per unit of the given velocities."""
+        return np.asarray(self.embedding(position, start=start)[..., list(self.assembly.independent), :])
+
+    def tool_jacobian(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """Jacobian (N, 6, m): the tool's velocity and angular velocity, base frame, per unit of the given ones."""
+        return self.tool(position, start=start).jacobian
+
+    def tool(self, position: object, velocity: object | None = None, *, start: object | None = None) -> ToolMotion:
+        """Pose, twist and Jacobian of the tool.
+
+        Args:
+            position, velocity: the given motion (N, n) or (n,), SI; at rest without the velocity.
+            start: start values for Newton blocks.
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+        """
+        outputs, samples = self._at(TOOL, position, velocity, start)
+        return ToolMotion(
+            place=outputs["place"].reshape(*samples, 3),
+            rotation=outputs["rotation"].reshape(*samples, 3, 3).swapaxes(-1, -2),
+            twist=outputs["twist"].reshape(*samples, 6),
+            jacobian=outputs["jacobian"].reshape(*samples, -1, 6).swapaxes(-1, -2),
+        )
+
+    def mass_matrix(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """M_g (N, m, m) of R^T u + J_g^T w = M_g a_g + c + g + f in the given velocities; kg, kg m, kg m^2.
+
+        Source: Khalil and Ibrahim 2004 (M_g = G^T M G).
+
+        Raises:
+            InputError: wrong names, shapes or values.
+            PoseError: out of reach or singular.
+            AssemblyError: a given velocity moves nothing with inertia.
+        """
+        outputs, samples = self._at(TERMS, position, None, start)
+        m = self.ports.velocity.size
+        return np.asarray(outputs["mass_matrix"].reshape(*samples, m, m))
+
+    def coriolis(self, position: object, velocity: object, *, start: object | None = None) -> np.ndarray:
+        """Coriolis and centripetal forces c (N, m) on the given velocities, N or N m; raises as `mass_matrix`."""
+        outputs, samples = self._at(TERMS, position, velocity, start)
+        return np.asarray(outputs["coriolis"].reshape(*samples, -1))
+
+    def gravity(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """Forces g (N, m) on the given velocities against gravity alone, N or N m; raises as `mass_matrix`."""
+        outputs, samples = self._at(TERMS, position, None, start)
+        return np.asarray(outputs["gravity"].reshape(*samples, -1))
+
+    def bias(self, position: object, velocity: object, *, start: object | None = None) -> np.ndarray:
+        """All that is no acceleration, c + g + f (N, m) with friction and springs f; raises as `mass_matrix`."""
+        outputs, samples = self._at(TERMS, position, velocity, start)
+        whole = outputs["coriolis"] + outputs["gravity"] + outputs["losses"]
+        return np.asarray(whole.reshape(*samples, -1))
+
+    def kinetic_energy(self, position: object, velocity: object, *, start: object | None = None) -> np.ndarray:
+        """Kinetic energy T = v^T M v / 2 (N,) or a number, J, by the inertias themselves.
+
+        Raises:
+            InputError, PoseError: as `mass_matrix`.
+            DescriptionError: a rod has no kinetic energy.
+        """
+        outputs, samples = self._at(ENERGIES, position, velocity, start)
+        return np.asarray(outputs["kinetic"].reshape(samples))
+
+    def potential_energy(self, position: object, *, start: object | None = None) -> np.ndarray:
+        """Potential energy (N,) or a number, J, of gravity and springs but a constant; raises as `kinetic_energy`."""
+        outputs, samples = self._at(ENERGIES, position, None, start)
+        return np.asarray(outputs["potential"].reshape(samples))
+
+    def _at(
+        self, spec: ProgramSpec, position: object, velocity: object | None, start: object | None
+    ) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
+        """Outputs (N, n) of a program of states, at rest without a velocity, and the shape that the samples have."""
+        given = {"position": position, "velocity": np.zeros(self.ports.velocity.size) if velocity is None else velocity}
+        outputs, _, single = self.runner.run(spec, given, start=start)
+        return outputs, () if single else (len(outputs["q"]),)
 
     @property
     def blocks(self) -> tuple[SolvedBlock, ...]:

@@ -20,6 +20,7 @@ from tauloop.codegen.tracking import Tracker
 from tauloop.errors import AssemblyError, InputError, PoseError, Problem
 from tauloop.mechanism.cables import cables
 from tauloop.model.diagnosis import condition_numbers, gaps, overflowed, singular, unreached
+from tauloop.model.payload import LOAD_PORTS
 from tauloop.model.tension_terms import tension_terms
 from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS, Catalogue, ProgramSpec
 from tauloop.programs.program import NEWTON_STEP, Program
@@ -143,7 +144,7 @@ class Runner:
         free, shape = self.catalogue.machine.free, self.topology
         force = force_port(self.assembly)
         leading = self.ports.leading_acceleration(len(self.assembly.leading))
-        known = {**self.ports.motion, force.name: force, leading.name: leading}
+        known = {**self.ports.motion, force.name: force, leading.name: leading, **LOAD_PORTS}
         ports = {name: known[name] for name in given}
         arguments = dict(given)
         if start is not None:
@@ -276,6 +277,7 @@ class Runner:
             "preload": len(cables(self.mechanism)),
             "actuator_acceleration": len(self.assembly.leading),
             "start": self.topology.n_q,
+            **{name: port.size for name, port in LOAD_PORTS.items()},
         }
         return {name: np.empty((0, count)) for name, count in sizes.items()}
 

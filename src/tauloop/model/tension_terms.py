@@ -18,11 +18,11 @@ from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.loops import nominal
 from tauloop.assembly.nearest import margin, nearest
 from tauloop.assembly.ports import LISTED
-from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.tree import Configuration
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.cables import cables
 from tauloop.programs.tensions import LimitedWinch, limited_winches, multiplier_rows
-from tauloop.programs.tool import WRENCH, tool_twist
+from tauloop.programs.tool import WRENCH, tool_jacobian
 
 #: No wrench at all.
 NO_WRENCH = ((0.0,) * WRENCH,)
@@ -186,15 +186,6 @@ class TensionTerms:
         return problems
 
 
-def tool_jacobian(assembly: Assembly) -> BatchFunction:
-    """Coordinates (n_q,) to the tool's velocity and angular velocity per unit of all velocities (6 n_v, by columns)."""
-    mechanism, shape, values = assembly.loops.mechanism, assembly.loops.topology, nominal(assembly.loops.mechanism)
-    q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
-    motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))
-    J = ca.jacobian(tool_twist(motion, mechanism, values), v)
-    return BatchFunction(ca.Function("tool", [q], [ca.vec(ca.densify(J))]))
-
-
 def loaded_margin(
     assembly: Assembly, terms: TensionTerms, q: np.ndarray, wrenches: Sequence[Sequence[float]]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -207,7 +198,9 @@ def loaded_margin(
     if not loads or any(load.shape != (WRENCH,) or not np.isfinite(load).all() for load in loads):
         remedy = "give rows of fx, fy, fz (N), mx, my, mz (N m)"
         raise InputError(Problem(where="wrenches", what="are not rows of six finite numbers", remedy=remedy))
-    (tool,) = tool_jacobian(assembly)([q], len(q))
+    mechanism, shape, at = assembly.loops.mechanism, assembly.loops.topology, ca.SX.sym("q", q.shape[1])
+    J_q = ca.vec(ca.densify(tool_jacobian(mechanism, shape, nominal(mechanism), Configuration(at, {}))))
+    (tool,) = BatchFunction(ca.Function("tool", [at], [J_q]))([q], len(q))
     J = tool.reshape(len(q), assembly.loops.topology.n_v, WRENCH).transpose(0, 2, 1)
     found = [terms.loaded(J, load).margin() for load in loads]
     margins, blamed = (np.stack(part) for part in zip(*found, strict=True))

@@ -28,6 +28,7 @@ from tauloop.programs.motion import (
 from tauloop.programs.position import Positions
 from tauloop.programs.program import Program
 from tauloop.programs.tension_programs import tensions_program
+from tauloop.programs.terms import energies_program, terms_program, tool_program
 
 _STATE = ("position", "velocity")
 _MOTION = ("position", "velocity", "acceleration")
@@ -102,6 +103,41 @@ FORWARD_DYNAMICS = ProgramSpec(
     inputs=("position", "velocity", "force"),
     outputs=("acceleration",),
 )
+_LOAD = ("wrench", "payload")
+#: The same with a payload and a wrench at the tool.
+LOADED_INVERSE_DYNAMICS = replace(
+    INVERSE_DYNAMICS,
+    name="loaded_inverse_dynamics",
+    build=partial(inverse_dynamics_program, loaded=True),
+    inputs=(*_MOTION, *_LOAD),
+)
+LOADED_FORWARD_DYNAMICS = replace(
+    FORWARD_DYNAMICS,
+    name="loaded_forward_dynamics",
+    build=partial(forward_dynamics_program, loaded=True),
+    inputs=("position", "velocity", "force", *_LOAD),
+)
+TERMS = ProgramSpec(
+    name="terms",
+    meaning="mass matrix, Coriolis, gravity and loss terms in the given velocities",
+    build=terms_program,
+    inputs=_STATE,
+    outputs=("mass_matrix", "coriolis", "gravity", "losses"),
+)
+TOOL = ProgramSpec(
+    name="tool",
+    meaning="pose, twist and Jacobian of the tool",
+    build=tool_program,
+    inputs=_STATE,
+    outputs=("jacobian", "place", "rotation", "twist"),
+)
+ENERGIES = ProgramSpec(
+    name="energies",
+    meaning="kinetic and potential energy",
+    build=energies_program,
+    inputs=_STATE,
+    outputs=("kinetic", "potential"),
+)
 MOMENTUM = ProgramSpec(
     name="momentum", meaning="momenta of all velocities", build=momentum_program, inputs=_STATE, outputs=("momentum",)
 )
@@ -152,6 +188,11 @@ PROGRAMS = MappingProxyType(
             INVERSE_DYNAMICS,
             HYBRID_INVERSE_DYNAMICS,
             FORWARD_DYNAMICS,
+            LOADED_INVERSE_DYNAMICS,
+            LOADED_FORWARD_DYNAMICS,
+            TERMS,
+            TOOL,
+            ENERGIES,
             MOMENTUM,
             MOMENTUM_FORCES,
             TENSIONS,

@@ -21,9 +21,9 @@ from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.errors import InputError, Problem
 from tauloop.programs.builder import ProgramBuilder
 from tauloop.programs.machine import Machine
-from tauloop.programs.motion import column, moving_velocities, refuse_idle
+from tauloop.programs.motion import column, moving_velocities, parameter_entries, parameter_values, refuse_idle
 from tauloop.programs.program import Program
-from tauloop.programs.rates import Acting, RateProgram, coordinate_rate, parameter_entries
+from tauloop.programs.rates import Acting, RateProgram, coordinate_rate
 
 #: A mass matrix with a smaller eigenvalue than this share of its largest, free of units, has no inverse.
 NO_MASS = 1e-12
@@ -86,7 +86,7 @@ def extended_rate_program(
     shape, n_v = state.shape, state.shape.n_v
     v = state.builder.input("v", n_v)
     held = state.full(v[state.moving])
-    pi = column(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters)
+    pi = parameter_values(machine, state.values)
     a = ca.SX.sym("a", n_v)
     parts = (state.mechanism, shape, state.values)
     tau = machine.formulation.forces(*parts, state.motion(held, a), machine.parameters, pi)
@@ -148,7 +148,7 @@ def _tree_dynamics(state: _Full, v: ca.SX) -> tuple[ca.SX, ca.SX]:
     """Mass matrix on the moving velocities, and h (n_v,), at velocities (n_v,)."""
     a = ca.SX.sym("a", state.shape.n_v)
     machine, parts = state.machine, (state.mechanism, state.shape, state.values)
-    pi = column(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters)
+    pi = parameter_values(machine, state.values)
     tau = machine.formulation.forces(*parts, state.motion(v, a), machine.parameters, pi)
     h = machine.formulation.forces(*parts, state.motion(v, ca.SX(state.shape.n_v, 1)), machine.parameters, pi)
     return ca.sparsify(ca.jacobian(tau, a))[state.moving, state.moving], h

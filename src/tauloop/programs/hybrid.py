@@ -27,6 +27,7 @@ from tauloop.programs.motion import (
     column,
     embedding,
     multipliers,
+    parameter_values,
     shared_forces,
 )
 from tauloop.programs.program import Program
@@ -54,7 +55,7 @@ def hybrid_inverse_dynamics_program(machine: Machine, ports: EntryPorts) -> Prog
     start = ca.SX(n_v, 1)
     state.close(ports, start, column(row.psi_acceleration for row in state.rows(state.v, start)))
     start = start + G_m @ given
-    pi = column(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters)
+    pi = parameter_values(machine, state.values)
     parts = (state.mechanism, state.shape, state.values)
     tau = machine.formulation.forces(*parts, state.motion(state.v, start), machine.parameters, pi)
     a, passive = start, ca.SX(0, 1)

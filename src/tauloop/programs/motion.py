@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import casadi as ca
@@ -18,6 +18,7 @@ from tauloop.equations.formulations.platform_matrices import euler_axes, virtual
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.tree import TreeMotion, quaternion_rotation, tree_motion
+from tauloop.equations.values import Values
 from tauloop.errors import AssemblyError, Problem
 from tauloop.mechanism.cables import cables
 from tauloop.programs.bounded_forces import bounded_forces_program
@@ -26,6 +27,7 @@ from tauloop.programs.closed_forms.branches import Branches
 from tauloop.programs.machine import Machine
 from tauloop.programs.position import solve_positions
 from tauloop.programs.program import Program
+from tauloop.programs.tool import PAYLOAD, WRENCH, tool_load
 
 
 class MotionState:
@@ -133,6 +135,8 @@ def _samples(machine: Machine, ports: EntryPorts) -> dict[str, np.ndarray]:
         "start": assembly.states,
         "weight": np.ones((count, len(assembly.loops.mechanism.actuators))),
         "preload": np.zeros((count, len(cables(assembly.loops.mechanism)))),
+        "wrench": np.zeros((count, WRENCH)),
+        "payload": np.zeros((count, PAYLOAD)),
     }
 
 
@@ -193,11 +197,12 @@ def refuse_idle(idle: list[str]) -> None:
         raise AssemblyError([Problem(where=name, what=what, remedy=remedy) for name in idle])
 
 
-def forward_dynamics_program(machine: Machine, ports: EntryPorts) -> Program:
+def forward_dynamics_program(machine: Machine, ports: EntryPorts, *, loaded: bool = False) -> Program:
     """Program of the accelerations that actuator forces give, in the given velocities and in all coordinates.
 
     Inverse dynamics is affine in the accelerations: with a = G a_given + g and r(a) = G^T (M a + h),
-    M_r a_given = G^T S u - r(g),  M_r = G^T M G, solved by L D L^T (design, "Forward dynamics from inverse").
+    M_r a_given = G^T S u - r(g),  M_r = G^T M G, solved by L D L^T (design, "Forward dynamics from inverse"). Where it
+    is `loaded`, payload and wrench at the tool are inputs.
     """
     state = MotionState(machine, ports, f"{ports.name}_forward_dynamics", 1)
     n_v, m = state.shape.n_v, ports.velocity.size
@@ -205,12 +210,17 @@ def forward_dynamics_program(machine: Machine, ports: EntryPorts) -> Program:
     G = embedding(state, ports)
     bias = ca.SX(n_v, 1)
     state.close(ports, bias, column(row.psi_acceleration for row in state.rows(state.v, bias)))
-    pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
+    pi = parameter_values(machine, state.values)
     a = ca.SX.sym("a", n_v)
     parts = (state.mechanism, state.shape, state.values)
-    tau = machine.formulation.forces(*parts, state.motion(state.v, a), machine.parameters, pi)
-    M = ca.sparsify(ca.jacobian(tau, a))
-    tau_bias = machine.formulation.forces(*parts, state.motion(state.v, bias), machine.parameters, pi)
+    load = carried(state) if loaded else None
+
+    def forces(a: ca.SX) -> ca.SX:
+        motion = state.motion(state.v, a)
+        tau = machine.formulation.forces(*parts, motion, machine.parameters, pi)
+        return tau if load is None else tau + load(motion)
+
+    M, tau_bias = ca.sparsify(ca.jacobian(forces(a), a)), forces(bias)
     S = transmission(*parts).T
     reduced = G.T @ (M @ G)
     require_inertia(reduced, ports)
@@ -226,16 +236,16 @@ def forward_dynamics_program(machine: Machine, ports: EntryPorts) -> Program:
     )
 
 
-def inverse_dynamics_program(machine: Machine, ports: EntryPorts) -> Program:
+def inverse_dynamics_program(machine: Machine, ports: EntryPorts, *, loaded: bool = False) -> Program:
     """Program of actuator forces u and multipliers lambda: S u + K^T lambda = M a + h on the moving coordinates.
 
-    With redundant actuation u has the least sum of w u^2, w an input.
+    With redundant actuation u has the least sum of w u^2, w an input; `loaded`, payload and wrench at the tool are.
 
     Raises:
         AssemblyError: there are passive freedoms, whose motion no actuator can bring about.
     """
     state = MotionState(machine, ports, f"{ports.name}_inverse_dynamics", 2)
-    pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
+    pi = parameter_values(machine, state.values)
     tau = machine.formulation.forces(
         state.mechanism,
         state.shape,
@@ -244,6 +254,8 @@ def inverse_dynamics_program(machine: Machine, ports: EntryPorts) -> Program:
         machine.parameters,
         pi,
     )
+    if loaded:
+        tau = tau + carried(state)(state.motion(state.v, state.a))
     known = {"q": state.configuration.q, "v": state.v, "a": state.a, "tree_force": tau}
     return _with_actuator_forces(state, ports, tau, known)
 
@@ -408,12 +420,25 @@ def momentum_forces_program(machine: Machine, ports: EntryPorts) -> Program:
 
 
 def _canonical(state: MotionState) -> CanonicalTerms:
-    return canonical_terms(state.mechanism, state.shape, state.values, state.motion(state.v, state.a), _entries(state))
+    entries = parameter_entries(state.machine, state.values)
+    return canonical_terms(state.mechanism, state.shape, state.values, state.motion(state.v, state.a), entries)
 
 
-def _entries(state: MotionState) -> Entries:
-    parameters = state.machine.parameters
-    return Entries(parameters, column(ca.SX(state.values.scalar(p.expression)) for p in parameters))
+def parameter_values(machine: Machine, values: Values) -> ca.SX:
+    """Values pi (n_pi,) of the dynamic parameters."""
+    return column(ca.SX(values.scalar(p.expression)) for p in machine.parameters)
+
+
+def parameter_entries(machine: Machine, values: Values) -> Entries:
+    """The dynamic parameters by element and role."""
+    return Entries(machine.parameters, parameter_values(machine, values))
+
+
+def carried(state: MotionState) -> Callable[[TreeMotion], ca.SX]:
+    """What a payload and a wrench at the tool, inputs of a program, add to the forces of motions (see `tool_load`)."""
+    parts = (state.mechanism, state.shape, state.values)
+    wrench, payload = state.builder.input("wrench", WRENCH), state.builder.input("payload", PAYLOAD)
+    return lambda motion: tool_load(motion, *parts, wrench, payload)
 
 
 def platform_matrices_program(
@@ -438,7 +463,7 @@ def platform_matrices_program(
         state.shape,
         state.values,
         state.motion(state.v, state.a),
-        _entries(state),
+        parameter_entries(state.machine, state.values),
         G,
         _embedding_rate(state, ports, G),
         by_momentum=by_momentum,

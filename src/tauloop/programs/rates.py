@@ -12,7 +12,6 @@ import casadi as ca
 
 from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.loops import nominal
-from tauloop.equations.dynamic_parameters import Entries
 from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.friction import friction_forces
 from tauloop.equations.newton_euler import transmission
@@ -21,9 +20,9 @@ from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
 from tauloop.programs.builder import ProgramBuilder
 from tauloop.programs.machine import Machine
-from tauloop.programs.motion import MotionState, column, embedding, require_inertia
+from tauloop.programs.motion import MotionState, column, embedding, parameter_entries, parameter_values, require_inertia
 from tauloop.programs.program import Program
-from tauloop.programs.tool import WRENCH, tool_twist
+from tauloop.programs.tool import WRENCH, tool_jacobian
 from tauloop.shown import Shown
 
 
@@ -55,7 +54,7 @@ def independent_rate_program(machine: Machine, ports: EntryPorts, *, with_wrench
     G = embedding(state, ports)
     bias = ca.SX(n_v, 1)
     state.close(ports, bias, column(row.psi_acceleration for row in state.rows(state.v, bias)))
-    pi = column(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters)
+    pi = parameter_values(machine, state.values)
     a = ca.SX.sym("a", n_v)
     parts = (state.mechanism, state.shape, state.values)
     tau = machine.formulation.forces(*parts, state.motion(state.v, a), machine.parameters, pi)
@@ -102,12 +101,6 @@ def energy_program(machine: Machine) -> Program:
     )
 
 
-def parameter_entries(machine: Machine, values: Values) -> Entries:
-    """The machine's dynamic parameters by element and role."""
-    parameters = machine.parameters
-    return Entries(parameters, column(ca.SX(values.scalar(p.expression)) for p in parameters))
-
-
 def coordinate_rate(shape: Topology, q: ca.SX, v: ca.SX) -> ca.SX:
     """Rates q' = N(q) v (n_q,); a quaternion turns with the angular velocity in its reference frame."""
     rate = ca.SX(shape.n_q, 1)
@@ -144,10 +137,8 @@ class Acting:
         self.generalized: ca.SX = S @ builder.input("force", len(self._mechanism.actuators))
         if with_wrench:
             wrench = builder.input("wrench", WRENCH)
-            v = ca.SX.sym("v", self._shape.n_v)
-            motion = tree_motion(self._shape, values, configuration, v, ca.SX(self._shape.n_v, 1))
-            twist = tool_twist(motion, self._mechanism, values)
-            self.generalized = self.generalized + ca.jacobian(twist, v).T @ wrench
+            J = tool_jacobian(self._mechanism, self._shape, values, configuration)
+            self.generalized = self.generalized + J.T @ wrench
 
     def powers(self, v: ca.SX) -> ca.SX:
         """Power of what acts, and power lost in friction (2,), W, at velocities (n_v,)."""

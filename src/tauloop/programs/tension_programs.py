@@ -7,7 +7,7 @@ import casadi as ca
 from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.equations.newton_euler import transmission
 from tauloop.programs.machine import Machine
-from tauloop.programs.motion import MotionState, embedding, require_actuated
+from tauloop.programs.motion import MotionState, embedding, parameter_values, require_actuated
 from tauloop.programs.program import Program
 from tauloop.programs.tensions import tensions
 
@@ -21,7 +21,7 @@ def tensions_program(machine: Machine, ports: EntryPorts) -> Program:
     require_actuated(machine.assembly)
     state = MotionState(machine, ports, f"{ports.name}_tensions", 2)
     parts = (state.mechanism, state.shape, state.values)
-    pi = ca.vertcat(ca.SX(0, 1), *(ca.SX(state.values.scalar(p.expression)) for p in machine.parameters))
+    pi = parameter_values(machine, state.values)
     tau = machine.formulation.forces(*parts, state.motion(state.v, state.a), machine.parameters, pi)
     G, S = embedding(state, ports), transmission(*parts).T
     found = tensions(state.builder, machine.assembly, ports, (tau, S, state.K, state.scale))

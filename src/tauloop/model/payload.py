@@ -1,0 +1,75 @@
+"""What a machine carries and what pushes it: a payload fixed to the tool, and a wrench on the tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.assembly.named_values import TOOL
+from tauloop.assembly.ports import Port
+from tauloop.errors import InputError, Problems
+from tauloop.shown import Shown
+
+#: Inertial parameters of a payload about the tool centre point, in the tool's frame.
+_NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+#: Products of inertia that exceed what a body can have by less than this share are rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload(Shown):
+    """A rigid body that is fixed to the tool.
+
+    Attributes:
+        mass: kg.
+        center: its mass centre from the tool centre point, in the tool's frame, m.
+        inertia: (I_xx, I_xy, I_yy, I_xz, I_yz, I_zz) about the mass centre, in the axes of the tool's frame, kg m^2.
+
+    Raises:
+        InputError: numbers that are not finite, or that no body can have.
+    """
+
+    mass: float
+    center: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    inertia: tuple[float, float, float, float, float, float] = (0.0,) * 6
+
+    def __post_init__(self) -> None:
+        """Check that a body can be so."""
+        problems = Problems()
+        if not 0 <= self.mass < np.inf:
+            problems.add("payload.mass", f"is {self.mass:g} kg", "give zero or more")
+        for name, size in (("center", 3), ("inertia", 6)):
+            if np.shape(getattr(self, name)) != (size,) or not np.isfinite(getattr(self, name)).all():
+                problems.add(f"payload.{name}", f"is not {size} finite numbers", "give SI units")
+        if not problems:
+            moments = np.linalg.eigvalsh(self._matrix())
+            if moments[0] < -_ROUNDING * moments[2] or moments[2] > (1 + _ROUNDING) * (moments[0] + moments[1]):
+                what = f"has the principal moments {', '.join(f'{value:.4g}' for value in moments)} kg m^2"
+                problems.add("payload.inertia", what, "none is negative, and none exceeds the sum of the others")
+        InputError.raise_if_any(problems)
+
+    def _matrix(self) -> np.ndarray:
+        xx, xy, yy, xz, yz, zz = self.inertia
+        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """Parameters (10,) about the tool centre point: m, m c, and I_c + m (c.c 1 - c c^T)."""
+        c = np.array(self.center)
+        about = self._matrix() + self.mass * (c @ c * np.eye(3) - np.outer(c, c))
+        return np.concatenate([[self.mass], self.mass * c, about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]])
+
+
+#: Ports of what acts at the tool.
+LOAD_PORTS = {"wrench": TOOL, "payload": Port(name="payload", columns=_NAMES, units=("",) * len(_NAMES))}
+
+
+def loads(wrench: object | None, payload: Payload | None) -> dict[str, object]:
+    """Inputs of the loaded programs; none where nothing acts."""
+    if wrench is None and payload is None:
+        return {}
+    return {
+        "wrench": np.zeros(TOOL.size) if wrench is None else wrench,
+        "payload": (Payload(mass=0.0) if payload is None else payload).parameters,
+    }
