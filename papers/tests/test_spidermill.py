@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 from tauloop import Model
 from tauloop.errors import IdentificationError, InputError
-from tauloop.identification.parameters.regrouping import AnalyticRegrouping, Monomial, Quantity, analytic_regrouping
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, SetColumns, StandardColumns, parsed
 from tauloop.kinematics.states import random_states
 from tauloop.report import save_figure
@@ -182,65 +180,6 @@ def test_displaced_contact_points_change_lengths_only(settings: ReducedSettings)
     tip = np.column_stack([-0.85 + 0.45 * x - 0.02 * y, 0.45 * y + 0.02 * x])
     assert states.q[:, place] == pytest.approx(np.hypot(tip[:, 0] + 1.45, tip[:, 1]), abs=1e-12)
     assert states.q[:, other] == pytest.approx(q[:, other], abs=1e-12)
-
-
-def invented(lengths: dict[str, float]) -> np.ndarray:
-    """Columns of which the third and the fourth depend on the first two by formulas of two lengths."""
-    rng = np.random.default_rng(5)
-    a, b = rng.normal(size=(2, 40))
-    p, q = lengths["p"], lengths["q"]
-    return np.column_stack([a, b, (p**2 - 2 / 3 * q**2) * a + p * b, q / p * b, 0 * a])
-
-
-QUANTITIES = tuple(
-    Quantity(name=name, unit=unit)
-    for name, unit in (("A", "kg m^2"), ("B", "kg m"), ("C", "kg"), ("D", "kg m"), ("E", "kg"))
-)
-
-
-def regrouped(columns: Any = invented, quantities: tuple[Quantity, ...] = QUANTITIES) -> AnalyticRegrouping:
-    return analytic_regrouping(columns, quantities, {"p": 0.7, "q": 1.9}, np.random.default_rng(0))
-
-
-def test_sums_fractions_and_quotients_are_found() -> None:
-    found = regrouped()
-    assert [parameter.name for parameter in found.base] == ["A + (-2/3 q^2 + p^2) C", "B + p C + q/p D"]
-    assert found.no_effect == ("E",)
-    assert found.dependent["D"] == "q/p B"
-    # the numerical regrouping at another geometry
-    at = {"p": 1.3, "q": 0.6}
-    W = invented(at)
-    direct = np.linalg.lstsq(W[:, [0, 1]], W, rcond=None)[0]
-    assert found.matrix(at) == pytest.approx(direct, abs=ALGEBRA)
-    assert np.abs(W @ found.directions(at).T).max() < ALGEBRA
-    assert found.directions(at).shape == (3, 5)
-
-
-def test_what_is_no_formula_is_refused() -> None:
-    def curved(lengths: dict[str, float]) -> np.ndarray:
-        W = invented(lengths)
-        W[:, 3] = np.sin(lengths["p"]) * W[:, 1]
-        return W
-
-    with pytest.raises(IdentificationError, match="no sum of simple monomials"):
-        regrouped(curved)
-    wrong = (*QUANTITIES[:3], Quantity(name="D", unit="N s"), QUANTITIES[4])
-    with pytest.raises(IdentificationError, match="no power of a length"):
-        regrouped(quantities=wrong)
-
-
-def test_monomials_are_written_and_worked_out() -> None:
-    cases = {
-        (1, 1, ()): ("1", 1.0),
-        (-1, 2, (("p", 1), ("q", -2))): ("-1/2 p/q^2", -1 / 9),
-        (3, 1, (("p", 2),)): ("3 p^2", 12.0),
-        (1, 1, (("q", -1),)): ("1/q", 1 / 3),
-    }
-    for (numerator, denominator, powers), (text, value) in cases.items():
-        one = Monomial(numerator=numerator, denominator=denominator, powers=powers)
-        assert one.factor == Fraction(numerator, denominator)
-        assert str(one) == text
-        assert one.value({"p": 2.0, "q": 3.0}) == pytest.approx(value)
 
 
 def test_bad_products_and_sets_are_refused(reduced: Reduced) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tauloop.calibration import CalibrationOptions, PosePlanOptions, calibrate, plan_poses
     from tauloop.drives import TuningOptions, tune
     from tauloop.formats import ConvertOptions, convert, load, loads
-    from tauloop.identification import IdentificationOptions, identify
+    from tauloop.identification import IdentificationOptions, RegroupingOptions, identify, regroup
     from tauloop.kinematics import (
         CheckOptions,
         DescribeOptions,
@@ -45,7 +45,7 @@ else:
             **dict.fromkeys(("CalibrationOptions", "PosePlanOptions", "calibrate", "plan_poses"), "calibration"),
             **dict.fromkeys(("TuningOptions", "tune"), "drives"),
             **dict.fromkeys(("ConvertOptions", "convert", "load", "loads"), "formats"),
-            **dict.fromkeys(("IdentificationOptions", "identify"), "identification"),
+            **dict.fromkeys(("IdentificationOptions", "RegroupingOptions", "identify", "regroup"), "identification"),
             **dict.fromkeys(
                 (
                     "CheckOptions",
@@ -90,6 +90,7 @@ __all__ = [
     "PosePlanOptions",
     "Problem",
     "ReductionOptions",
+    "RegroupingOptions",
     "State",
     "TauloopError",
     "TuningOptions",
@@ -105,6 +106,7 @@ __all__ = [
     "loads",
     "plan_poses",
     "reduce",
+    "regroup",
     "shipped_machines",
     "tune",
     "working_modes",

@@ -28,6 +28,7 @@ COMMANDS = {
     "control": ("control", "Follow a trajectory under sampled controllers."),
     "cost": ("cost", "Count the operations of a machine's functions."),
     "reduce": ("reduce", "Reduce a machine by equivalent lumped masses."),
+    "regroup": ("regroup", "A machine's base parameters as formulas in its lengths."),
     "export": ("export", "Write functions of a machine as C99."),
     "convert": ("convert", "Write a machine as YAML, MJCF, or URDF with a side file."),
     "excite": ("excite", "Optimise an excitation for identification, under limits."),

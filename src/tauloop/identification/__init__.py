@@ -49,6 +49,7 @@ from tauloop.identification.parameters.cones import Cone, Regularisation, Regula
 from tauloop.identification.parameters.consistency import ConsistentIdentification, PhysicallyConsistent, fit_consistent
 from tauloop.identification.parameters.essential import EssentialParameters, Removal, essential_parameters
 from tauloop.identification.parameters.known import DriveGains, drive_gains, known_parameters, with_payload
+from tauloop.identification.parameters.regroup import RegroupingOptions, regroup
 from tauloop.identification.parameters.regrouping import AnalyticRegrouping, analytic_regrouping
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, SetColumns, StandardColumns
 from tauloop.identification.parameters.write_back import identified_mechanism
@@ -123,6 +124,7 @@ __all__ = [
     "ProductColumns",
     "RankOptions",
     "RegressionData",
+    "RegroupingOptions",
     "Regularisation",
     "RegularisedBody",
     "Removal",
@@ -173,6 +175,7 @@ __all__ = [
     "presliding_columns",
     "random_search",
     "regression_data",
+    "regroup",
     "scan_filters",
     "simulated_instruments",
     "spikes",

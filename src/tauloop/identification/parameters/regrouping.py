@@ -117,6 +117,7 @@ class AnalyticRegrouping(Result):
         no_effect: parameters whose column is zero.
         lengths: nominal values by name, SI.
         singular_values: of the unit-norm columns at the nominal lengths, largest first: a second route to the rank.
+        values: of the n parameters, SI; None where nobody said.
     """
 
     parameters: tuple[Quantity, ...]
@@ -125,6 +126,42 @@ class AnalyticRegrouping(Result):
     no_effect: tuple[str, ...]
     lengths: Mapping[str, float]
     singular_values: np.ndarray
+    values: np.ndarray | None = None
+
+    @property
+    def base_values(self) -> np.ndarray | None:
+        """Values (r,) of the base parameters at the nominal lengths, SI."""
+        return None if self.values is None else self.matrix() @ self.values
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        values = [None] * len(self.base) if self.base_values is None else self.base_values.tolist()
+        return {
+            "status": self.status.value,
+            "columns": len(self.parameters),
+            "lengths": dict(self.lengths),
+            "base": [
+                {
+                    "name": parameter.name,
+                    "representative": parameter.representative,
+                    "unit": parameter.unit,
+                    "value": value,
+                    "terms": [
+                        {
+                            "parameter": term.parameter,
+                            "coefficient": " + ".join(map(str, term.coefficient)).replace("+ -", "- "),
+                            "value": term.value(self.lengths),
+                        }
+                        for term in parameter.terms
+                    ],
+                }
+                for parameter, value in zip(self.base, values, strict=True)
+            ],
+            "dependent": self.dependent,
+            "no_effect": list(self.no_effect),
+            "singular_values": self.singular_values.tolist(),
+            "evidence": plain(self.evidence),
+        }
 
     def matrix(self, lengths: Mapping[str, float] | None = None) -> np.ndarray:
         """B (r, n) at other lengths by name, SI; the nominal ones without them."""
@@ -157,6 +194,7 @@ def analytic_regrouping(
     lengths: Mapping[str, float],
     rng: np.random.Generator,
     options: RankOptions | None = None,
+    values: np.ndarray | None = None,
 ) -> AnalyticRegrouping:
     """Regroup a regressor's columns, with coefficients that are polynomials of the lengths with simple fractions.
 
@@ -171,6 +209,7 @@ def analytic_regrouping(
         lengths: nominal lengths by name, SI: those the coefficients may depend on.
         rng: source of other geometries.
         options: how the rank is decided.
+        values: of the n parameters, SI, where they are known.
 
     Raises:
         IdentificationError: there is no clear rank, or coefficients are no such sums; all of them.
@@ -216,6 +255,7 @@ def analytic_regrouping(
         no_effect=found.no_effect,
         lengths=dict(lengths),
         singular_values=found.singular_values,
+        values=values,
         evidence=(
             Evidence(
                 name="largest misfit of a column by the formulas, over its norm, at other geometries",

@@ -1,0 +1,74 @@
+"""A machine's base parameters as formulas: what is regrouped with what, by which powers of its lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.errors import InputError, Problem
+from tauloop.identification.parameters.regrouping import AnalyticRegrouping, Quantity, analytic_regrouping
+from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
+from tauloop.mechanism.model import Mechanism
+from tauloop.options import listed, option, require
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegroupingOptions:
+    """What is regrouped, and by which lengths.
+
+    Attributes:
+        products: expressions in parameters of the file that take the place of the inertial ones, such as m1 * d_c1.
+        lengths: parameters of the file that the coefficients may depend on; all its lengths where none is named.
+        seed: of the other geometries, by which formulas are found and judged.
+    """
+
+    products: tuple[str, ...] = option((), read=listed, repeated=True, flag="--product")
+    lengths: tuple[str, ...] = option((), read=listed, repeated=True, flag="--length")
+    seed: int = option(0, least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
+
+
+def regroup(mechanism: Mechanism, options: RegroupingOptions | None = None) -> AnalyticRegrouping:
+    """The combinations of a machine's inertial parameters that its forces show, as formulas in its lengths.
+
+    For a planar four-bar, say, ``crank.mcx + crank_length coupler.m - crank_length/coupler_length coupler.mcx``.
+
+    Args:
+        mechanism: the machine.
+        options: products of parameters in place of the inertial ones; lengths; seed.
+
+    Raises:
+        InputError: a product that cannot be read, or a length that the machine does not have; all at once.
+        IdentificationError: there is no clear rank, or a coefficient is no sum of monomials of the lengths.
+
+    Source: as of `analytic_regrouping`.
+    """
+    options = options or RegroupingOptions()
+    known = {one.name: one for one in mechanism.parameters}
+    InputError.raise_if_any(
+        Problem(where="lengths", what=f"no parameter {name!r}", remedy=mechanism.parameters.near(name))
+        for name in options.lengths
+        if name not in known
+    )
+    lengths = {
+        name: one.value
+        for name, one in known.items()
+        if (name in options.lengths if options.lengths else one.unit == "m" and one.value != 0.0)
+    }
+    standard, rng = StandardColumns(mechanism), np.random.default_rng(options.seed)
+    if options.products:
+        columns = ProductColumns.of(standard, options.products)
+        return analytic_regrouping(columns, columns.quantities, lengths, rng, values=columns.values())
+    model, _ = standard(lengths)
+    inertial = [k for k, one in enumerate(model.parameters) if one.group == "inertia"]
+
+    def regressor(at: Mapping[str, float]) -> np.ndarray:
+        return standard(at)[1][:, inertial]
+
+    quantities = [Quantity(name=model.parameters[k].name, unit=model.parameters[k].unit) for k in inertial]
+    return analytic_regrouping(regressor, quantities, lengths, rng, values=model.pi[inertial])

@@ -1,0 +1,122 @@
+"""Base parameters as formulas: of invented columns, of a four-bar by hand, and as a command."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tauloop as tl
+from tauloop.cli.app import app
+from tauloop.errors import IdentificationError, InputError
+from tauloop.identification import AnalyticRegrouping, analytic_regrouping
+from tauloop.identification.parameters.regrouping import Monomial, Quantity
+
+#: Sums of some ten terms.
+ALGEBRA = 1e-9
+
+
+def invented(lengths: dict[str, float]) -> np.ndarray:
+    """Columns of which the third and the fourth depend on the first two by formulas of two lengths."""
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(2, 40))
+    p, q = lengths["p"], lengths["q"]
+    return np.column_stack([a, b, (p**2 - 2 / 3 * q**2) * a + p * b, q / p * b, 0 * a])
+
+
+QUANTITIES = tuple(
+    Quantity(name=name, unit=unit)
+    for name, unit in (("A", "kg m^2"), ("B", "kg m"), ("C", "kg"), ("D", "kg m"), ("E", "kg"))
+)
+
+
+def regrouped(columns: Any = invented, quantities: tuple[Quantity, ...] = QUANTITIES) -> AnalyticRegrouping:
+    return analytic_regrouping(columns, quantities, {"p": 0.7, "q": 1.9}, np.random.default_rng(0))
+
+
+def test_sums_fractions_and_quotients_are_found() -> None:
+    found = regrouped()
+    assert [parameter.name for parameter in found.base] == ["A + (-2/3 q^2 + p^2) C", "B + p C + q/p D"]
+    assert found.no_effect == ("E",)
+    assert found.dependent["D"] == "q/p B"
+    # the numerical regrouping at another geometry
+    at = {"p": 1.3, "q": 0.6}
+    W = invented(at)
+    direct = np.linalg.lstsq(W[:, [0, 1]], W, rcond=None)[0]
+    assert found.matrix(at) == pytest.approx(direct, abs=ALGEBRA)
+    assert np.abs(W @ found.directions(at).T).max() < ALGEBRA
+    assert found.directions(at).shape == (3, 5)
+
+
+def test_what_is_no_formula_is_refused() -> None:
+    def curved(lengths: dict[str, float]) -> np.ndarray:
+        W = invented(lengths)
+        W[:, 3] = np.sin(lengths["p"]) * W[:, 1]
+        return W
+
+    with pytest.raises(IdentificationError, match="no sum of simple monomials"):
+        regrouped(curved)
+    wrong = (*QUANTITIES[:3], Quantity(name="D", unit="N s"), QUANTITIES[4])
+    with pytest.raises(IdentificationError, match="no power of a length"):
+        regrouped(quantities=wrong)
+
+
+def test_monomials_are_written_and_worked_out() -> None:
+    cases = {
+        (1, 1, ()): ("1", 1.0),
+        (-1, 2, (("p", 1), ("q", -2))): ("-1/2 p/q^2", -1 / 9),
+        (3, 1, (("p", 2),)): ("3 p^2", 12.0),
+        (1, 1, (("q", -1),)): ("1/q", 1 / 3),
+    }
+    for (numerator, denominator, powers), (text, value) in cases.items():
+        one = Monomial(numerator=numerator, denominator=denominator, powers=powers)
+        assert one.factor == Fraction(numerator, denominator)
+        assert str(one) == text
+        assert one.value({"p": 2.0, "q": 3.0}) == pytest.approx(value)
+
+
+@pytest.fixture(scope="module")
+def four_bar() -> AnalyticRegrouping:
+    return tl.regroup(tl.load("four_bar"))
+
+
+def test_a_four_bar_is_regrouped_as_by_hand(four_bar: AnalyticRegrouping) -> None:
+    """The coupler's mass splits into its ends, m - mcx/l at the crank and mcx/l at the rocker; Izz - l mcx stays."""
+    assert [parameter.name for parameter in four_bar.base] == [
+        "crank.mcx + crank_length coupler.m - crank_length/coupler_length coupler.mcx",
+        "crank.mcy",
+        "crank.Izz + crank_length^2 coupler.m - crank_length^2/coupler_length coupler.mcx",
+        "coupler.mcy",
+        "coupler.Izz - coupler_length coupler.mcx",
+        "rocker.mcx + rocker_length/coupler_length coupler.mcx",
+        "rocker.mcy",
+        "rocker.Izz + rocker_length^2/coupler_length coupler.mcx",
+    ]
+    mechanism = tl.load("four_bar")
+    value = {one.name: mechanism.value(one.expression) for one in tl.Model(mechanism).parameters}
+    length = mechanism.parameters.values
+    assert four_bar.base_values is not None
+    assert four_bar.base_values[4] == pytest.approx(
+        value["coupler.Izz"] - length["coupler_length"] * value["coupler.mcx"], rel=ALGEBRA
+    )
+
+
+def test_the_command_is_the_function(four_bar: AnalyticRegrouping) -> None:
+    result = CliRunner().invoke(app, ["regroup", "four_bar", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == json.loads(json.dumps(four_bar.as_dict()))
+    shown = CliRunner().invoke(app, ["regroup", "four_bar"], env={"COLUMNS": "160"})
+    assert "8 base parameters of 30" in shown.output
+    assert "coupler.Izz - coupler_length coupler.mcx" in shown.output
+
+
+def test_unknown_lengths_and_products_are_refused() -> None:
+    with pytest.raises(InputError, match="no parameter 'crank_lenght'"):
+        tl.regroup(tl.load("four_bar"), tl.RegroupingOptions(lengths=("crank_lenght",)))
+    refused = CliRunner().invoke(app, ["regroup", "four_bar", "--product", "m9 * crank_length"])
+    assert refused.exit_code == 2
+    assert "m9" in refused.stderr
