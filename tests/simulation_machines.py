@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from tauloop import Model, load
 from tauloop.codegen.evaluator import Interpreted
-from tauloop.simulation import DormandPrince, Integrator, Route, Simulator
+from tauloop.simulation import DormandPrince, Integrator, Route, Simulation, Simulator, Wrench
 from tauloop.simulation.swing import Swing, swing, without_friction
 
 #: Tolerances of a step at which a conservative swing keeps its energy to 1e-8 for 10 s.
@@ -31,3 +32,17 @@ def frictionless(name: str) -> Model:
 @functools.cache
 def interpreted(name: str) -> Swing:
     return swing(load(name), evaluator=Interpreted())
+
+
+def simulated(
+    model: Model,
+    duration: float,
+    *,
+    route: Route | None = None,
+    integrator: Integrator | None = None,
+    wrench: Wrench | None = None,
+    **acting: Any,
+) -> Simulation:
+    """One simulation by a simulator made for it."""
+    simulator = Simulator(model, route=route, integrator=integrator, with_wrench=wrench is not None)
+    return simulator.run(duration, wrench=wrench, **acting)

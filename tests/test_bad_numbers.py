@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiled_machines import compiled, compilers, motion
+from simulation_machines import simulated
 
 from tauloop import Model, load
 from tauloop.calibration import Position, Series
@@ -19,7 +20,6 @@ from tauloop.errors import InputError, PoseError
 from tauloop.kinematics import conditioning
 from tauloop.kinematics.workspace_map import workspace
 from tauloop.motion import Line, SampledPath, polyline, random_multisine
-from tauloop.simulation import simulate
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 #: What no input may be; 1e200 is finite, and its square is not.
@@ -151,8 +151,8 @@ BORDERS = {
     "start": lambda model, q, spoil: model.platform.track(model.platform.ports.at(q)[None], spoil(q)),
     "conditioning": lambda model, q, spoil: conditioning(model, spoil(model.platform_position(q))),
     "workspace": lambda model, q, spoil: workspace(model, {"platform.x": spoil([0.0, 0.01])}),
-    "simulate": lambda model, q, spoil: simulate(model, 0.01, q=spoil(q)),
-    "forces": lambda model, q, spoil: simulate(model, 0.01, wrench=spoil(np.zeros(6))),
+    "simulate": lambda model, q, spoil: simulated(model, 0.01, q=spoil(q)),
+    "forces": lambda model, q, spoil: simulated(model, 0.01, wrench=spoil(np.zeros(6))),
     "line": lambda model, q, spoil: Line(spoil([0.0, 0.0]), [1.0, 0.0]),
     "spline": lambda model, q, spoil: SampledPath(spoil([[0.0, 0.0], [1.0, 0.0]])),
     "polyline": lambda model, q, spoil: polyline(spoil([[0.0, 0.0], [1.0, 0.0]]), blend=0.1),

@@ -9,6 +9,7 @@ import pytest
 from cable_machines import CONSTRAINED, GRAVITY, Plate
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
+from simulation_machines import simulated
 from typer.testing import CliRunner
 
 import tauloop
@@ -17,7 +18,7 @@ from tauloop.codegen import Interpreted
 from tauloop.errors import AssemblyError, InputError
 from tauloop.model import Model
 from tauloop.result import Status
-from tauloop.simulation import CableSimulation, ConstantForce, DormandPrince, simulate, simulate_cables
+from tauloop.simulation import CableSimulation, ConstantForce, DormandPrince, simulate_cables
 
 G, LENGTH, MASS = 9.81, 1.5, 2.0
 FINE = DormandPrince(rtol=1e-10, atol=1e-12)
@@ -207,7 +208,7 @@ def test_an_elastic_line_on_a_driven_winch_keeps_its_energy_and_its_balance() ->
 def test_cables_are_never_simulated_as_struts() -> None:
     model = ball("")
     with pytest.raises(InputError, match="would be let push"):
-        simulate(model, 0.1)
+        simulated(model, 0.1)
 
 
 def test_held_lines_that_do_not_stretch_and_hold_the_same_are_refused() -> None:

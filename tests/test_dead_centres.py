@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from simulation_machines import simulated
 from typer.testing import CliRunner
 
 from tauloop import Model, load
@@ -18,7 +19,7 @@ from tauloop.errors import AssemblyError, PoseError
 from tauloop.kinematics.singularities import singularities
 from tauloop.motion import Line
 from tauloop.motion.stroke import stroke
-from tauloop.simulation import DormandPrince, simulate
+from tauloop.simulation import DormandPrince
 from tauloop.simulation.controllers.loop import _reason
 
 CASES = Path(__file__).parent / "cases"
@@ -85,7 +86,7 @@ def test_a_motion_begins_at_a_dead_centre() -> None:
     machine = model("slider_crank_tdc.yaml")
     v = dict(c=20.0, r=-20.0 * 0.4 / 0.3, p=0.0)
     start = np.array([v[name] for name in machine.topology.velocity_names])
-    result = simulate(machine, 0.4, q=np.array([0, 0.4, 0]), v=start, integrator=DormandPrince(rtol=1e-10, atol=1e-12))
+    result = simulated(machine, 0.4, q=np.array([0, 0.4, 0]), v=start, integrator=DormandPrince(rtol=1e-10, atol=1e-12))
     c, p = result.coordinate("c"), result.coordinate("p")
     assert c[-1] > 4.0
     assert np.abs(p - 0.1 * np.cos(c) - np.sqrt(0.09 - 0.01 * np.sin(c) ** 2)).max() < 1e-9

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from simulation_machines import simulated
 
 from tauloop import Model
 from tauloop.codegen import Compiled
@@ -27,7 +28,7 @@ from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.regression.from_log import dynamic_leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import POLYNOMIAL_345, Line, fastest_rate, stroke
-from tauloop.simulation import ConstantForce, simulate
+from tauloop.simulation import ConstantForce
 
 #: Two routes to one force: rounding.
 SAME = 1e-12
@@ -201,7 +202,7 @@ def test_a_simulation_follows_a_reference_integrator(model):
 
     start = np.array([0.0, 0.0, 0.02, 0.01])
     reference = solve_ivp(rate, (0.0, 0.5), start, rtol=1e-10, atol=1e-12)
-    found = simulate(model, 0.5, q=start[:2], v=start[2:], force=ConstantForce(tuple(force)))
+    found = simulated(model, 0.5, q=start[:2], v=start[2:], force=ConstantForce(tuple(force)))
     assert reference.y[:, -1][2:].min() > 0.0
     np.testing.assert_allclose(np.concatenate([found.q[-1], found.v[-1]]), reference.y[:, -1], rtol=1e-6, atol=1e-8)
     assert abs(found.work[-1] - found.loss[-1] - kinetic(found.v[-1]) + kinetic(start[2:])) < 1e-7

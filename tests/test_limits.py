@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from simulation_machines import simulated
 from typer.testing import CliRunner
 
 from tauloop import DescriptionError, InputError, Model, PoseError, load, loads
@@ -25,7 +26,6 @@ from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.motion import Line
 from tauloop.motion.stroke import stroke
 from tauloop.result import Evidence, Status
-from tauloop.simulation import simulate
 from tauloop.simulation.simulation import Simulation
 
 #: A point mass on a massless bar of 0.1 m, which hangs down along z and turns about y: l a = -g sin(q). And a cart.
@@ -145,7 +145,7 @@ def test_forces_at_a_pose_beyond_a_stop_say_which_and_by_how_much() -> None:
 
 def falling(limits: str) -> Simulation:
     model = Model(pendulum(limits))
-    return simulate(model, 0.2, q=[0.9, 0.0], v=[8.0, 0.0])
+    return simulated(model, 0.2, q=[0.9, 0.0], v=[8.0, 0.0])
 
 
 def test_a_simulation_through_a_stop_is_doubtful_from_the_time_that_scipy_finds() -> None:

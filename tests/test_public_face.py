@@ -12,6 +12,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from simulation_machines import simulated
 
 import tauloop
 from tauloop import InputError, Mechanism, Model, load
@@ -19,7 +20,6 @@ from tauloop.identification import OrdinaryLeastSquares, RegressionData, fit
 from tauloop.kinematics import random_states
 from tauloop.result import Result
 from tauloop.shown import SCREEN, Shown
-from tauloop.simulation import simulate
 
 #: Every package that has public names.
 PACKAGES = tuple(
@@ -82,7 +82,7 @@ def results(model: Model) -> tuple[Result, ...]:
         outputs=model.output_ports("actuators")[0],
         output_units=model.output_ports("actuators")[1],
     )
-    return simulate(model, 0.01), fit(data, None, OrdinaryLeastSquares())
+    return simulated(model, 0.01), fit(data, None, OrdinaryLeastSquares())
 
 
 def test_everything_that_a_model_or_a_result_holds_fits_on_a_screen(model: Model, results: tuple[Result, ...]):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from compiled_machines import compilers
 from scipy.integrate import solve_ivp
-from simulation_machines import FINE, frictionless, interpreted, swinger, swinging
+from simulation_machines import FINE, frictionless, interpreted, simulated, swinger, swinging
 
 from tauloop import Model, load
 from tauloop.assembly.closing import close_loops
@@ -34,7 +34,6 @@ from tauloop.simulation import (
     Radau,
     RungeKutta4,
     Simulator,
-    simulate,
     simulate_many,
     start_state,
 )
@@ -116,7 +115,7 @@ def test_an_open_residual_dies_out_as_baumgarte_says():
 
 def test_work_of_actuators_wrench_and_friction_balances_the_energy():
     model = Model(load("five_bar"))
-    found = simulate(
+    found = simulated(
         model,
         0.05,
         force=Feedback(lambda t, q, v: np.array([0.3 + t, -0.2 * v[2]])),
@@ -143,7 +142,7 @@ def test_it_goes_where_scipy_goes_with_forward_dynamics(name):
         return np.concatenate([y[n:], state.a[list(model.platform.ports.v)]])
 
     wanted = solve_ivp(rate, (0, 0.05), np.concatenate([at, np.zeros(n)]), method="DOP853", rtol=1e-10, atol=1e-11)
-    found = simulate(model, 0.05, force=ConstantForce(tuple(force)), integrator=FINE)
+    found = simulated(model, 0.05, force=ConstantForce(tuple(force)), integrator=FINE)
     np.testing.assert_allclose(model.platform_position(found.q[-1]), wanted.y[:n, -1], rtol=0, atol=INTEGRATED)
 
 
@@ -185,7 +184,7 @@ def test_the_implicit_integrator_takes_longer_steps_on_a_stiff_machine():
     joints = tuple(replace(j, freedoms=tuple(replace(f, friction=stiff) for f in j.freedoms)) for j in arm.joints)
     model = Model(replace(arm, joints=joints))
     explicit, implicit = (
-        simulate(model, 0.05, integrator=choice)
+        simulated(model, 0.05, integrator=choice)
         for choice in (DormandPrince(rtol=1e-5, atol=1e-7), Radau(rtol=1e-5, atol=1e-7))
     )
     assert len(implicit.steps) < 0.1 * len(explicit.steps)
@@ -279,7 +278,7 @@ def test_a_wrench_at_the_tool_is_what_the_actuators_have_to_carry():
     np.testing.assert_allclose(model.assembly.q[3:7], [1, 0, 0, 0], atol=1e-12)
     held = at_rest - np.linalg.solve(J.T, np.concatenate([wrench[:3], moment]))
     for route in (IndependentCoordinates(), Projected()):
-        found = simulate(model, 0.02, force=ConstantForce(tuple(held)), wrench=wrench, route=route)
+        found = simulated(model, 0.02, force=ConstantForce(tuple(held)), wrench=wrench, route=route)
         assert np.abs(found.v[-1]).max() < 1e-8
         assert np.abs(found.work[-1]) < 1e-10
 
@@ -302,12 +301,12 @@ class _Held(ForceLaw):
 @pytest.mark.parametrize("integrator", [FINE, Radau(rtol=1e-10, atol=1e-11)], ids=["dopri", "radau"])
 def test_a_sampled_law_is_held_between_its_samples(integrator):
     model, law = frictionless("pendulum_arm"), _Held()
-    found = simulate(model, 0.035, force=law, integrator=integrator)
+    found = simulated(model, 0.035, force=law, integrator=integrator)
     np.testing.assert_allclose(law.seen, [0.0, 0.01, 0.02, 0.03], atol=1e-15)
     q = model.assembly.q
     v = np.zeros(3)
     for length in (0.01, 0.01, 0.01, 0.005):
-        part = simulate(model, length, q=q, v=v, force=ConstantForce(tuple(-5.0 * q)), integrator=FINE)
+        part = simulated(model, length, q=q, v=v, force=ConstantForce(tuple(-5.0 * q)), integrator=FINE)
         q, v = part.q[-1], part.v[-1]
     np.testing.assert_allclose(found.q[-1], q, rtol=0, atol=INTEGRATED)
 
@@ -317,7 +316,7 @@ def test_what_a_law_raises_reaches_the_caller():
         raise RuntimeError("the law is broken")
 
     with pytest.raises(RuntimeError, match="the law is broken"):
-        simulate(frictionless("pendulum_arm"), 0.1, force=Feedback(broken))
+        simulated(frictionless("pendulum_arm"), 0.1, force=Feedback(broken))
 
 
 # Events and endings
@@ -352,7 +351,7 @@ def test_a_free_fall_into_a_singularity_is_stopped_and_named(name):
     start = start_state(
         model, model.platform_position(model.assembly.q), 0.1 * np.cos(np.arange(model.platform.ports.velocity.size))
     )
-    found = simulate(model, 3.0, q=start[0], v=start[1])
+    found = simulated(model, 3.0, q=start[0], v=start[1])
     assert found.ending is Ending.SINGULAR
     assert found.problem is not None
     assert "singular or unreachable pose" in found.problem.what
@@ -369,7 +368,7 @@ def test_a_free_fall_into_a_singularity_is_stopped_and_named(name):
 def test_a_fall_from_rest_that_creeps_into_a_singularity_ends_there(compiled):
     """All legs stretch at once: the plate comes to rest where its legs do not, and steps must not shrink forever."""
     model = Model(load("delta")) if compiled else Model(load("delta"), evaluator=Interpreted())
-    found = simulate(model, 0.3)
+    found = simulated(model, 0.3)
     assert found.ending is Ending.SINGULAR
     assert found.problem is not None
     assert "forearm" in found.problem.where
@@ -380,7 +379,7 @@ def test_a_fall_from_rest_that_creeps_into_a_singularity_ends_there(compiled):
 def test_full_coordinates_pass_through_a_leg_side_singularity():
     model = frictionless("delta")
     q, v = start_state(model, model.platform_position(model.assembly.q), [0.1, 0.05, 0.0])
-    found = simulate(model, 1.0, q=q, v=v, route=Projected(), integrator=DormandPrince(rtol=1e-10, atol=1e-11))
+    found = simulated(model, 1.0, q=q, v=v, route=Projected(), integrator=DormandPrince(rtol=1e-10, atol=1e-11))
     assert found.ending is Ending.END
     assert found.relative_energy_error < ENERGY_KEPT
     assert found.residual.max() < LOOPS_KEPT
@@ -396,7 +395,7 @@ def test_where_the_loops_lose_rank_full_coordinates_end_or_go_on_with_all_their_
     model = Model(load("five_bar")) if compiled else Model(load("five_bar"), evaluator=Interpreted())
     ended = 0
     for rtol in (1e-7, 1e-8, 1e-9, 1e-10):
-        found = simulate(model, 0.5, route=Projected(), integrator=DormandPrince(rtol=rtol, atol=0.1 * rtol))
+        found = simulated(model, 0.5, route=Projected(), integrator=DormandPrince(rtol=rtol, atol=0.1 * rtol))
         assert found.relative_energy_error < 1e-7
         assert found.residual.max() < LOOPS_KEPT
         if found.ending is Ending.END:
@@ -455,7 +454,7 @@ def test_many_starts_without_a_compiler_and_one_that_falls_into_a_singularity():
 
 
 def test_too_many_steps_are_given_up_and_friction_is_blamed():
-    found = simulate(Model(load("pendulum_arm")), 1.0, integrator=DormandPrince(max_steps=600))
+    found = simulated(Model(load("pendulum_arm")), 1.0, integrator=DormandPrince(max_steps=600))
     assert found.ending is Ending.STEPS
     assert found.problem is not None
     assert "Coulomb friction" in found.problem.remedy
@@ -472,9 +471,9 @@ def test_a_freedom_without_inertia_is_refused_by_name(tmp_path):
     file.write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>", encoding="utf-8")
     model = Model(load(file))
     with pytest.raises(AssemblyError, match="idle: moves nothing that has mass"):
-        simulate(model, 0.1)
+        simulated(model, 0.1)
     with pytest.raises(AssemblyError, match="idle: moves nothing that has mass"):
-        simulate(model, 0.1, route=Projected())
+        simulated(model, 0.1, route=Projected())
     with pytest.raises(AssemblyError, match="idle: moves nothing that has mass"):
         model.platform.forward_dynamics([0.0, 0.0], [0.0, 0.0], [])
 
@@ -484,17 +483,17 @@ def test_a_start_that_is_not_assembled_is_refused():
     q = model.assembly.q.copy()
     q[2] += 0.01
     with pytest.raises(AssemblyError, match="forearm"):
-        simulate(model, 0.1, q=q)
+        simulated(model, 0.1, q=q)
     v = np.zeros(6)
     v[2] = 1.0
     with pytest.raises(AssemblyError, match="opens this loop at"):
-        simulate(model, 0.1, v=v)
+        simulated(model, 0.1, v=v)
     with pytest.raises(InputError, match="no row of 6 finite numbers"):
-        simulate(model, 0.1, q=q[:3])
+        simulated(model, 0.1, q=q[:3])
     turned = frictionless("rcid").assembly.q.copy()
     turned[3] = 1.01
     with pytest.raises(AssemblyError):
-        simulate(frictionless("rcid"), 0.1, q=turned)
+        simulated(frictionless("rcid"), 0.1, q=turned)
 
 
 def test_limits_that_cannot_be_met_are_refused():
@@ -512,9 +511,9 @@ def test_limits_that_cannot_be_met_are_refused():
         DormandPrince(rtol=2.0, atol=-1.0, max_step=0.0)
     assert len(caught.value.problems) == 3
     with pytest.raises(InputError, match="duration"):
-        simulate(frictionless("delta"), -1.0)
+        simulated(frictionless("delta"), -1.0)
     with pytest.raises(InputError, match="force"):
-        simulate(frictionless("delta"), 0.1, force=ConstantForce((1.0,)))
+        simulated(frictionless("delta"), 0.1, force=ConstantForce((1.0,)))
 
 
 def test_momenta_that_give_no_velocities_are_refused():
@@ -538,12 +537,12 @@ def test_closed_forms_follow_the_branch_of_the_start():
     assert residual[0] < LOOPS_KEPT
     assert abs(other[0, 3] - model.assembly.q[3]) > 0.5
     tight = DormandPrince(rtol=1e-10, atol=1e-12)
-    closed = simulate(model, 0.05, q=other[0], integrator=tight)
-    full = simulate(model, 0.05, q=other[0], route=Projected(), integrator=tight)
+    closed = simulated(model, 0.05, q=other[0], integrator=tight)
+    full = simulated(model, 0.05, q=other[0], route=Projected(), integrator=tight)
     assert closed.status is full.status is Status.OK
     assert np.abs(closed.q[-1] - full.q[-1]).max() < 1e-8
     assert np.abs(closed.q[-1] - other[0]).max() > 1e-3
     many = simulate_many(Simulator(model, integrator=tight), 0.05, [other[0], model.assembly.q, other[0]])
     assert many.status is Status.OK
     assert np.abs(many.q[[0, 2], -1] - full.q[-1]).max() < 1e-8
-    assert np.abs(many.q[1, -1] - simulate(model, 0.05, integrator=tight).q[-1]).max() < 1e-8
+    assert np.abs(many.q[1, -1] - simulated(model, 0.05, integrator=tight).q[-1]).max() < 1e-8

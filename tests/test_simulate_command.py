@@ -12,9 +12,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tauloop import Model, load
+import tauloop
+from tauloop import Model, SimulationOptions, load
 from tauloop.cli.app import app
 from tauloop.kinematics.singularities import KINDS, singularities
+from tauloop.result import plain
+from tauloop.simulation import ConstantForce, Event, Integration, Projected, Radau
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "nuwar_round_trip.py"
 
@@ -80,6 +83,27 @@ def test_constant_forces_and_a_written_motion(tmp_path):
     assert any("force" in column for column in rows[0])
 
 
+def test_json_is_what_the_function_says():
+    options = tauloop.SimulationOptions(
+        duration=0.01, force={"leg1.motor": 1}, position={"x": "10 mm"}, integration=Integration(rtol=1e-8, atol=1e-9)
+    )
+    found = tauloop.simulate(load("delta"), options)
+    words = "--duration 0.01 --force leg1.motor=1 --position x=0.01 --rtol 1e-8 --atol 1e-9 --json".split()
+    assert json.loads(call("delta", *words)[1]) == plain(found.as_dict())
+
+
+def test_laws_events_and_integrators_of_ones_own_are_options_too():
+    model = Model(load("pendulum_arm"))
+    low = Event(name="slow", function=lambda time, q, v: time - 0.01)
+    options = SimulationOptions(
+        force=ConstantForce((0.5,)), until=(low,), route=Projected(), integration=Integration(own=Radau())
+    )
+    found = tauloop.simulate(model, options)
+    assert found.time[-1] == pytest.approx(0.01, abs=1e-9)
+    assert (found.force == 0.5).all()
+    assert found.provenance.options["integrator"]["name"] == "Radau"
+
+
 def test_events_end_a_simulation_or_are_recorded():
     """Falling from rest: z = -0.55 is passed before -0.6, where it ends; the speed at the end is that of the motion."""
     options = ("--until", "z<-0.6", "--watch", "position.platform.z<-0.55", "--watch", "velocity.z<-5")
@@ -128,7 +152,7 @@ def test_the_round_trip_of_a_table(tmp_path):
     [
         (("--route", "shortest"), "'shortest' is unknown"),
         (("--swing", "--force", "leg1.motor=1"), "means nothing beside --swing"),
-        (("--stiff", "--step", "0.1"), "given beside --step"),
+        (("--stiff", "--step", "0.1"), "given beside step"),
         (("--rtol", "1e-20"), "no step can meet"),
         (("--step", "-1"), "must be positive"),
         (("--swing", "--frequency", "0"), "must be positive"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from simulation_machines import simulated
 from typer.testing import CliRunner
 
 from tauloop import loads
@@ -29,7 +30,6 @@ from tauloop.simulation import (
     Radau,
     Route,
     RungeKutta4,
-    simulate,
 )
 from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
 from tauloop.simulation.controllers.run import control
@@ -140,7 +140,7 @@ TIGHT = DormandPrince(rtol=1e-10, atol=1e-12)
     "route", [IndependentCoordinates(), Projected(), Multipliers()], ids=lambda r: type(r).__name__
 )
 def test_a_double_crank_with_springs_on_every_joint_turns_five_times(route: Route) -> None:
-    result = simulate(model(), DURATION, q=start()[0], v=start()[1], route=route, integrator=TIGHT)
+    result = simulated(model(), DURATION, q=start()[0], v=start()[1], route=route, integrator=TIGHT)
     found, expected = in_order(model(), result.q[-1]), of_scipy(DURATION)
     assert expected[0] - 1.0 > FIVE_TURNS
     assert expected[2] - 0.49 > FIVE_TURNS - 1
@@ -158,7 +158,7 @@ def test_a_double_crank_with_springs_on_every_joint_turns_five_times(route: Rout
     ids=["without a compiler", "fixed steps", "implicit"],
 )
 def test_every_integrator_keeps_count_of_the_turns(kind: str, integrator: Integrator, near: float) -> None:
-    result = simulate(model(kind), 0.3, q=start()[0], v=start()[1], integrator=integrator)
+    result = simulated(model(kind), 0.3, q=start()[0], v=start()[1], integrator=integrator)
     assert np.abs(in_order(model(), result.q[-1]) - of_scipy(0.3)).max() < near
     between, _ = result.at([0.299])
     assert np.abs(between[0] - result.q[-1]).max() < 0.2
@@ -166,7 +166,7 @@ def test_every_integrator_keeps_count_of_the_turns(kind: str, integrator: Integr
 
 def test_a_start_some_turns_away_counts_from_there() -> None:
     q = start()[0] + 4 * np.pi * np.isin(model().topology.coordinate_names, ["A", "D"])
-    result = simulate(model(), 0.3, q=q, v=start()[1], integrator=TIGHT)
+    result = simulated(model(), 0.3, q=q, v=start()[1], integrator=TIGHT)
     expected = by_scipy(0.3, tuple(in_order(model(), q)))
     assert np.abs(in_order(model(), result.q[-1]) - expected).max() < AGREED
     assert np.abs(expected - of_scipy(0.3) - 4 * np.pi)[0] > 1e-4  # the springs are wound up
@@ -333,7 +333,7 @@ def test_a_gear_behind_a_loop_turns_with_all_turns_of_its_angle() -> None:
     assert np.abs(q[:, names.index("G")] - 2.5 * rocker).max() < 1e-8
     state = machine.platform.kinematics(machine.platform_position(machine.assembly.q), [40.0])
     ends = [
-        simulate(machine, 0.8, q=state.q, v=state.v, route=route, integrator=TIGHT)
+        simulated(machine, 0.8, q=state.q, v=state.v, route=route, integrator=TIGHT)
         for route in (IndependentCoordinates(), Projected())
     ]
     assert ends[0].coordinate("A")[-1] > FIVE_TURNS

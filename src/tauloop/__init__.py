@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tauloop.mechanism import Mechanism, shipped_machines
     from tauloop.model import FunctionOptions, Model, load_function
     from tauloop.programs import Forces, State
+    from tauloop.simulation import SimulationOptions, simulate
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -63,6 +64,8 @@ else:
             **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
             **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
             **dict.fromkeys(("Forces", "State"), "programs"),
+            **dict.fromkeys(("ReductionOptions", "reduce"), "kinematics"),
+            **dict.fromkeys(("SimulationOptions", "simulate"), "simulation"),
         },
     )
 
@@ -91,6 +94,7 @@ __all__ = [
     "Problem",
     "ReductionOptions",
     "RegroupingOptions",
+    "SimulationOptions",
     "State",
     "TauloopError",
     "TuningOptions",
@@ -108,6 +112,7 @@ __all__ = [
     "reduce",
     "regroup",
     "shipped_machines",
+    "simulate",
     "tune",
     "working_modes",
 ]

@@ -27,7 +27,6 @@ from tauloop.cli.output import (
     table,
     writes,
 )
-from tauloop.cli.tensions import print_tensions, pushed_cables, sharing_of
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.singularities import require_regular, singularity_report
@@ -35,7 +34,9 @@ from tauloop.logs import read_log, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.logs.matching import channel_problems
 from tauloop.model import HybridForces, Model
+from tauloop.model.preloads import pushed_cables, sharing_of
 from tauloop.programs import Forces, State
+from tauloop.report.tension_table import tension_table
 from tauloop.result import Status, status_of
 
 #: Rows that are shown on the terminal; the rest is in the file or in JSON.
@@ -146,7 +147,8 @@ def dynamics(
             console().print(f"springs on {', '.join(felt)} feel the turn nearest to the {turns}")
         if hybrid is not None:
             _print_passive(hybrid, functions.ports.acceleration)
-        print_tensions(forces)
+        if (tensions := tension_table(forces)) is not None:
+            console().print(tensions)
         for note in pushed_cables(model, forces):
             console().print(f"note: {note}", markup=False)
         print_doubts(forces.evidence)

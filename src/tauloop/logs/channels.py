@@ -46,6 +46,14 @@ class Channel:
         return f"{self.quantity}.{self.channel}"
 
 
+def port_channels(quantity: str, columns: Sequence[str], units: Sequence[str], values: np.ndarray) -> list[Channel]:
+    """Channels of samples (N, n) by the names and units of their columns."""
+    return [
+        Channel(quantity=quantity, channel=name, values=values[:, i], unit=unit)
+        for i, (name, unit) in enumerate(zip(columns, units, strict=True))
+    ]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Signals(Shown):
     """A log as plain arrays.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tauloop.errors import InputError, Problem, Problems
@@ -194,3 +194,20 @@ def pairs(where: str, text: str | None, problems: Problems, example: str = "x=0.
         else:
             found[name] = value
     return found
+
+
+def pairs_reader(where: str, example: str = "x=0.1") -> Callable[[str], dict[str, str]]:
+    """What reads ``NAME=TEXT,NAME=TEXT`` for a field of options (`tauloop.options.option`).
+
+    Args:
+        where: the field's name.
+        example: for messages.
+    """
+
+    def read(text: str) -> dict[str, str]:
+        problems = Problems()
+        found = pairs(where, text, problems, example)
+        InputError.raise_if_any(problems)
+        return found
+
+    return read

@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean, thin
-from tauloop.simulation import CableSimulation, Simulation
-from tauloop.simulation.round_trip import RoundTrip
+from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
 
 #: Lines of one panel, told apart by lightness too.
 COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
@@ -19,6 +18,17 @@ WIDTH, ROW, HEAD = 9.5, 2.1, 0.75
 ROUNDING = 1e-17
 #: At most so many coordinates are drawn.
 SHOWN = 6
+
+
+def any_simulation_figure(found: Simulation | CableSimulation | SwingComparison | RoundTrip, machine: str) -> Figure:
+    """The figure of a simulation of any kind, with the machine's name in its heading."""
+    if isinstance(found, CableSimulation):
+        return cable_figure(found, title=f"Simulation of {machine}")
+    if isinstance(found, SwingComparison):
+        return comparison_figure(found.routes, title=f"Conservative swing of {machine}")
+    if isinstance(found, RoundTrip):
+        return round_trip_figure(found, title=f"Round trip of {machine}")
+    return simulation_figure(found, title=f"Simulation of {machine}")
 
 
 def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figure:

@@ -6,6 +6,7 @@ from tauloop.simulation.cables.simulation import simulate_cables
 from tauloop.simulation.events import Event, Occurrence
 from tauloop.simulation.forces import ConstantForce, Feedback, ForceLaw, InverseDynamicsForce, Wrench
 from tauloop.simulation.many import ManySimulations, simulate_many
+from tauloop.simulation.round_trip import RoundTrip, round_trip
 from tauloop.simulation.routes import (
     Baumgarte,
     ExtendedSpace,
@@ -14,8 +15,10 @@ from tauloop.simulation.routes import (
     Projected,
     Route,
 )
-from tauloop.simulation.simulation import Simulation, Simulator, simulate, start_state
+from tauloop.simulation.simulation import Simulation, Simulator, start_state
 from tauloop.simulation.stepping.steps import Ending
+from tauloop.simulation.swing_comparison import SwingComparison
+from tauloop.simulation.workflow import Integration, RoundTripOptions, SimulationOptions, SwingOptions, simulate
 
 __all__ = [
     "Baumgarte",
@@ -29,6 +32,7 @@ __all__ = [
     "Feedback",
     "ForceLaw",
     "IndependentCoordinates",
+    "Integration",
     "Integrator",
     "InverseDynamicsForce",
     "ManySimulations",
@@ -36,11 +40,17 @@ __all__ = [
     "Occurrence",
     "Projected",
     "Radau",
+    "RoundTrip",
+    "RoundTripOptions",
     "Route",
     "RungeKutta4",
     "Simulation",
+    "SimulationOptions",
     "Simulator",
+    "SwingComparison",
+    "SwingOptions",
     "Wrench",
+    "round_trip",
     "simulate",
     "simulate_cables",
     "simulate_many",

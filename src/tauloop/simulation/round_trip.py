@@ -6,22 +6,30 @@ times that the integrator asks for, and never interpolated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tauloop.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.model import Model
+from tauloop.result import Evidence, Result
 from tauloop.simulation.forces import InverseDynamicsForce, Motion
 from tauloop.simulation.routes import Route
-from tauloop.simulation.simulation import Simulation, simulate, start_state
+from tauloop.simulation.simulation import Simulation, Simulator, start_state
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: A round trip shall return to within this, m.
+RETURNED = 1e-9
 #: Tolerances of a round trip: an error grows on the way, for nothing pulls the machine back.
 TIGHT = DormandPrince(rtol=1e-12, atol=1e-13)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundTrip:
+class RoundTrip(Result):
     """A motion that went through inverse and forward dynamics.
 
     Attributes:
@@ -49,6 +57,20 @@ class RoundTrip:
         turned = [i for i, unit in enumerate(self.units) if unit != "m"]
         return float(np.abs(self.error[:, turned]).max()) if turned else 0.0
 
+    def log(self) -> xr.Dataset:
+        """The motion that came back, as a log."""
+        return self.simulation.log()
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: figures, not the samples."""
+        return {
+            "status": self.status.value,
+            "largest_position_error_m": self.position_error,
+            "largest_turning_error_rad": self.turning_error,
+            "limit_m": RETURNED,
+            "simulation": self.simulation.as_dict(),
+        }
+
 
 def round_trip(
     model: Model,
@@ -72,21 +94,24 @@ def round_trip(
     """
     first = motion.at(np.zeros(1))
     q, v = start_state(model, first.position[0], first.velocity[0])
-    found = simulate(
-        model,
-        duration,
-        q=q,
-        v=v,
-        force=InverseDynamicsForce(model, motion),
-        route=route,
-        integrator=TIGHT if integrator is None else integrator,
-    )
+    simulator = Simulator(model, route=route, integrator=TIGHT if integrator is None else integrator)
+    found = simulator.run(duration, q=q, v=v, force=InverseDynamicsForce(model, motion))
     wanted = motion.at(found.time).position
     port = model.platform.ports.position
-    return RoundTrip(
+    trip = RoundTrip(
+        evidence=(found.evidence[0], *beyond_limits(found.evidence)),
+        provenance=found.provenance,
         columns=port.columns,
         units=port.units,
         simulation=found,
         wanted=wanted,
         error=model.platform_position(found.q) - wanted,
     )
+    distance = Evidence(
+        name="largest distance from where it was wanted",
+        value=trip.position_error,
+        unit="m",
+        upper=RETURNED,
+        advice="give smaller tolerances; near singularities errors grow without bound",
+    )
+    return replace(trip, evidence=(distance, *trip.evidence))

@@ -15,6 +15,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from tauloop.errors import InputError, Problem
+from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
 from tauloop.programs.extended import extended_rate_program, hamilton_rate_program, momentum_map_program
 from tauloop.programs.rates import RateProgram, independent_rate_program
@@ -168,3 +169,26 @@ class Projected(Route):
     def rate(self, model: Model, *, with_wrench: bool) -> RateProgram:
         """Accelerations and multipliers together, without stabilisation."""
         return extended_rate_program(model.machine, with_wrench=with_wrench)
+
+
+#: Every route by the name that a command or a table uses.
+ROUTES: dict[str, Route] = {
+    "independent": IndependentCoordinates(),
+    "projected": Projected(),
+    "extended": ExtendedSpace(),
+    "extended-free": ExtendedSpace(stabilisation=None),
+    "multipliers": Multipliers(),
+    "multipliers-free": Multipliers(stabilisation=None),
+}
+
+
+def route_of(name: str) -> Route:
+    """The route of a name.
+
+    Raises:
+        InputError: it is unknown.
+    """
+    if name not in ROUTES:
+        remedy = suggestion(name, ROUTES) or f"choose among {', '.join(ROUTES)}"
+        raise InputError(Problem(where="route", what=f"{name!r} is unknown", remedy=remedy))
+    return ROUTES[name]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.assembly.limits import Beyond
 from tauloop.assembly.ports import numbers
-from tauloop.errors import DescriptionError, InputError, PoseError, Problem, solving
+from tauloop.errors import DescriptionError, InputError, Problem
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
+from tauloop.logs.channels import build_log, port_channels
 from tauloop.model import Model
 from tauloop.model.runner import Runner
 from tauloop.programs.program import Program
@@ -25,6 +27,9 @@ from tauloop.simulation.stepping.choice import stepper
 from tauloop.simulation.stepping.stepper import Law, Progress, Stepper
 from tauloop.simulation.stepping.steps import Ending, Steps, joined_steps, without_last
 from tauloop.simulation.system import BALANCE, System
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Loops opened wider than this (m, or pure number) make a simulation doubtful.
 LOOPS_CLOSED = 1e-8
@@ -108,6 +113,16 @@ class Simulation(Result):
             raise InputError(Problem(where="time", what=what, remedy="ask for times that were reached"))
         near = self.q[np.clip(np.searchsorted(self.time, times, side="right") - 1, 0, len(self.q) - 1)]
         return decoded(self.system, self.steps.at(times), near)
+
+    def log(self) -> xr.Dataset:
+        """The platform's motion and the actuators' forces, as a log that `tauloop dynamics` reads."""
+        model = self.system.model
+        ports = model.platform.ports
+        position, velocity = ports.position, ports.velocity
+        signals = port_channels("position", position.columns, position.units, self.q[:, list(ports.q)])
+        signals += port_channels("velocity", velocity.columns, velocity.units, self.v[:, list(ports.v)])
+        signals += port_channels("force", *model.output_ports("actuators"), self.force)
+        return build_log(self.time, signals)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""
@@ -341,38 +356,6 @@ class Simulator:
 
 #: A start that misses what the closed forms find by more than this (m, rad) lies on another branch.
 BRANCH = 1e-4
-
-
-@solving(PoseError)
-def simulate(
-    model: Model,
-    duration: float,
-    *,
-    q: object | None = None,
-    v: object | None = None,
-    force: ForceLaw | None = None,
-    wrench: Wrench | None = None,
-    route: Route | None = None,
-    integrator: Integrator | None = None,
-    events: Sequence[Event] = (),
-) -> Simulation:
-    """Simulate a machine once; see `Simulator`, which is compiled once for many.
-
-    Args:
-        model: the machine.
-        duration: s.
-        q, v: start coordinates (n_q,) and velocities (n_v,); the reference pose at rest without them.
-        force: what the actuators do; nothing without it.
-        wrench: at the tool centre point in the base frame (6,), N and N m, or a function of time.
-        route: independent coordinates without it.
-        integrator: Dormand and Prince's without it.
-        events: what to look for.
-
-    Raises:
-        InputError, AssemblyError, DescriptionError: as of `Simulator`.
-    """
-    simulator = Simulator(model, route=route, integrator=integrator, with_wrench=wrench is not None)
-    return simulator.run(duration, q=q, v=v, force=force, wrench=wrench, events=events)
 
 
 def start_state(model: Model, position: object, velocity: object | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tauloop.assembly.ports import Port
 from tauloop.errors import Problem
+from tauloop.logs.channels import build_log, port_channels
 from tauloop.mechanism.cables import cables
 from tauloop.model import Model
 from tauloop.result import Evidence, Result
@@ -15,6 +17,9 @@ from tauloop.simulation.cables.machines import CableMachine
 from tauloop.simulation.events import Occurrence
 from tauloop.simulation.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulation
 from tauloop.simulation.stepping.steps import Ending
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: A machine whose kinetic energy stays below this share of what its tensions would do over its length rests.
 STILL = 1e-9
@@ -99,6 +104,17 @@ class CableSimulation(Result):
             here = part.simulation.coordinate(name) if name in names else np.full(len(part.simulation.time), np.nan)
             parts.append(here)
         return np.concatenate(parts)
+
+    def log(self) -> xr.Dataset:
+        """Positions of the platform and tensions over time; what has no such coordinate all the time is left out."""
+        # where a cable is tautened two samples have the same time
+        keep = np.concatenate([[True], np.diff(self.time) > 0])
+        positions = np.column_stack([self.coordinate(name) for name in self.platform.columns])[keep]
+        known = np.flatnonzero(np.isfinite(positions).all(axis=0))
+        names, units = ([every[i] for i in known] for every in (self.platform.columns, self.platform.units))
+        signals = port_channels("position", names, units, positions[:, known])
+        signals += port_channels("tension", self.cable_names, ["N"] * len(self.cable_names), self.tension[keep])
+        return build_log(self.time[keep], signals)
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``: figures, not the samples."""

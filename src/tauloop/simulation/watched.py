@@ -1,41 +1,30 @@
-"""Events on the command line: ``--until 'platform.z<-0.7'`` ends a simulation, ``--watch`` records and goes on."""
+"""Events in words: ``platform.z<-0.7`` until which a simulation goes, or that it records and passes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import typer
 
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
-from tauloop.simulation import Event
+from tauloop.simulation.events import Event
 
 #: The least of all three measures of singularity.
 ANY_KIND = "singularity"
 _COMPARISON = re.compile(r"\s*(?P<name>[^<>=\s]+)\s*(?P<sign>[<>])\s*(?P<value>[^<>=\s]+)\s*")
-_WHAT = (
-    "a coordinate, such as 'platform.z<-0.7'; its speed, 'velocity.platform.z>0.5' (SI); or the distance from "
-    f"singularities (1 far, 0 singular), 'singularity<0.05', of one kind {', '.join(KINDS)}"
-)
-
-UntilOption = Annotated[
-    list[str] | None, typer.Option("--until", help=f"End where this comes true: {_WHAT}. May be repeated.")
-]
-WatchOption = Annotated[
-    list[str] | None, typer.Option("--watch", help="Record the times at which this comes true, likewise, and go on.")
-]
-
 #: Coordinates (N, n_q) and velocities (N, n_v) -> values (N,).
 Quantity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def events(model: Model, until: list[str] | None, watch: list[str] | None) -> tuple[Event, ...]:
-    """The events that the options name.
+def events_of(model: Model, until: Sequence[str | Event], watch: Sequence[str | Event]) -> tuple[Event, ...]:
+    """Events from words or as they are.
+
+    Words compare a coordinate, ``platform.z<-0.7``; its speed, ``velocity.platform.z>0.5`` (SI); or the distance from
+    singularities (1 far, 0 singular), ``singularity<0.05`` or that of one kind (`tauloop.kinematics.singularities`).
 
     Args:
         model: the machine.
@@ -47,10 +36,10 @@ def events(model: Model, until: list[str] | None, watch: list[str] | None) -> tu
     """
     found: list[Event] = []
     problems = Problems()
-    for option, texts, is_terminal in (("--until", until, True), ("--watch", watch, False)):
-        for text in texts or []:
+    for where, events, is_terminal in (("until", until, True), ("watch", watch, False)):
+        for event in events:
             with problems.collecting(InputError):
-                found.append(_event(model, option, text, is_terminal))
+                found.append(event if isinstance(event, Event) else _event(model, where, event, is_terminal))
     InputError.raise_if_any(problems)
     return tuple(found)
 

@@ -1,0 +1,112 @@
+"""The same conservative swing by every route: whether the exact ones keep energy and loops, how the others drift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tauloop.assembly.limits import beyond_limits
+from tauloop.errors import InputError
+from tauloop.integrate.integrators import Integrator
+from tauloop.model import Model
+from tauloop.result import Evidence, Result
+from tauloop.simulation.routes import ROUTES
+from tauloop.simulation.simulation import Simulation, Simulator
+from tauloop.simulation.swing import DriveSpring, swing
+
+#: A swing shall keep its energy to this share of its largest kinetic energy, and its loops to this, m, by the routes
+#: on which nothing drifts.
+ENERGY_KEPT, LOOPS_KEPT, EXACT = 1e-8, 1e-10, ("independent", "projected")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwingComparison(Result):
+    """A conservative swing by every route.
+
+    Attributes:
+        machine: its name.
+        duration: s.
+        springs: at its drives.
+        routes: the simulations by route.
+        left_out: why a route cannot be gone, by its name.
+    """
+
+    machine: str
+    duration: float
+    springs: tuple[DriveSpring, ...]
+    routes: Mapping[str, Simulation]
+    left_out: Mapping[str, str]
+
+    def keeps(self, name: str) -> bool:
+        """Whether a route reaches the end and keeps energy and loops."""
+        return all(item.is_good for item in _kept(name, self.routes[name]))
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            "status": self.status.value,
+            "springs": self.springs,
+            "energy_limit": ENERGY_KEPT,
+            "loop_limit_m": LOOPS_KEPT,
+            "routes": {name: result.as_dict() for name, result in self.routes.items()},
+            "left_out": self.left_out,
+            "evidence": self.evidence,
+        }
+
+
+def compare_routes(
+    model: Model, duration: float, integrator: Integrator, frequency: float, amplitude: float
+) -> SwingComparison:
+    """Swing a machine (see `swing`) by every route that it can go.
+
+    Args:
+        model: the machine.
+        duration: s.
+        integrator: of all routes.
+        frequency, amplitude: as of `swing`.
+
+    Raises:
+        InputError, AssemblyError: as of `swing`.
+    """
+    ready = swing(model.mechanism, frequency=frequency, amplitude=amplitude)
+    results: dict[str, Simulation] = {}
+    left_out: dict[str, str] = {}
+    for name, route in ROUTES.items():
+        try:
+            simulator = Simulator(ready.model, route=route, integrator=integrator)
+        except InputError as error:
+            left_out[name] = str(error.problems[0].what)
+            continue
+        results[name] = simulator.run(duration, q=ready.q, v=ready.v)
+    first = results[EXACT[0]]
+    kept = [item for name in EXACT for item in _kept(name, results[name])]
+    return SwingComparison(
+        evidence=(*kept, *beyond_limits(first.evidence)),
+        provenance=first.provenance,
+        machine=ready.model.mechanism.name,
+        duration=duration,
+        springs=ready.springs,
+        routes=results,
+        left_out=left_out,
+    )
+
+
+def _kept(name: str, result: Simulation) -> tuple[Evidence, ...]:
+    advice = "tighten the tolerances or shorten the step"
+    reached = replace(result.evidence[0], name=f"{name}: {result.evidence[0].name}")
+    return (
+        reached,
+        Evidence(
+            name=f"{name}: energy missing, of the largest kinetic energy",
+            value=result.relative_energy_error,
+            upper=ENERGY_KEPT,
+            advice=advice,
+        ),
+        Evidence(
+            name=f"{name}: largest residual of the loops",
+            value=float(result.residual.max()),
+            unit="m",
+            upper=LOOPS_KEPT,
+            advice=advice,
+        ),
+    )

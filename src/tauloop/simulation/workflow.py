@@ -1,0 +1,267 @@
+"""One call from a machine and options to a simulation: forces by name, a swing, or the round trip of a motion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+
+from tauloop.assembly.named_values import TOOL, named_values
+from tauloop.assembly.ports import Port
+from tauloop.errors import InputError, PoseError, Problem, Problems, solving
+from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
+from tauloop.logs import read_log, samples
+from tauloop.logs.channels import TIME
+from tauloop.logs.matching import channel_problems
+from tauloop.mechanism.cables import cables
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.quantities import pairs_reader
+from tauloop.model import Model
+from tauloop.model.preloads import sharing_of
+from tauloop.options import option, require
+from tauloop.simulation.cables.result import CableSimulation
+from tauloop.simulation.cables.simulation import simulate_cables
+from tauloop.simulation.events import Event
+from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench
+from tauloop.simulation.round_trip import RoundTrip, round_trip
+from tauloop.simulation.routes import ROUTES, IndependentCoordinates, Projected, Route, route_of
+from tauloop.simulation.simulation import Simulation, Simulator, start_state
+from tauloop.simulation.spline_motion import SplineMotion
+from tauloop.simulation.swing import AMPLITUDE, FREQUENCY
+from tauloop.simulation.swing_comparison import SwingComparison, compare_routes
+from tauloop.simulation.watched import events_of
+
+_ROUTE = option(IndependentCoordinates(), read=route_of, metavar="|".join(ROUTES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integration:
+    """Which integrator, and how exact.
+
+    Attributes:
+        rtol: relative tolerance of a step.
+        atol: absolute tolerance of a step, SI.
+        step: fixed steps of this length (s), by Runge and Kutta.
+        stiff: implicit integrator, for stiff machines.
+        own: any integrator in place of what these say.
+    """
+
+    rtol: float = 1e-11
+    atol: float = 1e-12
+    step: float | None = None
+    stiff: bool = False
+    own: Integrator | None = option(None, flag="")
+
+    def __post_init__(self) -> None:
+        """Refuse what no integrator can do."""
+        if self.stiff and self.step is not None:
+            raise InputError(Problem(where="stiff", what="given beside step", remedy="give one of them"))
+        _ = self.integrator
+
+    @property
+    def integrator(self) -> Integrator:
+        """The integrator that is meant."""
+        if self.own is not None:
+            return self.own
+        if self.step is not None:
+            return RungeKutta4(step=self.step)
+        return (Radau if self.stiff else DormandPrince)(rtol=self.rtol, atol=self.atol)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationOptions:
+    """A simulation from a start under forces; a free fall from the reference pose without any.
+
+    Attributes:
+        duration: seconds; 10 for a swing, else 1, or as the motion.
+        force: constant forces, such as 'motor1=1.5,motor2=-2' (N, N m); zero if not named. Winches of cables are held
+            as they hold the start at rest without it. Python takes a law too.
+        wrench: at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python takes a function of time too.
+        position: start, such as 'x=100 mm,rz=10 deg' of the platform; the rest as at reference.
+        velocity: start velocity, such as 'x=0.1' (SI); zero where not named.
+        until: end where this comes true: a coordinate, such as 'platform.z<-0.7'; its speed, 'velocity.platform.z>0.5'
+            (SI); or the distance from singularities (1 far, 0 singular), 'singularity<0.05', or of one kind.
+        watch: record the times at which this comes true, likewise, and go on.
+        route: way to forward dynamics; that of cables is projected.
+        preload: tensions (N) at which held winches hold the start, as of `tauloop dynamics`.
+        integration: which integrator, and how exact.
+    """
+
+    duration: float | None = option(None, least=0.0)
+    force: Mapping[str, str | float] | ForceLaw | None = option(None, read=pairs_reader("force", "motor1=1.5"))
+    wrench: Mapping[str, str | float] | Wrench | None = option(None, read=pairs_reader("wrench", "fx=10"))
+    position: Mapping[str, str | float] | None = option(None, read=pairs_reader("position"))
+    velocity: Mapping[str, str | float] | None = option(None, read=pairs_reader("velocity"))
+    until: tuple[str | Event, ...] = ()
+    watch: tuple[str | Event, ...] = ()
+    route: Route = _ROUTE
+    preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
+    integration: Integration = field(default_factory=Integration)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
+        if self.force is not None and self.preload is not None:
+            raise InputError(Problem(where="preload", what="given beside force", remedy="give one of them"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwingOptions:
+    """A machine without friction, in springs at its drives, pushed: by every route.
+
+    Attributes:
+        duration: s.
+        frequency: of the springs, Hz.
+        amplitude: of the swing, rad or characteristic lengths.
+        integration: which integrator, and how exact.
+    """
+
+    duration: float = option(10.0, least=0.0)
+    frequency: float = FREQUENCY
+    amplitude: float = AMPLITUDE
+    integration: Integration = field(default_factory=Integration)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundTripOptions:
+    """A motion whose forces by inverse dynamics are fed to forward dynamics.
+
+    Attributes:
+        motion: CSV or Parquet with columns time and position.NAME of the platform.
+        duration: s; that of the motion at most, which it is without it.
+        route: way to forward dynamics.
+        integration: which integrator, and how exact.
+    """
+
+    motion: Path
+    duration: float | None = option(None, least=0.0)
+    route: Route = _ROUTE
+    integration: Integration = field(default_factory=Integration)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
+
+
+Options = SimulationOptions | SwingOptions | RoundTripOptions
+
+
+@overload
+def simulate(machine: Mechanism | Model, options: SimulationOptions = ...) -> Simulation | CableSimulation: ...
+@overload
+def simulate(machine: Mechanism | Model, options: SwingOptions) -> SwingComparison: ...
+@overload
+def simulate(machine: Mechanism | Model, options: RoundTripOptions) -> RoundTrip: ...
+@overload
+def simulate(
+    machine: Mechanism | Model, options: Options
+) -> Simulation | CableSimulation | SwingComparison | RoundTrip: ...
+
+
+@solving(PoseError)
+def simulate(
+    machine: Mechanism | Model, options: Options | None = None
+) -> Simulation | CableSimulation | SwingComparison | RoundTrip:
+    """Simulate a machine; see `Simulator`, which is compiled once for many.
+
+    Cables pull, become slack and are tautened again.
+
+    Args:
+        machine: a mechanism, or its model.
+        options: from where, under which forces, until when; a swing or a round trip by the options of these.
+
+    Returns:
+        What happened, with evidence; what was reached is kept, whatever happens.
+
+    Raises:
+        InputError: names or numbers that are wrong, or a machine that cannot be simulated so.
+        AssemblyError, PoseError: the start is not assembled or out of reach, or no tensions hold it.
+    """
+    model = machine if isinstance(machine, Model) else Model(machine)
+    chosen = SimulationOptions() if options is None else options
+    if isinstance(chosen, SimulationOptions):
+        return (_of_cables if cables(model.mechanism) else _of_forces)(model, chosen)
+    if cables(model.mechanism):
+        what = "has cables, which push nothing back"
+        if isinstance(chosen, RoundTripOptions):
+            what = "has cables, and those that stretch do not come back to the motion"
+        raise InputError(Problem(where=model.mechanism.name, what=what, remedy="simulate it under forces"))
+    if isinstance(chosen, SwingOptions):
+        integrator = chosen.integration.integrator
+        return compare_routes(model, chosen.duration, integrator, chosen.frequency, chosen.amplitude)
+    return _there_and_back(model, chosen)
+
+
+def _start(model: Model, options: SimulationOptions) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates and velocities of the start."""
+    ports = model.platform.ports.motion
+    problems, given = Problems(), []
+    for name, default in (
+        ("position", model.platform_position(model.assembly.q)),
+        ("velocity", np.zeros(ports["velocity"].size)),
+    ):
+        with problems.collecting(InputError):
+            given.append(named_values(ports[name], name, getattr(options, name) or {}, default))
+    InputError.raise_if_any(problems)
+    return start_state(model, *given)
+
+
+def _force(model: Model, options: SimulationOptions) -> ForceLaw | None:
+    if options.force is None or isinstance(options.force, ForceLaw):
+        return options.force
+    names, units = model.output_ports("actuators")
+    port = Port(name="force", columns=names, units=units)
+    return ConstantForce(tuple(map(float, named_values(port, "force", options.force, np.zeros(len(names))))))
+
+
+def _wrench(options: SimulationOptions) -> Wrench | None:
+    return (
+        named_values(TOOL, "wrench", options.wrench, np.zeros(6))
+        if isinstance(options.wrench, Mapping)
+        else options.wrench
+    )
+
+
+def _of_forces(model: Model, options: SimulationOptions) -> Simulation:
+    q, v = _start(model, options)
+    if options.preload is not None:
+        sharing_of(model, options.preload)  # which says that there are no cables
+    wrench, integrator = _wrench(options), options.integration.integrator
+    simulator = Simulator(model, route=options.route, integrator=integrator, with_wrench=wrench is not None)
+    events = events_of(model, options.until, options.watch)
+    return simulator.run(options.duration or 1.0, q=q, v=v, force=_force(model, options), wrench=wrench, events=events)
+
+
+def _of_cables(model: Model, options: SimulationOptions) -> CableSimulation:
+    q, v = _start(model, options)
+    return simulate_cables(
+        model,
+        options.duration or 1.0,
+        q=q,
+        v=v,
+        force=_force(model, options),
+        wrench=_wrench(options),
+        route=Projected() if options.route.is_independent else options.route,
+        integrator=options.integration.integrator,
+        sharing=sharing_of(model, options.preload),
+        events=events_of(model, options.until, options.watch),
+    )
+
+
+def _there_and_back(model: Model, options: RoundTripOptions) -> RoundTrip:
+    port = model.platform.ports.position
+    log = read_log(options.motion)
+    wanted = {"position": dict(zip(port.columns, port.units, strict=True))}
+    InputError.raise_if_any(channel_problems(log, wanted, str(options.motion)))
+    time = log[TIME].to_numpy()
+    spline = SplineMotion(model, time - time[0], samples(log, "position", port.columns))
+    duration = min(options.duration or math.inf, spline.duration)
+    return round_trip(model, spline, duration, route=options.route, integrator=options.integration.integrator)
