@@ -30,7 +30,7 @@ from tauloop.errors import EngineError
 from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, MachineLimits, Together, Trajectory, Turn, plan, stroke
 from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, ComputedTorque, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, Loop, Trace
-from tauloop.simulation.controllers.run import control, reference_states
+from tauloop.simulation.controllers.run import follow, reference_states
 
 BANDWIDTH, FREQUENCY, SHARE, SCALE = 150.0, 1000.0, 0.8, 0.72
 METHODS = {"Runge-Kutta 4, 1 step": RUNGE_KUTTA_4, "Heun 3, 1 step": HEUN_3}
@@ -98,10 +98,10 @@ def measured(
     model, sampling, rows = made.stroke.model, Sampling(frequency=FREQUENCY), []
     for space in SPACES:
         controller = ComputedTorque(bandwidth=BANDWIDTH, space=space)
-        fine = control(made, controller, sampling, substeps=FINE)
+        fine = follow(made, controller, sampling, substeps=FINE)
         for label, method in METHODS.items():
             kept = Kept(CompiledLoop(model, model, controller, method))
-            found = control(made, controller, sampling, loop=kept, method=method, substeps=1)
+            found = follow(made, controller, sampling, loop=kept, method=method, substeps=1)
             if found.end or kept.given is None:
                 raise RuntimeError(f"{name}: {found.end}")
             times = []

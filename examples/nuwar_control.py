@@ -23,9 +23,9 @@ from tauloop.motion import POLYNOMIAL_345, Ellipse, MachineLimits, Trajectory, p
 from tauloop.report import save_figure
 from tauloop.report.figures import LARGE, PREDICTED, RESIDUAL, TEXT, clean
 from tauloop.result import write_json
-from tauloop.simulation.controllers.laws import CONTROLLERS, SPACES, Sampling
+from tauloop.simulation.controllers.laws import LAWS, SPACES, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop
-from tauloop.simulation.controllers.run import ControlledMotion, control
+from tauloop.simulation.controllers.run import ControlledMotion, follow
 
 SCALE, SHARE, BANDWIDTH = 0.72, 0.8, 150.0
 COLUMNS = ("platform.x", "platform.y", "platform.z")
@@ -59,11 +59,11 @@ def runs(made: Trajectory) -> dict[tuple[str, str, str], ControlledMotion]:
     for plant in (model, loaded):
         cases = {case: sampling for case, (sampling, payload) in CASES.items() if bool(payload) == (plant is loaded)}
         for space in SPACES:
-            for name, law in CONTROLLERS.items():
+            for name, law in LAWS.items():
                 controller = law(bandwidth=BANDWIDTH, space=space)
                 loop = CompiledLoop(plant, model, controller)
                 for case, sampling in cases.items():
-                    run = control(made, controller, sampling, plant=plant, loop=loop, settling=0.05)
+                    run = follow(made, controller, sampling, plant=plant, loop=loop, settling=0.05)
                     found[case, space, name] = run
     return found
 
@@ -75,7 +75,7 @@ def error_table(found: dict[tuple[str, str, str], ControlledMotion]) -> Table:
     table.add_column("space")
     for case in CASES:
         table.add_column(case, justify="right")
-    for name in CONTROLLERS:
+    for name in LAWS:
         for space in SPACES:
             cells = [found[case, space, name] for case in CASES]
             texts = [f"{1e3 * r.peak_error:.3f} / {1e3 * r.rms_error:.3f}" + (" *" if r.end else "") for r in cells]

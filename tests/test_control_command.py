@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import tauloop
 from tauloop import Model, load
 from tauloop.cli.app import app
-from tauloop.cli.control import CONTROLLERS
 from tauloop.logs import read_log, samples
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
-from tauloop.simulation.controllers.laws import FeedForward, Sampling
-from tauloop.simulation.controllers.run import control
+from tauloop.result import plain
+from tauloop.simulation.controllers.laws import LAWS, FeedForward, Sampling
+from tauloop.simulation.controllers.run import follow
 
 STROKE = ("nuwar", "--to", "z=-0.55", "--time", "0.05")
 
@@ -35,7 +36,7 @@ def test_figures_are_those_of_the_library_and_the_motion_is_written(tmp_path):
     here = model.platform_position(model.assembly.q)[2:]
     made = plan(stroke(model, Line(here, [-0.55]), ["platform.z"]), POLYNOMIAL_345, Seconds(0.05))
     sampling = Sampling(frequency=2000.0, delay=0.25e-3, resolution=1e-4, differences=True, saturates=False)
-    found = control(made, FeedForward(bandwidth=40 * np.pi), sampling)
+    found = follow(made, FeedForward(bandwidth=40 * np.pi), sampling)
     run = document["runs"]["feed-forward"]
     assert list(document["runs"]) == ["feed-forward"]
     assert run["peak_error_m"] == pytest.approx(found.peak_error)
@@ -49,11 +50,11 @@ def test_all_controllers_stand_in_one_table_and_the_model_is_worth_its_while():
     code, text = call(*STROKE, "--space", "platform", "--json")
     assert code == 0
     runs = json.loads(text)["runs"]
-    assert list(runs) == list(CONTROLLERS)
+    assert list(runs) == list(LAWS)
     assert runs["pd"]["peak_error_m"] > 5 * runs["computed-torque"]["peak_error_m"]
     code, text = call(*STROKE, "--space", "platform")
     assert code == 0
-    assert all(name in text for name in CONTROLLERS)
+    assert all(name in text for name in LAWS)
     assert "[N m]" in text
 
 
@@ -65,6 +66,23 @@ def test_what_the_controller_does_not_know_costs():
         for more in ((), ("--plant", f"plate_mass={mass + 0.1}"))
     )
     assert unknown > 2 * known
+
+
+def test_json_is_what_the_function_says():
+    here = tauloop.StrokeOptions(end={"z": "-550 mm"}, time=0.02)
+    options = tauloop.ControlOptions(stroke=here, controller=("pd",), frequency=2000.0, plant={"plate_mass": 0.4})
+    words = ("nuwar", "--to", "z=-0.55", "--time", "0.02", "--controller", "pd", "--rate", "2 kHz")
+    code, text = call(*words, "--plant", "plate_mass=0.4", "--json")
+    assert code == 0
+    assert json.loads(text) == plain(tauloop.control(load("nuwar"), options).as_dict())
+
+
+def test_an_implicit_integrator_can_be_asked_for():
+    options = (*STROKE, "--controller", "computed-torque", "--json")
+    explicit, implicit = (
+        json.loads(call(*options, "--method", name)[1])["runs"]["computed-torque"] for name in ("rk4", "implicit")
+    )
+    assert implicit["peak_error_m"] == pytest.approx(explicit["peak_error_m"], rel=1e-3)
 
 
 def test_an_angle_has_no_distance():
@@ -86,13 +104,13 @@ def test_a_run_that_ends_early_says_so():
     ("arguments", "says"),
     [
         (("--controller", "pid"), "did you mean pd"),
-        (("--controller", "pd", "--space", "tool"), "joint or platform"),
+        (("--controller", "pd", "--space", "tool"), "choose among joint, platform"),
         (("--rate", "3 m"), "is a length"),
         (("--rate", "fast"), "is not a number with a unit"),
         (("--delay", "1 parsec"), "unknown unit"),
         (("--quantisation", "1mm"), "where an angle (rad) is needed"),
         (("--quantisation", "1mrad,1mrad"), "2 steps for 3 actuators"),
-        (("--plant", "plate=1,plate_mass"), "is not NAME=NUMBER"),
+        (("--plant", "plate=1,plate_mass"), "is not NAME=VALUE"),
         (("--method", "euler"), "rk4, heun3"),
         (("--rate", "0"), "must be positive"),
     ],

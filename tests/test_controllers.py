@@ -22,8 +22,8 @@ from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, Together, Tur
 from tauloop.motion.paths import quaternion_product
 from tauloop.result import Status
 from tauloop.simulation.controllers.laws import (
-    CONTROLLERS,
     HEUN_3,
+    LAWS,
     PD,
     RUNGE_KUTTA_4,
     ComputedTorque,
@@ -33,7 +33,7 @@ from tauloop.simulation.controllers.laws import (
     Sampling,
 )
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, pose_error
-from tauloop.simulation.controllers.run import control
+from tauloop.simulation.controllers.run import follow
 
 PLATE = ("platform.x", "platform.y", "platform.z")
 SCALE, BANDWIDTH = 0.72, 150.0
@@ -69,16 +69,16 @@ def trajectory(name: str, seconds: float = 0.2, returns: bool = False):
 REALISTIC = Sampling(frequency=1000.0, delay=0.0005, resolution=2e-5, differences=True)
 #: What is compiled and interpreted: all laws in both spaces, quaternions, Newton blocks, a part of a rotation.
 ROUTES = [
-    ("nuwar", "PD", "joint"),
-    ("nuwar", "PD", "platform"),
-    ("nuwar", "PD with gravity compensation", "joint"),
-    ("nuwar", "PD with feed-forward", "joint"),
-    ("rcid", "computed torque", "platform"),
-    ("rcid", "PD with gravity compensation", "platform"),
-    ("five_bar", "computed torque", "joint"),
-    ("five_bar", "PD with feed-forward", "platform"),
-    ("gantry_tau_5dof", "computed torque", "joint"),
-    ("gantry_tau_5dof", "PD with gravity compensation", "platform"),
+    ("nuwar", "pd", "joint"),
+    ("nuwar", "pd", "platform"),
+    ("nuwar", "gravity", "joint"),
+    ("nuwar", "feed-forward", "joint"),
+    ("rcid", "computed-torque", "platform"),
+    ("rcid", "gravity", "platform"),
+    ("five_bar", "computed-torque", "joint"),
+    ("five_bar", "feed-forward", "platform"),
+    ("gantry_tau_5dof", "computed-torque", "joint"),
+    ("gantry_tau_5dof", "gravity", "platform"),
 ]
 
 
@@ -99,9 +99,9 @@ def test_machine_code_does_what_python_does(name, law, space):
     columns = [machine.platform.ports.position.columns[i] for i in sliding]
     path = Line(here[sliding], here[sliding] + 1e-3)
     made = plan(stroke(machine, path, columns), POLYNOMIAL_345, Seconds(0.01))
-    controller = CONTROLLERS[law](bandwidth=BANDWIDTH, space=space)
+    controller = LAWS[law](bandwidth=BANDWIDTH, space=space)
     fast, slow = (
-        control(made, controller, REALISTIC, loop=loop, substeps=2)
+        follow(made, controller, REALISTIC, loop=loop, substeps=2)
         for loop in (CompiledLoop(machine, machine, controller), InterpretedLoop())
     )
     assert len(fast.time) == len(slow.time) == 11
@@ -117,7 +117,7 @@ def test_held_and_delayed_forces_move_the_machine_as_scipy_says(delay):
     # a short and fierce stroke: forces differ from sample to sample, up to their limits
     made = replace(trajectory("nuwar"), duration=0.02)
     machine, period = model("nuwar"), 1e-3
-    found = control(made, FeedForward(bandwidth=BANDWIDTH), Sampling(delay=delay), loop=InterpretedLoop())
+    found = follow(made, FeedForward(bandwidth=BANDWIDTH), Sampling(delay=delay), loop=InterpretedLoop())
     still = machine.platform.inverse_dynamics(found.position[0], np.zeros(3), np.zeros(3)).force
     y = np.concatenate([found.position[0], np.zeros(3)])
     edges = np.unique(
@@ -140,7 +140,7 @@ def test_quantised_positions_and_their_differences_enter_the_law():
     """PD by hand, from the result's own motion: stepped positions, their differences, gains from the mass matrix."""
     made, machine, step = trajectory("nuwar", 0.2), model("nuwar"), 1e-3
     sampling = Sampling(resolution=step, differences=True, saturates=False)
-    found = control(made, PD(bandwidth=50.0), sampling, loop=InterpretedLoop(), substeps=1)
+    found = follow(made, PD(bandwidth=50.0), sampling, loop=InterpretedLoop(), substeps=1)
     q = machine.platform.kinematics(found.position).q
     measured = step * np.round(machine.actuator_position(q) / step)
     assert np.abs(measured - machine.actuator_position(q)).max() > 0.4 * step
@@ -167,7 +167,7 @@ def test_without_a_model_the_machine_sags_and_with_gravity_compensation_not(spac
     """At rest K_p e is the holding torque (in platform space J^T of it), found apart by inverse dynamics."""
     machine, made = model("nuwar"), trajectory("nuwar", 0.4)
     sagging, held = (
-        control(made, law(bandwidth=60.0, space=space), Sampling(), settling=1.0) for law in (PD, GravityCompensation)
+        follow(made, law(bandwidth=60.0, space=space), Sampling(), settling=1.0) for law in (PD, GravityCompensation)
     )
     zero = np.zeros(3)
     holding = machine.platform.inverse_dynamics(sagging.position[-1], zero, zero).force
@@ -185,13 +185,13 @@ def test_the_model_pays_and_a_wrong_one_less():
     heavier = Model(machine.mechanism.with_values({"plate_mass": 1.3 * 0.2807}))
     for space in ("joint", "platform"):
         errors = {
-            name: control(made, law(bandwidth=BANDWIDTH, space=space), Sampling()).peak_error
-            for name, law in CONTROLLERS.items()
+            name: follow(made, law(bandwidth=BANDWIDTH, space=space), Sampling()).peak_error
+            for name, law in LAWS.items()
         }
-        assert errors["PD"] > 10 * errors["PD with feed-forward"]
-        assert errors["PD"] > 10 * errors["computed torque"]
-        wrong = control(made, ComputedTorque(bandwidth=BANDWIDTH, space=space), Sampling(), plant=heavier).peak_error
-        assert errors["computed torque"] < wrong < errors["PD"]
+        assert errors["pd"] > 10 * errors["feed-forward"]
+        assert errors["pd"] > 10 * errors["computed-torque"]
+        wrong = follow(made, ComputedTorque(bandwidth=BANDWIDTH, space=space), Sampling(), plant=heavier).peak_error
+        assert errors["computed-torque"] < wrong < errors["pd"]
 
 
 @needs_compiler
@@ -200,7 +200,7 @@ def test_what_is_left_of_the_error_is_the_holding_of_the_forces():
     made = trajectory("nuwar", 0.2)
     law = ComputedTorque(bandwidth=BANDWIDTH)
     errors = [
-        control(made, law, Sampling(frequency=frequency), substeps=1).peak_error
+        follow(made, law, Sampling(frequency=frequency), substeps=1).peak_error
         for frequency in (2000.0, 4000.0, 8000.0)
     ]
     assert errors[0] / errors[1] == pytest.approx(2.0, rel=0.05)
@@ -211,10 +211,10 @@ def test_what_is_left_of_the_error_is_the_holding_of_the_forces():
 def test_fixed_steps_converge_with_their_order():
     made = trajectory("nuwar", 0.2)
     law = ComputedTorque(bandwidth=BANDWIDTH)
-    best = control(made, law, Sampling(), substeps=64).position
+    best = follow(made, law, Sampling(), substeps=64).position
     for method, order in ((RUNGE_KUTTA_4, 4), (HEUN_3, 3)):
         coarse, fine = (
-            np.abs(control(made, law, Sampling(), substeps=n, method=method).position - best).max() for n in (1, 2)
+            np.abs(follow(made, law, Sampling(), substeps=n, method=method).position - best).max() for n in (1, 2)
         )
         assert np.log2(coarse / fine) == pytest.approx(order, abs=0.4)
 
@@ -225,7 +225,7 @@ def test_other_integrators_come_to_the_same_motion(integrator):
     made = trajectory("nuwar", 0.02)
     law, sampling = ComputedTorque(bandwidth=BANDWIDTH), Sampling(delay=0.0005)
     wanted, found = (
-        control(made, law, sampling, method=m, substeps=s) for m, s in ((RUNGE_KUTTA_4, 64), (integrator, 4))
+        follow(made, law, sampling, method=m, substeps=s) for m, s in ((RUNGE_KUTTA_4, 64), (integrator, 4))
     )
     assert found.position == pytest.approx(wanted.position, abs=1e-8)
 
@@ -233,12 +233,12 @@ def test_other_integrators_come_to_the_same_motion(integrator):
 def test_an_implicit_integrator_is_the_same_in_python():
     made, law = trajectory("nuwar", 0.003), PD(bandwidth=BANDWIDTH)
     tight = Radau(rtol=1e-10, atol=1e-11)
-    wanted, found = (control(made, law, Sampling(), loop=InterpretedLoop(), method=m) for m in (RUNGE_KUTTA_4, tight))
+    wanted, found = (follow(made, law, Sampling(), loop=InterpretedLoop(), method=m) for m in (RUNGE_KUTTA_4, tight))
     assert found.position == pytest.approx(wanted.position, abs=1e-8)
 
 
 def test_an_integrator_that_needs_too_many_steps_says_so():
-    found = control(trajectory("nuwar", 0.02), PD(bandwidth=BANDWIDTH), Sampling(), method=DormandPrince(max_steps=9))
+    found = follow(trajectory("nuwar", 0.02), PD(bandwidth=BANDWIDTH), Sampling(), method=DormandPrince(max_steps=9))
     assert "too many steps" in found.end
 
 
@@ -264,23 +264,23 @@ class PID(Controller):
 def test_a_law_of_ones_own_carries_what_a_pd_law_lets_sag():
     made = trajectory("nuwar", 0.02)
     fast, slow = (
-        control(made, PID(bandwidth=BANDWIDTH, integral_time=0.02), Sampling(), loop=loop)
+        follow(made, PID(bandwidth=BANDWIDTH, integral_time=0.02), Sampling(), loop=loop)
         for loop in (None, InterpretedLoop())
     )
     assert fast.force == pytest.approx(slow.force, rel=SAME, abs=SAME)
     law, plain, slower = PID(bandwidth=BANDWIDTH, integral_time=0.05), PD(bandwidth=BANDWIDTH), trajectory("nuwar")
-    held, sagging = (control(slower, one, Sampling(), settling=0.5).tool_error[-1] for one in (law, plain))
+    held, sagging = (follow(slower, one, Sampling(), settling=0.5).tool_error[-1] for one in (law, plain))
     assert held < 1e-3 * sagging
 
 
 @needs_compiler
 def test_forces_end_at_the_limits_and_it_is_told():
     made = trajectory("nuwar", 0.13)
-    found = control(made, ComputedTorque(bandwidth=BANDWIDTH), Sampling())
+    found = follow(made, ComputedTorque(bandwidth=BANDWIDTH), Sampling())
     assert np.abs(found.force).max() == 41.76
     assert found.status is Status.DOUBTFUL
     assert any("saturated" in line for line in found.advice)
-    free = control(made, ComputedTorque(bandwidth=BANDWIDTH), Sampling(saturates=False))
+    free = follow(made, ComputedTorque(bandwidth=BANDWIDTH), Sampling(saturates=False))
     assert np.abs(free.force).max() > 41.76
     assert free.status is Status.OK
     assert free.peak_error < found.peak_error
@@ -293,7 +293,7 @@ def test_a_run_that_fails_keeps_what_was_reached_and_says_why(interpreted):
     made = trajectory("nuwar", 0.2)
     loop = InterpretedLoop() if interpreted else None
     sampling = Sampling(frequency=200.0, saturates=False)
-    found = control(made, PD(bandwidth=3000.0), sampling, loop=loop)
+    found = follow(made, PD(bandwidth=3000.0), sampling, loop=loop)
     assert 0 < len(found.time) < 41
     assert len(found.position) == len(found.force) == len(found.time)
     assert found.end
@@ -304,7 +304,7 @@ def test_a_run_that_fails_keeps_what_was_reached_and_says_why(interpreted):
 @needs_compiler
 def test_the_quaternion_stays_a_unit_and_turns_as_wanted():
     made = trajectory("rcid", 0.2)
-    found = control(made, ComputedTorque(bandwidth=BANDWIDTH, space="platform"), Sampling(), settling=0.2)
+    found = follow(made, ComputedTorque(bandwidth=BANDWIDTH, space="platform"), Sampling(), settling=0.2)
     assert np.linalg.norm(found.position[:, 3:], axis=1) == pytest.approx(np.ones(len(found.time)), abs=1e-14)
     assert found.position[-1, 3:] == pytest.approx(found.reference[-1, 3:], abs=1e-8)
     assert np.ptp(found.reference[:, 3:], axis=0).max() > 0.02
@@ -341,7 +341,7 @@ def rate_of_coordinates(machine: Model, q: np.ndarray, twist: np.ndarray) -> np.
 def test_a_part_of_a_rotation_is_followed_in_platform_space():
     made = trajectory("gantry_tau_5dof", 0.3)
     controller = FeedForward(bandwidth=100.0, space="platform")
-    found = control(made, controller, Sampling(saturates=False), settling=0.1)
+    found = follow(made, controller, Sampling(saturates=False), settling=0.1)
     moved = np.ptp(found.reference, axis=0)
     assert (moved[3:] > 1e-3).all()
     assert (np.abs(found.reference - found.position).max(axis=0) < 0.01 * moved.max()).all()
@@ -366,7 +366,7 @@ def test_numbers_that_make_no_controller_are_refused_all_at_once(make, wheres):
 
 def test_what_does_not_fit_the_machine_is_refused_all_at_once():
     with pytest.raises(InputError) as caught:
-        control(
+        follow(
             trajectory("gantry_tau_5dof"),
             PD(bandwidth=1.0),
             Sampling(resolution=np.zeros(3)),
@@ -383,7 +383,7 @@ def test_a_loop_compiled_for_another_law_is_refused():
     machine = model("nuwar")
     loop = CompiledLoop(machine, machine, PD(bandwidth=1.0))
     with pytest.raises(InputError, match="compiled for another"):
-        control(trajectory("nuwar"), PD(bandwidth=1.0, space="platform"), Sampling(), loop=loop)
+        follow(trajectory("nuwar"), PD(bandwidth=1.0, space="platform"), Sampling(), loop=loop)
 
 
 # The example and the benchmark
@@ -399,10 +399,10 @@ def test_the_example_shows_what_the_model_is_worth(monkeypatch, tmp_path, capsys
     module = program("examples", "nuwar_control", monkeypatch)
     found = module.main(tmp_path)
     for space in ("joint", "platform"):
-        assert found["ideal", space, "PD"].peak_error > 20 * found["ideal", space, "computed torque"].peak_error
-        assert found["ideal", space, "computed torque"].status is Status.OK
+        assert found["ideal", space, "pd"].peak_error > 20 * found["ideal", space, "computed-torque"].peak_error
+        assert found["ideal", space, "computed-torque"].status is Status.OK
         for case in ("delay and encoders", "unknown payload"):
-            assert found[case, space, "PD"].peak_error > 2 * found[case, space, "computed torque"].peak_error
+            assert found[case, space, "pd"].peak_error > 2 * found[case, space, "computed-torque"].peak_error
     assert not any(result.end for result in found.values())
     assert len(json.loads((tmp_path / "nuwar_control.json").read_text(encoding="utf-8"))["runs"]) == 24
     assert (tmp_path / "nuwar_control.png").read_bytes().startswith(b"\x89PNG")

@@ -35,7 +35,7 @@ from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, plan, stroke
 from tauloop.result import Status
 from tauloop.simulation.controllers.laws import FeedForward, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, Loop, Trace
-from tauloop.simulation.controllers.run import control
+from tauloop.simulation.controllers.run import follow
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "gantry_tau_racks"
 #: The issue's bar: figures change by less than this when tolerances are tightened a hundredfold.
@@ -220,7 +220,7 @@ def test_without_lines_it_is_the_control_loop_of_simulate() -> None:
     path = stroke(model, line, ("platform.x", "platform.y", "platform.z"))
     trajectory = plan(path, POLYNOMIAL_345, Seconds(0.3))
     sampling = Sampling(frequency=1000.0, differences=True)
-    there = control(trajectory, FeedForward(bandwidth=80.0), sampling, loop=_Differenced(), substeps=16)
+    there = follow(trajectory, FeedForward(bandwidth=80.0), sampling, loop=_Differenced(), substeps=16)
     machine = DrivenMachine(mechanism, bandwidth=80.0, period=1e-3)
     here = machine.follow(trajectory, settling=0.0, integrator=replace(LINE_INTEGRATOR, rtol=1e-10, atol=1e-12))
     assert here.status is Status.OK

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import tauloop
 from tauloop.cli.app import app
 from tauloop.logs import read_log, samples
+from tauloop.result import plain
 
 STROKE = [
     "nuwar",
@@ -48,6 +50,12 @@ def test_the_table_is_input_of_inverse_dynamics_and_has_the_same_peaks(tmp_path)
     peaks = np.array([abs(row["peak_force"]) for row in planned["forces"]])
     assert force == pytest.approx(peaks, rel=BETWEEN_SAMPLES)
     assert (force <= peaks * (1 + 1e-12)).all()
+
+
+def test_json_is_what_the_function_says():
+    options = tauloop.StrokeOptions(start={"y": -0.1}, end={"y": "100 mm"}, time=0.4, returns=True)
+    words = ("delta", "--from", "y=-0.1", "--to", "y=0.1", "--time", "0.4", "--returns", "--json")
+    assert json.loads(run(*words)[1]) == plain(tauloop.plan_motion(tauloop.load("delta"), options).as_dict())
 
 
 def test_without_a_duration_the_machine_sets_it():
@@ -104,12 +112,12 @@ def test_a_spline_from_a_table_and_a_turn(tmp_path):
         (["nuwar", "--to", "z=-0.5"], "has no length"),
         (["nuwar", "--to", "q=1"], "no coordinate"),
         (["nuwar", "--to", "z=-0.9"], "out of reach by 211.1 mm"),
-        (["nuwar", "--to", "z=-0.4", "--time", "1", "--speed", "1"], "given beside --time"),
+        (["nuwar", "--to", "z=-0.4", "--time", "1", "--speed", "1"], "given beside time"),
         (["nuwar", "--to", "z=-0.4", "--time", "-1"], "must be positive"),
         (["nuwar", "--to", "z=-0.4", "--via", "x=0"], "needs 0"),
         (["nuwar", "--to", "z=-0.4", "--turn", "0,0,1"], "no free orientation"),
         (["hexapod", "--to", "z=0.36", "--turn", "0,1"], "is not three numbers"),
-        (["nuwar", "--to", "z=-0.4", "--shape", "star", "--law", "none"], "'star' is unknown"),
+        (["nuwar", "--to", "z=-0.4", "--shape", "star", "--law", "none"], "unknown: 'star'"),
         (["gantry_tau_5dof", "--shape", "polyline", "--to", "x=0.1", "--via", "x=0.05,qx=0.05"], "no lengths to blend"),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
+from simulation_machines import frictionless
 from typer.testing import CliRunner
 
 import tauloop
@@ -93,10 +94,10 @@ def test_json_is_what_the_function_says():
 
 
 def test_laws_events_and_integrators_of_ones_own_are_options_too():
-    model = Model(load("pendulum_arm"))
+    model = frictionless("pendulum_arm")
     low = Event(name="slow", function=lambda time, q, v: time - 0.01)
     options = SimulationOptions(
-        force=ConstantForce((0.5,)), until=(low,), route=Projected(), integration=Integration(own=Radau())
+        force=ConstantForce((0.5, 0.5, 0.5)), until=(low,), route=Projected(), integration=Integration(own=Radau())
     )
     found = tauloop.simulate(model, options)
     assert found.time[-1] == pytest.approx(0.01, abs=1e-9)

@@ -31,8 +31,8 @@ from tauloop.simulation import (
     Route,
     RungeKutta4,
 )
-from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
-from tauloop.simulation.controllers.run import control
+from tauloop.simulation.controllers.laws import LAWS, Sampling
+from tauloop.simulation.controllers.run import follow
 
 #: The double crank: the base is the shortest link, so that both cranks go around, and the coupler with them.
 BASE, LENGTH, MASS, INERTIA = 0.1, (0.25, 0.22, 0.27), (1.0, 0.8, 1.2), (0.006, 0.004, 0.008)
@@ -262,8 +262,8 @@ def test_controllers_measure_a_motor_through_all_turns(space: str) -> None:
     machine = Model(loads(TEXT.replace("{on: A}", "{on: D}")))
     crank, rocker = circling()
     trajectory = plan(stroke(machine, Line([crank[0]], [crank[-1]]), ("A",)), POLYNOMIAL_345, Seconds(2.0))
-    controller = CONTROLLERS["computed torque"](bandwidth=100.0, space=space)
-    found = control(trajectory, controller, Sampling(frequency=1000.0))
+    controller = LAWS["computed torque"](bandwidth=100.0, space=space)
+    found = follow(trajectory, controller, Sampling(frequency=1000.0))
     assert found.status is Status.OK
     assert abs(found.position[-1, 0] - crank[-1]) < 1e-4
     assert abs(machine.actuator_position(trajectory.stroke.q)[-1, 0] - rocker[-1]) < 1e-9

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     )
     from tauloop.mechanism import Mechanism, shipped_machines
     from tauloop.model import FunctionOptions, Model, load_function
+    from tauloop.motion import StrokeOptions, plan_motion
     from tauloop.programs import Forces, State
-    from tauloop.simulation import SimulationOptions, simulate
+    from tauloop.simulation import ControlOptions, SimulationOptions, control, simulate
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -65,7 +66,8 @@ else:
             **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
             **dict.fromkeys(("Forces", "State"), "programs"),
             **dict.fromkeys(("ReductionOptions", "reduce"), "kinematics"),
-            **dict.fromkeys(("SimulationOptions", "simulate"), "simulation"),
+            **dict.fromkeys(("ControlOptions", "SimulationOptions", "control", "simulate"), "simulation"),
+            **dict.fromkeys(("StrokeOptions", "plan_motion"), "motion"),
         },
     )
 
@@ -76,6 +78,7 @@ __all__ = [
     "AssemblyError",
     "CalibrationOptions",
     "CheckOptions",
+    "ControlOptions",
     "ConvertOptions",
     "DescribeOptions",
     "DescriptionError",
@@ -96,18 +99,21 @@ __all__ = [
     "RegroupingOptions",
     "SimulationOptions",
     "State",
+    "StrokeOptions",
     "TauloopError",
     "TuningOptions",
     "__version__",
     "assembly_modes",
     "calibrate",
     "check",
+    "control",
     "convert",
     "describe",
     "identify",
     "load",
     "load_function",
     "loads",
+    "plan_motion",
     "plan_poses",
     "reduce",
     "regroup",

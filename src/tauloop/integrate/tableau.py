@@ -8,9 +8,11 @@ from functools import cache
 import numpy as np
 from scipy.integrate import RK45
 
+from tauloop.shown import Shown
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tableau:
+class Tableau(Shown):
     """An explicit Runge-Kutta method whose last stage is the rate at the end of the step.
 
     Attributes:

@@ -26,6 +26,7 @@ from tauloop.motion.paths import (
     sheared_ellipse,
     turn_between,
 )
+from tauloop.motion.planning import PlannedMotion, StrokeOptions, plan_motion
 from tauloop.motion.sampled import SampledMotion
 from tauloop.motion.stroke import Stroke, stroke
 from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
@@ -50,12 +51,14 @@ __all__ = [
     "PeakAcceleration",
     "PeakForce",
     "PeakSpeed",
+    "PlannedMotion",
     "PolynomialLaw",
     "Progress",
     "SampledMotion",
     "SampledPath",
     "Seconds",
     "Stroke",
+    "StrokeOptions",
     "Timing",
     "Together",
     "Trajectory",
@@ -64,6 +67,7 @@ __all__ = [
     "fastest_rate",
     "peak",
     "plan",
+    "plan_motion",
     "polyline",
     "random_multisine",
     "sheared_ellipse",

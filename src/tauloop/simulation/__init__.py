@@ -3,6 +3,9 @@
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
 from tauloop.simulation.cables.result import CableEvent, CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
+from tauloop.simulation.controllers.laws import Controller, Sampling
+from tauloop.simulation.controllers.run import ControlledMotion, follow
+from tauloop.simulation.controllers.workflow import ControlComparison, ControlOptions, control
 from tauloop.simulation.events import Event, Occurrence
 from tauloop.simulation.forces import ConstantForce, Feedback, ForceLaw, InverseDynamicsForce, Wrench
 from tauloop.simulation.many import ManySimulations, simulate_many
@@ -25,6 +28,10 @@ __all__ = [
     "CableEvent",
     "CableSimulation",
     "ConstantForce",
+    "ControlComparison",
+    "ControlOptions",
+    "ControlledMotion",
+    "Controller",
     "DormandPrince",
     "Ending",
     "Event",
@@ -44,12 +51,15 @@ __all__ = [
     "RoundTripOptions",
     "Route",
     "RungeKutta4",
+    "Sampling",
     "Simulation",
     "SimulationOptions",
     "Simulator",
     "SwingComparison",
     "SwingOptions",
     "Wrench",
+    "control",
+    "follow",
     "round_trip",
     "simulate",
     "simulate_cables",

@@ -15,7 +15,6 @@ from typing import ClassVar, final
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
 from tauloop.programs.extended import extended_rate_program, hamilton_rate_program, momentum_map_program
 from tauloop.programs.rates import RateProgram, independent_rate_program
@@ -180,15 +179,3 @@ ROUTES: dict[str, Route] = {
     "multipliers": Multipliers(),
     "multipliers-free": Multipliers(stabilisation=None),
 }
-
-
-def route_of(name: str) -> Route:
-    """The route of a name.
-
-    Raises:
-        InputError: it is unknown.
-    """
-    if name not in ROUTES:
-        remedy = suggestion(name, ROUTES) or f"choose among {', '.join(ROUTES)}"
-        raise InputError(Problem(where="route", what=f"{name!r} is unknown", remedy=remedy))
-    return ROUTES[name]

@@ -23,19 +23,20 @@ from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.model.preloads import sharing_of
 from tauloop.options import option, require
+from tauloop.shown import Shown
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
 from tauloop.simulation.events import Event
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench
 from tauloop.simulation.round_trip import RoundTrip, round_trip
-from tauloop.simulation.routes import ROUTES, IndependentCoordinates, Projected, Route, route_of
+from tauloop.simulation.routes import ROUTES, IndependentCoordinates, Projected, Route
 from tauloop.simulation.simulation import Simulation, Simulator, start_state
 from tauloop.simulation.spline_motion import SplineMotion
 from tauloop.simulation.swing import AMPLITUDE, FREQUENCY
 from tauloop.simulation.swing_comparison import SwingComparison, compare_routes
 from tauloop.simulation.watched import events_of
 
-_ROUTE = option(IndependentCoordinates(), read=route_of, metavar="|".join(ROUTES))
+_ROUTE = option(IndependentCoordinates(), named=ROUTES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ class Integration:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulationOptions:
+class SimulationOptions(Shown):
     """A simulation from a start under forces; a free fall from the reference pose without any.
 
     Attributes:
@@ -131,7 +132,7 @@ class SwingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundTripOptions:
+class RoundTripOptions(Shown):
     """A motion whose forces by inverse dynamics are fed to forward dynamics.
 
     Attributes:
@@ -190,9 +191,9 @@ def simulate(
     if isinstance(chosen, SimulationOptions):
         return (_of_cables if cables(model.mechanism) else _of_forces)(model, chosen)
     if cables(model.mechanism):
-        what = "has cables, which push nothing back"
+        what = "a swing is not for machines with cables: they push nothing back"
         if isinstance(chosen, RoundTripOptions):
-            what = "has cables, and those that stretch do not come back to the motion"
+            what = "a round trip is not for machines with cables: those that stretch do not come back to the motion"
         raise InputError(Problem(where=model.mechanism.name, what=what, remedy="simulate it under forces"))
     if isinstance(chosen, SwingOptions):
         integrator = chosen.integration.integrator

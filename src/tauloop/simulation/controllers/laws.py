@@ -12,6 +12,7 @@ import numpy as np
 
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.tableau import chained
+from tauloop.shown import Shown
 
 if TYPE_CHECKING:
     from tauloop.simulation.controllers.loop import Loop
@@ -144,16 +145,16 @@ class ComputedTorque(_Compiled):
 
 
 #: Every controller by the name that a command or a table uses.
-CONTROLLERS: dict[str, type[PD | FeedForward | GravityCompensation | ComputedTorque]] = {
-    "PD": PD,
-    "PD with gravity compensation": GravityCompensation,
-    "PD with feed-forward": FeedForward,
-    "computed torque": ComputedTorque,
+LAWS: dict[str, type[PD | FeedForward | GravityCompensation | ComputedTorque]] = {
+    "pd": PD,
+    "gravity": GravityCompensation,
+    "feed-forward": FeedForward,
+    "computed-torque": ComputedTorque,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class Sampling(Shown):
     """How a controller sees and drives the machine.
 
     Attributes:

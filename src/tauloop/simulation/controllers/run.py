@@ -25,6 +25,8 @@ from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, L
 _LOGGER = logging.getLogger("tauloop")
 #: Integration steps between two samples of the controller.
 SUBSTEPS = 4
+#: Name of the evidence that forces have met their limits.
+SATURATED = "share of saturated forces"
 
 
 class LoopRunner(Protocol):
@@ -70,7 +72,7 @@ class ControlledMotion(Result):
 
 
 @solving(PoseError)
-def control(
+def follow(
     trajectory: Trajectory,
     controller: Controller,
     sampling: Sampling,
@@ -236,7 +238,7 @@ def _result(
         ),
         Evidence(name="largest loop residual", value=trace.residual, upper=CONVERGED, advice="a loop did not close"),
         Evidence(
-            name="share of saturated forces",
+            name=SATURATED,
             value=saturated,
             upper=0.0,
             advice="the actuators' limits were reached: a slower motion, or a lower bandwidth",

@@ -1,0 +1,269 @@
+"""One call from a machine and options to a trajectory: its path by names and numbers, its law, its duration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.assembly.entry import PLATFORM, Entry
+from tauloop.assembly.named_values import QUATERNION, named_values, quaternion_start
+from tauloop.errors import InputError, PoseError, Problem, Problems, solving
+from tauloop.logs import read_log, samples
+from tauloop.logs.channels import build_log, channels, port_channels
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.quantities import pairs_reader
+from tauloop.model import Model
+from tauloop.model.motion import Motion
+from tauloop.motion.clothoids import polyline
+from tauloop.motion.laws import LAWS
+from tauloop.motion.limits import tightest_limit
+from tauloop.motion.paths import Ellipse, Line, SampledPath, Together, Turn
+from tauloop.motion.paths import Path as Curve
+from tauloop.motion.stroke import stroke
+from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
+from tauloop.motion.trajectory import PeakForce, Trajectory, plan
+from tauloop.options import option, require
+from tauloop.result import Evidence, Result, provenance
+from tauloop.shown import Shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Points on the way that a path of a shape needs; of others any number.
+SHAPES = {"line": 0, "ellipse": 1, "polyline": None, "spline": None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrokeOptions(Shown):
+    """A stroke from rest to rest.
+
+    Attributes:
+        shape: of the path: line; ellipse (half of one over the via point, sheared where that is not above the middle);
+            polyline (corners blended by clothoids); spline.
+        start: such as 'x=0,y=-0.1' (SI, or with units); the rest as at the reference pose.
+        via: a point on the way, likewise; coordinates not named as at the start.
+        end: likewise.
+        points: in place of these: points of a spline, CSV or Parquet with columns such as 'position.platform.x [m]'.
+        turn: beside it: rotation vector 'rx,ry,rz' in rad, where the platform's quaternion is free.
+        blend: distance from the corners of a polyline where blends start.
+        entry: whose coordinates these are.
+        law: motion law.
+        time: duration of the stroke, s.
+        speed: or its peak speed, m/s (actuators: of any one).
+        acceleration: or its peak acceleration, m/s^2 (likewise).
+        share: or, without these, the share of the machine's force and speed limits; all of them, and 0.8 under a
+            controller, without it.
+        returns: back to the start on the same way.
+    """
+
+    shape: str = option("line", choices=tuple(SHAPES), flag="--shape --path")
+    start: Mapping[str, str | float] | None = option(None, flag="--from", read=pairs_reader("start"))
+    via: tuple[str | Mapping[str, str | float], ...] = ()
+    end: Mapping[str, str | float] | None = option(None, flag="--to", read=pairs_reader("end"))
+    points: Path | None = None
+    turn: tuple[float, ...] | None = None
+    blend: float = 0.02
+    entry: Entry = PLATFORM
+    law: str = option("3-4-5", choices=tuple(LAWS))
+    time: float | None = None
+    speed: float | None = None
+    acceleration: float | None = None
+    share: float | None = None
+    returns: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range, or does not go together."""
+        problems = Problems()
+        with problems.collecting(InputError):
+            require(self)
+        timed = [name for name in ("time", "speed", "acceleration") if getattr(self, name) is not None]
+        if len(timed) > 1:
+            what = f"given beside {' and '.join(timed[:-1])}"
+            problems.add(timed[-1], what, "only one of them sets the duration")
+        if self.points is not None and (self.start is not None or self.via or self.end is not None):
+            problems.add("points", "given beside points by name", "give the one or the other")
+        if self.turn is not None and (len(self.turn) != 3 or not np.isfinite(self.turn).all()):
+            problems.add("turn", f"{self.turn} is not three numbers", "such as 0,0,0.2 (rad)")
+        if self.end is None and self.points is None and self.turn is None:
+            problems.add("end", "no end of the path is given", "give an end, points or a turn")
+        InputError.raise_if_any(problems)
+
+    def timing(self, share: float) -> Timing:
+        """What sets the duration; the share of the machine's limits where nothing else is said."""
+        if self.time is not None:
+            return Seconds(self.time)
+        if self.speed is not None:
+            return PeakSpeed(self.speed)
+        if self.acceleration is not None:
+            return PeakAcceleration(self.acceleration)
+        share = share if self.share is None else self.share
+        return MachineLimits(force=share, speed=share)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedMotion(Result):
+    """A trajectory and what it asks of the machine.
+
+    Attributes:
+        trajectory: from rest to rest.
+        law: name of the motion law.
+        peak_speed, peak_acceleration: of the tool (of actuators: of any one), m/s and m/s^2 or rad/s and rad/s^2.
+        forces: largest of each actuator.
+        tightest_limit: name and share of the limit that comes nearest; None where the machine has none.
+    """
+
+    trajectory: Trajectory
+    law: str
+    peak_speed: float
+    peak_acceleration: float
+    forces: tuple[PeakForce, ...]
+    tightest_limit: tuple[str, float] | None
+
+    def log(self, frequency: float = 1000.0) -> xr.Dataset:
+        """Positions, velocities and accelerations at so many samples per second, for `tauloop dynamics`."""
+        sampled = self.trajectory.sample(frequency)
+        ports = self.trajectory.stroke.functions.ports.motion
+        signals = [
+            channel
+            for kind, port in ports.items()
+            for channel in port_channels(kind, port.columns, port.units, getattr(sampled, kind))
+        ]
+        return build_log(sampled.time, signals)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: figures, not the samples."""
+        placed, tightest = self.trajectory.stroke, self.tightest_limit
+        return {
+            "machine": placed.model.mechanism.name,
+            "status": self.status,
+            "entry": placed.functions.ports.name,
+            "columns": placed.columns,
+            "law": self.law,
+            "duration_s": self.trajectory.duration,
+            "total_s": self.trajectory.total,
+            "peak_speed": self.peak_speed,
+            "peak_acceleration": self.peak_acceleration,
+            "forces": [
+                {
+                    "actuator": item.actuator,
+                    "peak_force": item.force,
+                    "time_s": item.time,
+                    "unit": item.unit,
+                    "limit": item.limit if np.isfinite(item.limit) else None,
+                }
+                for item in self.forces
+            ],
+            "tightest_limit": None if tightest is None else {"limit": tightest[0], "share": tightest[1]},
+            "condition": placed.condition,
+            "worst_place": placed.place(placed.worst),
+            "evidence": self.evidence,
+        }
+
+
+@solving(PoseError)
+def plan_motion(machine: Mechanism | Model, options: StrokeOptions) -> PlannedMotion:
+    """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest that the machine can do).
+
+    Args:
+        machine: a mechanism, or its model.
+        options: path, law and duration.
+
+    Raises:
+        InputError: names and numbers that are wrong.
+        PoseError: a path that leaves the workspace or passes through a singularity, and where.
+    """
+    model = machine if isinstance(machine, Model) else Model(machine)
+    trajectory = planned(model, options)
+    placed, rate, law = trajectory.stroke, 1.0 / trajectory.duration, LAWS[options.law]
+    return PlannedMotion(
+        evidence=(Evidence(name="worst condition number on the way", value=placed.condition),),
+        provenance=provenance(
+            packages=("numpy", "casadi"), options={"law": options.law}, inputs={"machine": model.mechanism.name}
+        ),
+        trajectory=trajectory,
+        law=options.law,
+        peak_speed=peak(placed, law, "velocity", rate),
+        peak_acceleration=peak(placed, law, "acceleration", rate),
+        forces=trajectory.peak_forces(),
+        tightest_limit=tightest_limit(placed, law, rate, returns=options.returns),
+    )
+
+
+def planned(model: Model, options: StrokeOptions, share: float = 1.0) -> Trajectory:
+    """The trajectory alone.
+
+    Args:
+        model: the machine.
+        options: path, law and duration.
+        share: of the machine's limits where nothing sets the duration.
+
+    Raises:
+        InputError, PoseError: as of `plan_motion`.
+    """
+    functions = model.motion(options.entry)
+    moved, path, base = _path(functions, functions.ports.at(model.assembly.q), options)
+    if options.turn is not None:
+        moved, path = _with_turn(functions, base, moved, path, np.array(options.turn))
+    assert path is not None
+    placed = stroke(model, path, moved, entry=options.entry, base=base)
+    return plan(placed, LAWS[options.law], options.timing(share), returns=options.returns)
+
+
+def _path(
+    functions: Motion, base: np.ndarray, options: StrokeOptions
+) -> tuple[tuple[str, ...], Curve | None, np.ndarray]:
+    """Names of the coordinates that move, the path in them, and where the others stay."""
+    port, shape, via = functions.ports.position, options.shape, options.via
+    if options.points is not None:
+        log = read_log(options.points)
+        names = tuple(name for name in port.columns if name in channels(log, "position"))
+        return names, SampledPath(samples(log, "position", names)), base
+    first = named_values(port, "start", options.start or {}, base)
+    if options.end is None:
+        return (), None, first
+    points = [pairs_reader("via")(point) if isinstance(point, str) else point for point in via]
+    rows = [first, *(named_values(port, "via", point, first) for point in points)]
+    rows.append(named_values(port, "end", options.end, first))
+    moving = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+    corners = np.array(rows)[:, moving]
+    names = tuple(port.columns[i] for i in moving)
+    problems, needed = Problems(), SHAPES[shape]
+    if needed is not None and len(via) != needed:
+        what = f"{len(via)} given, a path of shape {shape} needs {needed}"
+        problems.add("via", what, "choose another shape, or other points")
+    if not len(moving):
+        problems.add("end", "is the start: the path has no length", "name another end")
+    units = {port.units[i] for i in moving}
+    if shape == "polyline" and len(units) > 1:
+        what = f"a polyline in {' and '.join(sorted(units))} has no lengths to blend by"
+        problems.add("shape", what, "spline, or move coordinates of one unit")
+    InputError.raise_if_any(problems)
+    if shape == "line":
+        return names, Line(corners[0], corners[1]), first
+    if shape == "ellipse":
+        middle = 0.5 * (corners[0] + corners[2])
+        return names, Ellipse(middle, corners[0] - middle, corners[1] - middle, 0.0, np.pi), first
+    if shape == "polyline":
+        return names, polyline(corners, options.blend), first
+    return names, SampledPath(corners), first
+
+
+def _with_turn(
+    functions: Motion, base: np.ndarray, moved: tuple[str, ...], path: Curve | None, rotation: np.ndarray
+) -> tuple[tuple[str, ...], Curve]:
+    """The path with a turn of the platform beside it."""
+    port = functions.ports.position
+    first = quaternion_start(port)
+    if first is None:
+        what = f"the {functions.ports.name} has no free orientation: {', '.join(port.columns)}"
+        raise InputError(Problem(where="turn", what=what, remedy="leave it out, or move its coordinates by an end"))
+    names = port.columns[first : first + len(QUATERNION)]
+    if set(names) & set(moved):
+        what = "given beside components of the quaternion"
+        raise InputError(Problem(where="turn", what=what, remedy="one of them"))
+    turned = Turn(base[first : first + len(QUATERNION)], rotation)
+    return (*moved, *names), turned if path is None else Together((path, turned))

@@ -1,0 +1,31 @@
+"""A planned motion for the terminal: its duration, its peaks, and what they are of the machine's limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import RenderableType
+
+from tauloop.assembly.entry import PLATFORM
+from tauloop.motion.planning import PlannedMotion
+from tauloop.report.tables import table
+
+
+def motion_tables(found: PlannedMotion) -> Iterator[RenderableType]:
+    """Duration, speeds, forces and limits."""
+    trajectory, placed = found.trajectory, found.trajectory.stroke
+    units = placed.functions.ports.velocity.units
+    unit = "m/s" if placed.functions.ports.name == PLATFORM.name and "m/s" in units else units[0]
+    total = f" ({trajectory.total:.6g} s there and back)" if trajectory.returns else ""
+    yield f"Stroke of {trajectory.duration:.6g} s{total}, law {found.law}"
+    yield f"peak speed {found.peak_speed:.5g} {unit}, acceleration {found.peak_acceleration:.5g} {unit}^2"
+    rows = table("Peak forces", "actuator", "force", "limit", "unit", "at [s]", numeric=(1, 2, 4))
+    for item in found.forces:
+        limit = f"{item.limit:.5g}" if np.isfinite(item.limit) else "-"
+        rows.add_row(item.actuator, f"{item.force:.5g}", limit, item.unit, f"{item.time:.4f}")
+    yield rows
+    if found.tightest_limit is not None:
+        name, share = found.tightest_limit
+        yield f"{share:.1%} of the limit of {name}"
+    yield f"worst condition number {placed.condition:.3g} at {placed.place(placed.worst)}"

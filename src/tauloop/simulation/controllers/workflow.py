@@ -1,0 +1,260 @@
+"""One call from a machine and options to controllers on a stroke, with and without the machine's model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tauloop.assembly.limits import beyond_limits
+from tauloop.errors import InputError, PoseError, Problems, solving
+from tauloop.integrate.integrators import DormandPrince, Integrator, Radau
+from tauloop.integrate.tableau import Tableau
+from tauloop.logs.channels import build_log, port_channels
+from tauloop.mechanism import units
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.quantities import pairs_reader, quantity
+from tauloop.mechanism.suggestions import suggestion
+from tauloop.model import Model
+from tauloop.motion import StrokeOptions
+from tauloop.motion.planning import planned
+from tauloop.options import option, require
+from tauloop.result import Result
+from tauloop.shown import Shown
+from tauloop.simulation.controllers.laws import (
+    HEUN_3,
+    LAWS,
+    RUNGE_KUTTA_4,
+    SPACES,
+    Controller,
+    Sampling,
+)
+from tauloop.simulation.controllers.run import SATURATED, SUBSTEPS, ControlledMotion, follow
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+METHODS: dict[str, Tableau | Integrator] = {
+    "rk4": RUNGE_KUTTA_4,
+    "heun3": HEUN_3,
+    "adaptive": DormandPrince(),
+    "implicit": Radau(),
+}
+#: Share of the machine's limits that a stroke takes where nothing sets its duration: control needs the rest.
+SHARE = 0.8
+
+
+def _bandwidth(text: str) -> float:
+    width = quantity("bandwidth", text, units.FREQUENCY)
+    return 2 * np.pi * width if text.strip().endswith("Hz") else width
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlOptions(Shown):
+    """Controllers on a stroke.
+
+    Attributes:
+        stroke: the stroke.
+        controller: pd, gravity, feed-forward or computed-torque; may be repeated; all of them without it. Python takes
+            controllers too, with numbers of their own.
+        space: where errors are taken: of the actuators, or of the platform.
+        bandwidth: of all laws, such as 150 (rad/s) or '20 Hz'.
+        damping: damping ratio.
+        frequency: samples per second, such as 1kHz.
+        delay: from measurement to force, such as 0.5ms.
+        resolution: step of the encoders, such as 0.1mrad, or one per actuator between commas; 0 for none.
+        differences: speeds are differences of measured positions.
+        saturation: forces end at the machine file's limits.
+        plant: what the controller does not know: parameters of the machine that moves, 'plate_mass=0.4'.
+        settling: further time at rest at the end, s.
+        method: integrator between samples.
+        integrator: any integrator in place of it.
+        substeps: its steps per sample; the delay is rounded to whole ones.
+    """
+
+    stroke: StrokeOptions
+    controller: tuple[str | Controller, ...] = ()
+    space: str = option("joint", choices=SPACES)
+    bandwidth: float = option(150.0, read=_bandwidth, metavar="FREQUENCY")
+    damping: float = 1.0
+    frequency: float = option(1000.0, flag="--rate", read=lambda text: quantity("frequency", text, units.FREQUENCY))
+    delay: float = option(0.0, read=lambda text: quantity("delay", text, units.TIME), metavar="TIME")
+    resolution: str | float | tuple[float, ...] = option(0.0, flag="--quantisation", read=str)
+    differences: bool = False
+    saturation: bool = True
+    plant: Mapping[str, str | float] | None = option(None, read=pairs_reader("plant", "plate_mass=0.4"))
+    settling: float = 0.0
+    method: str = option("rk4", choices=tuple(METHODS))
+    integrator: Integrator | None = option(None, flag="")
+    substeps: int = SUBSTEPS
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range, or unknown."""
+        problems = Problems()
+        with problems.collecting(InputError):
+            require(self)
+        for name in self.controller:
+            if isinstance(name, str) and name not in LAWS:
+                remedy = suggestion(name, LAWS) or f"choose among {', '.join(LAWS)}"
+                problems.add("controller", f"{name!r} is unknown", remedy)
+        InputError.raise_if_any(problems)
+
+    @property
+    def laws(self) -> dict[str, Controller]:
+        """Controllers by name, in the order of `LAWS`; those of one's own by their class."""
+        own = {type(law).__name__: law for law in self.controller if isinstance(law, Controller)}
+        known = {
+            name: law(bandwidth=self.bandwidth, damping=self.damping, space=self.space)
+            for name, law in LAWS.items()
+            if not self.controller or name in self.controller
+        }
+        return {**known, **own}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlComparison(Result):
+    """A stroke under several controllers.
+
+    Attributes:
+        model: what the controllers believe in.
+        runs: by controller.
+        space: where errors are taken.
+        sampling: of all of them.
+        duration: of the stroke, s.
+    """
+
+    model: Model
+    runs: Mapping[str, ControlledMotion]
+    space: str
+    sampling: Sampling
+    duration: float
+
+    def figures(self, name: str) -> dict[str, object]:
+        """Figures of one run; none of one that failed at its first sample, no distance where nothing is in metres."""
+        run = self.runs[name]
+        if not len(run.time):
+            return {"peak_error_m": None, "rms_error_m": None, "actuator_error": None, "peak_force": None}
+        has_distance = "m" in self.model.platform.ports.position.units
+        return {
+            "peak_error_m": run.peak_error if has_distance else None,
+            "rms_error_m": run.rms_error if has_distance else None,
+            "actuator_error": float(np.abs(run.actuator_error).max()),
+            "peak_force": np.abs(run.force).max(axis=0),
+        }
+
+    def saturated(self, name: str) -> float:
+        """Share of forces at the actuators' limits in one run."""
+        return next(item.value or 0.0 for item in self.runs[name].evidence if item.name == SATURATED)
+
+    def log(self) -> xr.Dataset:
+        """The platform's motion and the forces under the last controller, as a log that other commands read."""
+        run, ports = list(self.runs.values())[-1], self.model.platform.ports
+        signals = port_channels("position", ports.position.columns, ports.position.units, run.position)
+        signals += port_channels("velocity", ports.velocity.columns, ports.velocity.units, run.velocity)
+        signals += port_channels("force", *self.model.output_ports("actuators"), run.force)
+        return build_log(run.time, signals)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: figures, not the samples."""
+        names, force_units = self.model.output_ports("actuators")
+        return {
+            "machine": self.model.mechanism.name,
+            "status": self.status,
+            "space": self.space,
+            "duration_s": self.duration,
+            "frequency_Hz": self.sampling.frequency,
+            "delay_s": self.sampling.delay,
+            "actuators": names,
+            "force_units": force_units,
+            "runs": {
+                name: {"status": run.status, "samples": len(run.time), "end": run.end or None}
+                | self.figures(name)
+                | {"evidence": run.evidence, "provenance": run.provenance}
+                for name, run in self.runs.items()
+            },
+        }
+
+
+@solving(PoseError)
+def control(machine: Mechanism | Model, options: ControlOptions) -> ControlComparison:
+    """Follow a stroke under sampled controllers, and find how far the machine stays behind.
+
+    A run that ends early (out of reach, singular, not finite) or goes beyond a stop makes the result doubtful;
+    saturated forces are reported with the run.
+
+    Args:
+        machine: what the controllers believe in.
+        options: the stroke, the controllers and how they are sampled.
+
+    Raises:
+        InputError: names and numbers that are wrong.
+        PoseError: the stroke cannot be run at all.
+    """
+    model = machine if isinstance(machine, Model) else Model(machine)
+    sampling = Sampling(
+        frequency=options.frequency,
+        delay=options.delay,
+        resolution=_resolution(model, options.resolution),
+        differences=options.differences,
+        saturates=options.saturation,
+    )
+    plant = _plant(model, options.plant)
+    trajectory = planned(model, options.stroke, SHARE)
+    runs = {
+        name: follow(
+            trajectory,
+            law,
+            sampling,
+            plant=plant,
+            method=options.integrator or METHODS[options.method],
+            substeps=options.substeps,
+            settling=options.settling,
+        )
+        for name, law in options.laws.items()
+    }
+    return ControlComparison(
+        evidence=tuple(
+            replace(item, name=f"{name}: {item.name}")
+            for name, run in runs.items()
+            for item in (run.evidence[0], *beyond_limits(run.evidence))
+        ),
+        provenance=next(iter(runs.values())).provenance,
+        model=model,
+        runs=runs,
+        space=options.space,
+        sampling=sampling,
+        duration=trajectory.total,
+    )
+
+
+def _resolution(model: Model, given: str | float | tuple[float, ...]) -> np.ndarray:
+    """Steps of the encoders (n_u,), m or rad."""
+    kinds = model.actuators.ports.position.units[: len(model.mechanism.actuators)]
+    parts = given.split(",") if isinstance(given, str) else [f"{value:.17g}" for value in np.atleast_1d(given)]
+    if len(parts) == 1:
+        parts *= len(kinds)
+    problems = Problems()
+    if len(parts) != len(kinds):
+        problems.add("resolution", f"{len(parts)} steps for {len(kinds)} actuators", "one for all, or one for each")
+    InputError.raise_if_any(problems)
+    of = {"rad": units.ANGLE, "m": units.LENGTH}
+    return np.array([quantity("resolution", part, of[kind]) for part, kind in zip(parts, kinds, strict=True)])
+
+
+def _plant(model: Model, values: Mapping[str, str | float] | None) -> Model | None:
+    """The machine that moves, where it is not the controller's."""
+    if values is None:
+        return None
+    known, problems, found = model.mechanism.parameters.names, Problems(), {}
+    for name, value in values.items():
+        if name not in known:
+            problems.add("plant", f"no parameter {name!r}", suggestion(name, known) or "see `tauloop show`")
+            continue
+        with problems.collecting(InputError):
+            dimension = units.parse_unit(model.mechanism.parameters[name].unit or "1").dimension
+            text = value if isinstance(value, str) else f"{value:.17g}"
+            found[name] = quantity(f"plant {name}", text, dimension)
+    InputError.raise_if_any(problems)
+    return Model(model.mechanism.with_values(found))
