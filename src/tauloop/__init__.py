@@ -65,7 +65,6 @@ else:
             **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
             **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
             **dict.fromkeys(("Forces", "State"), "programs"),
-            **dict.fromkeys(("ReductionOptions", "reduce"), "kinematics"),
             **dict.fromkeys(("ControlOptions", "SimulationOptions", "control", "simulate"), "simulation"),
             **dict.fromkeys(("StrokeOptions", "plan_motion"), "motion"),
         },
