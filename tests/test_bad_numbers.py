@@ -18,7 +18,7 @@ from tauloop.codegen.evaluator import Compiled, Interpreted, compiled_health
 from tauloop.drives import Axis, load_drive, simulate_axis
 from tauloop.errors import InputError, PoseError
 from tauloop.kinematics import conditioning
-from tauloop.kinematics.workspace_map import workspace
+from tauloop.kinematics.workspace_map import workspace_grid
 from tauloop.motion import Line, SampledPath, polyline, random_multisine
 
 needs_compiler = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
@@ -150,7 +150,7 @@ BORDERS = {
     "actuator_position": lambda model, q, spoil: model.actuator_position(spoil(q)),
     "start": lambda model, q, spoil: model.platform.track(model.platform.ports.at(q)[None], spoil(q)),
     "conditioning": lambda model, q, spoil: conditioning(model, spoil(model.platform_position(q))),
-    "workspace": lambda model, q, spoil: workspace(model, {"platform.x": spoil([0.0, 0.01])}),
+    "workspace": lambda model, q, spoil: workspace_grid(model, {"platform.x": spoil([0.0, 0.01])}),
     "simulate": lambda model, q, spoil: simulated(model, 0.01, q=spoil(q)),
     "forces": lambda model, q, spoil: simulated(model, 0.01, wrench=spoil(np.zeros(6))),
     "line": lambda model, q, spoil: Line(spoil([0.0, 0.0]), [1.0, 0.0]),

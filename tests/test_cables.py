@@ -21,7 +21,7 @@ from tauloop.codegen import Compiled, Interpreted
 from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import AssemblyError, DescriptionError, InputError, PoseError
 from tauloop.formats.yaml_writer import to_yaml
-from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace
+from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace_grid
 from tauloop.model import ForceSharing, Model, load_function
 from tauloop.model.export import export_c, write_export
 
@@ -326,7 +326,7 @@ def test_a_workspace_holds_the_poses_that_highs_holds() -> None:
     machine = Model(tauloop.loads(plate.text()))
     axes = {"platform.x": np.linspace(-1.5, 1.5, 7), "platform.z": np.linspace(0.4, 2.6, 6)}
     limits = WorkspaceLimits(singularity=0.0, tension=2.0, wrenches=loads)
-    found = workspace(machine, axes, limits=limits)
+    found = workspace_grid(machine, axes, limits=limits)
     wanted = np.empty(found.reason.shape)
     position, still = machine.platform_position(machine.assembly.q), np.zeros(6)
     for i, j in np.ndindex(wanted.shape):
@@ -342,6 +342,6 @@ def test_a_workspace_holds_the_poses_that_highs_holds() -> None:
 
 def test_a_workspace_without_cables_refuses_loads() -> None:
     with pytest.raises(InputError, match="no rod of the machine is a cable"):
-        workspace(
+        workspace_grid(
             Model(tauloop.load("delta")), {"platform.x": np.zeros(1)}, limits=WorkspaceLimits(wrenches=((1.0,) * 6,))
         )

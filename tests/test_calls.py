@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import random_machines
 from scipy.spatial.transform import Rotation
+from tauloop.engines.verify import frictionless
 
 from tauloop import InputError, Model, State, load
 from tauloop.codegen.evaluator import Compiled
 from tauloop.engines import Motion as EngineMotion
 from tauloop.engines.in_pinocchio import pinocchio_engine
-from tauloop.engines.verify import frictionless
 from tauloop.equations.topology import integrate
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.expression import Constant

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import tauloop.cli.verify
+import tauloop.engines.verification
 from tauloop import Model, load
 from tauloop.cli.app import COMMANDS, app
 from tauloop.logs import read_log, samples, units, write_log
@@ -337,7 +337,7 @@ def test_verify_agrees_and_says_so(engine):
 
 
 def test_verify_fails_when_engines_disagree(engine, monkeypatch):
-    monkeypatch.setattr(tauloop.cli.verify, "TOLERANCE", 0.0)  # nothing agrees to the last bit
+    monkeypatch.setattr(tauloop.engines.verification, "TOLERANCE", 0.0)  # nothing agrees to the last bit
     assert run_json("verify", "delta", "--states", 5, code=1)["status"] == "failed"
     assert "DISAGREES" in run("verify", "delta", "--states", 5, code=1).stdout
 

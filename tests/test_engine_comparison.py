@@ -21,7 +21,7 @@ from tauloop.engines import (
     mujoco_engine,
     pinocchio_engine,
 )
-from tauloop.engines.verify import (
+from tauloop.engines.comparison import (
     ACTUATOR_JACOBIAN,
     EMBEDDING,
     FORWARD_DYNAMICS,

@@ -22,7 +22,7 @@ from tauloop import Model
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.spins import find_spins
 from tauloop.engines import check, pinocchio_engine
-from tauloop.engines.verify import OWN_FORWARD, OWN_INVERSE
+from tauloop.engines.comparison import OWN_FORWARD, OWN_INVERSE
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_tree import identifier
 from tauloop.kinematics import random_states

@@ -251,14 +251,14 @@ def test_a_picture_of_a_pose_beyond_a_stop_says_so(tmp_path: Path) -> None:
 
 def test_a_workspace_ends_at_stops_and_not_where_drawing_ends() -> None:
     """The same five-bar with the ranges of its cranks as stops excludes what lies beyond them; else nothing does."""
-    from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace
+    from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace_grid
 
     text = machine_path("five_bar").read_text(encoding="utf-8")
     hard = text.replace("limits: {drawing: [30 deg, 190 deg]}", "limits: [90 deg, 150 deg]")
     axes = {"platform.x": np.linspace(-0.12, 0.12, 9), "platform.y": np.linspace(0.34, 0.48, 9)}
     counts = []
     for content in (text, hard):
-        found = workspace(Model(loads(content)), axes, limits=WorkspaceLimits(singularity=0.0))
+        found = workspace_grid(Model(loads(content)), axes, limits=WorkspaceLimits(singularity=0.0))
         counts.append(int((found.data["reason"].values == Reason.JOINT_LIMIT).sum()))
     assert counts[0] == 0
     assert counts[1] > 0

@@ -18,7 +18,7 @@ from tauloop.cli.app import COMMANDS, app
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.kinematics import random_states
 from tauloop.kinematics.modes import assembly_modes
-from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace
+from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace_grid
 from tauloop.logs.channels import Channel, build_log
 from tauloop.mechanism import machine_path
 
@@ -71,7 +71,7 @@ def test_random_states_keep_the_stops_of_a_joint_that_closes_the_loop() -> None:
 
 def test_a_workspace_ends_where_a_joint_that_closes_the_loop_stops() -> None:
     c = np.radians(np.linspace(20, 160, 57))
-    found = workspace(slider(), {"c": c}, limits=WorkspaceLimits(singularity=0.0))
+    found = workspace_grid(slider(), {"c": c}, limits=WorkspaceLimits(singularity=0.0))
     inside = (lean(c) >= 10) & (lean(c) <= 18)
     assert 10 < inside.sum() < 50
     assert (found.usable == inside).all()
@@ -82,9 +82,9 @@ def test_a_workspace_ends_where_a_joint_that_closes_the_loop_stops() -> None:
 def test_a_workspace_ends_at_the_stops_of_its_own_axes_too() -> None:
     c = np.radians(np.linspace(40, 66, 27))
     model = slider("limits: [45 deg, 62.5 deg]")
-    found = workspace(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0))
+    found = workspace_grid(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0))
     assert (found.usable == ((c >= np.radians(45)) & (c <= np.radians(62.5)))).all()
-    assert workspace(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0, ranges=False)).usable.all()
+    assert workspace_grid(model, {"c": c}, limits=WorkspaceLimits(singularity=0.0, ranges=False)).usable.all()
 
 
 def test_chosen_poses_of_a_calibration_keep_all_stops() -> None:

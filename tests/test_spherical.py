@@ -15,7 +15,7 @@ from tauloop.cli.app import app
 from tauloop.kinematics.machine_geometry import machine_geometry
 from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.spherical_arcs import great_arcs
-from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace
+from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace_grid
 from tauloop.report.machine_figure import machine_figure
 from tauloop.report.workspace_figure import workspace_figure
 
@@ -92,7 +92,7 @@ def test_orientation_is_mapped_in_angles(eye: Model) -> None:
     turned = Rotation.from_quat(pose.positions(values), scalar_first=True)
     assert (turned * Rotation.from_rotvec(values).inv()).magnitude().max() < SAME
     angles = np.radians([-90.0, -60.0, -30.0, 0.0, 30.0, 60.0, 90.0])
-    found = workspace(
+    found = workspace_grid(
         eye, {"platform.rx": angles, "platform.ry": angles}, limits=WorkspaceLimits(singularity=1e-6)
     ).data
     for i, x in enumerate(angles):
@@ -112,14 +112,14 @@ def test_axes_without_ranges_hold_every_orientation_once(eye: Model) -> None:
     assert np.linalg.norm(corner) < np.pi + 2 * 0.2
     assert corner.min() > 2.0
     with pytest.raises(InputError, match=r"platform\.qx: is no platform position\s+remedy: choose: platform\.rx"):
-        workspace(eye, {"platform.qx": np.zeros(1)})
+        workspace_grid(eye, {"platform.qx": np.zeros(1)})
 
 
 def test_a_platform_that_moves_and_turns_has_both() -> None:
     model = Model(load("hexapod"))
     names = tuple(name.removeprefix("platform.") for name in pose_axes(model).columns)
     assert names == ("x", "y", "z", "rx", "ry", "rz")
-    tilted = workspace(model, {"platform.rx": np.linspace(-0.2, 0.2, 5)})
+    tilted = workspace_grid(model, {"platform.rx": np.linspace(-0.2, 0.2, 5)})
     assert tilted.usable.all()
     turned = model.platform.follow([0.0, 0.0, 0.35, np.cos(0.1), np.sin(0.1), 0.0, 0.0])
     assert turned.health.is_reached.all()
@@ -135,6 +135,6 @@ def test_the_command_draws_degrees(tmp_path: Path, eye: Model) -> None:
     assert content["connected_usable_unit"] == "rad^2"
     assert out.stat().st_size > 10_000
     axes = {"platform.rx": np.linspace(-1, 1, 5), "platform.ry": np.linspace(-1, 1, 5)}
-    figure = workspace_figure(workspace(eye, axes))
+    figure = workspace_figure(workspace_grid(eye, axes))
     assert figure.axes[0].get_xlabel() == "platform.rx [deg]"
     assert figure.axes[0].get_xlim()[1] > 57.0

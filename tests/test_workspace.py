@@ -18,7 +18,7 @@ from tauloop import Model, load, loads
 from tauloop.cli.app import app
 from tauloop.errors import InputError, PoseError
 from tauloop.kinematics.clearance import rod_clearance, segment_distances
-from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace
+from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, section_axes, workspace_grid
 from tauloop.report.workspace_figure import workspace_figure
 
 EVERYTHING = WorkspaceLimits(singularity=0.0, ranges=False)
@@ -45,7 +45,7 @@ def test_five_bar_reaches_the_lens_of_two_annuli() -> None:
     """Both cranks reach a disc of radius 1.2 m about their motors: the workspace is the lens of both discs."""
     model = Model(loads(five_bar_text(base=1.0, link=0.6)))
     axes = {"tip_x": np.linspace(-1.3, 2.3, 91), "tip_y": np.linspace(-1.3, 1.3, 66)}
-    found = workspace(model, axes, limits=EVERYTHING)
+    found = workspace_grid(model, axes, limits=EVERYTHING)
     x, y = np.meshgrid(*axes.values(), indexing="ij")
     first, second = np.hypot(x, y), np.hypot(x - 1.0, y)
     inside = (first < 1.2) & (second < 1.2)
@@ -58,7 +58,7 @@ def test_five_bar_reaches_the_lens_of_two_annuli() -> None:
 def test_a_leg_that_folds_back_on_its_motor_is_singular() -> None:
     """With equal links the tip can stand on a motor: that crank closes at every angle, and none is told."""
     model = Model(loads(five_bar_text(base=1.0, link=0.6)))
-    found = workspace(model, {"tip_x": np.array([0.0, 0.3]), "tip_y": np.array([0.0, 0.4])})
+    found = workspace_grid(model, {"tip_x": np.array([0.0, 0.3]), "tip_y": np.array([0.0, 0.4])})
     assert found.reason[0, 0] == Reason.SINGULAR
     assert found.elements[found.data["blame"].to_numpy()[0, 0]] == "type 1 (serial) singularity"
     assert found.data["serial"].to_numpy()[0, 0] == 0.0
@@ -70,7 +70,7 @@ def test_delta_reach_and_blame() -> None:
     """Straight down the Delta reaches sqrt((L + l)^2 - (R - r)^2) = 0.7216 m; the map's refusals are kinematics'."""
     model = Model(load("delta"))
     axes = {"platform.z": np.linspace(-0.75, -0.65, 101)}
-    found = workspace(model, axes, limits=EVERYTHING)
+    found = workspace_grid(model, axes, limits=EVERYTHING)
     assert axes["platform.z"][found.usable].min() == pytest.approx(-0.7216, abs=1e-3)
     bad = axes["platform.z"][~found.usable]
     with pytest.raises(PoseError, match=r"leg1\.forearm: out of reach"):
@@ -82,9 +82,9 @@ def test_limits_take_poses_away_one_after_the_other() -> None:
     axes = section_axes(
         model, ("platform.x", "platform.y"), 0.05, {n: (-0.6, 0.6) for n in ("platform.x", "platform.y")}
     )
-    free = workspace(model, axes, limits=EVERYTHING)
-    ranged = workspace(model, axes, limits=WorkspaceLimits(singularity=0.0))
-    apart = workspace(model, axes, limits=WorkspaceLimits(singularity=0.0, clearance=0.2))
+    free = workspace_grid(model, axes, limits=EVERYTHING)
+    ranged = workspace_grid(model, axes, limits=WorkspaceLimits(singularity=0.0))
+    apart = workspace_grid(model, axes, limits=WorkspaceLimits(singularity=0.0, clearance=0.2))
     assert free.usable.sum() >= ranged.usable.sum() >= apart.usable.sum()
     assert (ranged.usable <= free.usable).all()
     assert (apart.usable <= ranged.usable).all()
@@ -110,7 +110,7 @@ def test_clearance_leaves_out_rods_that_share_a_joint() -> None:
 def test_machines_with_newton_blocks_are_followed() -> None:
     model = Model(load("five_bar"))
     axes = section_axes(model, ("platform.x", "platform.y"), 0.1)
-    found = workspace(model, axes, limits=WorkspaceLimits(ranges=False, singularity=0.0))
+    found = workspace_grid(model, axes, limits=WorkspaceLimits(ranges=False, singularity=0.0))
     x, y = np.meshgrid(*axes.values(), indexing="ij")
     inside = (np.hypot(x - 0.1, y) < 0.59) & (np.hypot(x + 0.1, y) < 0.59) & (y > 0.15) & (np.abs(x) < 0.2)
     assert found.usable[inside].all()
@@ -121,7 +121,7 @@ def test_machines_with_newton_blocks_are_followed() -> None:
 def test_bad_axes_are_named_together() -> None:
     model = Model(load("delta"))
     with pytest.raises(InputError) as caught:
-        workspace(model, {"platform.k": [0.0, 1.0], "platform.x": [1.0, 0.0]}, fixed={"platform.x": np.nan})
+        workspace_grid(model, {"platform.k": [0.0, 1.0], "platform.x": [1.0, 0.0]}, fixed={"platform.x": np.nan})
     text = str(caught.value)
     for part in ("platform.k", "do not increase", "both varies", "finite"):
         assert part in text
@@ -137,7 +137,7 @@ def test_a_grid_that_would_fill_the_memory_is_refused_before_it_is_made() -> Non
             )
     many = np.linspace(-0.1, 0.1, 10_000)
     with pytest.raises(InputError, match=r"10000 x 10000 = 1e\+08 poses"):
-        workspace(model, {"platform.x": many, "platform.y": many})
+        workspace_grid(model, {"platform.x": many, "platform.y": many})
     with pytest.raises(InputError, match="give a positive step"):
         section_axes(model, ("platform.x",), np.inf)
 
@@ -159,11 +159,11 @@ def test_command(tmp_path: Path) -> None:
 def test_figure_refuses_a_volume() -> None:
     model = Model(load("delta"))
     axis = np.linspace(-0.1, 0.1, 3)
-    volume = workspace(model, {"platform.x": axis, "platform.y": axis, "platform.z": axis - 0.5})
+    volume = workspace_grid(model, {"platform.x": axis, "platform.y": axis, "platform.z": axis - 0.5})
     assert volume.usable.all()
     assert volume.connected.all()
     with pytest.raises(InputError, match="varies 3"):
         workspace_figure(volume)
-    flat = workspace(model, {"platform.x": axis, "platform.y": axis})
+    flat = workspace_grid(model, {"platform.x": axis, "platform.y": axis})
     assert len(workspace_figure(flat).axes) == 2
     assert set(np.unique(flat.reason)) == {Reason.USABLE}

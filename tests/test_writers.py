@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import tauloop as tl
 from tauloop.cli.app import app
 from tauloop.engines import Motion, pinocchio_engine
-from tauloop.engines.verify import frictionless
+from tauloop.engines.comparison import frictionless
 from tauloop.errors import DescriptionError, InputError
 from tauloop.formats import Format, Written, formats, load, loads
 from tauloop.formats.expression_writer import ExpressionWriter, parameter_literal

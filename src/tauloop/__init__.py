@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tauloop.assembly import Assembly
     from tauloop.calibration import CalibrationOptions, PosePlanOptions, calibrate, plan_poses
     from tauloop.drives import TuningOptions, tune
+    from tauloop.engines.verification import VerifyOptions, verify
     from tauloop.formats import ConvertOptions, convert, load, loads
     from tauloop.identification import IdentificationOptions, RegroupingOptions, identify, regroup
     from tauloop.kinematics import (
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
         DescribeOptions,
         ModeOptions,
         ReductionOptions,
+        WorkspaceOptions,
         assembly_modes,
         check,
         describe,
         reduce,
         working_modes,
+        workspace,
     )
     from tauloop.mechanism import Mechanism, shipped_machines
     from tauloop.model import FunctionOptions, Model, load_function
@@ -46,6 +49,7 @@ else:
             "Assembly": "assembly",
             **dict.fromkeys(("CalibrationOptions", "PosePlanOptions", "calibrate", "plan_poses"), "calibration"),
             **dict.fromkeys(("TuningOptions", "tune"), "drives"),
+            **dict.fromkeys(("VerifyOptions", "verify"), "engines.verification"),
             **dict.fromkeys(("ConvertOptions", "convert", "load", "loads"), "formats"),
             **dict.fromkeys(("IdentificationOptions", "RegroupingOptions", "identify", "regroup"), "identification"),
             **dict.fromkeys(
@@ -54,19 +58,21 @@ else:
                     "DescribeOptions",
                     "ModeOptions",
                     "ReductionOptions",
+                    "WorkspaceOptions",
                     "assembly_modes",
                     "check",
                     "describe",
                     "reduce",
                     "working_modes",
+                    "workspace",
                 ),
                 "kinematics",
             ),
             **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
             **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
+            **dict.fromkeys(("StrokeOptions", "plan_motion"), "motion"),
             **dict.fromkeys(("Forces", "State"), "programs"),
             **dict.fromkeys(("ControlOptions", "SimulationOptions", "control", "simulate"), "simulation"),
-            **dict.fromkeys(("StrokeOptions", "plan_motion"), "motion"),
         },
     )
 
@@ -101,6 +107,8 @@ __all__ = [
     "StrokeOptions",
     "TauloopError",
     "TuningOptions",
+    "VerifyOptions",
+    "WorkspaceOptions",
     "__version__",
     "assembly_modes",
     "calibrate",
@@ -119,5 +127,7 @@ __all__ = [
     "shipped_machines",
     "simulate",
     "tune",
+    "verify",
     "working_modes",
+    "workspace",
 ]

@@ -9,9 +9,9 @@ import numpy as np
 from tauloop.assembly.ports import Port
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.poses import turned_quaternion
-from tauloop.mechanism.quantities import pairs, quantity
+from tauloop.mechanism.quantities import interval, pairs, quantity
 from tauloop.mechanism.suggestions import listing, suggestion
-from tauloop.mechanism.units import parse_unit
+from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError, parse_unit
 
 #: Last parts of the names of a quaternion's numbers, and of the rotation vector that may stand for them.
 QUATERNION, ANGLES = ("qw", "qx", "qy", "qz"), ("rx", "ry", "rz")
@@ -98,3 +98,36 @@ def assigned(port: Port, where: str, text: str | None, default: np.ndarray) -> n
         default = named_values(port, where, values, default)
     InputError.raise_if_any(problems)
     return default
+
+
+def ranges_of(text: str | None) -> dict[str, tuple[float, float]]:
+    """Ranges by name from ``a=0:1,b=2 mm:3 mm``."""
+    problems, ranges = Problems(), dict[str, tuple[float, float]]()
+    for name, limits in pairs("ranges", text, problems, "x=-0.4:0.4").items():
+        try:
+            ends = interval(limits, ":", LENGTH, ANGLE, ONE, is_si=True)
+        except UnitError as error:
+            problems.add("ranges", error.what, error.remedy)
+        else:
+            ranges[name] = (ends.lower, ends.upper)
+    InputError.raise_if_any(problems)
+    return ranges
+
+
+def numbers_of(text: str | None, where: str = "section", *wanted: Dimension) -> dict[str, float]:
+    """Lengths, angles or numbers (or what else is wanted) by name from ``a=1,b=2 mm``.
+
+    Raises:
+        InputError: all that is wrong, at once.
+    """
+    problems, found = Problems(), dict[str, float]()
+    for name, value in pairs(where, text, problems).items():
+        with problems.collecting(InputError):
+            found[name] = quantity(where, value, *(wanted or (LENGTH, ANGLE, ONE)))
+    InputError.raise_if_any(problems)
+    return found
+
+
+def wrench_of(text: str) -> tuple[float, ...]:
+    """A force and moment at the tool from text such as ``fx=10,mz=0.5``."""
+    return tuple(map(float, assigned(TOOL, "wrench", text, np.zeros(6))))

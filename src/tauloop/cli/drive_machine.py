@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from tauloop.assembly.limits import require_within_limits
+from tauloop.assembly.named_values import full_name, numbers_of, ranges_of
 from tauloop.assembly.ports import Port
 from tauloop.cli.announced import announced
 from tauloop.cli.drive import assigned_values
@@ -25,13 +26,13 @@ from tauloop.cli.output import (
     table,
     writes,
 )
-from tauloop.cli.workspace import full_name, numbers, ranges_of
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
 from tauloop.drives.machine.lines import play_at_the_load
 from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
 from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
 from tauloop.errors import InputError, Problem
 from tauloop.files import write_file
+from tauloop.mechanism.units import ONE
 from tauloop.model import Model
 from tauloop.report import save_figure
 from tauloop.result import Status
@@ -94,12 +95,12 @@ def ballbar(
     """
     mechanism = load_machine(machine)
     port = announced(Model(mechanism)).platform.ports.position
-    columns = [full_name(port, part.strip(), "--plane") for part in plane.split(",") if part.strip()]
+    columns = [full_name(port.columns, part.strip(), "--plane") for part in plane.split(",") if part.strip()]
     if len(columns) != 2:
         raise InputError(
             Problem(where="--plane", what=f"{plane!r} names {len(columns)} positions", remedy="such as x,y")
         )
-    at = {full_name(port, key, "--center"): value for key, value in numbers(center, "--center").items()}
+    at = {full_name(port.columns, key, "--center"): value for key, value in numbers_of(center, "--center").items()}
     wrong = [name for name in at if name not in columns]
     if wrong or (at and len(at) != 2):
         remedy = f"give {columns[0]} and {columns[1]}"
@@ -219,11 +220,11 @@ def play(
     if within is None:
         volume = work_volume(model, VOLUME)
     else:
-        ranges = {full_name(port, key, "--range"): ends for key, ends in ranges_of(within).items()}
+        ranges = {full_name(port.columns, key, "--range"): ends for key, ends in ranges_of(within).items()}
         volume = {name: np.linspace(*ranges[name], VOLUME) for name in port.columns if name in ranges}
     whole = play_map(model, dict(list(volume.items())[:3]), play=given)
     cut = _section(port, volume, plane)
-    held = {full_name(port, key, "--section"): value for key, value in numbers(section, "--section").items()}
+    held = {full_name(port.columns, key, "--section"): value for key, value in numbers_of(section, "--section").items()}
     if figure is not None:
         from tauloop.report.play_figure import play_figure
 
@@ -255,13 +256,13 @@ def _amounts(text: str) -> float | dict[str, float]:
     try:
         return 1e-6 * float(text)
     except ValueError:
-        return {name: 1e-6 * value for name, value in numbers(text, "--play").items()}
+        return {name: 1e-6 * value for name, value in numbers_of(text, "--play", ONE).items()}
 
 
 def _section(port: Port, volume: dict[str, np.ndarray], plane: str | None) -> dict[str, np.ndarray]:
     names = list(volume)[:2]
     if plane is not None:
-        names = [full_name(port, part.strip(), "--plane") for part in plane.split(",") if part.strip()]
+        names = [full_name(port.columns, part.strip(), "--plane") for part in plane.split(",") if part.strip()]
     missing = [name for name in names if name not in volume]
     if len(names) != 2 or missing:
         what = f"{', '.join(missing)} has no range" if missing else f"{plane!r} names {len(names)} positions"

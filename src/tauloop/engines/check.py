@@ -7,12 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.engines.engine import Engine
-from tauloop.engines.in_pinocchio import PinocchioEngine
-from tauloop.engines.motion import Motion
-from tauloop.engines.pinocchio_constraints import constrained_dynamics, constrained_inverse_dynamics
-from tauloop.engines.results import EngineAccelerations
-from tauloop.engines.verify import (
+from tauloop.engines.comparison import (
     ACTUATOR_JACOBIAN,
     EMBEDDING,
     ENGINES,
@@ -29,6 +24,11 @@ from tauloop.engines.verify import (
     frictionless,
     velocity_comparisons,
 )
+from tauloop.engines.engine import Engine
+from tauloop.engines.in_pinocchio import PinocchioEngine
+from tauloop.engines.motion import Motion
+from tauloop.engines.pinocchio_constraints import constrained_dynamics, constrained_inverse_dynamics
+from tauloop.engines.results import EngineAccelerations
 from tauloop.errors import EngineError, Problem, Problems, TauloopError, solving
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.cables import cables, struts

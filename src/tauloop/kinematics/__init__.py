@@ -9,10 +9,12 @@ from tauloop.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.kinematics.description import DescribeOptions, Description, describe
     from tauloop.kinematics.inspection import CheckOptions, Inspection, check
+    from tauloop.kinematics.machine_workspace import WorkspaceOptions, workspace
     from tauloop.kinematics.modes import ModeOptions, Modes, assembly_modes, working_modes
     from tauloop.kinematics.pose_conditioning import Conditioning, conditioning
     from tauloop.kinematics.reduction import Comparison, Reduction, ReductionOptions, compare, reduce
     from tauloop.kinematics.states import RandomStates, random_states
+    from tauloop.kinematics.workspace_map import Workspace
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -22,6 +24,8 @@ else:
             **dict.fromkeys(("ModeOptions", "Modes", "assembly_modes", "working_modes"), "modes"),
             **dict.fromkeys(("Conditioning", "conditioning"), "pose_conditioning"),
             **dict.fromkeys(("Comparison", "Reduction", "ReductionOptions", "compare", "reduce"), "reduction"),
+            **dict.fromkeys(("WorkspaceOptions", "workspace"), "machine_workspace"),
+            "Workspace": "workspace_map",
             **dict.fromkeys(("RandomStates", "random_states"), "states"),
         },
     )
@@ -38,6 +42,8 @@ __all__ = [
     "RandomStates",
     "Reduction",
     "ReductionOptions",
+    "Workspace",
+    "WorkspaceOptions",
     "assembly_modes",
     "check",
     "compare",
@@ -46,4 +52,5 @@ __all__ = [
     "random_states",
     "reduce",
     "working_modes",
+    "workspace",
 ]

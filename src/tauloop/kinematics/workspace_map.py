@@ -23,6 +23,8 @@ from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.programs.state import State
 from tauloop.result import Evidence, Result, provenance
 
+#: Figures of a pose, by which a map may be coloured.
+MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
 #: Poses handled at once.
 CHUNK = 8192
 #: Poses of a grid at most.
@@ -111,6 +113,36 @@ class Workspace(Result):
         own = labels[np.unravel_index(np.argmin(np.where(self.usable, distance, np.inf)), labels.shape)]
         return np.asarray((labels == own) & (own > 0))
 
+    @property
+    def size(self) -> tuple[float, str]:
+        """Length, area or volume that is usable and hangs together with the reference pose, and its unit."""
+        units = {self.data[name].attrs["units"] for name in self.data.dims}
+        dimension = len(self.data.dims)
+        unit = next(iter(units)) if len(units) == 1 else "mixed units"
+        return float(self.connected.sum()) * self.cell, unit if dimension == 1 else f"{unit}^{dimension}"
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        (size, unit), usable = self.size, self.usable
+        measures = {name: self.data[name].to_numpy()[usable] for name in MEASURES}
+        return {
+            "machine": self.provenance.inputs["machine"],
+            "status": self.status,
+            "evidence": self.evidence,
+            "axes": {str(name): self.data[name].to_numpy() for name in self.data.dims},
+            "fixed": self.fixed,
+            "limits": self.limits,
+            "poses": {reason.text: int((self.reason == reason).sum()) for reason in Reason},
+            "excluded_by": self.excluded_by(),
+            "connected_usable": size,
+            "connected_usable_unit": unit,
+            "least": {
+                name: float(values.min())
+                for name, values in measures.items()
+                if len(values) and np.isfinite(values).all()
+            },
+        }
+
     def excluded_by(self) -> dict[str, int]:
         """Number of poses that each element excludes, the most frequent first."""
         counts = np.bincount(self.data["blame"].to_numpy().ravel() + 1, minlength=len(self.elements) + 1)[1:]
@@ -119,7 +151,7 @@ class Workspace(Result):
 
 
 @solving(PoseError)
-def workspace(
+def workspace_grid(
     model: Model,
     axes: Mapping[str, np.ndarray],
     *,

@@ -11,15 +11,14 @@ from scipy.stats import qmc
 
 from tauloop.assembly.closing import coordinate_limits
 from tauloop.assembly.limits import AT_THE_STOP
+from tauloop.assembly.named_values import ranges_of
 from tauloop.assembly.ports import Port
 from tauloop.calibration.measurements.instruments import Instrument
 from tauloop.calibration.pose_selection.contact import Gap
-from tauloop.errors import InputError, PoseError, Problem, Problems
+from tauloop.errors import InputError, PoseError, Problem
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.kinematics.workspace_map import section_axes
-from tauloop.mechanism.quantities import interval, pairs
-from tauloop.mechanism.units import ANGLE, LENGTH, ONE, UnitError
 from tauloop.model import Model
 from tauloop.options import option, require
 from tauloop.shown import Shown
@@ -30,20 +29,6 @@ TRIES = 30
 SLENDER = 0.02
 #: Steps of the range in which a platform position without limits is tried, as a share of the characteristic length.
 FINENESS = 0.01
-
-
-def _ranges(text: str) -> dict[str, tuple[float, float]]:
-    """Ranges by name from ``a=0:1,b=2 mm:3 mm``."""
-    problems, ranges = Problems(), dict[str, tuple[float, float]]()
-    for name, limits in pairs("ranges", text, problems, "x=-0.4:0.4").items():
-        try:
-            ends = interval(limits, ":", LENGTH, ANGLE, ONE, is_si=True)
-        except UnitError as error:
-            problems.add("ranges", error.what, error.remedy)
-        else:
-            ranges[name] = (ends.lower, ends.upper)
-    InputError.raise_if_any(problems)
-    return ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +44,7 @@ class PoseLimits(Shown):
         joint_ranges: whether ranges of joints and rods in the machine file must be kept.
     """
 
-    ranges: Mapping[str, tuple[float, float]] | None = option(None, read=_ranges, flag="--range")
+    ranges: Mapping[str, tuple[float, float]] | None = option(None, read=ranges_of, flag="--range")
     singularity: float = option(0.05, least=0.0, most=1.0)
     clearance: float | None = option(None, least=0.0)
     turn: float = option(0.15, least=0.0)

@@ -15,7 +15,7 @@ from tauloop.assembly.closing import coordinate_limits
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import InputError, PoseError, Problem, solving
-from tauloop.kinematics.workspace_map import Workspace, workspace
+from tauloop.kinematics.workspace_map import Workspace, workspace_grid
 from tauloop.model import Model
 from tauloop.programs.tool import tool_twist
 from tauloop.result import Evidence, Result, provenance
@@ -162,7 +162,7 @@ def play_map(
         problems.append(Problem(where="play", what="is zero everywhere", remedy="such as 10e-6 m"))
     InputError.raise_if_any(problems)
     sensitivity = ToolSensitivity(model)
-    space = workspace(model, axes, fixed=fixed)
+    space = workspace_grid(model, axes, fixed=fixed)
     usable = space.usable.ravel()
     positions = _positions(model, space)[usable]
     each = np.full((len(names), len(usable)), np.nan)

@@ -1,0 +1,88 @@
+"""Where a machine can work: a map over a section or a volume, as far as the machine reaches unless ranges are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tauloop.assembly.named_values import full_name, numbers_of, ranges_of, wrench_of
+from tauloop.kinematics.pose_axes import pose_axes
+from tauloop.kinematics.workspace_map import Workspace, WorkspaceLimits, section_axes, workspace_grid
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.model.model import modelled
+from tauloop.model.tension_terms import NO_WRENCH
+from tauloop.options import listed, option, require
+
+#: Poses along the longer axis of a section whose resolution is not given.
+FINENESS = 120
+
+
+def _wrenches(texts: Sequence[str]) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(wrench_of, texts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceOptions:
+    """What is mapped, and what a usable pose must keep.
+
+    Attributes:
+        plane: positions that vary, one to three, such as 'x,z'; the first two without it.
+        section: positions that are held, such as 'z=-0.5' (SI, or with units); the rest as at the reference pose.
+        ranges: from and to, such as 'x=-0.4:0.4,y=-0.4:0.4'; as far as the machine reaches without.
+        resolution: step of the grid, m or rad.
+        singularity: least distance to singularities (0 to 1, free of units).
+        clearance: least distance of rod centre lines, m.
+        margin: least margin of the tensions of cables to their bounds, N.
+        wrench: load at the tool that cables must hold, such as 'fz=-50,mx=2' (N, N m, base frame), for one load at a
+            time.
+    """
+
+    plane: tuple[str, ...] = option((), read=listed)
+    section: Mapping[str, float] = option(factory=dict, read=numbers_of)
+    ranges: Mapping[str, tuple[float, float]] = option(factory=dict, read=ranges_of, flag="--range")
+    resolution: float | None = None
+    singularity: float = option(0.05, least=0.0, most=1.0)
+    clearance: float = option(0.0, least=0.0)
+    margin: float = option(0.0, least=0.0)
+    wrench: tuple[tuple[float, ...], ...] = option(NO_WRENCH, read=_wrenches, repeated=True)
+
+    def __post_init__(self) -> None:
+        require(self)
+
+
+def workspace(
+    machine: Mechanism | Model,
+    options: WorkspaceOptions | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Workspace:
+    """Map where a machine can work: reach, ranges, singularities, interference of rods, what cables can hold.
+
+    Args:
+        machine: a mechanism, or its model.
+        options: which positions vary, and the limits. Positions by name, or by the last part of it where one alone ends
+            so; the orientation by angles rx, ry, rz (see `PoseAxes`).
+        progress: called with poses done and poses in all.
+
+    Raises:
+        InputError: unknown or repeated names, empty ranges, limits that mean nothing for this machine.
+        PoseError: the machine does not close around its reference pose.
+    """
+    model, options = modelled(machine), options or WorkspaceOptions()
+    columns = pose_axes(model).columns
+    names = tuple(full_name(columns, name, "plane") for name in options.plane) or columns[:2]
+    fixed = {full_name(columns, name, "section"): value for name, value in options.section.items()}
+    ranges = {full_name(columns, name, "ranges"): ends for name, ends in options.ranges.items()}
+    step = options.resolution
+    if step is None:
+        widest = max(float(np.ptp(values)) for values in section_axes(model, names, 1e-3, ranges).values())
+        step = float(f"{widest / FINENESS:.1g}")
+    limits = WorkspaceLimits(
+        singularity=options.singularity, clearance=options.clearance, tension=options.margin, wrenches=options.wrench
+    )
+    return workspace_grid(
+        model, section_axes(model, names, step, ranges), fixed=fixed, limits=limits, progress=progress
+    )

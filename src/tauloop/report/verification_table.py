@@ -1,0 +1,35 @@
+"""The table of a verification for the terminal: what was compared with which engine, and whether it agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+
+from tauloop.engines.verification import TOLERANCE, VerifiedMachine, agrees
+from tauloop.report.tables import table
+
+
+def verification_tables(found: VerifiedMachine) -> Iterator[RenderableType]:
+    """One row for each engine and quantity, and what could not be compared."""
+    options = found.options
+    again = "" if found.different == options.states else f", {found.different} of them different"
+    rows = table(
+        f"{found.machine} over {options.states} random states (seed {options.seed}){again}",
+        *("quantity", "engine", "by", "largest\ndifference", "engine's\nresidual", ""),
+        numeric=(3, 4),
+    )
+    for row in found.comparisons:
+        verdict = "agrees" if agrees(row) else f"DISAGREES at state {row.sample}, {row.column}"
+        rows.add_row(
+            row.quantity, row.engine, row.method, f"{row.largest_difference:.1e}", f"{row.residual:.1e}", verdict
+        )
+    yield rows
+    for reason in dict.fromkeys(reason for _, reason in found.not_run):
+        yield f"not compared: {'; '.join(where for where, why in found.not_run if why == reason)}: {reason}"
+    versions = ", ".join(dict.fromkeys(f"{row.engine} {row.version}" for row in found.comparisons))
+    yield (
+        f"{versions}. Limit {TOLERANCE:.0e} of the largest number of a state, 1e-08 for accelerations; friction is "
+        "left out on both sides."
+    )
+    yield "Residual: of the engine's loops and their rates (m, rad, s), and of forces that nothing balances."
