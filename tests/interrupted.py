@@ -49,10 +49,8 @@ COMMANDS = {
     "cost": "cost spidermill",
     "dynamics": "dynamics spidermill",
 }
-#: Searches with a result to keep: the second Ctrl-C counts.
-KEEPING = ("excite", "workers")
-#: Searches that end with the best so far as soon as others end without it.
-ENDING = ("tune",)
+#: Searches with a result to keep, which end with the best so far as soon as others end.
+KEEPING = ("excite", "workers", "tune")
 #: A command that goes on so long after the last interrupt is killed, s.
 PATIENCE = 30.0
 #: In the environment of all that a command starts.
@@ -72,9 +70,6 @@ def interrupt(name: str, delay: float, given: Path) -> tuple[str, float, int | N
         time.sleep(delay)
         if os.waitpid(child, os.WNOHANG)[0]:
             return None
-        for _ in range(name in KEEPING):
-            os.kill(child, signal.SIGINT)
-            time.sleep(0.2)
         start, status = time.monotonic(), 0
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGINT)

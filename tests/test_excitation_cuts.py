@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tauloop import IdentificationError, InputError, Model
+from tauloop import InputError, Model
 from tauloop.assembly.cut_freedoms import cut_freedoms
 from tauloop.formats import loads
 from tauloop.identification.excitation.design import ExcitationOptions, excite
@@ -71,7 +70,7 @@ def test_an_excitation_keeps_the_range_of_a_joint_that_closes_the_loop(limited: 
     task = ExcitationTask(harmonics=2, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=1.5, acceleration=8.0))
     few = SolverOptions(iterations=12)
     free, kept = (
-        excite(machine.mechanism, task, np.random.default_rng(0), options=options)
+        excite(machine.mechanism, replace(options, task=task))
         for machine, options in (
             (five_bar({}), ExcitationOptions(random=10, starts=0)),
             (limited, ExcitationOptions(random=10, starts=1, polished=0, solver=few)),
@@ -107,39 +106,10 @@ def _kept(found: Excitation) -> bool:
     )
 
 
-def test_an_interrupt_of_the_random_search_keeps_the_best_series(limited: Model) -> None:
-    def interrupt(phase: str, done: float, total: float) -> None:
-        assert phase == "random"
-        if done < total:
-            signal.raise_signal(signal.SIGINT)
-
-    task = ExcitationTask(harmonics=5, period=20.0, limits=ExcitationLimits(stroke=0.1, speed=0.3, acceleration=2.0))
-    options = ExcitationOptions(random=2000, starts=2)
-    found = excite(limited.mechanism, task, np.random.default_rng(0), options=options, progress=interrupt)
-    assert 0 < found.random.tried < 2000
-    assert found.starts == ()
-    assert found.status is Status.DOUBTFUL
-    assert any("nothing was optimised" in line for line in found.advice)
-    assert _kept(found)
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)  # the former handler is back
-
-
 def test_ranges_of_the_file_alone_are_limits_enough() -> None:
     """No stroke, speed or acceleration is given: series are as large as the shoulders' ranges allow at most."""
     model = five_bar({})
     task = ExcitationTask(harmonics=2, period=3.0)
-    options = ExcitationOptions(random=30, starts=0)
-    found = excite(model.mechanism, task, np.random.default_rng(0), options=options)
+    found = excite(model.mechanism, ExcitationOptions(task=task, random=30, starts=0))
     assert found.status is Status.OK
     assert _kept(found)
-
-
-def test_options_that_cannot_be() -> None:
-    options = ExcitationOptions(random=10, solver=SolverOptions(seconds=-4.0, iterations=0))
-    with pytest.raises(IdentificationError) as refused:
-        excite(five_bar({}).mechanism, ExcitationTask(), np.random.default_rng(0), options=options)
-    assert [problem.where for problem in refused.value.problems] == [
-        "options.solver.iterations",
-        "options.solver.seconds",
-    ]

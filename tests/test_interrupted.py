@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from interrupted import COMMANDS, ENDING, KEEPING
+from interrupted import COMMANDS, KEEPING
 from test_terminal import SOON
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's list of processes")
@@ -23,7 +23,7 @@ def faults(delays: str, *names: str) -> list[object]:
     assert done.returncode == 0, done.stderr
     found = [entry for entry in json.loads(done.stdout) if entry is not None]
     assert len(found) >= len(names)
-    codes = {name: (0, 1, 130) if name in (*KEEPING, *ENDING) else (130,) for name in COMMANDS}
+    codes = {name: (0, 1, 130) if name in KEEPING else (130,) for name in COMMANDS}
     return [entry for entry in found if entry[2] not in codes[entry[0]] or entry[3] > SOON or entry[4]]
 
 

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from tauloop.drives import TuningOptions, tune
     from tauloop.engines.verification import VerifyOptions, verify
     from tauloop.formats import ConvertOptions, convert, load, loads
-    from tauloop.identification import IdentificationOptions, RegroupingOptions, identify, regroup
+    from tauloop.identification import (
+        ExcitationOptions,
+        IdentificationOptions,
+        RegroupingOptions,
+        excite,
+        identify,
+        regroup,
+    )
     from tauloop.kinematics import (
         CheckOptions,
         DescribeOptions,
@@ -51,7 +58,10 @@ else:
             **dict.fromkeys(("TuningOptions", "tune"), "drives"),
             **dict.fromkeys(("VerifyOptions", "verify"), "engines.verification"),
             **dict.fromkeys(("ConvertOptions", "convert", "load", "loads"), "formats"),
-            **dict.fromkeys(("IdentificationOptions", "RegroupingOptions", "identify", "regroup"), "identification"),
+            **dict.fromkeys(
+                ("ExcitationOptions", "IdentificationOptions", "RegroupingOptions", "excite", "identify", "regroup"),
+                "identification",
+            ),
             **dict.fromkeys(
                 (
                     "CheckOptions",
@@ -88,6 +98,7 @@ __all__ = [
     "DescribeOptions",
     "DescriptionError",
     "EngineError",
+    "ExcitationOptions",
     "Forces",
     "FunctionOptions",
     "IdentificationError",
@@ -116,6 +127,7 @@ __all__ = [
     "control",
     "convert",
     "describe",
+    "excite",
     "identify",
     "load",
     "load_function",

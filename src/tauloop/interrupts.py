@@ -1,30 +1,19 @@
-"""Interrupts (Ctrl-C) while something long is at work: as a mark, or at once."""
+"""Interrupts (Ctrl-C) while something long is at work: it is left at once, or soon, with the best so far."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import TypeVar
 
 X = TypeVar("X")
 Y = TypeVar("Y")
 
 
-@contextmanager
-def interrupts() -> Iterator[Callable[[], bool]]:
-    """Within it an interrupt (Ctrl-C) sets a mark instead of raising; only the main thread can see to that."""
-    seen = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield seen.is_set
-        return
-    former = signal.signal(signal.SIGINT, lambda *_: seen.set())
-    try:
-        yield seen.is_set
-    finally:
-        signal.signal(signal.SIGINT, former)
+#: Seconds between two looks at a search, and those that it has after an interrupt before it is left.
+LOOK, GRACE = 0.2, 1.0
 
 
 def interruptible(function: Callable[[X], Y], x: X) -> Y:
@@ -48,3 +37,42 @@ def interruptible(function: Callable[[X], Y], x: X) -> Y:
 
     threading.Thread(target=work, daemon=True).start()
     return found.result()
+
+
+def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
+    """Run a search in a thread that may be left; what it has found by then is what it has written down.
+
+    Solvers in machine code look at nothing for many seconds. So the main thread only waits; an interrupt sets a mark,
+    at which the search should end, and after `GRACE` it is left alone to end at its next look. Only the main thread of
+    a process can see to that; in others the search simply runs.
+
+    Args:
+        search: called with a function that says whether to end.
+
+    Returns:
+        Whether it was interrupted.
+    """
+    mark = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        search(mark.is_set)
+        return False
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            search(mark.is_set)
+        except BaseException as error:  # raised where it was asked for
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    former = signal.signal(signal.SIGINT, lambda *_: mark.set())
+    try:
+        thread.start()
+        while thread.is_alive() and not mark.is_set():
+            thread.join(LOOK)
+        thread.join(GRACE)
+    finally:
+        signal.signal(signal.SIGINT, former)
+    if errors:
+        raise errors[0]
+    return mark.is_set()

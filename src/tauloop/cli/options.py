@@ -27,7 +27,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, Problems
 from tauloop.options import KEY, Option, described, listed
 
 _PLAIN = (bool, int, float, str, Path)
@@ -49,8 +49,8 @@ def spread(options: type) -> list[inspect.Parameter]:
         said = _said(item)
         if said.flag == "":
             continue
-        inner = options_class(hints[item.name])
-        if inner is not None and said.read is None:
+        inner = _inner(said, hints[item.name])
+        if inner is not None:
             parameters += spread(inner)
             continue
         annotation = hints[item.name]
@@ -70,21 +70,16 @@ def gathered(options: type, arguments: dict[str, Any]) -> Any:
     """The object of options from a command's arguments, which are taken out of them."""
     hints = get_type_hints(options)
     values: dict[str, Any] = {}
-    problems: list[Problem] = []
+    problems, made = Problems(), None
     for item in fields(options):
         said = _said(item)
-        inner = options_class(hints[item.name])
-        if inner is not None and said.read is None and said.flag != "":
-            values[item.name] = gathered(inner, arguments)
-        elif item.name in arguments and (value := arguments.pop(item.name)) is not None:
-            try:
+        with problems.collecting(InputError):
+            if (inner := _inner(said, hints[item.name])) is not None:
+                values[item.name] = gathered(inner, arguments)
+            elif item.name in arguments and (value := arguments.pop(item.name)) is not None:
                 values[item.name] = _read(item.name, said, hints[item.name], value)
-            except InputError as error:
-                problems += error.problems
-    try:
+    with problems.collecting(InputError):
         made = options(**values)
-    except InputError as error:
-        raise InputError([*problems, *error.problems]) from None
     InputError.raise_if_any(problems)
     return made
 
@@ -94,12 +89,17 @@ def flags(options: type) -> dict[str, str]:
     names: dict[str, str] = {}
     hints = get_type_hints(options)
     for item in fields(options):
-        said, inner = _said(item), options_class(hints[item.name])
-        if inner is not None and said.read is None and said.flag != "":
+        said = _said(item)
+        if (inner := _inner(said, hints[item.name])) is not None:
             names |= flags(inner)
         elif said.flag != "":
             names[item.name] = (said.flag or _flag(item.name)).split()[0]
     return names
+
+
+def _inner(said: Option, annotation: Any) -> type | None:
+    """The class of options whose fields are options too."""
+    return None if said.read or said.named or said.flag == "" else options_class(annotation)
 
 
 def _flag(name: str) -> str:
@@ -133,7 +133,8 @@ def _annotated(item: Field[Any], annotation: Any, said: Option, text: str) -> An
         shown: Any = str if _default(item) is not None else str | None
     elif said.read is None and kind is bool:
         shown = bool
-        flag = f"{flag}/--no-{flag.removeprefix('--')}" if _default(item) is True else flag
+        if _default(item) is True and "/" not in flag:
+            flag = f"{flag}/--no-{flag.removeprefix('--')}"
     elif said.read is None and isinstance(kind, type) and (kind in _PLAIN or issubclass(kind, enum.Enum)):
         shown = kind if _default(item) is not None else kind | None
     elif said.repeated or _is_repeated(kind, said):

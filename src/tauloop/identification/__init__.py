@@ -24,9 +24,10 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.estimation.robust import IterativelyReweightedLeastSquares
 from tauloop.identification.estimation.whiteness import Whiteness, whiteness
 from tauloop.identification.excitation.criteria import LogDeterminant
-from tauloop.identification.excitation.design import ExcitationOptions, excite
+from tauloop.identification.excitation.design import excite
 from tauloop.identification.excitation.drives import driven_at
 from tauloop.identification.excitation.limits import ExcitationLimits
+from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.excitation.result import Conditions, Excitation
 from tauloop.identification.excitation.search import random_search

@@ -84,14 +84,11 @@ def designed(settings: TwoRunSettings, mechanism: Mechanism, design: Design) -> 
         if held is not None:
             task = replace(task, held=dict(zip(settings.multisine.held, held, strict=True)))
         time = np.arange(SAMPLES) * period / SAMPLES
-        one = excite(
-            mechanism,
-            task,
-            np.random.default_rng(settings.search_seed),
-            criterion=LogDeterminant(),
-            before=[series.sample(time) for series in found],
-            options=settings.search,
+        before = tuple(series.sample(time) for series in found)
+        search = replace(
+            settings.search, task=task, criterion=LogDeterminant(), after=before, seed=settings.search_seed
         )
+        one = excite(mechanism, search)
         found.append(one.series)
     return tuple(found)
 

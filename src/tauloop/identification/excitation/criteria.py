@@ -93,6 +93,14 @@ def _eigen(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values, SMALLEST_SHARE * max(values[-1], np.finfo(float).tiny)), vectors
 
 
+#: Criteria by name. With unit-norm columns a share of the log-determinant keeps the motion from shrinking to nothing.
+CRITERIA: dict[str, Criterion] = {
+    "condition": ConditionNumber(),
+    "unit-condition": ConditionNumber(unit_norm=True, information=0.1),
+    "determinant": LogDeterminant(),
+}
+
+
 class CriterionFunction(ca.Callback):
     """A criterion as a CasADi function of vec(M), with its exact gradient. Keep it while functions call it."""
 

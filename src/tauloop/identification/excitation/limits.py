@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.assembly.cut_freedoms import CutFreedoms
 from tauloop.assembly.entry_ports import coordinate_units, velocity_units
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problems
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.cables import cables
+from tauloop.mechanism.quantities import pairs, quantity
+from tauloop.mechanism.units import ACCELERATION, ANGLE, ANGULAR_SPEED, LENGTH, SPEED, Dimension
 from tauloop.model import Model
+from tauloop.options import option, require
+from tauloop.shown import Shown
 
 #: Limits by channel: one number for all, or one for each by name; channels not named have none.
 PerChannel = float | Mapping[str, float]
@@ -21,54 +25,74 @@ PerChannel = float | Mapping[str, float]
 SINGULARITIES = ("parallel", "serial")
 
 
+ANGULAR_ACCELERATION = ANGULAR_SPEED * ANGULAR_SPEED / ANGLE
+
+
+def per_channel(where: str, *wanted: Dimension, is_one_enough: bool = True) -> Callable[[str], PerChannel]:
+    """A reader of one quantity for all channels, or of ``NAME=QUANTITY,...``; numbers alone are in SI units."""
+
+    def read(text: str) -> PerChannel:
+        if is_one_enough and "=" not in text:
+            return quantity(where, text, *wanted)
+        problems, values = Problems(), dict[str, float]()
+        for name, part in pairs(where, text, problems).items():
+            with problems.collecting(InputError):
+                values[name] = quantity(where, part, *wanted)
+        InputError.raise_if_any(problems)
+        return values
+
+    return read
+
+
+def in_full(channels: tuple[str, ...], values: Mapping[str, float]) -> dict[str, float]:
+    """The same by whole names, where the last part of one was given and only one channel ends so."""
+    ends = [channel.rpartition(".")[2] for channel in channels]
+    full = {end: channel for end, channel in zip(ends, channels, strict=True) if ends.count(end) == 1}
+    return {name if name in channels else full.get(name, name): value for name, value in values.items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExcitationLimits:
+class ExcitationLimits(Shown):
     """Limits beside those of the machine file (ranges, speeds, forces), which always hold.
 
     Attributes:
-        stroke: largest distance of a channel from its centre, m or rad.
-        speed, acceleration: largest of a channel, SI.
-        force: share of the file's force limits, and of greatest tensions, that may be used.
-        singularity: least distance to singularities of both types, between 0 and 1 (see `kinematics.singularities`).
-        clearance: least distance of rods' centre lines, m; 0 for none.
+        stroke: largest distance of a channel from its centre: one number, or 'name=0.1,...' (m, rad, or with a unit).
+        speed: largest speed of a channel, likewise.
+        acceleration: largest acceleration of a channel, likewise.
+        force: share of the machine's force limits, and of greatest tensions, that may be used.
+        singularity: least distance to singularities of both types, free of units (see `kinematics.singularities`).
+        clearance: least distance of rod centre lines, m; 0 for none.
     """
 
-    stroke: PerChannel = field(default_factory=dict)
-    speed: PerChannel = field(default_factory=dict)
-    acceleration: PerChannel = field(default_factory=dict)
-    force: float = 1.0
-    singularity: float = 0.05
-    clearance: float = 0.0
+    stroke: PerChannel = option(factory=dict, read=per_channel("stroke", LENGTH, ANGLE), metavar="LIMIT")
+    speed: PerChannel = option(factory=dict, read=per_channel("speed", SPEED, ANGULAR_SPEED), metavar="LIMIT")
+    acceleration: PerChannel = option(
+        factory=dict, read=per_channel("acceleration", ACCELERATION, ANGULAR_ACCELERATION), metavar="LIMIT"
+    )
+    force: float = option(1.0, least=1e-3)
+    singularity: float = option(0.05, least=0.0, most=0.999)
+    clearance: float = option(0.0, least=0.0)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
 
     def of_channels(self, channels: tuple[str, ...]) -> np.ndarray:
         """Stroke, speed and acceleration (3, n), infinite where there is none.
 
         Raises:
-            InputError: a name is no channel, a limit is not positive, or a share is out of range; all problems.
+            InputError: a name is no channel, or a limit is not positive; all problems.
         """
-        problems = [
-            Problem(where=f"limits.{name}", what=f"{value:g} is out of range", remedy=remedy)
-            for name, value, is_good, remedy in (
-                ("force", self.force, 0 < self.force, "1 uses all that the machine file allows"),
-                ("singularity", self.singularity, 0 <= self.singularity < 1, "from 0 (none) to below 1, such as 0.05"),
-                ("clearance", self.clearance, 0 <= self.clearance < np.inf, "metres; 0 for none"),
-            )
-            if not is_good
-        ]
-        rows = []
+        problems, rows = Problems(), []
         for name, given in (("stroke", self.stroke), ("speed", self.speed), ("acceleration", self.acceleration)):
-            named = given if isinstance(given, Mapping) else dict.fromkeys(channels, given)
-            problems += [
-                Problem(where=f"limits.{name}", what=f"{channel!r} is no channel", remedy=f"{', '.join(channels)}")
-                for channel in named
-                if channel not in channels
-            ]
-            problems += [
-                Problem(where=f"limits.{name}.{channel}", what=f"must be positive, got {value:g}", remedy="SI units")
-                for channel, value in named.items()
-                if not value > 0
-            ]
-            rows.append([named.get(channel, np.inf) for channel in channels])
+            values = given if isinstance(given, Mapping) else dict.fromkeys(channels, given)
+            values = in_full(channels, values)
+            for channel, value in values.items():
+                if channel not in channels:
+                    problems.add(name, f"{channel!r} is no channel", ", ".join(channels))
+                if not value > 0:
+                    problems.add(name, f"of {channel} must be positive, got {value:g}", "SI units")
+            rows.append([values.get(channel, np.inf) for channel in channels])
         InputError.raise_if_any(problems)
         return np.array(rows, dtype=float)
 

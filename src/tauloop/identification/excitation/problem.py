@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,16 @@ from tauloop.assembly.cut_freedoms import cut_freedoms
 from tauloop.assembly.entry import ACTUATORS, Entry
 from tauloop.codegen.evaluator import Compiled
 from tauloop.errors import IdentificationError, InputError, Problem, Problems
-from tauloop.identification.excitation.limits import Bound, ExcitationLimits, bounds, measured, use
+from tauloop.identification.excitation.limits import (
+    Bound,
+    ExcitationLimits,
+    PerChannel,
+    bounds,
+    in_full,
+    measured,
+    per_channel,
+    use,
+)
 from tauloop.identification.excitation.sample import SampleFunction, sample_function
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
 from tauloop.identification.regression.data import Ties
@@ -22,10 +31,13 @@ from tauloop.kinematics.clearance import RodClearance, rod_clearance
 from tauloop.mechanism.cables import cables
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.units import ANGLE, LENGTH
 from tauloop.model import Model, Motion
 from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
+from tauloop.options import option, require
 from tauloop.programs.state import State
+from tauloop.shown import Shown
 
 #: Samples of the shortest period in the grid on which an excitation is optimised, in that on which the best are
 #: polished, and in that on which they are judged.
@@ -38,37 +50,45 @@ OUT_OF_REACH = 1e6
 PREFERENCE = 1e-2
 
 
+def _values(where: str) -> Callable[[str], PerChannel]:
+    return per_channel(where, LENGTH, ANGLE, is_one_enough=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExcitationTask:
+class ExcitationTask(Shown):
     """An excitation by finite Fourier series.
 
     Attributes:
         space: whose coordinates are the series' channels.
-        output: rows of the regressor: "actuators", or "joints" for forces on the driven coordinates; of redundant
-            actuators the resultants that identification uses too (`Model.determined`).
-        harmonics: K.
-        period: T, s.
+        output: rows of the regressor, forces on the actuators or on the driven coordinates behind the transmissions; of
+            redundant actuators the resultants that identification uses too (`Model.determined`).
+        harmonics: terms of every Fourier series.
+        period: period, s.
         limits: beside those of the machine file.
-        held: channels that stay at a value (m, rad), such as the lengths of telescopic rods in one data set.
-        center: centres of channels by name; the reference pose's where not named.
-        rests: whether a period starts and ends with zero velocity and acceleration.
-        first: unknowns that represent base parameters as far as they can, before all others.
+        held: channels that stay still, such as 'telescope1.motor=1.2' (m, rad, or with a unit); the others move.
+        center: centres of channels, likewise; the reference pose's where not named.
+        rests: whether a period starts and ends with zero velocity and acceleration, or is part of a motion.
+        first: parameters that represent base parameters before all others.
         weights: by output (row of the regressor), the inverse of its noise; one where not named.
         unknowns: leaf parameters of the machine file to be told (`leaf_ties`), all others known; without them the
             expressions of the file are the unknowns (`expression_ties`).
     """
 
     space: Entry = ACTUATORS
-    output: str = "actuators"
-    harmonics: int = 5
-    period: float = 10.0
+    output: str = option("actuators", choices=("actuators", "joints"))
+    harmonics: int = option(5, least=1)
+    period: float = option(10.0, least=1e-6)
     limits: ExcitationLimits = field(default_factory=ExcitationLimits)
-    held: Mapping[str, float] = field(default_factory=dict)
-    center: Mapping[str, float] = field(default_factory=dict)
-    rests: bool = True
+    held: Mapping[str, float] = option(factory=dict, read=_values("held"), flag="--hold", metavar="NAME=VALUE")
+    center: Mapping[str, float] = option(factory=dict, read=_values("center"), metavar="NAME=VALUE")
+    rests: bool = option(True, flag="--rests/--moving")
     first: tuple[str, ...] = ()
-    weights: Mapping[str, float] = field(default_factory=dict)
-    unknowns: tuple[str, ...] = ()
+    weights: Mapping[str, float] = option(factory=dict, flag="")
+    unknowns: tuple[str, ...] = option((), flag="")
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
 
 
 def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
@@ -142,8 +162,10 @@ class ExcitationProblem:
             InputError: names, numbers or limits that do not fit; all problems.
             IdentificationError: the centre itself breaks limits: which, and by how much.
         """
-        self.mechanism, self.task = mechanism, task
         self.model = Model(mechanism, evaluator=Compiled(at_least=WORTH_COMPILING))
+        names = self.model.motion(task.space).ports.position.columns
+        task = replace(task, held=in_full(names, task.held), center=in_full(names, task.center))
+        self.mechanism, self.task = mechanism, task
         _check(self.model, task)
         self.ties = leaf_ties(self.model, task.unknowns) if task.unknowns else expression_ties(self.model, task.first)
         self.before = np.zeros((0, len(self.ties.parameters))) if before is None else before
@@ -373,40 +395,26 @@ class ExcitationProblem:
 
 
 def _check(model: Model, task: ExcitationTask) -> None:
-    if task.output not in ("actuators", "joints"):
-        raise InputError(Problem(where="output", what=f"{task.output!r} is unknown", remedy="actuators or joints"))
-    problems = []
     entry = model.motion(task.space).ports
-    if entry.position.size != entry.velocity.size:
-        what = f"a {task.space} pose with a quaternion ({', '.join(entry.position.columns)}) is no row of series"
-        raise InputError(Problem(where="space", what=what, remedy="excite in the space of the actuators"))
-    quaternions = [name for name, unit in zip(entry.position.columns, entry.position.units, strict=True) if unit == "1"]
-    if quaternions:
-        what = f"{', '.join(quaternions)} are parts of a quaternion, whose rates are no angular velocities"
-        raise InputError(Problem(where="space", what=what, remedy="excite in the space of the actuators"))
-    least = 2 if task.rests else 1
-    if task.harmonics < least:
-        what = f"must be at least {least}, got {task.harmonics}"
-        problems.append(Problem(where="harmonics", what=what, remedy="such as 5"))
-    if not 0 < task.period < np.inf:
-        problems.append(Problem(where="period", what=f"must be positive, got {task.period:g} s", remedy="such as 10"))
-    outputs, _ = model.output_ports(model.determined(task.output))
     names = entry.position.columns
+    quaternion = [name for name, unit in zip(names, entry.position.units, strict=True) if unit == "1"]
+    if quaternion or entry.position.size != entry.velocity.size:
+        what = f"{', '.join(quaternion or names)} are parts of a quaternion, whose rates are no angular velocities"
+        raise InputError(Problem(where="space", what=what, remedy="excite in the space of the actuators"))
+    problems = Problems()
+    if task.rests and task.harmonics < 2:
+        problems.add("harmonics", f"must be at least 2, got {task.harmonics}", "such as 5")
+    outputs, _ = model.output_ports(model.determined(task.output))
     for where, given, known in (
         ("held", task.held, names),
         ("center", task.center, names),
         ("weights", task.weights, outputs),
     ):
-        problems += [
-            Problem(where=f"{where}.{name}", what="is unknown", remedy=f"choose among {', '.join(known)}")
-            for name in given
-            if name not in known
-        ]
-        problems += [
-            Problem(where=f"{where}.{name}", what=f"is {value:g}", remedy="give a finite number")
-            for name, value in given.items()
-            if not np.isfinite(value) or (where == "weights" and value <= 0)
-        ]
+        for name, value in given.items():
+            if name not in known:
+                problems.add(f"{where}.{name}", "is unknown", f"choose among {', '.join(known)}")
+            if not np.isfinite(value) or (where == "weights" and value <= 0):
+                problems.add(f"{where}.{name}", f"is {value:g}", "give a finite number")
     if len(task.held) == len(names):
-        problems.append(Problem(where="held", what="holds all channels", remedy="leave at least one to move"))
+        problems.add("held", "holds all channels", "leave at least one to move")
     InputError.raise_if_any(problems)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tauloop.assembly.ports import Port
 from tauloop.errors import InputError, Problem
+from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import Outcome
 from tauloop.identification.regression.base_parameters import BaseParameters
+from tauloop.logs.channels import Channel, build_log
+from tauloop.logs.writing import write_log
 from tauloop.motion.fourier import FourierSeries
 from tauloop.motion.sampled import SampledMotion
 from tauloop.result import Result, plain
@@ -122,9 +128,9 @@ class Excitation(Result):
 
     Attributes:
         machine: name of the machine.
-        task: what was asked.
+        options: what was asked for.
         series: the motion of all channels.
-        channels, units, velocity_units: names and units of the channels.
+        ports: names and units of the channels' positions, velocities and accelerations.
         outputs: names and units of the regressor's rows.
         base: the base parameters that it tells, with the data sets before.
         conditions: with the data sets before.
@@ -135,11 +141,9 @@ class Excitation(Result):
     """
 
     machine: str
-    task: ExcitationTask
+    options: ExcitationOptions
     series: FourierSeries
-    channels: tuple[str, ...]
-    units: tuple[str, ...]
-    velocity_units: tuple[str, ...]
+    ports: Mapping[str, Port]
     outputs: tuple[tuple[str, ...], tuple[str, ...]]
     base: BaseParameters
     conditions: Conditions
@@ -147,6 +151,21 @@ class Excitation(Result):
     limits: tuple[LimitUse, ...]
     starts: tuple[Start, ...]
     polished: tuple[Start, ...] = ()
+
+    @property
+    def task(self) -> ExcitationTask:
+        """Series, space and limits that were asked for."""
+        return self.options.task
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """Names of the channels."""
+        return self.ports["position"].columns
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the channels' positions."""
+        return self.ports["position"].units
 
     def sample(self, frequency: float) -> SampledMotion:
         """One whole period at k / frequency; the sample at its end, equal to the first, is left out.
@@ -157,6 +176,20 @@ class Excitation(Result):
         if problem := slow_sampling(frequency, self.series.harmonics, self.series.period):
             raise InputError(problem)
         return self.series.sample(np.arange(int(np.ceil(self.series.period * frequency - 1e-9))) / frequency)
+
+    def write_log(self, path: str | Path, frequency: float) -> Path:
+        """Write one period of the motion as a log (CSV or Parquet).
+
+        Raises:
+            InputError: as `sample`; or the file cannot be written.
+        """
+        motion = self.sample(frequency)
+        signals = [
+            Channel(quantity=kind, channel=column, values=getattr(motion, kind)[:, i], unit=unit)
+            for kind, port in self.ports.items()
+            for i, (column, unit) in enumerate(zip(port.columns, port.units, strict=True))
+        ]
+        return write_log(path, build_log(motion.time, signals))
 
     def as_dict(self) -> dict[str, Any]:
         """The whole result as plain data for JSON."""
@@ -186,5 +219,7 @@ class Excitation(Result):
             "polished": [start.as_dict() for start in self.polished],
             "evidence": self.evidence,
             "provenance": self.provenance,
+            "seed": self.options.seed,
+            "stated_elsewhere": self.options.beside,
         }
         return dict(plain(content))

@@ -9,7 +9,6 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.excitation.problem import ExcitationProblem
-from tauloop.interrupts import interrupts
 from tauloop.motion.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
 
@@ -20,8 +19,8 @@ SIZES = (1.0, 0.85, 0.7, 0.55, 0.4, 0.25, 0.1, 0.02)
 SHIFT = 0.5
 #: Series are screened on every so many samples first: most break a limit there already.
 THINNED = 8
-#: Samples screened at once; bounds the memory of their regressors.
-CHUNK = 60_000
+#: Samples screened at once; bounds the memory of their regressors. The first series come alone, to have one to keep.
+CHUNK, FIRST = 60_000, 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,61 +31,53 @@ class RandomSearch:
         coefficients: (S, n_free, 2 K + 1).
         triangles: R (S, n, n) with R^T R = Y^T Y, Y the weighted regressor of all unknowns on the grid.
         tried: number of series.
-        is_interrupted: whether there were to be more.
     """
 
     coefficients: np.ndarray
     triangles: np.ndarray
     tried: int
-    is_interrupted: bool = False
 
 
 def random_search(
     problem: ExcitationProblem,
     count: int,
     rng: np.random.Generator,
-    progress: Callable[[int, int], None] | None = None,
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+    keep: Callable[[RandomSearch], None] = lambda _: None,
 ) -> RandomSearch:
     """Random series, each as large as the limits allow.
 
     Coefficients mu and nu are uniform and alike for all harmonics, centres uniform within half of the reach. Every
     series as a whole is made as large as the channels' limits allow, then smaller by steps until all others are kept.
-    An interrupt (Ctrl-C) ends the search with the series that there are.
 
     Args:
         problem: the task.
         count: number of series.
         rng: source of randomness.
-        progress: called with the number done and the number of all.
+        is_stopped: whether to end with the series that there are.
+        keep: called again and again with all that there are.
 
     Raises:
         IdentificationError: not one series keeps the limits.
     """
-    kept, triangles, tried = [], [], 0
+    kept, triangles, tried, found = [], [], 0, None
     step = max(CHUNK // len(problem.grid), 1)
-    with interrupts() as is_stopped:
-        while tried < count and not is_stopped():
-            drawn = _draw(problem, min(step, count - tried), rng)
-            coefficients, regressor = _fitted(problem, drawn)
+    while tried < count and not is_stopped():
+        drawn = _draw(problem, min(step if tried else min(FIRST, step), count - tried), rng)
+        coefficients, regressor = _fitted(problem, drawn)
+        tried += len(drawn)
+        if len(coefficients):
             kept.append(coefficients)
-            triangles.append(np.linalg.qr(regressor, mode="r") if len(regressor) else regressor[:, :0])
-            tried += len(drawn)
-            if progress is not None:
-                progress(tried, count)
-    if not any(len(part) for part in kept):
-        raise IdentificationError(
-            Problem(
-                where="limits",
-                what=f"none of {tried} random series keeps them, even at {SIZES[-1]:.0%} of the channels' limits",
-                remedy="choose a centre farther from the limits, or wider limits",
-            )
-        )
-    return RandomSearch(
-        coefficients=np.concatenate(kept),
-        triangles=np.concatenate([part for part in triangles if len(part)]),
-        tried=tried,
-        is_interrupted=tried < count,
-    )
+            triangles.append(np.linalg.qr(regressor, mode="r"))
+        if kept:
+            found = RandomSearch(coefficients=np.concatenate(kept), triangles=np.concatenate(triangles), tried=tried)
+            keep(found)
+    if found is None:
+        what = f"none of {tried} random series keeps them, even at {SIZES[-1]:.0%} of the channels' limits"
+        remedy = "choose a centre farther from the limits, or wider limits"
+        raise IdentificationError(Problem(where="limits", what=what, remedy=remedy))
+    return found
 
 
 def _draw(problem: ExcitationProblem, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -14,6 +14,7 @@ from tauloop.identification.excitation.criteria import ConditionNumber, Criterio
 from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.identification.excitation.search import shrunk
 from tauloop.motion.fourier import fourier_basis
+from tauloop.options import option, require
 
 #: An iterate counts as feasible when it breaks no (unit-free) limit, and no loop, by more than this: whatever is chosen
 #: in the end is judged again on the finer grid, with its loops closed, and made smaller until nothing is broken.
@@ -33,6 +34,8 @@ NEAR_OPTIMUM = {
     "slack_bound_push": 1e-4,
     "slack_bound_frac": 1e-4,
 }
+#: Called in every iteration with a series that is better than those before, or None; true stops.
+Watch = Callable[[np.ndarray | None], bool]
 #: Status of a start that was stopped from outside.
 STOPPED = "interrupted"
 
@@ -42,14 +45,18 @@ class SolverOptions:
     """Options of IPOPT.
 
     Attributes:
-        iterations: most of them, per stage of the smoothing.
-        tolerance: of the optimality conditions.
-        seconds: most processor seconds per start.
+        iterations: most iterations for each stage of the smoothing.
+        tolerance: tolerance of the optimality conditions.
+        seconds: most processor seconds for each start.
     """
 
-    iterations: int = 200
-    tolerance: float = 1e-4
-    seconds: float = 60.0
+    iterations: int = option(200, least=1)
+    tolerance: float = option(1e-4, least=1e-15)
+    seconds: float = option(60.0, least=1e-3)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -153,15 +160,13 @@ class ExcitationProgram:
         found[:, 0] += problem.center[problem.free]
         return np.asarray(found)
 
-    def solve(
-        self, coefficients: np.ndarray, options: SolverOptions, watch: Callable[[float], bool] | None = None
-    ) -> Outcome:
+    def solve(self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None) -> Outcome:
         """Optimise from one start; `watch` may stop it, and the best feasible iterate is the outcome.
 
         Args:
             coefficients: the start (n_free, 2 K + 1), which keeps all limits.
             options: of the solver.
-            watch: called in every iteration with the best criterion so far; true stops.
+            watch: called in every iteration with a series that is better than those before, or None; true stops.
         """
         start = self.start(shrunk(self.problem, coefficients, INSIDE))
         stages = [self.criterion]
@@ -190,9 +195,7 @@ class ExcitationProgram:
             iterations=iterations,
         )
 
-    def polish(
-        self, coefficients: np.ndarray, options: SolverOptions, watch: Callable[[float], bool] | None = None
-    ) -> Outcome:
+    def polish(self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None) -> Outcome:
         """Go on from the optimum of a coarser grid, whose limits break a little between its samples.
 
         One stage without the first smoothing, and from where it is: a small barrier from the beginning. Whether the
@@ -201,7 +204,7 @@ class ExcitationProgram:
         Args:
             coefficients: the optimum (n_free, 2 K + 1).
             options: of the solver.
-            watch: called in every iteration with the best criterion so far; true stops.
+            watch: called in every iteration with a series that is better than those before, or None; true stops.
         """
         start = self.start(coefficients)
         stage = self.criterion
@@ -278,9 +281,9 @@ class ExcitationProgram:
 class _Keeper(ca.Callback):
     """Keeps the best feasible iterate, and stops when it is told to."""
 
-    def __init__(self, program: ExcitationProgram, watch: Callable[[float], bool] | None) -> None:
+    def __init__(self, program: ExcitationProgram, watch: Watch | None) -> None:
         ca.Callback.__init__(self)
-        self._watch, self._lower, self._upper = watch, program.lower, program.upper
+        self._program, self._watch = program, watch
         self._variables, self._constraints = program.sizes
         self.best: np.ndarray | None = None
         self.value, self.count, self.stopped = np.inf, 0, False
@@ -301,9 +304,11 @@ class _Keeper(ca.Callback):
         named = dict(zip(map(ca.nlpsol_out, range(ca.nlpsol_n_out())), arguments, strict=True))
         self.count += 1
         value, g = float(named["f"]), np.asarray(named["g"]).ravel()
-        broken = np.maximum(self._lower - g, g - self._upper).max(initial=0.0)
+        broken = np.maximum(self._program.lower - g, g - self._program.upper).max(initial=0.0)
+        better = None
         if broken <= FEASIBLE and value < self.value:
             self.best, self.value = np.asarray(named["x"]).ravel().copy(), value
-        if self._watch is not None and self._watch(self.value):
+            better = self._program.coefficients(self.best)
+        if self._watch is not None and self._watch(better):
             self.stopped = True
         return [1.0 if self.stopped else 0.0]

@@ -1,27 +1,27 @@
-"""All starts of an optimisation, one after the other or in parallel processes; an interrupt keeps what there is."""
+"""All starts of an optimisation, one after the other or in parallel processes."""
 
 from __future__ import annotations
 
 import multiprocessing as mp
 import queue
 import signal
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from tauloop.identification.excitation.criteria import Criterion
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.excitation.solver import ExcitationProgram, Outcome, SolverOptions
-from tauloop.interrupts import interrupts
+from tauloop.identification.excitation.solver import ExcitationProgram, Outcome, SolverOptions, Watch
 from tauloop.mechanism.model import Mechanism
 
 Report = Callable[[str, float, float], None]
-Solve = Callable[[np.ndarray, SolverOptions, Callable[[float], bool]], Outcome]
-#: Seconds between two looks at workers that are silent, and until a stopped one must have ended.
-LOOK, END = 0.2, 20.0
+Solve = Callable[[np.ndarray, SolverOptions, Watch], Outcome]
+#: Seconds between two looks at workers that are silent, until a stopped one is ended, and between two series that one
+#: tells of before it has arrived.
+LOOK, END, TOLD = 0.1, 0.5, 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,9 +47,11 @@ def solve_all(
     processes: int,
     report: Report,
     *,
+    is_stopped: Callable[[], bool],
+    offer: Callable[[np.ndarray], None],
     polishes: bool = False,
-) -> list[Outcome]:
-    """Optimise from all starts.
+) -> Iterator[tuple[int, Outcome]]:
+    """Optimise from all starts: the number of each, and what came out, as it ends.
 
     Args:
         problem: the task.
@@ -59,21 +61,19 @@ def solve_all(
         options: of the solver.
         processes: among which starts are shared out; with one, they run here.
         report: called with "optimising" or "polishing", the number of starts that have ended, and of all.
+        is_stopped: whether to end soon.
+        offer: called with series that are better than those before, while a start is on its way.
         polishes: whether the starts are optima already, to be followed on the finer grid.
-
-    Returns:
-        One outcome per start that has begun: with an interrupt there may be fewer, but at least one.
     """
-    phase = "polishing" if polishes else "optimising"
+    phase, done = "polishing" if polishes else "optimising", 0
 
-    def tell(done: int) -> None:
+    def look() -> bool:
         report(phase, done, len(starts))
+        return is_stopped()
 
-    tell(0)
-    with interrupts() as is_stopped:
-        if processes == 1 or len(starts) == 1:
-            solve = _solver(problem, independent, criterion, polishes)
-            return _one_by_one(solve, starts, options, is_stopped, tell)
+    if processes == 1 or len(starts) == 1:
+        outcomes = _one_by_one(_solver(problem, independent, criterion, polishes), starts, options, look, offer)
+    else:
         shares = [
             Work(
                 mechanism=problem.mechanism,
@@ -87,8 +87,11 @@ def solve_all(
             )
             for k in range(min(processes, len(starts)))
         ]
-        found = _in_parallel(shares, len(starts), is_stopped, tell)
-        return [found.get(k) or _failed(criterion, start) for k, start in enumerate(starts)]
+        outcomes = _in_parallel(shares, len(starts), look, offer)
+    for number, outcome in outcomes:
+        done += 1
+        report(phase, done, len(starts))
+        yield number, outcome
 
 
 def _solver(problem: ExcitationProblem, independent: np.ndarray, criterion: Criterion, polishes: bool) -> Solve:
@@ -97,66 +100,55 @@ def _solver(problem: ExcitationProblem, independent: np.ndarray, criterion: Crit
     return ExcitationProgram(problem, independent, criterion).solve
 
 
-def _failed(criterion: Criterion, start: np.ndarray) -> Outcome:
-    """A start whose worker has died or was stopped before it began."""
-    return Outcome(coefficients=start, value=np.inf, started=np.inf, status="no answer", converged=False, iterations=0)
-
-
 def _one_by_one(
     solve: Solve,
     starts: list[np.ndarray],
     options: SolverOptions,
-    is_stopped: Callable[[], bool],
-    tell: Callable[[int], None],
-) -> list[Outcome]:
-    outcomes: list[Outcome] = []
-    for start in starts:
+    look: Callable[[], bool],
+    offer: Callable[[np.ndarray], None],
+) -> Iterator[tuple[int, Outcome]]:
+    def watch(better: np.ndarray | None) -> bool:
+        if better is not None:
+            offer(better)
+        return look()
 
-        def watch(_: float, done: int = len(outcomes)) -> bool:
-            tell(done)
-            return is_stopped()
-
-        outcomes.append(solve(start, options, watch))
-        tell(len(outcomes))
-        if is_stopped():
-            break
-    return outcomes
+    for number, start in enumerate(starts):
+        if look():
+            return
+        yield number, solve(start, options, watch)
 
 
 def _in_parallel(
-    shares: list[Work], total: int, is_stopped: Callable[[], bool], tell: Callable[[int], None]
-) -> dict[int, Outcome]:
+    shares: list[Work], total: int, look: Callable[[], bool], offer: Callable[[np.ndarray], None]
+) -> Iterator[tuple[int, Outcome]]:
     """Outcomes by number of the start. New interpreters are started, for threads may run in this one."""
     context = mp.get_context("spawn")
     stop, answers = context.Event(), context.Queue()
     workers = [context.Process(target=_work, args=(share, stop, answers), daemon=True) for share in shares]
     for worker in workers:
         worker.start()
-    found: dict[int, Outcome] = {}
+    left, until = total, float("inf")
     try:
-        while len(found) < total:
-            if is_stopped():
+        while left and monotonic() < until:
+            is_last = not any(worker.is_alive() for worker in workers)
+            if look() and not stop.is_set():
                 stop.set()
+                until = monotonic() + END
             try:
-                number, outcome = answers.get(timeout=LOOK)
+                number, answer = answers.get(timeout=LOOK)
             except queue.Empty:
-                tell(len(found))
-                if any(worker.is_alive() for worker in workers):
-                    continue
-                with suppress(queue.Empty):
-                    number, outcome = answers.get(timeout=LOOK)
-                    found[number] = outcome
-                    continue
-                break
-            found[number] = outcome
-            tell(len(found))
+                if is_last:
+                    return
+                continue
+            if isinstance(answer, Outcome):
+                left -= 1
+                yield number, answer
+            else:
+                offer(answer)
     finally:
-        stop.set()
         for worker in workers:
-            worker.join(timeout=END)
-            if worker.is_alive():
-                worker.terminate()
-    return found
+            worker.terminate()  # its share is done, or it is in the middle of a long step
+            worker.join()
 
 
 def _work(work: Work, stop: Any, answers: Any) -> None:
@@ -165,6 +157,15 @@ def _work(work: Work, stop: Any, answers: Any) -> None:
     problem = ExcitationProblem(work.mechanism, work.task, work.before)
     solve = _solver(problem, work.independent, work.criterion, work.polishes)
     for number, start in work.starts:
+        latest = monotonic()
+
+        def watch(better: np.ndarray | None, number: int = number) -> bool:
+            nonlocal latest
+            if better is not None and monotonic() - latest > TOLD:
+                latest = monotonic()
+                answers.put((number, better))
+            return bool(stop.is_set())
+
         if stop.is_set():
-            break
-        answers.put((number, solve(start, work.options, lambda _: bool(stop.is_set()))))
+            return
+        answers.put((number, solve(start, work.options, watch)))

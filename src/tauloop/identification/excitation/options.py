@@ -1,0 +1,53 @@
+"""What an excitation is to be, and how long it is searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tauloop.identification.excitation.criteria import CRITERIA, ConditionNumber, Criterion
+from tauloop.identification.excitation.problem import ExcitationTask
+from tauloop.identification.excitation.solver import SolverOptions
+from tauloop.motion.sampled import SampledMotion
+from tauloop.options import option, require
+from tauloop.shown import Shown
+
+
+def _paths(texts: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(map(Path, texts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcitationOptions(Shown):
+    """What an excitation is to be, and how long it is searched for.
+
+    Attributes:
+        task: series, space and limits.
+        criterion: what is made small.
+        after: motion of an earlier data set, as --out writes it: designed beside it.
+        drive: put direct drives on these coordinates instead of the actuators.
+        random: random series that are tried first; the best of them are the starts.
+        starts: starts of the optimiser; 0 keeps the best random series.
+        polished: best outcomes that are optimised further on a finer grid.
+        processes: processes among which starts are shared out.
+        solver: options of the optimiser.
+        seed: seed of the random series.
+        beside: a condition number that is stated elsewhere, to be shown beside.
+    """
+
+    task: ExcitationTask = field(default_factory=ExcitationTask)
+    criterion: Criterion = option(ConditionNumber(), named=CRITERIA)
+    after: tuple[Path | SampledMotion, ...] = option((), read=_paths, repeated=True, metavar="FILE")
+    drive: tuple[str, ...] = ()
+    random: int = option(1000, least=1)
+    starts: int = option(4, least=0)
+    polished: int = option(2, least=0, flag="--polish")
+    processes: int = option(1, least=1)
+    solver: SolverOptions = field(default_factory=SolverOptions)
+    seed: int = option(0, least=0)
+    beside: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
