@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
 LAYERS = (
     ("lazy",),
     ("errors", "shown"),
-    ("files", "interrupts"),
+    ("files", "interrupts", "extensions"),
     ("result", "options"),
     ("mechanism",),
     ("formats", "reduction"),
@@ -38,6 +38,7 @@ LAYERS = (
     ("motion",),
     ("simulation", "identification", "calibration", "drives"),
     ("engines",),
+    ("testing",),
     ("report",),
     ("viewer",),
     ("",),  # tauloop/__init__.py: the public names

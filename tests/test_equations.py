@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_machines import hexapod, planar_loop, serial_chain
 
 from tauloop.equations.topology import integrate
 from tauloop.formats import load
@@ -16,6 +15,7 @@ from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
 from tauloop.mechanism import shipped_machines
 from tauloop.model import Model
+from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
 #: Rounding of sums of some hundred terms of size one.
 EXACT = 1e-10
@@ -25,7 +25,7 @@ STEP = 1e-5
 STATES = 12
 
 seeds = st.integers(0, 2**32 - 1)
-kinds = st.sampled_from([hexapod, planar_loop, serial_chain])
+kinds = st.sampled_from([six_legs, planar_loop, serial_chain])
 
 
 @functools.cache

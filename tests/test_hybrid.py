@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_machines import hexapod, inertia, mechanism, serial_chain, vector
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load, loads
@@ -36,6 +35,7 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model.force_sharing import ForceSharing
+from tauloop.testing.machines import inertia, mechanism, serial_chain, six_legs, vector
 
 #: Two routes to the same numbers: rounding, times the condition of well conditioned machines.
 SAME = 1e-9
@@ -134,7 +134,7 @@ def test_a_machine_that_lacks_motors_moves_as_the_complete_one_with_these_at_res
 @given(st.integers(0, 10_000), st.booleans())
 def test_random_machines_that_lack_motors(seed: int, is_parallel: bool) -> None:
     rng = np.random.default_rng(seed)
-    mechanism = without_rotors(hexapod(rng) if is_parallel else serial_chain(rng))
+    mechanism = without_rotors(six_legs(rng) if is_parallel else serial_chain(rng))
     names = [actuator.name for actuator in mechanism.actuators]
     kept = tuple(name for name in names if rng.random() < 0.6)
     check_against_full_actuation(mechanism, kept, seed)

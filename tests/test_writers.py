@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from random_machines import hexapod, planar_loop, serial_chain
 from typer.testing import CliRunner
 
 import tauloop as tl
@@ -37,6 +36,7 @@ from tauloop.mechanism.model import JOINT_KINDS, Body, Freedom, Inertia, Mechani
 from tauloop.mechanism.parser import ExpressionError, Quantity, parse, resolve
 from tauloop.mechanism.units import ANGLE, LENGTH, MASS, ONE, UNITS, Dimension
 from tauloop.model import Model
+from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
 #: Issue 4 asks for the same dynamics to 1e-12 of the largest force.
 SAME_DYNAMICS = 1e-12
@@ -110,7 +110,7 @@ def test_shipped_machines_come_back_equal(name: str) -> None:
     assert loads(to_yaml(machine), machine.file) == machine
 
 
-@pytest.mark.parametrize("make", [serial_chain, hexapod, planar_loop])
+@pytest.mark.parametrize("make", [serial_chain, six_legs, planar_loop])
 @settings(max_examples=4)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_random_machines_come_back(make: Any, seed: int) -> None:
@@ -421,7 +421,7 @@ def test_urdf_reads_back_to_the_same_dynamics(name: str, tmp_path: Path) -> None
     assert_same_dynamics(machine, back, own(machine), SAME_DYNAMICS)
 
 
-@pytest.mark.parametrize(("make", "seed"), [(planar_loop, 5), (hexapod, 5), (serial_chain, 2)])
+@pytest.mark.parametrize(("make", "seed"), [(planar_loop, 5), (six_legs, 5), (serial_chain, 2)])
 def test_random_machines_read_back_to_the_same_dynamics(make: Any, seed: int, tmp_path: Path) -> None:
     """Chains of all kinds of joints, some run backwards, with springs; legs of all kinds."""
     machine = frictionless(completed(make(np.random.default_rng(seed))))

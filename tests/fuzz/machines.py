@@ -9,7 +9,6 @@ import resource
 from dataclasses import dataclass
 
 import numpy as np
-from random_machines import hexapod, planar_loop, serial_chain
 
 from fuzz.mutation import mutated
 from fuzz.targets import TARGETS
@@ -19,6 +18,7 @@ from tauloop.formats import loads
 from tauloop.kinematics import random_states
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 
 
 def damaged_file(rng: np.random.Generator) -> Mechanism:
@@ -28,7 +28,7 @@ def damaged_file(rng: np.random.Generator) -> Mechanism:
     return loads(text.decode("utf-8", "replace"))
 
 
-KINDS = (serial_chain, hexapod, planar_loop, damaged_file)
+KINDS = (serial_chain, six_legs, planar_loop, damaged_file)
 #: Largest loop residual of an evaluated state, m: far below a micrometre, far above rounding.
 CLOSED = 1e-9
 #: forward(inverse(a)) against a, relative to the largest, times the state's condition: rounding of both.

@@ -59,7 +59,7 @@ def spread(options: type) -> list[inspect.Parameter]:
         keyword = inspect.Parameter.KEYWORD_ONLY
         default = _default(item)
         if said.named:
-            default = next((name for name, value in said.named.items() if value == default), None)
+            default = next((name for name in said.named if said.named[name] == default), None)
         elif not isinstance(default, (*_PLAIN, enum.Enum)) or said.read is not None:
             default = None
         parameters.append(inspect.Parameter(item.name, keyword, default=default, annotation=annotation))
@@ -159,7 +159,7 @@ def _is_repeated(kind: Any, said: Option) -> bool:
 def _read(name: str, said: Option, annotation: Any, given: Any) -> Any:
     """The value of a field that the command line was given something for."""
     if said.named:
-        found = [value for word, value in said.named.items() if word.casefold() == given.casefold()]
+        found = [said.named[word] for word in said.named if word.casefold() == given.casefold()]
         if not found:
             remedy = f"choose among {', '.join(said.named)}"
             raise InputError(Problem(where=name, what=f"{given!r} is unknown", remedy=remedy))

@@ -12,6 +12,7 @@ from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES
 from tauloop.errors import InputError, Problems, solving
 from tauloop.integrate.integrators import Integrator
+from tauloop.shown import Shown
 
 #: A direction along which all rows together change less than this share of their tolerances, over the whole range of
 #: the unknowns, is not determined by them.
@@ -25,7 +26,7 @@ DIFFERENCE = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class Observation(Shown):
     """One simulated step and what is printed of it.
 
     Attributes:
@@ -76,7 +77,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PlantFit:
+class PlantFit(Shown):
     """The figures found, and what they leave open.
 
     Attributes:

@@ -12,10 +12,11 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Shown):
     """What was written.
 
     Attributes:

@@ -15,6 +15,7 @@ from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.options import listed, option, require
+from tauloop.shown import Shown
 
 #: Poses along the longer axis of a section whose resolution is not given.
 FINENESS = 120
@@ -25,7 +26,7 @@ def _wrenches(texts: Sequence[str]) -> tuple[tuple[float, ...], ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceOptions:
+class WorkspaceOptions(Shown):
     """What is mapped, and what a usable pose must keep.
 
     Attributes:

@@ -19,7 +19,7 @@ from tauloop.assembly.loops import loops
 from tauloop.assembly.ports import numbers
 from tauloop.assembly.spins import assemble_locked
 from tauloop.equations.dynamic_parameters import DynamicParameter, dynamic_parameters
-from tauloop.equations.formulations import NEWTON_EULER, formulation_named
+from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
 from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, InputError, Problem, solving
 from tauloop.mechanism.expression import leaves
@@ -61,7 +61,7 @@ class Model(Shown):
         mechanism: Mechanism,
         free: Iterable[str] = (),
         *,
-        formulation: str = NEWTON_EULER.name,
+        formulation: str | Formulation = NEWTON_EULER.name,
         evaluator: Evaluator | None = None,
         locks: Locks = NO_LOCKS,
     ) -> None:
@@ -70,7 +70,8 @@ class Model(Shown):
         Args:
             mechanism: the machine.
             free: leaf parameters that stay arguments of every function; all others are baked in.
-            formulation: name of one of `equations.formulations.FORMULATIONS`, for inverse dynamics and regressors.
+            formulation: one of `equations.formulations.FORMULATIONS` by name, or one of your own, for inverse
+                dynamics and regressors.
             evaluator: how functions are run; `Compiled()` without it: interpreted, but machine code for large batches.
             locks: freedoms that are held, such as the spins of axisymmetric rods.
 
@@ -81,7 +82,7 @@ class Model(Shown):
         _require_mechanism(mechanism)
         names = tuple(free)
         _require_leaves(mechanism, names)
-        chosen = formulation_named(formulation)
+        chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
         described = loops(mechanism)
         assembly = assemble_locked(described, locks)
         # ends that the loops need are no part of the description; joints that locks have put in place of others are

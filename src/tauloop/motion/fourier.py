@@ -10,10 +10,11 @@ import scipy.linalg
 from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.motion.sampled import SampledMotion
+from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FourierSeries:
+class FourierSeries(Shown):
     """q_i(t) = c_i + sum_k (mu_ik / (k w) sin(k w t) - nu_ik / (k w) cos(k w t)), k = 1 ... K, w = 2 pi / T.
 
     So mu and nu are the coefficients of the velocities. At k = 0, where print begins the sum, the terms do not exist.

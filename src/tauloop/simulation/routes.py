@@ -15,6 +15,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from tauloop.errors import InputError, Problem
+from tauloop.extensions import Offered
 from tauloop.model import Model
 from tauloop.programs.extended import extended_rate_program, hamilton_rate_program, momentum_map_program
 from tauloop.programs.rates import RateProgram, independent_rate_program
@@ -171,11 +172,15 @@ class Projected(Route):
 
 
 #: Every route by the name that a command or a table uses.
-ROUTES: dict[str, Route] = {
-    "independent": IndependentCoordinates(),
-    "projected": Projected(),
-    "extended": ExtendedSpace(),
-    "extended-free": ExtendedSpace(stabilisation=None),
-    "multipliers": Multipliers(),
-    "multipliers-free": Multipliers(stabilisation=None),
-}
+ROUTES = Offered[Route](
+    "tauloop.routes",
+    Route,
+    {
+        "independent": IndependentCoordinates(),
+        "projected": Projected(),
+        "extended": ExtendedSpace(),
+        "extended-free": ExtendedSpace(stabilisation=None),
+        "multipliers": Multipliers(),
+        "multipliers-free": Multipliers(stabilisation=None),
+    },
+)

@@ -71,7 +71,7 @@ def compare_routes(
     ready = swing(model.mechanism, frequency=frequency, amplitude=amplitude)
     results: dict[str, Simulation] = {}
     left_out: dict[str, str] = {}
-    for name, route in ROUTES.items():
+    for name, route in ROUTES.own.items():
         try:
             simulator = Simulator(ready.model, route=route, integrator=integrator)
         except InputError as error:

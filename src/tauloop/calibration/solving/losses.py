@@ -7,9 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.extensions import Offered
+
 
 class Loss(ABC):
-    """Counts a whitened residual r as rho(r^2)."""
+    """Counts a whitened residual r as rho(r^2).
+
+    Whoever adds one derives from this, lets it pass `tauloop.testing.check_loss` and hands it to `FitOptions`; a
+    package may bring it by the entry points of `tauloop.losses`.
+    """
+
+    __slots__ = ()
 
     @abstractmethod
     def rho(self, z: np.ndarray) -> np.ndarray:
@@ -67,4 +75,4 @@ class Cauchy(Loss):
 
 
 #: Losses by the names that the command line uses.
-LOSSES: dict[str, Loss] = {"squares": Squares(), "huber": Huber(), "cauchy": Cauchy()}
+LOSSES = Offered("tauloop.losses", Loss, {"squares": Squares(), "huber": Huber(), "cauchy": Cauchy()})

@@ -9,13 +9,14 @@ import numpy as np
 
 from tauloop.drives.tuning.evaluations import BatchCost
 from tauloop.errors import InputError, Problem
+from tauloop.shown import Shown
 
 #: Points evaluated in one call.
 CHUNK = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grid:
+class Grid(Shown):
     """Costs on a rectangular grid.
 
     Attributes:

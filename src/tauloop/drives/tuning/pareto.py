@@ -13,13 +13,14 @@ from tauloop.drives.tuning.methods import pymoo_module, run_generations
 from tauloop.drives.tuning.search import checked_box
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.interrupts import interruptible
+from tauloop.shown import Shown
 
 #: Criteria (N, k) of points (N, n), all to be made small.
 BatchCriteria: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ParetoFront:
+class ParetoFront(Shown):
     """Points of which none is better than another in all criteria.
 
     Attributes:
@@ -78,7 +79,7 @@ def pareto_front(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Robustness:
+class Robustness(Shown):
     """Costs of some designs over random plants.
 
     Attributes:

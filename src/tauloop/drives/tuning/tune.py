@@ -20,6 +20,7 @@ from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.options import listed, option, require
 from tauloop.result import Result, plain, provenance
+from tauloop.shown import Shown
 
 #: How criteria over their weights become one cost.
 COMBINED = {"sum": weighted_sum, "worst": weighted_worst}
@@ -53,7 +54,7 @@ def read_ranges(texts: str | Iterable[str]) -> dict[str, tuple[float, float]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuningOptions:
+class TuningOptions(Shown):
     """What is tuned, by which cost, and how.
 
     Attributes:

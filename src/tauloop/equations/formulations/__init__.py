@@ -12,6 +12,7 @@ from tauloop.equations.formulations.hamilton import hamilton_forces
 from tauloop.equations.formulations.lagrange import lagrange_forces
 from tauloop.equations.newton_euler import tree_forces
 from tauloop.errors import InputError, Problem
+from tauloop.extensions import Offered
 from tauloop.mechanism.suggestions import suggestion
 
 
@@ -89,7 +90,7 @@ def formulation_named(name: str) -> Formulation:
     Raises:
         InputError: no formulation has this name.
     """
-    by_name = {f.name: f for f in FORMULATIONS}
+    by_name = Offered("tauloop.formulations", Formulation, {f.name: f for f in FORMULATIONS})
     if name not in by_name:
         known = f"known are {', '.join(by_name)}"
         raise InputError(

@@ -16,6 +16,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import parse_unit
 from tauloop.model import Model
+from tauloop.shown import Shown
 
 #: States over which columns are stacked.
 STATES = 30
@@ -79,7 +80,7 @@ class StandardColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ProductColumns:
+class ProductColumns(Shown):
     """A machine's regressor in products of its parameters: call it with lengths for the stacked columns (m, n).
 
     Attributes:
@@ -177,7 +178,7 @@ class ProductColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SetColumns:
+class SetColumns(Shown):
     """A regressor in a set of combinations of products, such as a printed minimal set: Y_products = Y_set E.
 
     Attributes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from tauloop.errors import InputError, Problem, Problems
+from tauloop.extensions import Offered
 from tauloop.integrate.tableau import chained
 from tauloop.shown import Shown
 
@@ -145,12 +146,17 @@ class ComputedTorque(_Compiled):
 
 
 #: Every controller by the name that a command or a table uses.
-LAWS: dict[str, type[PD | FeedForward | GravityCompensation | ComputedTorque]] = {
-    "pd": PD,
-    "gravity": GravityCompensation,
-    "feed-forward": FeedForward,
-    "computed-torque": ComputedTorque,
-}
+LAWS = Offered[type[Controller]](
+    "tauloop.controllers",
+    Controller,
+    {
+        "pd": PD,
+        "gravity": GravityCompensation,
+        "feed-forward": FeedForward,
+        "computed-torque": ComputedTorque,
+    },
+    of_class=True,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

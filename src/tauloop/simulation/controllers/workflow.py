@@ -106,8 +106,8 @@ class ControlOptions(Shown):
         """Controllers by name, in the order of `LAWS`; those of one's own by their class."""
         own = {type(law).__name__: law for law in self.controller if isinstance(law, Controller)}
         known = {
-            name: law(bandwidth=self.bandwidth, damping=self.damping, space=self.space)
-            for name, law in LAWS.items()
+            name: LAWS[name](bandwidth=self.bandwidth, damping=self.damping, space=self.space)
+            for name in (LAWS if self.controller else LAWS.own)
             if not self.controller or name in self.controller
         }
         return {**known, **own}

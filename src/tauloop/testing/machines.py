@@ -28,11 +28,13 @@ from tauloop.mechanism.model import (
 
 
 def vector(values: np.ndarray) -> Vector:
+    """Three constant expressions of three numbers."""
     x, y, z = (Constant(float(value)) for value in values)
     return (x, y, z)
 
 
 def placement(rng: np.random.Generator, body: str, size: float = 0.3) -> Placement:
+    """A frame somewhere on a body, turned at random."""
     turns = tuple(Turn(axis, Constant(float(rng.uniform(-1, 1)))) for axis in ("z", "x", "y"))
     return Placement(body=body, position=vector(size * rng.normal(size=3)), turns=turns)
 
@@ -55,6 +57,7 @@ def inertia(rng: np.random.Generator, mass: float | None = None, center: np.ndar
 
 
 def slender(rng: np.random.Generator, length: float) -> SlenderPart:
+    """A slender link of random mass whose mass centre lies about its middle."""
     m, s = rng.uniform(0.2, 1.0), rng.uniform(0.3, 0.7) * length
     return SlenderPart(
         mass=Constant(m), first_moment=Constant(m * s), second_moment=Constant(m * s * s + m * length**2 / 12)
@@ -62,6 +65,7 @@ def slender(rng: np.random.Generator, length: float) -> SlenderPart:
 
 
 def mechanism(**parts: object) -> Mechanism:
+    """A machine of these parts, without parameters, in a slanted field of gravity."""
     return Mechanism(
         name="random",
         parameters=ParameterTable(()),
@@ -73,7 +77,8 @@ def mechanism(**parts: object) -> Mechanism:
 def serial_chain(rng: np.random.Generator, length: int = 4) -> Mechanism:
     """A chain of random joints, some of them described from the tip towards the base; all scalar freedoms driven."""
     kinds = ("revolute", "prismatic", "cylindrical", "universal", "revolute", "planar", "fixed")
-    bodies, joints, actuators, names = [], [], [], []
+    bodies, joints, actuators = [], [], []
+    names: list[str] = []
     previous = BASE
     for i in range(length):
         body = f"link_{i}"
@@ -120,7 +125,7 @@ def serial_chain(rng: np.random.Generator, length: int = 4) -> Mechanism:
     )
 
 
-def hexapod(rng: np.random.Generator) -> Mechanism:
+def six_legs(rng: np.random.Generator) -> Mechanism:
     """A free platform on six legs, each of a random kind."""
     bodies = [Body(name="plate", inertia=inertia(rng, mass=4.0))]
     joints = [
