@@ -41,11 +41,11 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.engines import Motion
 from tauloop.engines.building import rigid_tree
-from tauloop.engines.joints import joint_coordinates, joint_pose
 from tauloop.engines.least_squares import LeastSquares
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import JOINT_KINDS, Actuator, Body, Joint
 from tauloop.mechanism.poses import quaternion_rotation, rotation_quaternion
+from tauloop.mechanism.primitives import joint_coordinates, joint_pose
 
 pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
 pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.engines.joints import Primitive
 from tauloop.engines.rigid_tree import GROUND, LinkInertia, RigidTree
 from tauloop.mechanism.poses import IDENTITY, Array, Pose
+from tauloop.mechanism.primitives import Primitive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

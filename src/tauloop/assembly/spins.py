@@ -20,6 +20,7 @@ from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName, Mechanism, Placement, Turn
+from tauloop.mechanism.parallel_axes import about_center, as_matrices
 from tauloop.mechanism.suggestions import suggestion
 
 #: A spin moves the centre of mass, and turns away from the axis, by less than this share of what the turn itself is.
@@ -179,12 +180,8 @@ def _about_center(mechanism: Mechanism, name: str) -> tuple[float, np.ndarray, n
     inertia = mechanism.body(name).inertia
     if inertia is None:
         return 0.0, np.zeros(3), np.zeros((3, 3))
-    m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (mechanism.value(x) for x in inertia.parameters)
-    origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    if m <= 0:
-        return 0.0, np.zeros(3), origin
-    c = np.array([hx, hy, hz]) / m
-    return m, c, origin - m * (c @ c * np.eye(3) - np.outer(c, c))
+    m, h, origin = as_matrices(map(mechanism.value, inertia.parameters))
+    return (m, *about_center(m, h, origin)) if m > 0 else (0.0, np.zeros(3), origin)
 
 
 def _is_axisymmetric(inertia: tuple[float, np.ndarray, np.ndarray], axes: np.ndarray) -> bool:

@@ -6,26 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.engines.joints import Primitive, primitives
-from tauloop.engines.rigid_tree import (
-    GROUND,
-    Anchor,
-    Constraint,
-    Link,
-    LinkInertia,
-    Loads,
-    PlacedJoint,
-    RigidTree,
-    link_inertia,
-)
-from tauloop.engines.rods import RodShape, rod_shape
-from tauloop.engines.start import body_poses, reference_coordinates
-from tauloop.errors import EngineError, Problem, Problems
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism
+from tauloop.engines.rigid_tree import GROUND, Anchor, Constraint, Link, Loads, PlacedJoint, RigidTree
+from tauloop.errors import EngineError, Problems
+from tauloop.mechanism.model import BASE, JOINT_KINDS, AxisName, Freedom, Joint, Mechanism
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, Pose, placement_pose
-
-#: Name of the joint by which a platform with its own coordinates hangs on the base.
-PLATFORM_JOINT = "platform"
+from tauloop.mechanism.rigid_tree import rigid_tree as spanned
 
 
 def rigid_tree(mechanism: Mechanism) -> RigidTree:
@@ -34,172 +19,79 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
     Raises:
         EngineError: something in it cannot be represented by rigid bodies and ideal joints.
     """
-    joints = {
-        joint.name: PlacedJoint(
-            joint=joint, parent=placement_pose(mechanism, joint.parent), child=placement_pose(mechanism, joint.child)
-        )
-        for joint in mechanism.joints
-    }
-    edges = _spanning_tree(mechanism)
-    tree = tuple(joint.name for joint, _ in edges)
-    reference = body_poses(joints, tree, reference_coordinates(joints), 1)
-    shapes, problems = _rod_shapes(mechanism, joints, reference)
-    EngineError.raise_if_any(problems)
-
+    tree = spanned(mechanism, JOINT_KINDS, EngineError, keeps_loaded=False)
     links: list[Link] = []
-    bodies = {BASE: GROUND}
-    for joint, is_reversed in edges:
-        placed = joints[joint.name]
-        inner, outer = (placed.child, placed.parent) if is_reversed else (placed.parent, placed.child)
-        inner_body, outer_body = joint.parent.body, joint.child.body
-        if is_reversed:
-            inner_body, outer_body = outer_body, inner_body
-        last = _chain(links, bodies[inner_body], inner, joint.name, primitives(joint, is_reversed=is_reversed))
-        inertia = link_inertia(mechanism, f"bodies.{outer_body}", mechanism.body(outer_body).inertia)
-        at = last.at @ outer.inverse()
-        links.append(Link(name=outer_body, parent=last.link, at=at, inertia=inertia))
-        bodies[outer_body] = len(links) - 1
-    constraints = [_cut(placed, bodies) for name, placed in joints.items() if name not in tree]
-    constraints += [_hang_rod(links, bodies, shape) for shape in shapes]
+    places = {BASE: Anchor(link=GROUND, at=IDENTITY)}
+    for part in tree.links:
+        near = places[part.parent]
+        parent, at = near.link, near.at @ part.at
+        for primitive in part.chain:
+            links.append(Link(name=part.joint, parent=parent, at=at, primitive=primitive))
+            parent, at = len(links) - 1, IDENTITY
+        at = at @ part.frame
+        if part.mass is not None or not part.chain or not at.is_identity:
+            links.append(Link(name=part.name, parent=parent, at=at, inertia=part.mass))
+            parent, at = len(links) - 1, IDENTITY
+        places[part.name] = Anchor(link=parent, at=at)
+
+    def anchor(end: tuple[str, Pose]) -> Anchor:
+        return Anchor(link=places[end[0]].link, at=places[end[0]].at @ end[1])
+
+    def placed(joint: Joint) -> PlacedJoint:
+        parent, child = (placement_pose(mechanism, side) for side in (joint.parent, joint.child))
+        return PlacedJoint(joint=joint, parent=parent, child=child)
+
+    constraints = []
+    for closure in tree.closures:
+        points, directions = _conditions(closure.kind, closure.axes)
+        constraints.append(
+            Constraint(
+                name=closure.name.removesuffix(".tip"),
+                first=anchor(closure.first),
+                second=anchor(closure.second),
+                points=np.array(points).reshape(-1, 3),
+                directions=np.array(directions).reshape(-1, 2, 3),
+            )
+        )
+    tool = mechanism.platform.tool
     return RigidTree(
         name=mechanism.name,
         gravity=np.array([mechanism.value(x) for x in mechanism.gravity]),
         links=tuple(links),
-        bodies=bodies,
-        joints=joints,
-        tree=tree,
-        rods=tuple(shape.links for shape in shapes),
-        constraints=tuple(
-            constraint for constraint in constraints if constraint.points.size or constraint.directions.size
-        ),
+        bodies={body.name: places[body.name].link for body in mechanism.bodies} | {BASE: GROUND},
+        joints={joint.name: placed(joint) for joint in mechanism.joints},
+        tree=tree.joints,
+        rods=tree.rods,
+        constraints=tuple(constraints),
         loads=_loads(mechanism, links),
-        tool=Anchor(link=bodies[mechanism.platform.tool.body], at=placement_pose(mechanism, mechanism.platform.tool)),
+        tool=anchor((tool.body, placement_pose(mechanism, tool))),
     )
 
 
-def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
-    """Joints of the tree from the base outwards, each with whether it is run from its child to its parent.
-
-    Grown from the base (Prim) by the platform's own joint, then fixed joints, then joints that carry independent,
-    driven or loaded coordinates, then those with few freedoms; among equals the last in the file.
-    """
-    wanted = set(mechanism.platform.independent) | {name for x in mechanism.actuators for name, _ in x.drives}
-    wanted |= {name for coupling in mechanism.couplings for name, _ in coupling.terms}
-
-    def cost(joint: Joint) -> tuple[bool, bool, bool, int]:
-        is_wanted = not wanted.isdisjoint(joint.velocity_names) or any(map(_is_loaded, joint.freedoms))
-        freedoms = len(JOINT_KINDS[joint.kind].velocities)
-        return joint.name != PLATFORM_JOINT, freedoms > 0, not is_wanted, freedoms
-
-    queue = sorted((joint for joint in reversed(mechanism.joints) if not joint.is_cut), key=cost)
-    reached, edges = {BASE}, []
-    while True:
-        joint = next((j for j in queue if (j.parent.body in reached) != (j.child.body in reached)), None)
-        if joint is None:
-            break
-        edges.append((joint, joint.child.body in reached))
-        reached |= {joint.parent.body, joint.child.body}
-    lost = [body.name for body in mechanism.bodies if body.name not in reached]
-    if lost:
-        raise EngineError(
-            Problem(
-                where=f"bodies.{name}",
-                what="no joint leads from the base to this body",
-                remedy="give it a joint, or give the platform a `motion`",
-                file=mechanism.file,
-            )
-            for name in lost
-        )
-    return edges
-
-
-def _is_loaded(freedom: Freedom) -> bool:
-    return freedom.spring is not None or freedom.inertia is not None
-
-
-def _rod_shapes(
-    mechanism: Mechanism, joints: dict[str, PlacedJoint], reference: dict[str, Pose]
-) -> tuple[list[RodShape], list[Problem]]:
-    shapes: list[RodShape] = []
-    problems = Problems()
-    for rod in mechanism.rods:
-        with problems.collecting(EngineError):
-            shapes.append(rod_shape(mechanism, rod, joints, reference))
-    return shapes, problems
-
-
-def _chain(links: list[Link], parent: int, at: Pose, name: str, chain: tuple[Primitive, ...]) -> Anchor:
-    """Append a massless link for every primitive; where the chain ends."""
-    for primitive in chain:
-        links.append(Link(name=name, parent=parent, at=at, primitive=primitive))
-        parent, at = len(links) - 1, IDENTITY
-    return Anchor(link=parent, at=at)
-
-
-def _hang_rod(links: list[Link], bodies: dict[str, int], shape: RodShape) -> Constraint:
-    """Append the links of a rod; what its far end demands."""
-    (start, frame), (end, B) = shape.links.start, shape.links.end
-
-    def hold(part: LinkInertia | None, parent: int, at: Pose) -> None:
-        if part is not None:
-            links.append(Link(name=shape.links.name, parent=parent, at=at, inertia=part))
-
-    hinges = tuple(
-        Primitive(kind="hinge", axis=UNIT_VECTORS[axis], coordinates=(name,), velocities=(name,))
-        for axis, name in zip("xy", shape.links.angles, strict=True)
-    )
-    last = _chain(links, bodies[start], frame, shape.links.name, hinges)
-    hold(shape.lower, last.link, last.at)
-    tip = Anchor(link=last.link, at=Pose(np.eye(3), np.array([0.0, 0.0, shape.length])))
-    if shape.links.is_telescopic:
-        names = (shape.links.name,)
-        slide = Primitive(kind="slide", axis=UNIT_VECTORS["z"], coordinates=names, velocities=names)
-        tip = _chain(links, last.link, last.at, shape.links.name, (slide,))
-    hold(shape.upper, tip.link, tip.at)
-    return Constraint(
-        name=shape.links.name,
-        first=Anchor(link=bodies[end], at=B),
-        second=tip,
-        points=np.eye(3),
-        directions=np.zeros((0, 2, 3)),
-    )
-
-
-def _cut(placed: PlacedJoint, bodies: dict[str, int]) -> Constraint:
-    points, directions = _conditions(placed.joint)
-    return Constraint(
-        name=placed.joint.name,
-        first=Anchor(link=bodies[placed.joint.parent.body], at=placed.parent),
-        second=Anchor(link=bodies[placed.joint.child.body], at=placed.child),
-        points=np.array(points).reshape(-1, 3),
-        directions=np.array(directions).reshape(-1, 2, 3),
-    )
-
-
-def _conditions(joint: Joint) -> tuple[list[Array], list[tuple[Array, Array]]]:
+def _conditions(kind: str, axes: tuple[AxisName, ...]) -> tuple[list[Array], list[tuple[Array, Array]]]:
     """What a joint forbids: parting along directions of its parent frame, and leaving right angles."""
     x, y, z = np.eye(3)
     rigid = [(x, y), (y, z), (z, x)]
-    if joint.kind == "free":
+    if kind == "free":
         return [], []
-    if joint.kind == "planar":
+    if kind == "planar":
         return [z], [(x, z), (y, z)]
-    if joint.kind == "schoenflies":
+    if kind == "schoenflies":
         return [], [(x, z), (y, z)]
-    if joint.kind == "translational":
+    if kind == "translational":
         return [], rigid
-    if joint.kind == "fixed":
+    if kind == "fixed":
         return [x, y, z], rigid
-    if joint.kind == "spherical":
+    if kind == "spherical":
         return [x, y, z], []
-    if joint.kind == "universal":
-        first, second = (np.array(UNIT_VECTORS[axis]) for axis in joint.axes)
+    if kind == "universal":
+        first, second = (np.array(UNIT_VECTORS[axis]) for axis in axes)
         return [x, y, z], [(first, second)]
-    axis = np.array(UNIT_VECTORS[joint.axes[0]])
+    axis = np.array(UNIT_VECTORS[axes[0]])
     across = [np.roll(axis, 1), np.roll(axis, 2)]
-    if joint.kind == "revolute":
+    if kind == "revolute":
         return [x, y, z], [(e, axis) for e in across]
-    return across, rigid if joint.kind == "prismatic" else [(e, axis) for e in across]
+    return across, rigid if kind == "prismatic" else [(e, axis) for e in across]
 
 
 def _freedoms(mechanism: Mechanism) -> Iterator[tuple[str, Freedom]]:
@@ -233,7 +125,7 @@ def _loads(mechanism: Mechanism, links: list[Link]) -> Loads:
 
     inertia, stiffness, preload = np.zeros((len(names),) * 2), np.zeros(len(names)), np.zeros(len(names))
     for name, freedom in _freedoms(mechanism):
-        if not _is_loaded(freedom):
+        if freedom.spring is None and freedom.inertia is None:
             continue
         if name not in index or (freedom.spring is not None and name not in scalars):
             missing(f"freedom {name}", name)

@@ -15,12 +15,12 @@ from tauloop.engines.building import rigid_tree
 from tauloop.engines.constraints import LinkMotion
 from tauloop.engines.engine import Engine
 from tauloop.engines.filled_inertias import with_possible_inertias
-from tauloop.engines.joints import Primitive
 from tauloop.engines.optional import engine_module
 from tauloop.engines.results import TreeStates
 from tauloop.engines.rigid_tree import GROUND, RigidTree
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array, Pose
+from tauloop.mechanism.primitives import Primitive
 
 
 @final

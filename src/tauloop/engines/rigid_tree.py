@@ -1,34 +1,21 @@
 """A mechanism as engines see it: a tree of rigid links in numbers, and the constraints that close its loops.
 
-This is the common ground of all engines, made from the description alone and not from Tauloop's equations: it chooses
-its own tree, gives every rod a body with joints of its own, and cuts at the rods' far ends.
+This is the common ground of all engines, made from the description alone (`mechanism.rigid_tree`, which the writers of
+other formats use too) and not from Tauloop's equations: it prefers other joints among equals, gives every rod a body
+with joints of its own, and cuts at the rods' far ends.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from tauloop.engines.joints import Primitive
-from tauloop.errors import EngineError, Problem
-from tauloop.mechanism.model import Inertia, Joint, Mechanism, SlenderPart
+from tauloop.mechanism.model import Joint
 from tauloop.mechanism.poses import Array, Pose
+from tauloop.mechanism.primitives import Primitive
+from tauloop.mechanism.rigid_tree import LinkInertia, RodLinks
 
 #: Index of the immovable base among the links.
 GROUND = -1
-
-#: Engines are given the centre of mass; below this mass (kg) a link must have no first moment either.
-LEAST_MASS = 1e-12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LinkInertia:
-    """Inertia of a link: mass (kg), centre of mass (3,) in the link (m), inertia (3, 3) about it (kg m^2)."""
-
-    mass: float
-    center: Array
-    about_center: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,24 +70,6 @@ class PlacedJoint:
     joint: Joint
     parent: Pose
     child: Pose
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RodLinks:
-    """How a rod hangs in the tree: by two hinges, x then y, of a frame on its start body, its z along the rod.
-
-    Attributes:
-        name: the rod; also the name of its length when it is telescopic.
-        start, end: the joint centres A (with the frame of the two hinges) and B, as (body, pose in it).
-        angles: names of the two angles.
-        is_telescopic: whether its length is a coordinate.
-    """
-
-    name: str
-    start: tuple[str, Pose]
-    end: tuple[str, Pose]
-    angles: tuple[str, str]
-    is_telescopic: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -186,44 +155,3 @@ class RigidTree:
         """Links that carry a frame of a constraint or the tool, without the ground."""
         ends = {anchor.link for constraint in self.constraints for anchor in (constraint.first, constraint.second)}
         return tuple(sorted((ends | {self.tool.link}) - {GROUND}))
-
-
-def link_inertia(mechanism: Mechanism, name: str, inertia: Inertia | None) -> LinkInertia | None:
-    """Inertia about the centre of mass from the ten parameters about the frame's origin (parallel axes).
-
-    Raises:
-        EngineError: a first moment without a mass, which no centre of mass can express.
-    """
-    if inertia is None:
-        return None
-    m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (mechanism.value(x) for x in inertia.parameters)
-    first, about_origin = np.array([hx, hy, hz]), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return _about_center(mechanism, name, m, first, about_origin)
-
-
-def slender_inertia(mechanism: Mechanism, name: str, part: SlenderPart | None, sign: float) -> LinkInertia | None:
-    """Inertia of a slender part along z (`sign` +1) or against it (-1); none at all about z.
-
-    Raises:
-        EngineError: as `link_inertia`.
-    """
-    if part is None:
-        return None
-    m, h, J = (mechanism.value(x) for x in part.parameters)
-    return _about_center(mechanism, name, m, np.array([0.0, 0.0, sign * h]), np.diag([J, J, 0.0]))
-
-
-def _about_center(mechanism: Mechanism, name: str, m: float, first: Array, about_origin: Array) -> LinkInertia:
-    if abs(m) < LEAST_MASS:
-        if np.any(first):
-            raise EngineError(
-                Problem(
-                    where=name,
-                    what=f"first moment {np.linalg.norm(first):.3g} kg m with mass {m:.3g} kg has no centre of mass",
-                    remedy="engines are given masses and mass centres: give this part a mass",
-                    file=mechanism.file,
-                )
-            )
-        return LinkInertia(mass=0.0, center=np.zeros(3), about_center=about_origin)
-    c = first / m
-    return LinkInertia(mass=m, center=c, about_center=about_origin - m * (c @ c * np.eye(3) - np.outer(c, c)))

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tauloop.engines.joints import joint_coordinates, joint_pose
 from tauloop.engines.rigid_tree import PlacedJoint, RigidTree
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.poses import Array, Pose, turned
+from tauloop.mechanism.primitives import joint_coordinates, joint_pose
 
 
 def reference_coordinates(joints: Mapping[str, PlacedJoint]) -> dict[str, Array]:

@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.errors import DescriptionError, Problem
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Body, Freedom, Joint, Mechanism, Placement, Rod
+from tauloop.errors import DescriptionError
+from tauloop.mechanism.model import JOINT_KINDS, Actuator, Body, Freedom, Joint, Mechanism, Placement, Rod
 from tauloop.mechanism.poses import turned_quaternion
+from tauloop.mechanism.spanning import is_loaded, spanning_joints
 from tauloop.shown import Shown
-
-#: Name of the joint by which a platform with its own coordinates hangs on the base.
-PLATFORM_JOINT = "platform"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +91,7 @@ def topology(mechanism: Mechanism) -> Topology:
     """
     edges = _spanning_tree(mechanism)
     cuts = _left_over(mechanism, edges)
-    assert not any(_needs_coordinate(mechanism, joint) for joint in cuts)
+    assert not any(is_loaded(mechanism, joint) for joint in cuts)
 
     names: list[str] = []
     velocities: list[str] = []
@@ -164,7 +162,7 @@ def with_ends(mechanism: Mechanism) -> Mechanism:
         DescriptionError: a joint that cannot be turned around would have to be.
     """
     cuts = _left_over(mechanism, _spanning_tree(mechanism))
-    loaded = {joint.name: f"{joint.name}.end" for joint in cuts if _needs_coordinate(mechanism, joint)}
+    loaded = {joint.name: f"{joint.name}.end" for joint in cuts if is_loaded(mechanism, joint)}
     if not loaded:
         return mechanism
     joints: list[Joint] = []
@@ -189,60 +187,14 @@ def integrate(topology: Topology, q: np.ndarray, step: np.ndarray) -> np.ndarray
     return q
 
 
-def _loads(joint: Joint) -> list[str]:
-    """What acts on a joint's freedoms, in words."""
-    found = []
-    for freedom in joint.freedoms:
-        found += [name for name in ("friction", "spring", "inertia") if getattr(freedom, name) is not None]
-    return found
-
-
-def _needs_coordinate(mechanism: Mechanism, joint: Joint) -> bool:
-    driven = {name for actuator in mechanism.actuators for name, _ in actuator.drives}
-    wanted = driven | mechanism.combined | set(mechanism.platform.independent)
-    return bool(_loads(joint)) or any(name in wanted for name in joint.velocity_names)
-
-
 def _spanning_tree(mechanism: Mechanism) -> list[tuple[Joint, bool]]:
-    depth = {BASE: 0}
-    edges: list[tuple[Joint, bool]] = []
-    remaining = [(index, joint) for index, joint in enumerate(mechanism.joints) if not joint.is_cut]
-    while True:
-        candidates = []
-        for index, joint in remaining:
-            ends = (joint.parent.body in depth, joint.child.body in depth)
-            kind = JOINT_KINDS[joint.kind]
-            if ends[0] == ends[1] or (ends[1] and not kind.reversible):
-                continue
-            near = joint.parent.body if ends[0] else joint.child.body
-            cost = (
-                joint.name != PLATFORM_JOINT,
-                bool(kind.velocities),
-                not _needs_coordinate(mechanism, joint),
-                len(kind.velocities),
-                depth[near],
-                index,
-            )
-            candidates.append((cost, index, joint, ends[1]))
-        if not candidates:
-            break
-        _, index, joint, is_reversed = min(candidates, key=lambda candidate: candidate[0])
-        inner, outer = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
-        depth[outer.body] = depth[inner.body] + 1
-        edges.append((joint, is_reversed))
-        remaining = [(i, j) for i, j in remaining if i != index]
-    unreached = [body.name for body in mechanism.bodies if body.name not in depth and body.name != BASE]
-    if unreached:
-        raise DescriptionError(
-            Problem(
-                where=f"bodies.{name}",
-                what="no joint that can carry coordinates leads from the base to this body",
-                remedy="give it a joint whose parent is nearer the base, or give the platform a `motion`",
-                file=mechanism.file,
-            )
-            for name in unreached
-        )
-    return edges
+    """Among equals the shallowest, then the first in the file; not every joint can be turned around."""
+    return spanning_joints(
+        mechanism,
+        DescriptionError,
+        lambda depth, index: (depth, index),
+        turns_around=lambda joint: JOINT_KINDS[joint.kind].reversible,
+    )
 
 
 def _left_over(mechanism: Mechanism, edges: list[tuple[Joint, bool]]) -> tuple[Joint, ...]:

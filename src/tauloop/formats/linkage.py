@@ -8,8 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
-from tauloop.mechanism.poses import Pose, placement_pose, quaternion_rotation
-from tauloop.mechanism.rotation import rotation_matrix
+from tauloop.mechanism.parallel_axes import as_matrices, offset_inertia
+from tauloop.mechanism.poses import Pose, placement_pose
+from tauloop.mechanism.primitives import primitives
+from tauloop.mechanism.spanning import is_loaded
 
 
 def axis_of(mechanism: Mechanism, joint: Joint, side: Placement) -> np.ndarray:
@@ -32,8 +34,6 @@ class Linkage:
         """
         self.mechanism = mechanism
         self._welds = [joint for joint in mechanism.joints if joint.kind == "fixed"]
-        driven = {name for actuator in mechanism.actuators for name, _ in actuator.drives}
-        self._wanted = driven | mechanism.combined | set(mechanism.platform.independent)
 
     @cached_property
     def length(self) -> float:
@@ -54,7 +54,7 @@ class Linkage:
                 return found
             for joint in further:
                 parent, child = (placement_pose(self.mechanism, side) for side in (joint.parent, joint.child))
-                across = parent @ _moved(joint) @ child.inverse()
+                across = parent @ _across(joint) @ child.inverse()
                 if joint.parent.body in found:
                     found.setdefault(joint.child.body, found[joint.parent.body] @ across)
                 else:
@@ -88,8 +88,7 @@ class Linkage:
 
     def is_loaded(self, joint: Joint) -> bool:
         """Whether a joint is driven, coupled or independent, or friction, a spring or a rotor acts on it."""
-        acts = any(f.friction is not None or f.spring is not None or f.inertia is not None for f in joint.freedoms)
-        return acts or not self._wanted.isdisjoint(joint.velocity_names)
+        return is_loaded(self.mechanism, joint)
 
     def joints_out_of(self, link: Sequence[str]) -> list[Joint]:
         """Joints that are no welds with one side on a link."""
@@ -149,18 +148,18 @@ class Linkage:
             inertia = self.mechanism.body(body).inertia
             if inertia is None:
                 continue
-            m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (self.mechanism.value(p) for p in inertia.parameters)
-            pose, h = self.pose_in(link, body), np.array([hx, hy, hz])
+            m, h, own = as_matrices(map(self.mechanism.value, inertia.parameters))
+            pose = self.pose_in(link, body)
             R, p = pose.rotation, pose.position
             h_turned = R @ h
-            turned = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
+            turned = R @ own @ R.T
             cross = np.outer(p, h_turned) + np.outer(h_turned, p)
             # I about a point that is p away: I + 2 (p.h) 1 - (p h^T + h p^T) + m (p.p 1 - p p^T)
-            about += turned + 2 * float(p @ h_turned) * np.eye(3) - cross + m * (p @ p * np.eye(3) - np.outer(p, p))
+            about += turned + 2 * float(p @ h_turned) * np.eye(3) - cross + m * offset_inertia(p)
             first += h_turned + m * p
             mass += m
         center = first / mass if mass > 0.0 else np.zeros(3)
-        return mass, center, about - mass * (center @ center * np.eye(3) - np.outer(center, center))
+        return mass, center, about - mass * offset_inertia(center)
 
     def reached(self, joints: Iterable[Joint]) -> set[str]:
         """Bodies that joints with coordinates lead to from the base."""
@@ -174,26 +173,9 @@ class Linkage:
                 found |= {joint.parent.body, joint.child.body}
 
 
-def _moved(joint: Joint) -> Pose:
+def _across(joint: Joint) -> Pose:
     """Relative pose across a joint at its reference coordinates."""
-    x = joint.reference
-    if joint.kind == "revolute" and x:
-        return Pose(rotation=rotation_matrix([(joint.axes[0], x[0])]))
-    if joint.kind == "universal" and x:
-        return Pose(rotation=rotation_matrix([(joint.axes[0], x[0]), (joint.axes[1], x[1])]))
-    if joint.kind == "prismatic" and x:
-        return Pose(position=x[0] * np.eye(3)["xyz".index(joint.axes[0])])
-    if joint.kind == "cylindrical" and x:
-        unit = np.eye(3)["xyz".index(joint.axes[0])]
-        return Pose(position=x[1] * unit, rotation=rotation_matrix([(joint.axes[0], x[0])]))
-    if joint.kind == "spherical" and x:
-        return Pose(rotation=quaternion_rotation(np.array(x)))
-    if joint.kind == "free" and x:
-        return Pose(position=np.array(x[:3]), rotation=quaternion_rotation(np.array(x[3:])))
-    if joint.kind == "planar" and x:
-        return Pose(position=np.array([x[0], x[1], 0.0]), rotation=rotation_matrix([("z", x[2])]))
-    if joint.kind == "schoenflies" and x:
-        return Pose(position=np.array(x[:3]), rotation=rotation_matrix([("z", x[3])]))
-    if joint.kind == "translational" and x:
-        return Pose(position=np.array(x))
-    return Pose()
+    pose = Pose()
+    for primitive in primitives(joint):
+        pose = pose @ primitive.pose()
+    return pose

@@ -10,6 +10,7 @@ import numpy as np
 from tauloop.formats.mjcf_settings import MjcfReader, shortest_turn
 from tauloop.formats.urdf_parts import LinkInertia
 from tauloop.formats.xml_nodes import XmlNode
+from tauloop.mechanism.parallel_axes import offset_inertia
 from tauloop.mechanism.poses import Pose
 
 #: Density of a geom that says nothing, kg/m^3.
@@ -159,6 +160,6 @@ def _sum(parts: Sequence[LinkInertia]) -> LinkInertia:
     inertia = np.zeros((3, 3))
     for part in parts:
         d = np.array(part.center) - center
-        inertia += part.inertia + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
+        inertia += part.inertia + part.mass * offset_inertia(d)
     x, y, z = (float(value) for value in center)
     return LinkInertia(mass=mass, center=(x, y, z), inertia=inertia)

@@ -17,12 +17,14 @@ from xml.etree import ElementTree
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from tauloop.errors import DescriptionError
 from tauloop.files import write_file
 from tauloop.formats.mjcf_settings import CUSTOM
-from tauloop.formats.tree_writer import Closure, Link, Mass, Primitive, Tree, spanning_tree
 from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
 from tauloop.mechanism.poses import Pose
+from tauloop.mechanism.primitives import Primitive
+from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, rigid_tree
 
 #: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than 1e-14. Forces change by
 #: some 1e-13 of them there (digit_like's, with chains of massless bodies, by 2e-9).
@@ -56,9 +58,9 @@ def to_mjcf(mechanism: Mechanism) -> Written:
         mechanism: any mechanism.
 
     Raises:
-        DescriptionError: rigid links and ideal joints do not represent it (see `tree_writer.spanning_tree`).
+        DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`).
     """
-    return _Writer(mechanism, spanning_tree(mechanism, _CLOSABLE)).write()
+    return _Writer(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError)).write()
 
 
 def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[str, ...]:
@@ -153,7 +155,7 @@ class _Writer:
             attributes["pos"] = _numbers(origin.position)
         freedom = primitive.freedom
         if primitive.kind == "ball":
-            if primitive.reference[1:].any():
+            if any(primitive.reference[1:]):
                 self.notes.append(f"ball {primitive.name}: its quaternion is counted from the start of the file")
             if freedom.spring is not None or np.isfinite([freedom.lower, freedom.upper, freedom.speed]).any():
                 self.notes.append(
@@ -162,7 +164,7 @@ class _Writer:
         else:
             attributes["axis"] = _numbers(origin.rotation @ primitive.axis)
             if primitive.reference[0]:
-                attributes["ref"] = _numbers(primitive.reference)
+                attributes["ref"] = _numbers(list(primitive.reference))
             attributes |= self._range(primitive.name, freedom)
             if freedom.spring is not None:
                 attributes["stiffness"] = _number(self.mechanism.value(freedom.spring.stiffness))
@@ -224,12 +226,12 @@ class _Writer:
             ElementTree.SubElement(section, "text", name=f"{CUSTOM}independent", data=data)
         return section
 
-    def _inertial(self, name: str, given: Mass | None) -> ElementTree.Element:
-        mass = Mass(mass=0.0, center=np.zeros(3), inertia=np.zeros((3, 3))) if given is None else given
-        inertia = _accepted(mass.inertia)
+    def _inertial(self, name: str, given: LinkInertia | None) -> ElementTree.Element:
+        mass = LinkInertia(mass=0.0, center=np.zeros(3), about_center=np.zeros((3, 3))) if given is None else given
+        inertia = _accepted(mass.about_center)
         if mass.mass < LEAST or np.linalg.eigvalsh(inertia)[0] < LEAST:
             self._light.append(name)
-        change, largest = float(np.abs(inertia - mass.inertia).max()), float(np.abs(inertia).max())
+        change, largest = float(np.abs(inertia - mass.about_center).max()), float(np.abs(inertia).max())
         if change > _SMALL_CHANGE * largest:
             what = f"its inertia is none that a body can have; a moment was changed by {change:.2g} kg m^2"
             self.notes.append(f"body {name}: {what}")

@@ -18,23 +18,17 @@ import numpy as np
 import yaml
 from scipy.spatial.transform import Rotation
 
+from tauloop.errors import DescriptionError
 from tauloop.files import write_file
 from tauloop.formats.expression_writer import limits_text, literal, number
 from tauloop.formats.side_grammar import FORMAT
-from tauloop.formats.tree_writer import (
-    Closure,
-    Link,
-    Mass,
-    Primitive,
-    Tree,
-    constant_angles,
-    spanning_tree,
-)
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Loss, Mechanism
 from tauloop.mechanism.poses import IDENTITY, Pose
+from tauloop.mechanism.primitives import Primitive
+from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
 
 _CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
 _TYPES = {"spherical": "3d", "fixed": "6d"}
@@ -64,9 +58,9 @@ def to_urdf(mechanism: Mechanism) -> WrittenUrdf:
         mechanism: any mechanism.
 
     Raises:
-        DescriptionError: rigid links and ideal joints do not represent it (see `tree_writer.spanning_tree`).
+        DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`).
     """
-    return _Writer(mechanism, spanning_tree(mechanism, _CLOSABLE)).write()
+    return _Writer(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError)).write()
 
 
 def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[Path, tuple[str, ...]]:
@@ -407,11 +401,11 @@ def _add_origin(element: ElementTree.Element, pose: Pose) -> None:
     ElementTree.SubElement(element, "origin", xyz=_numbers(pose.position), rpy=_numbers(rpy))
 
 
-def _add_inertial(link: ElementTree.Element, mass: Mass) -> None:
+def _add_inertial(link: ElementTree.Element, mass: LinkInertia) -> None:
     inertial = ElementTree.SubElement(link, "inertial")
     ElementTree.SubElement(inertial, "origin", xyz=_numbers(mass.center), rpy="0 0 0")
     ElementTree.SubElement(inertial, "mass", value=_number(mass.mass))
-    (xx, xy, xz), (_, yy, yz), (_, _, zz) = mass.inertia
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = mass.about_center
     moments = {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}
     ElementTree.SubElement(inertial, "inertia", {name: _number(moment) for name, moment in moments.items()})
 

@@ -29,9 +29,7 @@ from tauloop.formats.expression_writer import (
     parameter_literal,
 )
 from tauloop.formats.inertia_writer import along_the_rod, centred
-from tauloop.formats.tree_writer import constant_angles
 from tauloop.mechanism import units
-from tauloop.mechanism.elements import PLATFORM_JOINT
 from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.grammar import FORMAT, MOTIONS
 from tauloop.mechanism.inertias import is_possible
@@ -56,7 +54,9 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.placements import constant_vector
 from tauloop.mechanism.reader import read_machine
+from tauloop.mechanism.rigid_tree import constant_angles
 from tauloop.mechanism.rotation import rotated, rotation_matrix
+from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.mechanism.tension import Tension
 from tauloop.mechanism.units import Dimension, UnitError
 

@@ -9,10 +9,10 @@ import numpy as np
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.reference_pose import closed_from_further_starts, displacement, distance, named_pose
 from tauloop.assembly.spins import find_spins
-from tauloop.equations.topology import PLATFORM_JOINT
 from tauloop.errors import Problem, TauloopError
 from tauloop.mechanism.cables import cables
 from tauloop.mechanism.model import BASE, Mechanism
+from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import option

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.elements import PLATFORM_JOINT
 from tauloop.mechanism.model import BASE, Actuator, Joint
+from tauloop.mechanism.spanning import PLATFORM_JOINT
 
 
 def check_connection(bodies: Mapping[str, Cursor], joints: Mapping[str, Joint | None], platform: Cursor | None) -> None:

@@ -13,12 +13,10 @@ from tauloop.mechanism.joints import note_unknown_freedom, read_friction, read_r
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Body, Coupling, Freedom, Joint, Placement, Platform
 from tauloop.mechanism.patterns import Names, note_unknown
 from tauloop.mechanism.placements import Placements
+from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.mechanism.suggestions import listing
 from tauloop.mechanism.units import Dimension, named
 from tauloop.mechanism.values import Values
-
-#: Name of the joint that `platform.motion` adds.
-PLATFORM_JOINT = "platform"
 
 
 def read_body(name: str, cursor: Cursor, values: Values) -> Body | None:

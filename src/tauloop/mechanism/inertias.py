@@ -12,6 +12,7 @@ from tauloop.mechanism.expression import ZERO, Expression, add, multiply, subtra
 from tauloop.mechanism.grammar import MOMENTS
 from tauloop.mechanism.kinds import Value
 from tauloop.mechanism.model import ZERO_VECTOR, Inertia, SlenderPart, Vector
+from tauloop.mechanism.parallel_axes import as_matrices, offset_inertia
 from tauloop.mechanism.values import Values
 
 Moments = tuple[Expression, Expression, Expression, Expression, Expression, Expression]
@@ -118,11 +119,9 @@ def principal_moments(parameters: Sequence[float]) -> tuple[np.ndarray, float] |
     Returns:
         None where they are too large or undefined (no mass).
     """
-    m, hx, hy, hz, xx, xy, yy, xz, yz, zz = parameters
-    h = np.array([hx, hy, hz])
-    about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    m, h, about = as_matrices(parameters)
     with np.errstate(all="ignore"):
-        central = about - (h @ h * np.eye(3) - np.outer(h, h)) / np.float64(m)
+        central = about - offset_inertia(h) / np.float64(m)
         if not np.max(np.abs(central)) < _LARGEST:
             return None
     allowance = DEGENERACY_TOLERANCE * max(abs(np.trace(about)), abs(np.trace(central)))

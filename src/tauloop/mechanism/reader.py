@@ -8,7 +8,6 @@ from pathlib import Path
 from tauloop.mechanism.checks import check_actuators, check_connection
 from tauloop.mechanism.cursor import Collector, Cursor
 from tauloop.mechanism.elements import (
-    PLATFORM_JOINT,
     Coordinates,
     platform_joint,
     read_actuator,
@@ -23,6 +22,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.patterns import SECTIONS, Names, Scope, scopes
 from tauloop.mechanism.placements import Placements
 from tauloop.mechanism.rods import read_rod
+from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.mechanism.structure import check_structure
 from tauloop.mechanism.values import Values
 from tauloop.mechanism.yaml_nodes import parse_nodes

@@ -1,4 +1,4 @@
-"""Joints as engines know them: every kind of the machine file is a chain of hinges, slides and balls."""
+"""Joints as engines and other formats know them: every kind of the machine file is a chain of hinges, slides, balls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from tauloop.mechanism.model import Joint
+from tauloop.mechanism.model import JOINT_KINDS, Freedom, Joint
 from tauloop.mechanism.poses import (
     UNIT_VECTORS,
     Array,
@@ -21,41 +21,77 @@ from tauloop.mechanism.poses import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Primitive:
     """One hinge (an angle), slide (a distance) or ball (a quaternion w x y z).
 
     Attributes:
         kind: which of the three.
-        axis: unit vector of a hinge or slide in its frame; it points backwards where the joint is run from its child
-            to its parent, so that the coordinate keeps the file's sign.
+        name: of its coordinate; of the joint for a ball, with ``.turn`` where that slides too.
+        axis: unit vector (3,) of a hinge or slide in its frame; it points backwards where the joint is run from its
+            child to its parent, so that the coordinate keeps the file's sign.
         coordinates, velocities: names of its coordinates and velocities.
-        is_reversed: whether a ball turns the parent of the file in its child.
+        reference: start values of the coordinates: m, rad, or the quaternion.
+        freedom: what acts on it; of a ball, on its first component.
+        is_reversed: whether it moves the parent of the file in its child.
     """
 
     kind: Literal["hinge", "slide", "ball"]
-    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    name: str
+    axis: Array
     coordinates: tuple[str, ...]
     velocities: tuple[str, ...]
+    reference: tuple[float, ...]
+    freedom: Freedom
     is_reversed: bool = False
+
+    def pose(self, q: Array | None = None) -> Pose:
+        """Motion at coordinates (N, 1) or (N, 4); at the start values without them."""
+        if q is None:
+            pose = self.pose(np.array([self.reference]))
+            return Pose(pose.rotation[0], pose.position[0])
+        still = np.zeros((len(q), 3))
+        if self.kind == "ball":
+            rotation = quaternion_rotation(q)
+            return Pose(np.swapaxes(rotation, -1, -2) if self.is_reversed else rotation, still)
+        if self.kind == "hinge":
+            return Pose(rotation_about(self.axis, q[:, 0]), still)
+        return Pose(np.broadcast_to(np.eye(3), (len(q), 3, 3)), q * self.axis)
 
 
 def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, ...]:
     """The chain from a joint's parent frame to its child frame, or backwards: inverse motions in reverse order."""
     q, v = joint.coordinate_names, joint.velocity_names
-    chain: list[Primitive] = []
-    for i, (kind, axis) in enumerate(_scalar_chain(joint)):
-        chain.append(Primitive(kind=kind, axis=UNIT_VECTORS[axis], coordinates=(q[i],), velocities=(v[i],)))
+    kind = JOINT_KINDS[joint.kind]
+    start, freedoms = joint.reference or kind.neutral, joint.freedoms or (Freedom(),) * len(kind.velocities)
+    chain = [
+        Primitive(
+            kind=word,
+            name=q[i],
+            axis=np.array(UNIT_VECTORS[letter]),
+            coordinates=(q[i],),
+            velocities=(v[i],),
+            reference=(start[i],),
+            freedom=freedoms[i],
+        )
+        for i, (word, letter) in enumerate(_scalar_chain(joint))
+    ]
     if joint.kind in ("spherical", "free"):
-        chain.append(Primitive(kind="ball", coordinates=q[-4:], velocities=v[-3:]))
+        z = np.array(UNIT_VECTORS["z"])
+        chain.append(
+            Primitive(
+                kind="ball",
+                name=f"{joint.name}.turn" if joint.kind == "free" else joint.name,
+                axis=z,
+                coordinates=q[-4:],
+                velocities=v[-3:],
+                reference=start[-4:],
+                freedom=freedoms[-3],
+            )
+        )
     if not is_reversed:
         return tuple(chain)
-    return tuple(_backwards(primitive) for primitive in reversed(chain))
-
-
-def _backwards(primitive: Primitive) -> Primitive:
-    x, y, z = primitive.axis
-    return replace(primitive, axis=(-x, -y, -z), is_reversed=True)
+    return tuple(replace(primitive, axis=-primitive.axis, is_reversed=True) for primitive in reversed(chain))
 
 
 def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str]]:
@@ -81,19 +117,8 @@ def joint_pose(joint: Joint, coordinates: Mapping[str, Array]) -> Pose:
     """Pose of a joint's child frame in its parent frame, from its coordinates (N,) by name."""
     pose = Pose()
     for primitive in primitives(joint):
-        pose = pose @ primitive_pose(primitive, np.stack([coordinates[name] for name in primitive.coordinates], -1))
+        pose = pose @ primitive.pose(np.stack([coordinates[name] for name in primitive.coordinates], -1))
     return pose
-
-
-def primitive_pose(primitive: Primitive, q: Array) -> Pose:
-    """Motion of one primitive at its coordinates (N, 1) or (N, 4)."""
-    axis, still = np.array(primitive.axis), np.zeros((len(q), 3))
-    if primitive.kind == "ball":
-        rotation = quaternion_rotation(q)
-        return Pose(np.swapaxes(rotation, -1, -2) if primitive.is_reversed else rotation, still)
-    if primitive.kind == "hinge":
-        return Pose(rotation_about(axis, q[:, 0]), still)
-    return Pose(np.broadcast_to(np.eye(3), (len(q), 3, 3)), q * axis)
 
 
 def joint_coordinates(joint: Joint, pose: Pose) -> Array:

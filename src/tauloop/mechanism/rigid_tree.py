@@ -1,0 +1,358 @@
+"""A mechanism at its nominal parameters as a tree of rigid links with loop closures, for formats that know only these.
+
+A rod becomes a link (a telescopic one two links) that hangs on its start body by a universal joint and closes a loop by
+a ball at its other end. A slender rod has no inertia about its own axis, hence that joint moves it exactly as the
+ball joint of the machine file does. A joint that the tree must cut and that is no closure of the target, or on whose
+coordinate something acts, is kept on a massless copy of its child, which is then welded to the child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from tauloop.errors import Problems, TauloopError
+from tauloop.mechanism.expression import evaluate
+from tauloop.mechanism.model import (
+    BASE,
+    JOINT_KINDS,
+    AxisName,
+    Freedom,
+    Inertia,
+    Joint,
+    Mechanism,
+    Rod,
+    SlenderPart,
+)
+from tauloop.mechanism.parallel_axes import about_center, as_matrices
+from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, Pose, placement_pose
+from tauloop.mechanism.primitives import Primitive, primitives
+from tauloop.mechanism.rotation import turns_to_axes
+from tauloop.mechanism.spanning import is_loaded, spanning_joints
+
+#: Unit vectors (3,) by axis letter.
+VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT_VECTORS.items()}
+#: Sine of the least angle between a rod and a neighbouring joint's axis that serves as the first axis of its hinges.
+_CLEAR = 0.5
+#: Asymmetry about the rod's axis, relative to its inertia, that counts as rounding.
+_ROUNDING = 1e-12
+#: Below this mass, kg, there is no mass centre, and must be no first moment either.
+LEAST_MASS = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LinkInertia:
+    """Mass (kg), mass centre (3,) in the link's frame (m), and inertia (3, 3) about it in the link's axes (kg m^2)."""
+
+    mass: float
+    center: Array
+    about_center: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Link:
+    """A rigid link.
+
+    Attributes:
+        name: of the body or of the rod's part.
+        parent: name of the link it hangs on.
+        at: where its joint starts, in the parent's frame.
+        chain: its joint; rigidly fixed if empty.
+        frame: the link's own frame at the end of the chain.
+        mass: None for a massless link.
+        joint: name of the joint or rod that moves it.
+    """
+
+    name: str
+    parent: str
+    at: Pose
+    chain: tuple[Primitive, ...]
+    frame: Pose = IDENTITY
+    mass: LinkInertia | None = None
+    joint: str = ""
+
+    def pose(self) -> Pose:
+        """Pose in the parent's frame at the start values."""
+        pose = self.at
+        for primitive in self.chain:
+            pose = pose @ primitive.pose()
+        return pose @ self.frame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Closure:
+    """Two frames, each on a link, that a joint of some kind holds together, and the letters of its axes."""
+
+    name: str
+    kind: str
+    first: tuple[str, Pose]
+    second: tuple[str, Pose]
+    axes: tuple[AxisName, ...] = ()
+
+    @property
+    def axis(self) -> Array:
+        """Its axis (3,), along both frames; z where it has none."""
+        return np.array(UNIT_VECTORS[self.axes[0] if self.axes else "z"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RodLinks:
+    """How a rod hangs in the tree: by two hinges, x then y, of a frame on its start body, its z along the rod.
+
+    Attributes:
+        name: the rod; also the name of its length when it is telescopic.
+        start, end: the joint centres A (with the frame of the two hinges) and B, as (body, pose in it).
+        angles: names of the two angles.
+        is_telescopic: whether its length is a coordinate.
+    """
+
+    name: str
+    start: tuple[str, Pose]
+    end: tuple[str, Pose]
+    angles: tuple[str, str]
+    is_telescopic: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tree:
+    """A mechanism as rigid links.
+
+    Attributes:
+        links: parents before children.
+        closures: what closes the loops.
+        joints: names of the joints in the tree, from the base outwards.
+        rods: how the rods hang in it.
+        notes: what is not as in the mechanism.
+    """
+
+    links: tuple[Link, ...]
+    closures: tuple[Closure, ...]
+    joints: tuple[str, ...]
+    rods: tuple[RodLinks, ...]
+    notes: tuple[str, ...]
+
+
+def rigid_tree(
+    mechanism: Mechanism,
+    closable: Collection[str],
+    error: type[TauloopError],
+    *,
+    keeps_loaded: bool = True,
+) -> Tree:
+    """The mechanism as a tree.
+
+    Args:
+        mechanism: any mechanism.
+        closable: kinds of joints that the target can close a loop by; ball joints must be among them.
+        error: type of what is raised.
+        keeps_loaded: whether a joint on which something acts is kept where it must be cut, on a massless copy.
+
+    Raises:
+        TauloopError: of the given type; a body without a joint to the base, or a rod or mass that no rigid link and
+            ideal joints represent.
+    """
+    builder = _Builder(mechanism, keeps_loaded)
+    # among equals the last in the file: mostly ball joints on which nothing acts are left to be cut
+    for joint, is_reversed in spanning_joints(mechanism, error, lambda depth, index: (-index,)):
+        builder.hang(joint, is_reversed)
+    for joint in mechanism.joints:
+        if joint.name not in builder.used and joint.kind != "free":
+            builder.cut(joint, closable)
+    for rod in mechanism.rods:
+        builder.hang_rod(rod)
+    error.raise_if_any(builder.problems)
+    return Tree(
+        links=tuple(builder.links),
+        closures=tuple(builder.closures),
+        joints=tuple(builder.used),
+        rods=tuple(builder.rods),
+        notes=tuple(builder.notes),
+    )
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Collects links and closures."""
+
+    mechanism: Mechanism
+    keeps_loaded: bool
+    links: list[Link] = field(default_factory=list)
+    closures: list[Closure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
+    used: list[str] = field(default_factory=list)
+    rods: list[RodLinks] = field(default_factory=list)
+    poses: dict[str, Pose] = field(default_factory=lambda: {BASE: IDENTITY})
+
+    def hang(self, joint: Joint, is_reversed: bool) -> None:
+        """Append the body at the far side of a joint."""
+        self.used.append(joint.name)
+        near, far = (joint.child, joint.parent) if is_reversed else (joint.parent, joint.child)
+        body = self.mechanism.body(far.body)
+        if "qw" in JOINT_KINDS[joint.kind].coordinates and len(set(joint.freedoms[-3:])) > 1:
+            self.notes.append(
+                f"joint {joint.name}: what acts on its rotations differs; that on the first stands for all"
+            )
+        self._append(
+            Link(
+                name=body.name,
+                parent=near.body,
+                at=placement_pose(self.mechanism, near),
+                chain=primitives(joint, is_reversed=is_reversed),
+                frame=placement_pose(self.mechanism, far).inverse(),
+                joint=joint.name,
+                mass=self._mass(f"bodies.{body.name}", body.inertia),
+            )
+        )
+
+    def cut(self, joint: Joint, closable: Collection[str]) -> None:
+        """Close a loop by a joint, or by its massless copy."""
+        second = (joint.child.body, placement_pose(self.mechanism, joint.child))
+        if joint.kind in closable and not (self.keeps_loaded and is_loaded(self.mechanism, joint)):
+            first = (joint.parent.body, placement_pose(self.mechanism, joint.parent))
+            closure = Closure(name=joint.name, kind=joint.kind, first=first, second=second, axes=joint.axes)
+            self.closures.append(closure)
+            return
+        copy = f"{joint.name}.end"
+        at = placement_pose(self.mechanism, joint.parent)
+        self._append(Link(name=copy, parent=joint.parent.body, at=at, chain=primitives(joint), joint=joint.name))
+        self.notes.append(f"joint {joint.name} closes a loop: it carries the massless link {copy}, which is welded on")
+        self.closures.append(Closure(name=joint.name, kind="fixed", first=(copy, IDENTITY), second=second))
+
+    def hang_rod(self, rod: Rod) -> None:
+        """Append the links of a rod, and its closure."""
+        A, B = placement_pose(self.mechanism, rod.start), placement_pose(self.mechanism, rod.end)
+        d = (self.poses[rod.start.body] @ A).inverse() @ self.poses[rod.end.body] @ B
+        frame = Pose(self._hinges(rod, A, A.rotation @ d.position), A.position)
+        towards = frame.rotation.T @ A.rotation @ d.position
+        x, y, z = towards / (np.linalg.norm(towards) or 1.0)
+        # z of the rod is (sin b, -sin a cos b, cos a cos b) after turns a about x and b about y
+        first, second = float(np.arctan2(-y, z)), float(np.arcsin(np.clip(x, -1.0, 1.0)))
+        angles = (("first", "x", first), ("second", "y", second))
+        hinges = tuple(_single("hinge", f"{rod.name}.{word}", axis, angle, Freedom()) for word, axis, angle in angles)
+        if rod.tension is not None:
+            self.notes.append(
+                f"rod {rod.name}: bounds of its tension have no place there; it pushes as well as it pulls"
+            )
+        lower = f"{rod.name}.lower" if rod.telescope is not None else rod.name
+        mass = self._part(rod, rod.lower, 1.0)
+        self._append(Link(name=lower, parent=rod.start.body, at=frame, chain=hinges, mass=mass, joint=rod.name))
+        length = 0.0 if rod.length is None else self.mechanism.value(rod.length)
+        tip, tip_pose = lower, Pose(position=np.array([0.0, 0.0, length]))
+        if rod.telescope is not None:
+            slide = _single("slide", rod.name, "z", rod.telescope.reference, rod.telescope.freedom)
+            tip, tip_pose = f"{rod.name}.upper", IDENTITY
+            mass = self._part(rod, rod.upper, -1.0)
+            self._append(Link(name=tip, parent=lower, at=IDENTITY, chain=(slide,), mass=mass, joint=rod.name))
+        self.closures.append(
+            Closure(name=f"{rod.name}.tip", kind="spherical", first=(rod.end.body, B), second=(tip, tip_pose))
+        )
+        self.rods.append(
+            RodLinks(
+                name=rod.name,
+                start=(rod.start.body, frame),
+                end=(rod.end.body, B),
+                angles=(hinges[0].name, hinges[1].name),
+                is_telescopic=rod.telescope is not None,
+            )
+        )
+
+    def _append(self, link: Link) -> None:
+        self.links.append(link)
+        self.poses[link.name] = self.poses[link.parent] @ link.pose()
+
+    def _hinges(self, rod: Rod, A: Pose, along: np.ndarray) -> np.ndarray:
+        """Axes (3, 3) whose x is opposite to the first hinge of a rod that lies along a vector (3,) at the start."""
+        along = along / np.linalg.norm(along) if np.any(along) else VECTORS["z"]
+        if rod.is_full and rod.spin == "universal":
+            if rod.first_axis is None:
+                what, file = "a universal joint without first_axis", self.mechanism.file
+                self.problems.add(f"rods.{rod.name}", what, "give the axis", file=file)
+                return np.eye(3)
+            first = np.array([self.mechanism.value(component) for component in rod.first_axis])
+            return _hinge_frame(first / np.linalg.norm(first), along)
+        for joint in self.mechanism.joints:
+            for side in (joint.parent, joint.child) if joint.kind == "revolute" else ():
+                axis = placement_pose(self.mechanism, side).rotation @ VECTORS[joint.axes[0]]
+                if side.body == rod.start.body and np.linalg.norm(np.cross(axis, along)) > _CLEAR:
+                    return _hinge_frame(axis, along)
+        first = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
+        return _hinge_frame(first / np.linalg.norm(first), along)
+
+    def _mass(self, where: str, inertia: Inertia | None) -> LinkInertia | None:
+        if inertia is None:
+            return None
+        return self._about_center(where, *map(self.mechanism.value, inertia.parameters))
+
+    def _part(self, rod: Rod, part: SlenderPart | Inertia | None, sign: float) -> LinkInertia | None:
+        """Inertia of a rod's part in the rod frame at A (`sign` +1), or at B (-1)."""
+        where = f"rods.{rod.name}"
+        if part is None:
+            return None
+        if isinstance(part, SlenderPart):
+            m, h, J = map(self.mechanism.value, part.parameters)
+            return self._about_center(where, m, 0.0, 0.0, sign * h, J, 0.0, J, 0.0, 0.0, 0.0)
+        m, hx, hy, hz, xx, xy, yy, xz, yz, _ = map(self.mechanism.value, part.parameters)
+        if rod.spin == "universal":
+            return self._mass(where, part)
+        skewness = max(abs(xx - yy), abs(xy), abs(xz), abs(yz))
+        if skewness > _ROUNDING * max(abs(xx), abs(yy)) or max(abs(hx), abs(hy)) > _ROUNDING * max(abs(hz), abs(m)):
+            self.problems.add(
+                where,
+                f"a rod without spin whose inertia is not that of a body of revolution (I_xx = {xx:.6g}, "
+                f"I_yy = {yy:.6g}, largest product {max(abs(xy), abs(xz), abs(yz)):.3g} kg m^2, mass centre "
+                f"off its axis by {np.hypot(hx, hy) / m if m else 0.0:.3g} m): to have no spin is no ideal joint",
+                "write spin: universal, or make the rod slender",
+                file=self.mechanism.file,
+            )
+        # With w.u = 0 and dw/dt.u = 0 a body of revolution moves as if it had no inertia about its axis u: neither
+        # I_zz dw_z/dt nor (I_yy - I_xx) w_x w_y is there.
+        return self._about_center(where, m, 0.0, 0.0, hz, xx, 0.0, xx, 0.0, 0.0, 0.0)
+
+    def _about_center(self, where: str, *parameters: float) -> LinkInertia | None:
+        """About the mass centre, from the ten parameters about the origin."""
+        m, h, about = as_matrices(parameters)
+        if abs(m) < LEAST_MASS:
+            if h.any():
+                what = f"first moment {np.linalg.norm(h):.3g} kg m with mass {m:.3g} kg has no centre of mass"
+                remedy = "engines and other formats take masses and mass centres: give this part a mass"
+                self.problems.add(where, what, remedy, file=self.mechanism.file)
+            return LinkInertia(mass=0.0, center=np.zeros(3), about_center=about) if about.any() else None
+        center, about = about_center(m, h, about)
+        return LinkInertia(mass=m, center=center, about_center=about)
+
+
+def _single(kind: Literal["hinge", "slide"], name: str, axis: str, start: float, freedom: Freedom) -> Primitive:
+    names = (name,)
+    return Primitive(
+        kind=kind,
+        name=name,
+        axis=VECTORS[axis],
+        coordinates=names,
+        velocities=names,
+        reference=(start,),
+        freedom=freedom,
+    )
+
+
+def constant_angles(rotation: np.ndarray) -> dict[AxisName, float]:
+    """Angles (rad) of turns about z, then y, then x that make a rotation matrix (3, 3); those of zero are left out."""
+    turns = turns_to_axes(rotation[:, 0].tolist(), rotation[:, 1].tolist())
+    return {turn.axis: float(evaluate(turn.angle, {})) for turn in turns}
+
+
+def _hinge_frame(first: np.ndarray, along: np.ndarray) -> np.ndarray:
+    """Axes (3, 3): x against the first hinge, z as near to `along` as this allows, so that the hinges start near zero.
+
+    A rod along z of the frame, turned about x and then about y by less than a right angle, has its y along first x z,
+    which is the rod frame of the machine file.
+    """
+    z = along - first * (first @ along)
+    if np.linalg.norm(z) < _CLEAR:
+        z = np.eye(3)[np.argmin(np.abs(first))]
+        z = z - first * (first @ z)
+    z = z / np.linalg.norm(z)
+    return np.column_stack([-first, np.cross(first, z), z])
