@@ -17,11 +17,17 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tauloop import Model, load
-from tauloop.identification import RegressionData, Ties, WeightedLeastSquares, base_parameters, fit
-from tauloop.identification.estimation.result import Identification
-from tauloop.identification.regression.from_log import leaf_ties, regression_data
-from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
+from tauloop import IdentificationOptions, Model, identify, load
+from tauloop.identification import (
+    Identification,
+    PreparationOptions,
+    RegressionData,
+    TermOptions,
+    Ties,
+    base_parameters,
+    dynamic_leaves,
+)
+from tauloop.logs import Sensors, measure, write_log
 from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine
 from tauloop.report import identification_figure, identification_table, save_figure
@@ -36,7 +42,6 @@ FRICTION = ("cart_viscous", "cart_coulomb", "telescope_viscous", "telescope_coul
 RATE, DURATION = 200.0, 40.0  # Hz, s
 CART_STROKE, TELESCOPE_STROKE = 0.09, 0.055  # m
 SENSORS = Sensors(resolution=np.full(5, 1e-6), force_noise=np.array([4.0, 4.0, 4.0, 2.0, 2.0]))
-PREPARATION = Preparation(cutoff=10.0, order=4, trim=60, decimation=5)
 
 
 def excitation(
@@ -68,11 +73,16 @@ def write_measurement(model: Model, path: Path, rng: np.random.Generator, durati
     return write_log(path, log)
 
 
-def identify(model: Model, training: Path, validation: Path) -> tuple[Identification, RegressionData, RegressionData]:
-    """Identify the 16 parameters, the carts' mass and the drives' friction; all else keeps the file's values."""
-    ties = leaf_ties(model, (*PAPER, "cart_mass", *FRICTION))
-    data = [regression_data(model, read_log(path), PREPARATION, ties=ties) for path in (training, validation)]
-    return fit(data[0], data[1], WeightedLeastSquares()), data[0], data[1]
+def options(model: Model, validation: Path) -> IdentificationOptions:
+    """Unknown are the 16 parameters, the carts' mass and the drives' friction; all else keeps the file's values."""
+    unknown = (*PAPER, "cart_mass", *FRICTION)
+    known = {name: model.mechanism.value(name) for name in dynamic_leaves(model) if name not in unknown}
+    return IdentificationOptions(
+        validation=validation,
+        parameters="file",
+        terms=TermOptions(known=known),
+        preparation=PreparationOptions(cutoff=10.0, order=4, trim=60, decimation=5),
+    )
 
 
 def paper_regression(model: Model, sets: list[float], measured: int, rng: np.random.Generator) -> RegressionData:
@@ -177,14 +187,18 @@ def main(out: Path = Path("out/gantry_tau"), seed: int = 1, duration: float = DU
         training = write_measurement(model, out / "training.csv", rng, duration)
         validation = write_measurement(model, out / "validation.csv", rng, duration)
     with console.status("identifying"):
-        result, training_data, validation_data = identify(model, training, validation)
+        found = identify(model, training, options(model, validation))
+    result = found.identification
     nominal = [mechanism.parameters[name].value for name in result.base.parameters]
     console.print(identification_table(result, reference=nominal))
-    figure = identification_figure(result, training_data, validation_data, title="Gantry-Tau, 5 dof: two multisines")
+    for problem in found.findings:
+        console.print(str(problem), style="yellow")
+    title = "Gantry-Tau, 5 dof: two multisines"
+    figure = identification_figure(result, found.training, found.held_out, title=title)
     with console.status("asking which parameters can be told"):
         rows = identifiability(model)
     console.print(identifiability_table(rows))
-    write_json(out / "identification.json", result.as_dict() | {"identifiability": rows})
+    write_json(out / "identification.json", found.as_dict() | {"identifiability": rows})
     save_figure(figure, out / "identification.png")
     console.print(f"written: {out}/training.csv, validation.csv, identification.json, identification.png")
     assert max(fit.rmse_percent for fit in result.held_out) < 3.0, "the identified model must predict the second log"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tauloop.cli.app import app
 from tauloop.errors import InputError, LogError
 from tauloop.identification.preparation.measured import MeasuredLog
-from tauloop.identification.preparation.two_runs import CONNECTED, OWN, TwoRuns, subtract_disconnected
+from tauloop.identification.preparation.two_runs import CONNECTED, OWN, SubtractionOptions, TwoRuns, subtract
 from tauloop.logs import Preparation, read_log, read_signals, samples, write_log
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.motion import Multisine
@@ -75,7 +75,7 @@ def off(found: TwoRuns) -> float:
 
 def test_runs_at_once_leave_the_structure_to_rounding() -> None:
     bench = Bench()
-    found = subtract_disconnected(bench.log(0.0, 1, True), bench.log(0.0, 1, False))
+    found = subtract(bench.log(0.0, 1, True), bench.log(0.0, 1, False))
     assert found.delay == pytest.approx(0.0, abs=1e-12)
     assert off(found) < EXACT
     assert len(found.log[TIME]) == round(PERIOD * RATE)
@@ -89,7 +89,7 @@ def test_runs_at_once_leave_the_structure_to_rounding() -> None:
 @pytest.mark.parametrize("delay", [-0.731, 0.0042, 0.3])
 def test_a_late_run_is_found_without_a_period(delay: float) -> None:
     bench = Bench()
-    found = subtract_disconnected(bench.log(0.0, 2, True), bench.log(delay, 2, False))
+    found = subtract(bench.log(0.0, 2, True), bench.log(delay, 2, False))
     assert found.delay == pytest.approx(delay, abs=1e-6)
     assert max(found.apart.values()) < SPLINE
     # only samples that both runs have
@@ -101,7 +101,9 @@ def test_a_late_run_is_found_without_a_period(delay: float) -> None:
 @pytest.mark.parametrize("delay", [-0.55, 0.0137])
 def test_periods_are_averaged_and_the_noise_is_carried_on(delay: float) -> None:
     bench = Bench(noise=2.0)
-    found = subtract_disconnected(bench.log(0.0, 16, True), bench.log(delay, 4, False, ("a", "b")), period=PERIOD)
+    found = subtract(
+        bench.log(0.0, 16, True), bench.log(delay, 4, False, ("a", "b")), SubtractionOptions(period=PERIOD)
+    )
     assert found.periods == (16, 4)
     assert found.delay == pytest.approx(delay, abs=1e-9)
     expected = 2.0 * np.sqrt(1 / 16 + 1 / 4)
@@ -109,14 +111,14 @@ def test_periods_are_averaged_and_the_noise_is_carried_on(delay: float) -> None:
         assert found.noise[name] == pytest.approx(expected, rel=SCATTER)
     # the second route: what the forces are off is the carried noise, and the Fourier shift adds nothing to it
     quiet = Bench()
-    exact = subtract_disconnected(quiet.log(0.0, 2, True), quiet.log(delay, 2, False, ("a", "b")), period=PERIOD)
+    exact = subtract(quiet.log(0.0, 2, True), quiet.log(delay, 2, False, ("a", "b")), SubtractionOptions(period=PERIOD))
     scatter = samples(found.log, "force") - samples(exact.log, "force")
     assert scatter.std(axis=0) == pytest.approx([expected] * 2, rel=0.15)
 
 
 def test_positions_of_all_actuators_stay_and_forces_of_one_run_go() -> None:
     bench = Bench()
-    found = subtract_disconnected(bench.log(0.0, 1, True), bench.log(0.0, 1, False, ("a",)))
+    found = subtract(bench.log(0.0, 1, True), bench.log(0.0, 1, False, ("a",)))
     assert found.unmatched == ("b",)
     assert set(found.removed) == {"a"}
     assert "position.held" in found.log
@@ -130,7 +132,7 @@ def test_velocities_of_the_connected_run_stay_and_what_goes_is_said(tmp_path: Pa
     for quantity in ("velocity", "temperature"):
         attributes = {"quantity": quantity, "channel": "a", "unit": "m/s", "source": "a test"}
         connected = connected.assign({f"{quantity}.a": (("time",), speed, attributes)})
-    found = subtract_disconnected(connected, bench.log(0.0, 2, False))
+    found = subtract(connected, bench.log(0.0, 2, False))
     assert np.array_equal(found.log["velocity.a"].to_numpy(), speed)
     assert found.dropped == ("temperature.a",)
     files = [write_log(tmp_path / f"{k}.csv", one) for k, one in enumerate((connected, bench.log(0.0, 2, False)))]
@@ -147,14 +149,14 @@ def test_other_motions_are_refused() -> None:
     other = bench.log(0.0, 1, False)
     other["position.a"] = other["position.a"] * 1.3
     with pytest.raises(LogError, match=r"position\.a: differs between the runs by .* of its stroke"):
-        subtract_disconnected(bench.log(0.0, 1, True), other)
+        subtract(bench.log(0.0, 1, True), other)
 
 
 def test_motions_a_little_apart_are_doubtful() -> None:
     bench = Bench()
     other = bench.log(0.0, 1, False)
     other["position.a"] = other["position.a"] * 1.03
-    found = subtract_disconnected(bench.log(0.0, 1, True), other)
+    found = subtract(bench.log(0.0, 1, True), other)
     assert found.status is Status.DOUBTFUL
     assert "belong to another motion" in found.advice[0]
 
@@ -162,28 +164,28 @@ def test_motions_a_little_apart_are_doubtful() -> None:
 def test_a_delay_beyond_the_search_is_refused() -> None:
     bench = Bench()
     with pytest.raises(LogError, match="allow a larger delay"):
-        subtract_disconnected(bench.log(0.0, 2, True), bench.log(0.5, 2, False), largest_delay=0.05)
+        subtract(bench.log(0.0, 2, True), bench.log(0.5, 2, False), SubtractionOptions(largest_delay=0.05))
 
 
 def test_logs_that_do_not_belong_together_are_refused() -> None:
     bench = Bench()
     connected, disconnected = bench.log(0.0, 1, True), bench.log(0.0, 1, False)
     with pytest.raises(LogError, match="no channel has position and force in both runs"):
-        subtract_disconnected(connected, disconnected.drop_vars(["force.a", "force.b"]))
+        subtract(connected, disconnected.drop_vars(["force.a", "force.b"]))
     stretched = disconnected.assign_coords({TIME: disconnected[TIME] * 1.1})
     with pytest.raises(InputError, match="record both runs at one rate"):
-        subtract_disconnected(connected, stretched)
+        subtract(connected, stretched)
     disconnected["force.a"].attrs["unit"] = disconnected["position.b"].attrs["unit"] = "lb"
     with pytest.raises(LogError) as caught:
-        subtract_disconnected(connected, disconnected)
+        subtract(connected, disconnected)
     assert len(caught.value.problems) == 2
     still = connected.copy()
     for name in ("a", "b"):
         still[f"position.{name}"] = still[f"position.{name}"] * 0.0
     with pytest.raises(LogError, match="nothing moves"):
-        subtract_disconnected(still, bench.log(0.0, 1, False))
+        subtract(still, bench.log(0.0, 1, False))
     with pytest.raises(InputError, match="fewer than two periods"):
-        subtract_disconnected(connected, bench.log(0.0, 1, False), period=PERIOD)
+        subtract(connected, bench.log(0.0, 1, False), SubtractionOptions(period=PERIOD))
 
 
 def test_the_command_writes_the_structure(tmp_path: Path) -> None:
@@ -198,7 +200,8 @@ def test_the_command_writes_the_structure(tmp_path: Path) -> None:
     assert document["delay"] == pytest.approx(0.02, abs=1e-9)
     assert document["noise"]["a"] == pytest.approx(np.sqrt(0.5), rel=SCATTER)
     log = read_log(out)
-    found = subtract_disconnected(read_log(connected), read_log(disconnected), period=PERIOD)
+    found = subtract(connected, disconnected, SubtractionOptions(period=PERIOD))
+    assert document == found.as_dict(), "the command prints what the function finds"
     assert np.array_equal(samples(log, "force"), samples(found.log, "force"))
     # the noise of the average goes with it: `identify --period` weights by it
     noise = samples(log, "force_noise")

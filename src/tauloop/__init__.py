@@ -27,9 +27,11 @@ if TYPE_CHECKING:
         ExcitationOptions,
         IdentificationOptions,
         RegroupingOptions,
+        SubtractionOptions,
         excite,
         identify,
         regroup,
+        subtract,
     )
     from tauloop.kinematics import (
         CheckOptions,
@@ -62,6 +64,7 @@ else:
                 ("ExcitationOptions", "IdentificationOptions", "RegroupingOptions", "excite", "identify", "regroup"),
                 "identification",
             ),
+            **dict.fromkeys(("SubtractionOptions", "subtract"), "identification"),
             **dict.fromkeys(
                 (
                     "CheckOptions",
@@ -115,6 +118,8 @@ __all__ = [
     "RegroupingOptions",
     "SimulationOptions",
     "State",
+    "SubtractionOptions",
+    "subtract",
     "StrokeOptions",
     "TauloopError",
     "TuningOptions",

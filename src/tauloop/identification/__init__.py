@@ -59,7 +59,7 @@ from tauloop.identification.preparation.filter_scan import FilterScan, FilterTri
 from tauloop.identification.preparation.measured import MeasuredLog
 from tauloop.identification.preparation.periodic import periodic_regression
 from tauloop.identification.preparation.periods import PeriodAverage, average_periods, fourier_derivatives
-from tauloop.identification.preparation.two_runs import CONNECTED, OWN, TwoRuns, subtract_disconnected
+from tauloop.identification.preparation.two_runs import CONNECTED, OWN, SubtractionOptions, TwoRuns, subtract
 from tauloop.identification.regression.base_parameters import (
     BaseParameter,
     BaseParameters,
@@ -132,6 +132,7 @@ __all__ = [
     "SetColumns",
     "SolverOptions",
     "StandardColumns",
+    "SubtractionOptions",
     "Term",
     "TermOptions",
     "Ties",
@@ -183,7 +184,7 @@ __all__ = [
     "split",
     "split_each",
     "stribeck_friction",
-    "subtract_disconnected",
+    "subtract",
     "ties",
     "unexcited",
     "usable_velocities",

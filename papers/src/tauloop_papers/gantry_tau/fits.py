@@ -16,6 +16,7 @@ from tauloop.identification import (
     OrdinaryLeastSquares,
     PhysicallyConsistent,
     RegressionData,
+    SubtractionOptions,
     Ties,
     TwoRuns,
     average_periods,
@@ -26,7 +27,7 @@ from tauloop.identification import (
     leaf_ties,
     merge,
     periodic_regression,
-    subtract_disconnected,
+    subtract,
     ties,
 )
 from tauloop.logs import TIME
@@ -119,7 +120,7 @@ def data_set(
     """
     recording = settings.recording
     connected, disconnected, parts = plant.record(motion, rng, longer)
-    two = subtract_disconnected(connected, disconnected, period=recording.period)
+    two = subtract(connected, disconnected, SubtractionOptions(period=recording.period))
     data = periodic_regression(model, two.log, highest=recording.highest, ties=leaf_ties(model, settings.parameters))
     whole = None
     if with_drives is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 
@@ -137,9 +137,9 @@ def fit(
 def estimator_options(estimator: Estimator) -> dict[str, object]:
     """Name and options of an estimator as plain data; arrays and functions by their kind only."""
     options: dict[str, object] = {"name": type(estimator).__name__}
-    for field in fields(estimator):  # type: ignore[arg-type]
-        value = getattr(estimator, field.name)
-        options[field.name] = plain(value) if isinstance(value, bool | int | float | str) else type(value).__name__
+    for name in (item.name for item in fields(estimator)) if is_dataclass(estimator) else ():
+        value = getattr(estimator, name)
+        options[name] = plain(value) if isinstance(value, bool | int | float | str) else type(value).__name__
     return options
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import scipy.fft
@@ -13,11 +14,12 @@ import scipy.signal
 from scipy.interpolate import make_interp_spline
 
 from tauloop.errors import IdentificationError, InputError, LogError, Problem, solving
-from tauloop.identification.preparation.periods import average_periods
-from tauloop.logs import channels, sample_period, samples, units
+from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
+from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.mechanism.suggestions import listing
-from tauloop.result import Evidence, Result, provenance
+from tauloop.options import option, require
+from tauloop.result import Evidence, Result, plain, provenance
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -66,14 +68,41 @@ class TwoRuns(Result):
     unmatched: tuple[str, ...]
     periods: tuple[int, int]
 
+    def log_with_noise(self) -> xr.Dataset:
+        """The log, and beside every force of known noise a channel that holds it: `identify` weights periods by it."""
+        log = self.log
+        for name, noise in self.noise.items():
+            attributes = log[f"force.{name}"].attrs | {"quantity": FORCE_NOISE}
+            log = log.assign({f"{FORCE_NOISE}.{name}": ((TIME,), np.full(len(log[TIME]), noise), attributes)})
+        return log
+
+    def as_dict(self) -> dict[str, Any]:
+        """All but the log as plain data for JSON."""
+        shown = [item.name for item in fields(self) if item.name != "log"]
+        return dict(plain({name: getattr(self, name) for name in ("status", "advice", *shown)}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubtractionOptions:
+    """How two runs are aligned.
+
+    Attributes:
+        period: period of the motion, s: averages both runs, which are in periodic steady state from their first sample
+            on, and tells their noise; the log is one period.
+        largest_delay: delay between the runs that is searched, s, either way.
+    """
+
+    period: float | None = None
+    largest_delay: float = option(2.0, least=0.0)
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
+
 
 @solving(IdentificationError)
-def subtract_disconnected(
-    connected: xr.Dataset,
-    disconnected: xr.Dataset,
-    *,
-    period: float | None = None,
-    largest_delay: float = 2.0,
+def subtract(
+    connected: str | Path | xr.Dataset, disconnected: str | Path | xr.Dataset, options: SubtractionOptions | None = None
 ) -> TwoRuns:
     """Subtract the actuators' own forces, sample by sample: F_structure(t) = F_connected(t) - F_disconnected(t + d).
 
@@ -86,16 +115,20 @@ def subtract_disconnected(
     What stays is what the structure adds, also to friction (load) and to the frame's vibration.
 
     Args:
-        connected: positions of all actuators, forces of some.
+        connected: log, or its file: positions of all actuators, forces of some.
         disconnected: the same motion with the structure taken off; positions and forces of those actuators.
-        period: of both motions, s; both are in periodic steady state from their first sample on.
-        largest_delay: searched to either side, s.
+        options: how they are aligned.
 
     Raises:
         LogError: no force in both runs, other units, or motions that are not alike.
         InputError: other sampling rates, or runs too short for the period.
     Source: Lyzell and Hovland, section 3.
     """
+    options = options or SubtractionOptions()
+    period, largest_delay = options.period, options.largest_delay
+    connected, disconnected = (
+        read_log(log) if isinstance(log, str | Path) else log for log in (connected, disconnected)
+    )
     names, unmatched = _common(connected, disconnected)
     step = sample_period(connected)
     if abs(sample_period(disconnected) / step - 1.0) > SAME_RATE:
@@ -155,7 +188,7 @@ def subtract_disconnected(
         ),
         provenance=provenance(
             packages=("numpy", "scipy", "xarray"),
-            options={"period": period, "largest_delay": largest_delay},
+            options=asdict(options),
             inputs={"connected_samples": len(positions[0]), "disconnected_samples": len(positions[1])},
         ),
     )

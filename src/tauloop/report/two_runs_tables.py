@@ -1,0 +1,33 @@
+"""The table of the two-run method for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from tauloop.identification.preparation.two_runs import TwoRuns
+from tauloop.logs import channels, units
+from tauloop.report.tables import table
+
+
+def two_runs_tables(result: TwoRuns) -> Iterator[RenderableType]:
+    """What was taken off each force, how far the motions differ, and what was left out."""
+    headings = ("actuator", "own force / whole", "motions apart", "noise of the structure's force", "unit")
+    rows = table("Structure's forces", *headings, numeric=(1, 2, 3))
+    forces, positions = units(result.log, "force"), units(result.log, "position")
+    for name, share in result.removed.items():
+        noise = f"{result.noise[name]:.3g}" if name in result.noise else "not known without --period"
+        rows.add_row(name, f"{share:.1%}", f"{result.apart[name]:.3g} {positions[name]}", noise, forces[name])
+    yield rows
+    averaged = f"; averaged {result.periods[0]} and {result.periods[1]} periods" if result.noise else ""
+    yield Text(f"the disconnected run is {1e3 * result.delay:.4g} ms late{averaged}")
+    if velocities := channels(result.log, "velocity"):
+        yield Text(f"velocities of the connected run are kept: {', '.join(velocities)}; runs are aligned by positions")
+    if result.dropped:
+        yield Text(f"left out, neither motion nor force: {', '.join(result.dropped)}")
+    if result.unmatched:
+        yield Text(f"left out, measured in one run only: {', '.join(result.unmatched)}")
+    for line in result.advice:
+        yield Text(line, style="yellow")

@@ -1,0 +1,148 @@
+"""`tl.identify`: the same as the command, from files or memory, with estimators of one's own, and no way back up."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+from planar_arm import MACHINE, arm_log, arm_motion
+from typer.testing import CliRunner
+
+import tauloop as tl
+from tauloop.cli.app import app
+from tauloop.errors import InputError
+from tauloop.formats.library import loads
+from tauloop.identification import (
+    Estimate,
+    Estimator,
+    MeasuredLog,
+    OrdinaryLeastSquares,
+    PreparationOptions,
+    TermOptions,
+    TotalLeastSquares,
+)
+from tauloop.logs import Preparation, read_signals, write_log
+from tauloop.model import Model
+
+#: Samples of each log, at 200 Hz.
+COUNT = 2400
+FILTER = PreparationOptions(cutoff=30.0, trim=60, decimation=2)
+FLAGS = ("--cutoff", "30", "--trim", "60", "--decimation", "2")
+#: Two routes to one fit: rounding only.
+SAME = 1e-12
+
+
+class Halfway(Estimator):
+    """A user's own: the mean of ordinary and total least squares."""
+
+    __slots__ = ()
+
+    def estimate_from(self, regression: Any) -> Estimate:
+        ordinary = OrdinaryLeastSquares().estimate_from(regression)
+        total = TotalLeastSquares(column_error=1e-3).estimate_from(regression)
+        return replace(ordinary, values=0.5 * (ordinary.values + total.values))
+
+    def instruments(self, regression: Any, estimate: Estimate) -> np.ndarray:
+        return OrdinaryLeastSquares().instruments(regression, estimate)
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(loads(MACHINE))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory, model: Model) -> tuple[Path, Path]:
+    """Two motions of the arm with its torques, and the machine file beside them."""
+    folder = tmp_path_factory.mktemp("function")
+    (folder / "arm.yaml").write_text(MACHINE, encoding="utf-8")
+    paths = []
+    for number, phase in enumerate((0.0, 1.0)):
+        motion = arm_motion(COUNT, phase)
+        forces = model.actuators.inverse_dynamics(*motion[1:]).force
+        log = arm_log(motion, forces, rng=np.random.default_rng(number))
+        paths.append(write_log(folder / f"log_{number}.csv", log.dataset()))
+    return paths[0], paths[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "more"),
+    [
+        ((), {}),
+        (("--errors", "blocks", "--essential", "0.2"), {"errors": "blocks", "essential": 0.2}),
+        (
+            ("--hold-out", "0.4", "--asymmetric", "elbow", "--known", "link1.m=3 kg"),
+            {"hold_out": 0.4, "terms": TermOptions(asymmetric=("elbow",), known={"link1.m": "3 kg"})},
+        ),
+    ],
+)
+def test_the_command_prints_what_the_function_finds(model, files, flags, more):
+    result = tl.identify(model, files, tl.IdentificationOptions(preparation=FILTER, **more))
+    arguments = ["identify", str(files[0].with_name("arm.yaml")), *map(str, files), *FLAGS, *flags, "--json"]
+    run = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert run.exit_code == (result.status.value != "ok")
+    assert json.loads(run.output) == result.as_dict()
+
+
+def test_logs_in_memory_need_no_files(model, files):
+    """Bare data, or with a name, a preparation and forces known beforehand."""
+    options = tl.IdentificationOptions(preparation=FILTER)
+    read = tl.identify(model, files[0], options)
+    bare = tl.identify(model, read_signals(files[0]), options)
+    named = MeasuredLog(
+        name="mine", log=read_signals(files[0]), preparation=Preparation(cutoff=30.0, trim=60, decimation=2)
+    )
+    own = tl.identify(model, named, tl.IdentificationOptions())
+    assert (read.logs, bare.logs, own.logs) == (("log_0.csv",), ("log 1",), ("mine",))
+    for one in (bare, own):
+        assert np.array_equal(one.identification.values, read.identification.values)
+
+
+def test_an_estimator_of_ones_own_stands_in_the_options(model, files):
+    found = [
+        tl.identify(model, files, tl.IdentificationOptions(preparation=FILTER, estimator=one)).identification
+        for one in ("ols", TotalLeastSquares(column_error=1e-3), Halfway())
+    ]
+    assert found[2].values == pytest.approx(0.5 * (found[0].values + found[1].values), rel=SAME)
+
+
+def test_options_are_refused_all_at_once():
+    with pytest.raises(InputError) as raised:
+        tl.IdentificationOptions(estimator="lasso", errors="none", hold_out=2.0)
+    assert {problem.where for problem in raised.value.problems} == {"estimator", "errors", "hold_out"}
+    with pytest.raises(InputError) as raised:
+        tl.IdentificationOptions(estimator="iv", hold_out=0.0, terms=TermOptions(gains=True))
+    assert {problem.where for problem in raised.value.problems} == {"commanded", "hold_out", "gains"}
+
+
+@contextmanager
+def packages_called(found: set[str]) -> Iterator[None]:
+    """Notes the packages of Tauloop whose functions are called."""
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if event == "call" and name.startswith("tauloop."):
+            found.add(name.split(".")[1])
+
+    sys.setprofile(called)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+def test_a_log_from_file_to_parameters_never_climbs_back_into_a_command(model, files, capsys):
+    called: set[str] = set()
+    with packages_called(called):
+        tl.identify(model, files, tl.IdentificationOptions(preparation=FILTER, compare_logs=True))
+    assert {"identification", "logs", "model"} <= called
+    assert not called & {"cli", "report", "viewer", "engines"}
+    assert capsys.readouterr().out == ""
