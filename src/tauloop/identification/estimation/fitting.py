@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import Field, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -137,7 +138,8 @@ def fit(
 def estimator_options(estimator: Estimator) -> dict[str, object]:
     """Name and options of an estimator as plain data; arrays and functions by their kind only."""
     options: dict[str, object] = {"name": type(estimator).__name__}
-    for name in (item.name for item in fields(estimator)) if is_dataclass(estimator) else ():
+    held: tuple[Field[Any], ...] = fields(estimator) if is_dataclass(estimator) else ()
+    for name in (item.name for item in held):
         value = getattr(estimator, name)
         options[name] = plain(value) if isinstance(value, bool | int | float | str) else type(value).__name__
     return options
