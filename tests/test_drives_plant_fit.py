@@ -9,7 +9,7 @@ import pytest
 
 from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, simulate_axis
-from tauloop.drives.plant_fit import Observation, Unknown, assess_plant, fit_plant, predicted
+from tauloop.drives.plant_search import Observation, Unknown, assess_plant, predicted, search_plant
 from tauloop.errors import InputError
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
@@ -88,7 +88,7 @@ def test_prediction_of_a_batch_is_that_of_single_runs(axis: Axis, observations: 
 
 
 def test_plant_is_found_from_its_own_figures(axis: Axis, observations: tuple[Observation, ...]) -> None:
-    fit = fit_plant(
+    fit = search_plant(
         axis, UNKNOWNS, observations, seed=0, generations=0, start=shares(TRUTH) + np.array([0.08, -0.1, 0.06])
     )
     for name, value in TRUTH.items():
@@ -101,7 +101,7 @@ def test_plant_is_found_from_its_own_figures(axis: Axis, observations: tuple[Obs
 
 def test_search_from_afar_ends_at_the_same_plant(axis: Axis, observations: tuple[Observation, ...]) -> None:
     integrator = replace(LINE_INTEGRATOR, rtol=1e-6, atol=1e-8)
-    fit = fit_plant(axis, UNKNOWNS, observations, seed=1, generations=12, population=12, integrator=integrator)
+    fit = search_plant(axis, UNKNOWNS, observations, seed=1, generations=12, population=12, integrator=integrator)
     assert fit.values == pytest.approx(TRUTH, rel=FOUND)
 
 
@@ -109,7 +109,7 @@ def test_what_nothing_tells_is_named(axis: Axis, observations: tuple[Observation
     """The settling band has no part in rise times and energies: one direction, along it, is open."""
     unknowns = (*UNKNOWNS, Unknown(name="band", lower=1e-4, upper=1e-2))
     start = np.append(shares(TRUTH), 0.3)
-    fit = fit_plant(axis, unknowns, observations, seed=0, generations=0, start=start)
+    fit = search_plant(axis, unknowns, observations, seed=0, generations=0, start=start)
     assert fit.undetermined.shape == (1, 4)
     np.testing.assert_allclose(np.abs(fit.undetermined[0]), [0.0, 0.0, 0.0, 1.0], atol=1e-9)
     assert fit.shares[3] == pytest.approx(0.3)
@@ -122,7 +122,7 @@ def test_known_figures_are_no_unknowns(axis: Axis, observations: tuple[Observati
     known = {"cart_viscous": TRUTH["cart_viscous"], "first_step": TRUTH["first_step"]}
     some = predicted(axis, UNKNOWNS[1:2], observations, true[None, 1:2], known=known)
     np.testing.assert_allclose(some, everything, rtol=1e-8)
-    fit = fit_plant(
+    fit = search_plant(
         axis,
         UNKNOWNS[1:2],
         observations,
@@ -136,7 +136,7 @@ def test_known_figures_are_no_unknowns(axis: Axis, observations: tuple[Observati
     assert fit.values == pytest.approx({"preload": TRUTH["preload"]}, rel=FOUND)
     assert fit.loss < 1e-3
     with pytest.raises(InputError, match="is known and looked for"):
-        fit_plant(axis, UNKNOWNS, observations, seed=0, known=known)
+        search_plant(axis, UNKNOWNS, observations, seed=0, known=known)
 
 
 def test_directions_are_named_by_their_largest_parts(axis: Axis, observations: tuple[Observation, ...]) -> None:
@@ -148,7 +148,7 @@ def test_directions_are_named_by_their_largest_parts(axis: Axis, observations: t
 
 def test_bad_input_is_refused_with_all_problems_at_once(axis: Axis, observations: tuple[Observation, ...]) -> None:
     with pytest.raises(InputError) as error:
-        fit_plant(axis, (), (), seed=0)
+        search_plant(axis, (), (), seed=0)
     assert [problem.where for problem in error.value.problems] == ["unknowns", "observations"]
     wrong = (
         Unknown(name="cart_viscous", lower=-1.0, upper=6000.0),
@@ -157,7 +157,7 @@ def test_bad_input_is_refused_with_all_problems_at_once(axis: Axis, observations
     )
     bad = replace(observations[1], tolerances={}, weights={})
     with pytest.raises(InputError) as error:
-        fit_plant(axis, wrong, (observations[0], bad), seed=0)
+        search_plant(axis, wrong, (observations[0], bad), seed=0)
     text = str(error.value)
     for part in (
         "cart_viscous: has the lower end -1, which has no logarithm",

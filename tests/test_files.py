@@ -252,7 +252,7 @@ def written_by(command: object) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_file_that_a_command_writes_is_checked_before_its_work(name):
     """An option of a path whose help says that something is written or drawn into it."""
-    command = getattr(importlib.import_module(f"tauloop.cli.{COMMANDS[name][0]}"), name)
+    command = getattr(importlib.import_module(f"tauloop.cli.{COMMANDS[name][0]}"), name.replace("-", "_"))
     hints = inspect.get_annotations(command, eval_str=True)
     paths = {
         argument

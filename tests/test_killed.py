@@ -35,7 +35,7 @@ def test_files_are_whole_after_five_kills_of_each_command():
 @pytest.mark.parametrize("name", app.COMMANDS)
 def test_every_file_that_a_command_writes_is_among_those(name):
     """By what the command declares to write, which tests/test_files.py compares with its options."""
-    command = getattr(importlib.import_module(f"tauloop.cli.{app.COMMANDS[name][0]}"), name)
+    command = getattr(importlib.import_module(f"tauloop.cli.{app.COMMANDS[name][0]}"), name.replace("-", "_"))
     options = {f"--{argument}".replace("_", "-") for argument in written_by(command)}
     assert options <= {word for words in COMMANDS.values() for word in words if words[0] == name}
 

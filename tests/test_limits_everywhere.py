@@ -185,6 +185,7 @@ WITHOUT = {
     "subtract": "knows two logs and no machine",
     "drive": "knows a drive line and no machine",
     "tune": "knows a drive line and no machine",
+    "fit-plant": "knows a drive line and no machine",
     "cache": "uses no machine",
     "schema": "uses no machine",
 }

@@ -12,14 +12,14 @@ import argparse
 
 import numpy as np
 
-from tauloop.drives import DETERMINED, Axis, PlantFit, fit_plant, load_drive
+from tauloop.drives import DETERMINED, Axis, PlantFit, load_drive, search_plant
 from tauloop_papers.dual_motor.settings import SETTINGS, STEPPING
 
 
 def fit(generations: int = 0, seed: int = 0) -> PlantFit:
     """The fit: local from the shipped plant, or global."""
     axis = Axis(load_drive(SETTINGS.line))
-    return fit_plant(
+    return search_plant(
         axis,
         SETTINGS.unknowns,
         SETTINGS.observations,

@@ -20,7 +20,7 @@ from tauloop.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.assembly import Assembly
     from tauloop.calibration import CalibrationOptions, PosePlanOptions, calibrate, plan_poses
-    from tauloop.drives import TuningOptions, tune
+    from tauloop.drives import PlantFitOptions, TuningOptions, fit_plant, tune
     from tauloop.engines.verification import VerifyOptions, verify
     from tauloop.formats import ConvertOptions, convert, load, loads
     from tauloop.identification import (
@@ -57,7 +57,7 @@ else:
         {
             "Assembly": "assembly",
             **dict.fromkeys(("CalibrationOptions", "PosePlanOptions", "calibrate", "plan_poses"), "calibration"),
-            **dict.fromkeys(("TuningOptions", "tune"), "drives"),
+            **dict.fromkeys(("PlantFitOptions", "TuningOptions", "fit_plant", "tune"), "drives"),
             **dict.fromkeys(("VerifyOptions", "verify"), "engines.verification"),
             **dict.fromkeys(("ConvertOptions", "convert", "load", "loads"), "formats"),
             **dict.fromkeys(
@@ -111,6 +111,7 @@ __all__ = [
     "Mechanism",
     "ModeOptions",
     "Model",
+    "PlantFitOptions",
     "PoseError",
     "PosePlanOptions",
     "Problem",
@@ -132,6 +133,7 @@ __all__ = [
     "convert",
     "describe",
     "excite",
+    "fit_plant",
     "identify",
     "load",
     "load_function",

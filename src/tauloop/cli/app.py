@@ -38,6 +38,7 @@ COMMANDS = {
     "poses": ("poses", "Choose the poses of a calibration."),
     "drive": ("drive", "Simulate a step of a drive line with its control."),
     "tune": ("tune", "Tune the control of a drive line: least cost, compromises."),
+    "fit-plant": ("fit_plant", "Identify a drive line's parameters from measured steps."),
     "ballbar": ("drive_machine", "Drive a machine with drive lines round a circle."),
     "play": ("drive_machine", "How play at the actuators shows at the tool."),
     "cache": ("cache", "Compiled libraries that are kept: list or remove them."),
@@ -82,7 +83,9 @@ class LazyGroup(QuickHelp, TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, or None."""
         if cmd_name in COMMANDS:
-            function = getattr(importlib.import_module(f"tauloop.cli.{COMMANDS[cmd_name][0]}"), cmd_name)
+            function = getattr(
+                importlib.import_module(f"tauloop.cli.{COMMANDS[cmd_name][0]}"), cmd_name.replace("-", "_")
+            )
         elif cmd_name in (brought := _brought()).names:
             function = brought[cmd_name].load()
         else:

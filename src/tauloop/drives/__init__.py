@@ -3,7 +3,8 @@
 from tauloop.drives.axis.sensitivity import SensitiveAxis
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis, simulate_axis
 from tauloop.drives.criteria import Criteria, Outcome, weighted_sum, weighted_worst
-from tauloop.drives.plant_fit import DETERMINED, Observation, PlantFit, Unknown, assess_plant, fit_plant
+from tauloop.drives.plant_fit import FittedPlant, PlantFitOptions, fit_plant, load_steps
+from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, Unknown, assess_plant, search_plant
 from tauloop.drives.reader import load_drive, read_drive, shipped_drives
 from tauloop.drives.tuning.evaluations import BatchCost
 from tauloop.drives.tuning.grid import Grid, dense_grid
@@ -21,6 +22,7 @@ __all__ = [
     "BatchCost",
     "Criteria",
     "DriveLine",
+    "FittedPlant",
     "Genetic",
     "Gradient",
     "Grid",
@@ -32,6 +34,7 @@ __all__ = [
     "ParetoFront",
     "PatternSearch",
     "PlantFit",
+    "PlantFitOptions",
     "Record",
     "Robustness",
     "SensitiveAxis",
@@ -42,11 +45,13 @@ __all__ = [
     "dense_grid",
     "fit_plant",
     "load_drive",
+    "load_steps",
     "minimise",
     "pareto_front",
     "read_drive",
     "record_axis",
     "robustness",
+    "search_plant",
     "shipped_drives",
     "simulate_axis",
     "tune",

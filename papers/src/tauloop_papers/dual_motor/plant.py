@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.drives import DETERMINED, Axis, DriveLine, PlantFit, Unknown, assess_plant, fit_plant, load_drive
+from tauloop.drives import DETERMINED, Axis, DriveLine, PlantFit, Unknown, assess_plant, load_drive, search_plant
 from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.dual_motor import settings as tuned
 from tauloop_papers.dual_motor.settings import STEPPING, THREADS, DriveSettings
@@ -183,7 +183,7 @@ class _Search:
         spread: float | None = None,
     ) -> PlantFit:
         """The best plant with some effort."""
-        return fit_plant(
+        return search_plant(
             axis,
             unknowns,
             self.settings.observations,

@@ -1,0 +1,27 @@
+"""``tauloop fit-plant``: parameters of a drive line from measured steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tauloop.cli.output import JsonOption, command, finish
+from tauloop.drives import PlantFitOptions, load_drive
+from tauloop.drives import fit_plant as fitted
+from tauloop.report.plant_table import plant_tables
+
+
+@command()
+def fit_plant(
+    line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
+    steps: Annotated[Path, typer.Argument(help="A file of measured steps (docs/drive-tuning.md).")],
+    options: PlantFitOptions,
+    as_json: JsonOption = False,
+) -> None:
+    """Identify parameters of a drive line from criteria of measured steps, and say what these leave open.
+
+    Exit code 1 when a measured figure is missed by more than three tolerances.
+    """
+    finish(fitted(load_drive(line), steps, options), plant_tables, as_json)

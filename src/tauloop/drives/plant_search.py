@@ -1,0 +1,344 @@
+"""A drive line's unknown figures from printed characteristics of its step responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import differential_evolution, least_squares
+
+from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
+from tauloop.drives.criteria import NAMES
+from tauloop.errors import InputError, Problems, solving
+from tauloop.integrate.integrators import Integrator
+from tauloop.shown import Shown
+
+#: A direction along which all rows together change less than this share of their tolerances, over the whole range of
+#: the unknowns, is not determined by them.
+DETERMINED = 1.0
+#: A residual is cut off here, in tolerances: a run that failed shall not hide all others.
+WORST = 1e3
+#: Unknowns with a smaller part in a direction are not named.
+NAMED = 0.3
+#: Differences for the local fit and its directions, as a share of the range.
+DIFFERENCE = 2e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation(Shown):
+    """One simulated step and what is printed of it.
+
+    Attributes:
+        name: for tables.
+        parameters: of the drive line in this step; a text is the name of an unknown.
+        step: of the reference, m or rad, or the name of an unknown.
+        weights: criteria over weights are added to one cost, unless `weights` is empty.
+        printed: figures by criterion; with weights the one figure ``cost``.
+        tolerances: of these figures, in their units.
+        held_out: whether it judges the fit only.
+    """
+
+    name: str
+    parameters: Mapping[str, float | str]
+    step: float | str
+    printed: Mapping[str, float]
+    tolerances: Mapping[str, float]
+    weights: Mapping[str, float]
+    held_out: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """One figure to be found.
+
+    Attributes:
+        name: of a parameter of the drive line (then of all observations), or of a text in an observation.
+        lower, upper: its range, positive where `logarithmic`.
+        logarithmic: whether the range is searched by ratio.
+    """
+
+    name: str
+    lower: float
+    upper: float
+    logarithmic: bool = True
+
+    def at(self, share: np.ndarray) -> np.ndarray:
+        """Values (N,) at shares (N,) of the range."""
+        if self.logarithmic:
+            return np.asarray(self.lower * (self.upper / self.lower) ** share)
+        return np.asarray(self.lower + share * (self.upper - self.lower))
+
+    def share(self, value: float) -> float:
+        """Where a value lies in the range, from 0 to 1 within it."""
+        if self.logarithmic:
+            return float(np.log(value / self.lower) / np.log(self.upper / self.lower))
+        return (value - self.lower) / (self.upper - self.lower)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlantFit(Shown):
+    """The figures found, and what they leave open.
+
+    Attributes:
+        values: of the unknowns, SI.
+        shares: (n,) where they lie in their ranges.
+        rows: (name, criterion, printed, ours, held out) of every printed figure.
+        sensitivities: (n,) singular values of d(residual)/d(share), largest first: how many tolerances the rows change
+            over the range along each direction.
+        directions: (n, n) these directions, one a row, in shares of the ranges.
+        loss: sum(sqrt(1 + r^2) - 1) over the rows that are not held out, r in tolerances.
+        evaluations: of the whole search, in plants.
+    """
+
+    values: Mapping[str, float]
+    shares: np.ndarray
+    rows: tuple[tuple[str, str, float, float, bool], ...]
+    sensitivities: np.ndarray
+    directions: np.ndarray
+    loss: float
+    evaluations: int
+
+    @property
+    def undetermined(self) -> np.ndarray:
+        """(k, n) directions that the rows do not determine within the ranges."""
+        return self.directions[self.sensitivities < DETERMINED]
+
+    def named(self, direction: np.ndarray) -> str:
+        """A direction (n,) by the unknowns that make up most of it, the largest first."""
+        largest = [k for k in np.argsort(-np.abs(direction), kind="stable") if abs(direction[k]) >= NAMED]
+        names = tuple(self.values)
+        return ", ".join(f"{direction[k]:+.2f} {names[k]}" for k in largest)
+
+
+def predicted(
+    axis: Axis,
+    unknowns: Sequence[Unknown],
+    observations: Sequence[Observation],
+    shares: np.ndarray,
+    integrator: Integrator | None = None,
+    known: Mapping[str, float] | None = None,
+) -> np.ndarray:
+    """All printed figures (N, m) of N plants, in the order of the observations, in one batch.
+
+    Args:
+        axis: the compiled drive line.
+        unknowns: n of them.
+        observations: k of them.
+        shares: (N, n) places in the ranges.
+        integrator: of the equations.
+        known: values of figures that are not looked for, by name of a parameter or of a text in an observation.
+    """
+    values = {name: np.full(len(shares), value) for name, value in (known or {}).items()}
+    values |= {unknown.name: unknown.at(column) for unknown, column in zip(unknowns, shares.T, strict=True)}
+    plants, count = len(shares), len(observations)
+    common = {name: value for name, value in values.items() if name in axis.names}
+
+    def column(name: str) -> np.ndarray:
+        nominal = float(axis.nominal[axis.names.index(name)])
+        found = np.empty((plants, count))
+        for k, observation in enumerate(observations):
+            given = observation.parameters.get(name, common.get(name, nominal))
+            found[:, k] = values[given] if isinstance(given, str) else given
+        return found.ravel()
+
+    named = set(common).union(*(observation.parameters for observation in observations))
+    steps = np.empty((plants, count))
+    for k, observation in enumerate(observations):
+        steps[:, k] = values[observation.step] if isinstance(observation.step, str) else observation.step
+    found = simulate_axis(
+        axis,
+        {name: column(name) for name in sorted(named)},
+        step=steps.ravel(),
+        integrator=integrator or LINE_INTEGRATOR,
+    )
+    criteria = {name: getattr(found, name).reshape(plants, count) for name in NAMES}
+    columns = []
+    for k, observation in enumerate(observations):
+        for name in observation.printed:
+            if name == "cost":
+                columns.append(sum(criteria[key][:, k] / weight for key, weight in observation.weights.items()))
+            else:
+                columns.append(criteria[name][:, k])
+    return np.stack(columns, axis=1)
+
+
+@solving(InputError)
+def search_plant(
+    axis: Axis,
+    unknowns: Sequence[Unknown],
+    observations: Sequence[Observation],
+    *,
+    seed: int,
+    generations: int = 100,
+    population: int = 60,
+    polish: int = 50,
+    start: np.ndarray | None = None,
+    spread: float | None = None,
+    integrator: Integrator | None = None,
+    known: Mapping[str, float] | None = None,
+) -> PlantFit:
+    """Fit unknown figures to printed ones: differential evolution (Storn and Price 1997), then least squares.
+
+    The global search minimises sum(sqrt(1 + r^2) - 1) with r the residuals in tolerances, which a few rows that
+    cannot be met do not govern; the local one is SciPy's least_squares with the same loss.
+
+    Args:
+        axis: the compiled drive line.
+        unknowns: what to find.
+        observations: printed figures; those held out do not enter.
+        seed: of the random numbers.
+        generations, population: effort of the global search; no generations: only the local one, from the start.
+        polish: most evaluations of the local fit.
+        start: (n,) shares of the ranges that are in the first population.
+        spread: standard deviation of the first population about the start; even over the ranges without it.
+        integrator: of the equations.
+        known: values of figures that are not looked for, as of `predicted`.
+
+    Raises:
+        InputError: no unknown or figure, a range that is none, a figure without a tolerance, an unknown that nothing
+            uses; all at once.
+    """
+    _require(axis, unknowns, observations, known)
+    used = [observation for observation in observations if not observation.held_out]
+    printed = np.array([value for item in used for value in item.printed.values()])
+    tolerances = np.array([item.tolerances[name] for item in used for name in item.printed])
+    evaluations = 0
+
+    def residuals(shares: np.ndarray) -> np.ndarray:
+        nonlocal evaluations
+        evaluations += len(shares)
+        found = predicted(axis, unknowns, used, shares, integrator, known)
+        return np.clip((found - printed) / tolerances, -WORST, WORST)
+
+    def jacobian(share: np.ndarray) -> np.ndarray:
+        offsets = DIFFERENCE * np.eye(len(share))
+        ahead, behind = np.minimum(share + offsets, 1.0), np.maximum(share - offsets, 0.0)
+        found = residuals(np.concatenate([ahead, behind]))
+        change = found[: len(share)] - found[len(share) :]
+        return np.asarray(change.T / (np.diag(ahead) - np.diag(behind)))
+
+    best = np.full(len(unknowns), 0.5) if start is None else np.clip(start, 0.0, 1.0)
+    if generations > 0:
+        generator = np.random.default_rng(seed)
+        first = generator.random((population, len(unknowns)))
+        if spread is not None:
+            first = np.clip(best + spread * generator.standard_normal(first.shape), 0.0, 1.0)
+        first[0] = best
+        best = differential_evolution(
+            lambda shares: _loss(residuals(shares.T)),
+            [(0.0, 1.0)] * len(unknowns),
+            init=first,
+            maxiter=generations,
+            tol=0.0,
+            mutation=(0.4, 0.9),
+            recombination=0.8,
+            rng=np.random.default_rng(seed),
+            polish=False,
+            vectorized=True,
+            updating="deferred",
+        ).x
+    fitted = least_squares(
+        lambda share: residuals(share[None])[0], best, jac=jacobian, bounds=(0.0, 1.0), loss="soft_l1", max_nfev=polish
+    )
+    return replace(
+        assess_plant(axis, unknowns, observations, fitted.x, integrator=integrator, known=known),
+        evaluations=evaluations + 2 * len(unknowns) + 1,
+    )
+
+
+def assess_plant(
+    axis: Axis,
+    unknowns: Sequence[Unknown],
+    observations: Sequence[Observation],
+    share: np.ndarray,
+    *,
+    integrator: Integrator | None = None,
+    known: Mapping[str, float] | None = None,
+) -> PlantFit:
+    """How well given figures meet the printed ones, and what the printed ones tell about them.
+
+    Args:
+        axis, unknowns, observations, integrator, known: as of `search_plant`.
+        share: (n,) places in the ranges.
+
+    Raises:
+        InputError: as of `search_plant`.
+    """
+    _require(axis, unknowns, observations, known)
+    used = [observation for observation in observations if not observation.held_out]
+    tolerances = np.array([item.tolerances[name] for item in used for name in item.printed])
+    offsets = DIFFERENCE * np.eye(len(share))
+    ahead, behind = np.minimum(share + offsets, 1.0), np.maximum(share - offsets, 0.0)
+    found = predicted(axis, unknowns, used, np.concatenate([ahead, behind]), integrator, known) / tolerances
+    change = (found[: len(share)] - found[len(share) :]) / (np.diag(ahead) - np.diag(behind))[:, None]
+    _, sensitivities, directions = np.linalg.svd(change.T)
+    padded = np.zeros(len(share))
+    padded[: len(sensitivities)] = sensitivities[: len(share)]
+    ours = predicted(axis, unknowns, observations, share[None], integrator, known)[0]
+    fitted = np.array([not item.held_out for item in observations for _ in item.printed])
+    printed = np.array([value for item in used for value in item.printed.values()])
+    names = [(item.name, name, value, item.held_out) for item in observations for name, value in item.printed.items()]
+    return PlantFit(
+        values={item.name: float(item.at(place)) for item, place in zip(unknowns, share, strict=True)},
+        shares=share,
+        rows=tuple(
+            (row, name, value, float(own), held) for (row, name, value, held), own in zip(names, ours, strict=True)
+        ),
+        sensitivities=padded,
+        directions=directions,
+        loss=float(_loss(((ours[fitted] - printed) / tolerances)[None])[0]),
+        evaluations=2 * len(share) + 1,
+    )
+
+
+def _loss(residuals: np.ndarray) -> np.ndarray:
+    """Losses (N,) of residuals (N, m), which a few that cannot be met do not govern."""
+    clipped = np.clip(residuals, -WORST, WORST)
+    return np.asarray(np.sum(np.sqrt(1.0 + clipped**2) - 1.0, axis=1))
+
+
+def _require(
+    axis: Axis,
+    unknowns: Sequence[Unknown],
+    observations: Sequence[Observation],
+    known: Mapping[str, float] | None,
+) -> None:
+    """Refuse what makes no fit.
+
+    Raises:
+        InputError: with all problems.
+    """
+    problems = Problems()
+    if not unknowns:
+        problems.add("unknowns", "are none", "name what shall be found")
+    if not any(item.printed and not item.held_out for item in observations):
+        problems.add("observations", "hold no figure to fit", "give one that is not held out")
+    texts = {
+        value for item in observations for value in (*item.parameters.values(), item.step) if isinstance(value, str)
+    }
+    names = [item.name for item in unknowns]
+    for item in unknowns:
+        if not (np.isfinite([item.lower, item.upper]).all() and item.lower < item.upper):
+            what = f"ranges from {item.lower:g} to {item.upper:g}"
+            problems.add(item.name, what, "give two finite numbers, the lower first")
+        elif item.logarithmic and item.lower <= 0:
+            what = f"has the lower end {item.lower:g}, which has no logarithm"
+            problems.add(item.name, what, "begin above zero, or search it linearly")
+        if item.name not in texts and item.name not in axis.names:
+            remedy = f"name one of {', '.join(axis.names)}, or use it in an observation"
+            problems.add(item.name, "is used by nothing", remedy)
+    for name in sorted(set(known or {}) & set(names)):
+        problems.add(name, "is known and looked for", "keep one of the two")
+    for text in sorted(texts - set(names) - set(known or {})):
+        problems.add(text, "stands in an observation, but is no unknown", "add it")
+    for observation in observations:
+        for name in observation.printed:
+            if not observation.tolerances.get(name, 0.0) > 0:
+                what = f"has the tolerance {observation.tolerances.get(name)} for {name}"
+                problems.add(observation.name, what, "give a positive one")
+            if name not in NAMES and not (name == "cost" and observation.weights):
+                what = f"has a figure {name}"
+                remedy = f"name one of {', '.join(NAMES)}, or cost with weights"
+                problems.add(observation.name, what, remedy)
+    InputError.raise_if_any(problems)

@@ -1,0 +1,97 @@
+"""Parameters of a drive line from a file of measured steps, as a call and as a command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import tauloop as tl
+from tauloop.cli.app import app
+from tauloop.codegen.compiler import find_compiler
+from tauloop.drives import Axis, FittedPlant, PlantFitOptions, load_drive, load_steps, simulate_axis
+from tauloop.errors import InputError
+
+pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
+
+#: Criteria are written with five digits, and are smooth to some 1e-6.
+SAME = 1e-3
+TRUTH = {"cart_viscous": 40.0, "preload": 9.0}
+OPTIONS = PlantFitOptions(unknowns={"cart_viscous": (10.0, 100.0), "preload": (5.0, 12.0)}, generations=0)
+WORDS = ("--unknown", "cart_viscous=10:100,preload=5:12", "--generations", 0)
+
+
+def step(axis: Axis, name: str, size: str, gains: str, more: str = "") -> str:
+    """A step of the true plant as an entry of the file."""
+    values = {key: float(value) for key, value in (pair.split(": ") for pair in gains.split(", "))}
+    found = simulate_axis(axis, {**TRUTH, **values}, step=float(size.split()[0]) / 1e3)
+    measured = f"rise_time: {1e3 * found.rise_time[0]:.5g} ms, energy: {found.energy[0]:.5g} N^2 m^2 s"
+    return f"  {name}: {{step: {size}, set: {{{gains}}}, measured: {{{measured}}}{more}}}\n"
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    axis, path = Axis(load_drive("dual_motor_axis")), tmp_path_factory.mktemp("steps") / "steps.yaml"
+    rows = (
+        step(axis, "slow", "100 mm", "kp: 150, ti: 1.8"),
+        step(axis, "fast", "100 mm", "kp: 250, ti: 1.2", ", tolerances: {rise_time: 1 ms}"),
+        step(axis, "judge", "50 mm", "kp: 200, ti: 1.5", ", held_out: yes"),
+    )
+    path.write_text("format: tauloop-steps/1\nsteps:\n" + "".join(rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def found(steps: Path) -> FittedPlant:
+    return tl.fit_plant(load_drive("dual_motor_axis"), steps, OPTIONS)
+
+
+def test_the_true_plant_is_found_and_meets_what_was_held_out(found: FittedPlant) -> None:
+    assert dict(found.fit.values) == pytest.approx(TRUTH, rel=SAME)
+    assert found.status.value == "ok"
+    assert found.findings == ()
+    held_out = [row for row in found.fit.rows if row[4]]
+    assert [row[:2] for row in held_out] == [("judge", "rise_time"), ("judge", "energy")]
+    for _, _, measured, ours, _ in held_out:
+        assert ours == pytest.approx(measured, rel=SAME)
+
+
+def test_what_no_step_shows_is_a_finding(steps: Path) -> None:
+    """Neither of the measured criteria knows the band."""
+    options = PlantFitOptions(
+        unknowns={"band": (1e-4, 2e-4), "preload": (5.0, 12.0)}, values={"cart_viscous": 40.0}, generations=0
+    )
+    found = tl.fit_plant(load_drive("dual_motor_axis"), steps, options)
+    assert [finding.where for finding in found.findings] == ["+1.00 band"]
+
+
+def test_steps_are_read_with_units_and_tolerances(steps: Path) -> None:
+    slow, fast, judge = load_steps(steps, tolerance=0.02)
+    assert (slow.step, judge.step) == (0.1, 0.05)
+    assert slow.tolerances["rise_time"] == pytest.approx(0.02 * slow.printed["rise_time"])
+    assert fast.tolerances["rise_time"] == 1e-3
+    assert (slow.held_out, judge.held_out) == (False, True)
+
+
+def test_the_command_is_the_function(found: FittedPlant, steps: Path) -> None:
+    words = [str(word) for word in ("fit-plant", "dual_motor_axis", steps, *WORDS)]
+    result = CliRunner().invoke(app, [*words, "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == json.loads(json.dumps(found.as_dict()))
+    assert "held out" in CliRunner().invoke(app, words, env={"COLUMNS": "120"}).output
+
+
+def test_all_that_is_wrong_is_said_at_once(steps: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        PlantFitOptions(unknowns={"gap": (2.0, 1.0)}, values={"gap": 1.0}, population=2, tolerance=-1.0)
+    assert {problem.where for problem in error.value.problems} == {"unknowns", "values", "population", "tolerance"}
+    with pytest.raises(InputError, match="no parameter 'cart_viscos'"):
+        tl.fit_plant(load_drive("dual_motor_axis"), steps, PlantFitOptions(unknowns={"cart_viscos": (1.0, 2.0)}))
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("format: tauloop-steps/1\nsteps:\n  a: {step: 1 mm, measured: {rise_tme: 1 m}, held: yes}\n")
+    refused = CliRunner().invoke(app, ["fit-plant", "dual_motor_axis", str(wrong), "--unknown", "gap=1e-5:1e-3"])
+    assert refused.exit_code == 2
+    for word in ("rise_tme", "held", "line 3"):
+        assert word in refused.stderr
