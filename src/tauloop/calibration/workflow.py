@@ -12,8 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from tauloop.calibration.fitting import FitOptions, fit
 from tauloop.calibration.judging.validation import Comparison, bootstrap, compare, leave_one_out
+from tauloop.calibration.measurements.measurement_grammar import KINDS
 from tauloop.calibration.measurements.measurement_set import MeasurementSet, joined
-from tauloop.calibration.measurements.reading import KINDS, read_measurements
+from tauloop.calibration.measurements.reading import read_measurements
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
 from tauloop.calibration.problem.residuals import FORWARD_KINEMATICS, RESIDUALS, ResidualKind

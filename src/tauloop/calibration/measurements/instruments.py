@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
 import casadi as ca
 
+from tauloop.assembly.loops import nominal
 from tauloop.calibration.measurements.surfaces import Plane, Surface
 from tauloop.equations.topology import Topology
-from tauloop.equations.tree import TreeMotion, quaternion_rotation
+from tauloop.equations.tree import Configuration, TreeMotion, quaternion_rotation, tree_motion
 from tauloop.equations.values import Values
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
@@ -73,6 +74,14 @@ class Scene:
         """Orientation (3, 3) of the tool frame in the base frame."""
         R_tool, _ = self.values.placement(self.mechanism.platform.tool)
         return self.motion.bodies[self.mechanism.platform.tool.body].R @ R_tool
+
+
+def nominal_scene(mechanism: Mechanism, topology: Topology, instrument: Instrument) -> tuple[ca.SX, Scene]:
+    """Symbols of the coordinates, and the machine there at rest with nominal parameters and start values."""
+    q, still, values = ca.SX.sym("q", topology.n_q), ca.SX(topology.n_v, 1), nominal(mechanism)
+    motion = tree_motion(topology, values, Configuration(q, {}), still, still)
+    nuisances = {nuisance.name: nuisance.value for nuisance in instrument.nuisances()}
+    return q, Scene(mechanism=mechanism, topology=topology, values=values, motion=motion, nuisances=nuisances)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,6 +472,15 @@ class JointSensor(Instrument):
 INSTRUMENTS: dict[str, type[Instrument]] = {
     kind.kind: kind for kind in (Position, Pose, Orientation, Distance, Contact, Inclinometer, JointSensor)
 }
+
+
+def needed(kind: type[Instrument]) -> tuple[str, ...]:
+    """Names of the attributes, besides its name, without which an instrument of a kind cannot be made."""
+    return tuple(
+        item.name
+        for item in fields(kind)
+        if item.default is MISSING and item.default_factory is MISSING and item.name != "name"
+    )
 
 
 def require_instruments(instruments: list[Instrument], mechanism: Mechanism, topology: Topology) -> None:

@@ -17,25 +17,18 @@ bounds: {tower1.arm: 200 mm to 230 mm, tower*.end_stop: -5 mm to}
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tauloop.calibration.measurements.instruments import (
-    Contact,
-    Distance,
-    Inclinometer,
-    Instrument,
-    JointSensor,
-    Orientation,
-    Pose,
-    Position,
-)
+from tauloop.calibration.measurements.instruments import INSTRUMENTS, Instrument, Position, needed
+from tauloop.calibration.measurements.measurement_grammar import INSTRUMENT, MEASUREMENTS
 from tauloop.calibration.measurements.measurement_set import MeasurementSet
 from tauloop.calibration.measurements.series import Series
-from tauloop.calibration.measurements.surfaces import Cylinder, Plane, Sphere, Surface
+from tauloop.calibration.measurements.surfaces import SURFACES, Plane
 from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances, bounds_of
 from tauloop.errors import InputError, LogError, Problem
 from tauloop.logs.findings import Findings
@@ -43,16 +36,11 @@ from tauloop.logs.scales import find_scale
 from tauloop.logs.tables import Table, open_table
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.documents import contents, is_whole, open_document
-from tauloop.mechanism.kinds import Choice, Either, ListOf, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.mechanism.units import ANGLE, LENGTH, ONE, UnitError, named
+from tauloop.mechanism.units import UnitError, named
 from tauloop.mechanism.values import Values
-
-FORMAT = "tauloop-measurements/1"
-#: Kinds of measurements by the name that files and the command line use.
-KINDS = ("position", "pose", "orientation", "distance", "contact", "inclinometer", "joint")
 
 
 class _HeadlessTable(Table):
@@ -103,17 +91,11 @@ def read_measurements(
     if noise is None:
         remedy = "give the standard deviation of the readings, such as '0.02 mm'"
         raise InputError(Problem(where="noise", what="is not stated", remedy=remedy, file=str(path)))
-    plain: dict[str, Callable[[], Instrument]] = {
-        "position": lambda: Position(name="tracker"),
-        "pose": lambda: Pose(name="tracker"),
-        "orientation": lambda: Orientation(name="tracker"),
-        "contact": lambda: Contact(name="surface"),
-        "inclinometer": lambda: Inclinometer(name="level"),
-    }
+    plain = [name for name, instrument in INSTRUMENTS.items() if not needed(instrument)]
     if kind not in plain:
         remedy = f"one of {', '.join(plain)}; describe others in a YAML file"
         raise InputError(Problem(where="measure", what=f"{kind!r} cannot be read from a bare table", remedy=remedy))
-    instrument = plain[kind]()
+    instrument = INSTRUMENTS[kind](name=INSTRUMENTS[kind].usual_name)
     if isinstance(noise, str):
         noise = quantity("noise", noise, DIMENSIONS[instrument.errors[0][1]])
     table = open_table(path)
@@ -132,7 +114,7 @@ def _standard_encoders(mechanism: Mechanism) -> dict[str, str]:
 def _standard_readings(table: Table, instrument: Instrument) -> dict[str, str]:
     """Columns of the readings in a table with standard headers; none for contacts whose gaps are left out."""
     columns = {name: f"measured.{name}" for name, _ in instrument.columns}
-    is_zero = isinstance(instrument, Contact) and not any(column in table.names for column in columns.values())
+    is_zero = instrument.touches and not any(column in table.names for column in columns.values())
     return {} if is_zero else columns
 
 
@@ -186,7 +168,7 @@ def _series(
             findings.add("missing", where="encoders", what=what, remedy="map every actuator", file=table.file)
             continue
         chosen.append(channel("encoders", actuator.name, encoders[actuator.name]))
-    gaps_are_zero = isinstance(instrument, Contact) and not readings
+    gaps_are_zero = instrument.touches and not readings
     for name, _ in () if gaps_are_zero else instrument.columns:
         if name not in readings:
             findings.add("missing", where="readings", what=f"no column for {name}", remedy="map it", file=table.file)
@@ -205,94 +187,6 @@ def _series(
         noise=noise,
         labels=labels,
     )
-
-
-_LENGTH, _ORIGIN = Value(linear=LENGTH), (0.0, 0.0, 0.0)
-_POINT, _DIRECTION = ListOf(item=_LENGTH, length=3), ListOf(item=Value(linear=ONE), length=3)
-_TEXT = Text(is_needed=True)
-_TEXTS = Either(kinds=(_TEXT, ListOf(item=_TEXT)))
-_ANY = Value(linear=None, among=tuple(DIMENSIONS.values()))
-
-
-def _columns(of: str) -> MapOf:
-    return MapOf(item=_TEXT, key=of, is_known=True)
-
-
-PLANE = Shape(
-    name="plane",
-    doc="A plane in the base frame.",
-    fields=(field("point", _POINT, "point on it"), field("normal", _DIRECTION, "its normal; z if absent")),
-)
-SPHERE = Shape(
-    name="sphere",
-    doc="A sphere in the base frame.",
-    fields=(field("center", _POINT, "its centre"), need("radius", _LENGTH, "its radius")),
-)
-CYLINDER = Shape(
-    name="cylinder",
-    doc="A cylinder in the base frame.",
-    fields=(
-        field("point", _POINT, "point on its axis"),
-        field("axis", _DIRECTION, "direction of its axis; z if absent"),
-        need("radius", _LENGTH, "its radius"),
-    ),
-)
-SURFACE = Shape(
-    name="surface",
-    doc="What the tool touches: exactly one key.",
-    fields=tuple(field(shape.name, shape, shape.doc) for shape in (PLANE, SPHERE, CYLINDER)),
-)
-INSTRUMENT = Shape(
-    name="instrument",
-    doc="What measures.",
-    fields=(
-        need("kind", Choice(options=KINDS), "what it measures"),
-        field("name", _TEXT, "its name; its kind if absent"),
-        field("components", _TEXT, "of a position: letters of the axes; xyz if absent"),
-        field("center", _POINT, "of a distance: fixed end of the bar"),
-        field("target", _POINT, "point on the tool; its origin if absent"),
-        field("coordinate", _TEXT, "of a joint sensor: the coordinate"),
-        field("unit", _TEXT, "of a joint sensor: SI unit of the coordinate; rad if absent"),
-        field("surface", SURFACE, "of a contact; the plane z = 0 if absent"),
-    ),
-)
-SERIES = Shape(
-    name="series",
-    doc="A table of measurements and the instrument that made them.",
-    fields=(
-        need("path", _TEXT, "the table"),
-        field("header", _TEXTS, "names of the columns, where the table has none"),
-        field("encoders", _columns("actuator"), "column of each actuator; those of standard headers if absent"),
-        field("readings", _columns("column"), "column of each reading; those of standard headers if absent"),
-        field("units", _columns("column"), "units by group or column"),
-        need("noise", Either(kinds=(_ANY, ListOf(item=_ANY))), "standard deviation of each error"),
-        *INSTRUMENT.fields,
-    ),
-)
-TOLERANCES = Shape(
-    name="tolerances",
-    doc="Usual sizes of corrections.",
-    fields=(
-        field("length", _LENGTH, "of lengths"),
-        field("angle", Value(linear=ANGLE), "of angles"),
-        field("ratio", Value(linear=ONE), "of ratios"),
-        field("named", MapOf(item=_ANY, key="unknown", is_known=True), "of single unknowns"),
-        field("priors", _TEXTS, "unknowns that are held near their nominal values"),
-    ),
-)
-MEASUREMENTS = Shape(
-    name="measurement file",
-    doc="Measurements of a machine.",
-    fields=(
-        need("format", Choice(options=(FORMAT,)), "format and version"),
-        field("description", Text(), "what was measured"),
-        need("series", ListOf(item=SERIES), "the measurements"),
-        field("parameters", _TEXTS, "unknowns, by name or pattern"),
-        field("tolerances", TOLERANCES, "usual sizes of corrections"),
-        field("encoder_noise", Value(linear=None, among=(LENGTH, ANGLE)), "standard deviation of the encoders"),
-        field("bounds", MapOf(item=_TEXT, key="unknown", is_known=True), "LOW to HIGH of unknowns"),
-    ),
-)
 
 
 def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
@@ -364,37 +258,19 @@ def _noise(place: Cursor, found: Any, instrument: Instrument | None) -> tuple[fl
 
 def instrument_of(place: Cursor, entry: dict[str, Any]) -> Instrument | None:
     """The instrument of a series, or of a file of its own; None where something is wrong, which is noted."""
-    if not is_whole(entry):
+    kind = INSTRUMENTS.get(entry.get("kind", ""))
+    if kind is None or not is_whole(entry):
         return None
-    kind, target = entry.get("kind", ""), entry.get("target", _ORIGIN)
-    name = entry.get("name", kind)
-    if kind == "position":
-        return Position(name=name, target=target, components=entry.get("components", "xyz"))
-    if kind == "pose":
-        return Pose(name=name, target=target)
-    if kind == "orientation":
-        return Orientation(name=name)
-    if kind == "distance":
-        if "center" not in entry:
-            place.problem("is missing", "give the fixed centre of the bar, [x, y, z]", "center")
-        return Distance(name=name, center=entry.get("center", _ORIGIN), target=target)
-    if kind == "contact":
-        return Contact(name=name, target=target, surface=_surface(entry.get("surface") or {}))
-    if kind == "inclinometer":
-        return Inclinometer(name=name)
-    if kind == "joint":
-        if "coordinate" not in entry:
-            place.problem("is missing", "name the coordinate that the sensor measures", "coordinate")
-        return JointSensor(name=name, coordinate=entry.get("coordinate", ""), unit=entry.get("unit", "rad"))
-    return None
-
-
-def _surface(found: dict[str, Any]) -> Surface:
-    for name, entry in found.items():
-        if name == "plane":
-            return Plane(point=entry.get("point", _ORIGIN), normal=entry.get("normal", (0.0, 0.0, 1.0)))
-        if name == "sphere":
-            return Sphere(center=entry.get("center", _ORIGIN), radius=entry.get("radius", 1.0))
-        axis = entry.get("axis", (0.0, 0.0, 1.0))
-        return Cylinder(point=entry.get("point", _ORIGIN), axis=axis, radius=entry.get("radius", 1.0))
-    return Plane()
+    docs = {item.name: item.doc for item in INSTRUMENT.fields}
+    own = {item.name for item in fields(kind)}
+    for key in docs.keys() & entry.keys() - own - {"kind"}:
+        place.problem(f"is no key of a measurement of kind {kind.kind}", "leave it out", key)
+    missing = [key for key in needed(kind) if key not in entry]
+    for key in missing:
+        place.problem("is missing", f"give it: {docs[key]}", key)
+    if missing:
+        return None
+    values = {key: entry[key] for key in docs.keys() & entry.keys() & own}
+    if "surface" in values:
+        values["surface"] = next((SURFACES[name](**found) for name, found in values["surface"].items()), Plane())
+    return kind(**{"name": kind.kind, **values})

@@ -6,10 +6,8 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
-from tauloop.assembly.loops import nominal
-from tauloop.calibration.measurements.instruments import Instrument, Scene, require_instruments
+from tauloop.calibration.measurements.instruments import Instrument, nominal_scene, require_instruments
 from tauloop.calibration.measurements.series import Series
-from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.model import Model
 
 
@@ -29,15 +27,7 @@ def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> n
     """
     mechanism, shape = model.mechanism, model.topology
     require_instruments([instrument], mechanism, shape)
-    values, symbol = nominal(mechanism), ca.SX.sym("q", shape.n_q)
-    still = ca.SX(shape.n_v, 1)
-    scene = Scene(
-        mechanism=mechanism,
-        topology=shape,
-        values=values,
-        motion=tree_motion(shape, values, Configuration(symbol, {}), still, still),
-        nuisances={nuisance.name: nuisance.value for nuisance in instrument.nuisances()},
-    )
+    symbol, scene = nominal_scene(mechanism, shape, instrument)
     names = tuple(name for name, _ in instrument.columns)
     nothing = ca.SX([1.0 if name == "qw" else 0.0 for name in names])
     error = ca.densify(instrument.error(scene, nothing))

@@ -83,7 +83,7 @@ class Sphere(Surface):
         radius: its radius, with that of the probe's ball, m.
     """
 
-    center: Vector3
+    center: Vector3 = (0.0, 0.0, 0.0)
     radius: float
 
     def faults(self) -> tuple[tuple[str, str], ...]:
@@ -111,8 +111,8 @@ class Cylinder(Surface):
         radius: its radius, with that of the probe's ball, m.
     """
 
-    point: Vector3
-    axis: Vector3
+    point: Vector3 = (0.0, 0.0, 0.0)
+    axis: Vector3 = (0.0, 0.0, 1.0)
     radius: float
 
     def faults(self) -> tuple[tuple[str, str], ...]:
@@ -129,3 +129,7 @@ class Cylinder(Surface):
         d = point - ca.DM(list(self.point))
         across = d - e * ca.dot(e, d)
         return ca.sqrt(ca.dot(across, across)) - place["radius"]
+
+
+#: Surfaces by the names that files use.
+SURFACES: dict[str, type[Surface]] = {"plane": Plane, "sphere": Sphere, "cylinder": Cylinder}

@@ -6,9 +6,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
-from tauloop.assembly.loops import nominal
-from tauloop.calibration.measurements.instruments import Instrument, Scene, require_instruments
-from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.calibration.measurements.instruments import Instrument, nominal_scene, require_instruments
 from tauloop.errors import InputError, Problem
 from tauloop.model import Model
 
@@ -33,15 +31,7 @@ class Gap:
         if not self._moved:
             what, remedy = "has no positions in metres to be moved", "plan contacts of machines whose platform shifts"
             raise InputError(Problem(where="platform", what=what, remedy=remedy))
-        q, still = ca.SX.sym("q", shape.n_q), ca.SX(shape.n_v, 1)
-        values = nominal(mechanism)
-        scene = Scene(
-            mechanism=mechanism,
-            topology=shape,
-            values=values,
-            motion=tree_motion(shape, values, Configuration(q, {}), still, still),
-            nuisances={nuisance.name: nuisance.value for nuisance in contact.nuisances()},
-        )
+        q, scene = nominal_scene(mechanism, shape, contact)
         gap = contact.error(scene, ca.SX(1, 1))
         columns = [model.platform.ports.q[i] for i in self._moved]
         slope = ca.jacobian(gap, q)[:, columns]

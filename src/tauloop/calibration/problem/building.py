@@ -89,6 +89,20 @@ def followed(station: Station, x: np.ndarray) -> np.ndarray:
     return q
 
 
+def exchanged(encoders: np.ndarray, i: int, j: int) -> np.ndarray:
+    """Readings (N, n_u) with two columns exchanged."""
+    result = encoders.copy()
+    result[:, [i, j]] = result[:, [j, i]]
+    return result
+
+
+def with_encoders(station: Station, encoders: np.ndarray, reference: np.ndarray, x: np.ndarray) -> Station:
+    """The same series with other readings of the encoders, its coordinates followed from the reference pose (n_q,)."""
+    other = replace(station, series=replace(station.series, encoders=encoders))
+    other = replace(other, q=np.broadcast_to(reference, station.q.shape).copy())
+    return replace(other, q=followed(other, x))
+
+
 def _require_reached(station: Station, x: np.ndarray, assembly: Assembly, where: str) -> None:
     state = station.state(x, station.q)
     lost = np.flatnonzero(~state.is_reached)
@@ -130,21 +144,13 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray) -> tuple[str, str]:
 
 def _reached_when_swapped(station: Station, x: np.ndarray, assembly: Assembly) -> list[Problem]:
     """Pairs of encoder columns whose swap brings all poses within reach."""
-    names = [actuator.name for actuator in assembly.loops.mechanism.actuators]
-    start = np.broadcast_to(assembly.q, station.q.shape)
-    found = []
+    names, found = [actuator.name for actuator in assembly.loops.mechanism.actuators], Problems()
     for i, j in combinations(range(len(names)), 2):
-        encoders = station.series.encoders.copy()
-        encoders[:, [i, j]] = encoders[:, [j, i]]
-        other = replace(station, series=replace(station.series, encoders=encoders), q=start.copy())
-        if other.state(x, followed(other, x)).is_reached.all():
-            found.append(
-                Problem(
-                    where=f"{station.series.instrument.name}.encoders",
-                    what=f"all poses are within reach with the columns of {names[i]} and {names[j]} swapped",
-                    remedy="check the order of these columns",
-                )
-            )
+        other = with_encoders(station, exchanged(station.series.encoders, i, j), assembly.q, x)
+        if other.state(x, other.q).is_reached.all():
+            what = f"all poses are within reach with the columns of {names[i]} and {names[j]} swapped"
+            where = f"{station.series.instrument.name}.encoders"
+            found.add(where, what, "check the order of these columns")
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -11,10 +10,10 @@ from tauloop.assembly.closing import coordinate_limits
 from tauloop.calibration.measurements.instruments import Contact
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import Plane
-from tauloop.calibration.problem.building import followed
+from tauloop.calibration.problem.building import exchanged, with_encoders
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.problem.stations import Station
-from tauloop.calibration.solving.exchanges import SECONDS, alike_pairs, exchanged
+from tauloop.calibration.solving.exchanges import SECONDS, alike_pairs
 from tauloop.errors import Problem, Problems
 
 #: A spread below this share of the next larger one is none: poses on a line, or in a plane.
@@ -139,20 +138,18 @@ def _wrong_reading(
     spread = float(np.linalg.norm(_spreads(predicted)))
     if not spread > 0.0:
         return []
-    found = _units(station.series, measured, predicted)
+    found = Problems(_units(station.series, measured, predicted))
     if found:
         return found
     frame_free = any(name.startswith(f"{instrument.name}.frame.r") for name in problem.names)
     _, turned, mirrored = kabsch(measured, predicted)
     flat = _spreads(predicted)[2] < FLAT * _spreads(predicted)[0]
     if not flat and turned > FITS_BETTER * mirrored and turned > LARGE_ERROR * spread:
-        found.append(
-            Problem(
-                where=f"{instrument.name}.frame",
-                what=f"the readings are a mirror image: {1e3 * mirrored:.3g} mm RMS from the nominal positions when "
-                f"mirrored, {1e3 * turned:.3g} mm as they are",
-                remedy="turn the sign of one column, or swap two columns: the instrument's frame is left-handed",
-            )
+        found.add(
+            f"{instrument.name}.frame",
+            f"the readings are a mirror image: {1e3 * mirrored:.3g} mm RMS from the nominal positions when "
+            f"mirrored, {1e3 * turned:.3g} mm as they are",
+            "turn the sign of one column, or swap two columns: the instrument's frame is left-handed",
         )
     as_is = turned if frame_free else float(np.sqrt(np.mean(np.sum((predicted - measured) ** 2, axis=1))))
     if as_is <= LARGE_ERROR * spread:
@@ -162,13 +159,11 @@ def _wrong_reading(
             other = float(np.sqrt(np.mean(np.sum((predicted - measured[:, swapped]) ** 2, axis=1))))
             if as_is > FITS_BETTER * other:
                 names = "".join("xyz"[c] for c in swapped)
-                found.append(
-                    Problem(
-                        where=f"{instrument.name}.readings",
-                        what=f"columns look swapped: {1e3 * other:.3g} mm RMS from the nominal positions when read as "
-                        f"{names}, {1e3 * as_is:.3g} mm as xyz",
-                        remedy=f"map the columns in the order {names}, or let the frame be unknown",
-                    )
+                found.add(
+                    f"{instrument.name}.readings",
+                    f"columns look swapped: {1e3 * other:.3g} mm RMS from the nominal positions when read as "
+                    f"{names}, {1e3 * as_is:.3g} mm as xyz",
+                    f"map the columns in the order {names}, or let the frame be unknown",
                 )
     units = _encoder_units(problem, station, measured, as_is, frame_free)
     # another explanation is named only where it fits about as well as the ones before
@@ -186,18 +181,16 @@ def _swapped_encoders(
 ) -> list[Problem]:
     """Two encoder columns that fit when swapped back; as far as the search goes."""
     names = [actuator.name for actuator in problem.mechanism.actuators]
-    found = []
+    found = Problems()
     for i, j in alike_pairs(station.series.encoders, exchanges):
         swapped = exchanged(station.series.encoders, i, j)
         other = _left(problem, station, swapped, measured, frame_free)
         if other is not None and as_is > FITS_BETTER * other:
-            found.append(
-                Problem(
-                    where=f"{station.series.instrument.name}.encoders",
-                    what=f"{names[i]} and {names[j]} look swapped: {1e3 * other:.3g} mm RMS from the nominal positions "
-                    f"when swapped back, {1e3 * as_is:.3g} mm as they are",
-                    remedy="swap the two columns",
-                )
+            found.add(
+                f"{station.series.instrument.name}.encoders",
+                f"{names[i]} and {names[j]} look swapped: {1e3 * other:.3g} mm RMS from the nominal positions "
+                f"when swapped back, {1e3 * as_is:.3g} mm as they are",
+                "swap the two columns",
             )
     return found
 
@@ -230,9 +223,8 @@ def _left(
 ) -> float | None:
     """RMS distance of nominal and measured positions with other encoder readings, m; None where out of reach."""
     zero = np.zeros(len(problem.unknowns))
-    other = replace(station, series=replace(station.series, encoders=encoders))
-    start = np.broadcast_to(problem.assembly.q, station.q.shape)
-    state = other.state(zero, followed(replace(other, q=start.copy()), zero))
+    other = with_encoders(station, encoders, problem.assembly.q, zero)
+    state = other.state(zero, other.q)
     if not state.is_reached.all():
         return None
     if frame_free and len(measured) > 3:
@@ -266,7 +258,7 @@ def _beyond_range(problem: CalibrationProblem, station: Station, q: np.ndarray) 
     counts = np.array([name in driven for name in loops.topology.coordinate_names])
     over[:, ~(counts & np.isfinite(width))] = -np.inf
     far = np.flatnonzero((over > BEYOND * width).any(axis=1))
-    found = []
+    found = Problems()
     for pose in far[:NAMED]:
         j = int(over[pose].argmax())
         factor, unit = (np.degrees(1.0), "deg") if loops.topology.is_angle[j] else (1e3, "mm")
@@ -290,7 +282,7 @@ def _gross(problem: CalibrationProblem, station: Station, errors: np.ndarray, sp
     size = np.linalg.norm(errors[:, lengths], axis=1)
     usual = float(np.median(size))
     far = np.flatnonzero(size > max(GROSS * usual, LARGE_ERROR * spread))
-    found = []
+    found = Problems()
     for pose in far[np.argsort(-size[far])][:NAMED]:
         what = (
             f"{1e3 * size[pose]:.3g} mm off with the nominal geometry, where the median is {1e3 * usual:.3g} mm; "

@@ -9,7 +9,7 @@ from time import process_time
 
 import numpy as np
 
-from tauloop.calibration.problem.building import followed
+from tauloop.calibration.problem.building import exchanged, with_encoders
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, solve
 from tauloop.errors import IdentificationError, PoseError
@@ -54,13 +54,6 @@ class Exchanges:
     seconds: float
 
 
-def exchanged(encoders: np.ndarray, i: int, j: int) -> np.ndarray:
-    """Readings (N, n_u) with two columns exchanged."""
-    result = encoders.copy()
-    result[:, [i, j]] = result[:, [j, i]]
-    return result
-
-
 def indistinguishable_swaps(problem: CalibrationProblem, solution: Solution, seconds: float = SECONDS) -> Exchanges:
     """Pairs of actuators whose encoder columns could be swapped without the data telling: the fit is as good.
 
@@ -78,14 +71,12 @@ def indistinguishable_swaps(problem: CalibrationProblem, solution: Solution, sec
     most = LONGER * solution.evaluations + MORE
     for i, j in alike_pairs(every, seconds):
         tried += 1
-        stations = []
-        for station in forward.stations:
-            series = replace(station.series, encoders=exchanged(station.series.encoders, i, j))
-            start = np.broadcast_to(problem.assembly.q, station.q.shape).copy()
-            other = replace(station, series=series, q=start)
-            stations.append(replace(other, q=followed(other, zero)))
+        stations = tuple(
+            with_encoders(station, exchanged(station.series.encoders, i, j), problem.assembly.q, zero)
+            for station in forward.stations
+        )
         try:
-            swapped = solve(replace(forward, stations=tuple(stations)), most=most)
+            swapped = solve(replace(forward, stations=stations), most=most)
         except (PoseError, IdentificationError):
             continue
         if float(swapped.residual @ swapped.residual) <= SAME_FIT * max(cost, 1e-12):

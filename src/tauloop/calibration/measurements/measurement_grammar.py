@@ -1,0 +1,98 @@
+"""The grammar of measurement files: what may stand in them, for the reader and its messages."""
+
+from __future__ import annotations
+
+from tauloop.calibration.measurements.instruments import INSTRUMENTS
+from tauloop.calibration.problem.unknowns import DIMENSIONS
+from tauloop.mechanism.kinds import Choice, Either, ListOf, MapOf, Shape, Text, Value, field, need
+from tauloop.mechanism.units import ANGLE, LENGTH, ONE
+
+FORMAT = "tauloop-measurements/1"
+#: Kinds of measurements by the name that files and the command line use.
+KINDS = tuple(INSTRUMENTS)
+_LENGTH = Value(linear=LENGTH)
+_POINT, _DIRECTION = ListOf(item=_LENGTH, length=3), ListOf(item=Value(linear=ONE), length=3)
+_TEXT = Text(is_needed=True)
+_TEXTS = Either(kinds=(_TEXT, ListOf(item=_TEXT)))
+_ANY = Value(linear=None, among=tuple(DIMENSIONS.values()))
+
+
+def _columns(of: str) -> MapOf:
+    return MapOf(item=_TEXT, key=of, is_known=True)
+
+
+PLANE = Shape(
+    name="plane",
+    doc="A plane in the base frame.",
+    fields=(field("point", _POINT, "point on it"), field("normal", _DIRECTION, "its normal; z if absent")),
+)
+SPHERE = Shape(
+    name="sphere",
+    doc="A sphere in the base frame.",
+    fields=(field("center", _POINT, "its centre"), need("radius", _LENGTH, "its radius")),
+)
+CYLINDER = Shape(
+    name="cylinder",
+    doc="A cylinder in the base frame.",
+    fields=(
+        field("point", _POINT, "point on its axis"),
+        field("axis", _DIRECTION, "direction of its axis; z if absent"),
+        need("radius", _LENGTH, "its radius"),
+    ),
+)
+SURFACE = Shape(
+    name="surface",
+    doc="What the tool touches: exactly one key.",
+    fields=tuple(field(shape.name, shape, shape.doc) for shape in (PLANE, SPHERE, CYLINDER)),
+)
+INSTRUMENT = Shape(
+    name="instrument",
+    doc="What measures.",
+    fields=(
+        need("kind", Choice(options=KINDS), "what it measures"),
+        field("name", _TEXT, "its name; its kind if absent"),
+        field("components", _TEXT, "of a position: letters of the axes; xyz if absent"),
+        field("center", _POINT, "of a distance: fixed end of the bar"),
+        field("target", _POINT, "point on the tool; its origin if absent"),
+        field("coordinate", _TEXT, "of a joint sensor: the coordinate"),
+        field("unit", _TEXT, "of a joint sensor: SI unit of the coordinate; rad if absent"),
+        field("surface", SURFACE, "of a contact; the plane z = 0 if absent"),
+    ),
+)
+SERIES = Shape(
+    name="series",
+    doc="A table of measurements and the instrument that made them.",
+    fields=(
+        need("path", _TEXT, "the table"),
+        field("header", _TEXTS, "names of the columns, where the table has none"),
+        field("encoders", _columns("actuator"), "column of each actuator; those of standard headers if absent"),
+        field("readings", _columns("column"), "column of each reading; those of standard headers if absent"),
+        field("units", _columns("column"), "units by group or column"),
+        need("noise", Either(kinds=(_ANY, ListOf(item=_ANY))), "standard deviation of each error"),
+        *INSTRUMENT.fields,
+    ),
+)
+TOLERANCES = Shape(
+    name="tolerances",
+    doc="Usual sizes of corrections.",
+    fields=(
+        field("length", _LENGTH, "of lengths"),
+        field("angle", Value(linear=ANGLE), "of angles"),
+        field("ratio", Value(linear=ONE), "of ratios"),
+        field("named", MapOf(item=_ANY, key="unknown", is_known=True), "of single unknowns"),
+        field("priors", _TEXTS, "unknowns that are held near their nominal values"),
+    ),
+)
+MEASUREMENTS = Shape(
+    name="measurement file",
+    doc="Measurements of a machine.",
+    fields=(
+        need("format", Choice(options=(FORMAT,)), "format and version"),
+        field("description", Text(), "what was measured"),
+        need("series", ListOf(item=SERIES), "the measurements"),
+        field("parameters", _TEXTS, "unknowns, by name or pattern"),
+        field("tolerances", TOLERANCES, "usual sizes of corrections"),
+        field("encoder_noise", Value(linear=None, among=(LENGTH, ANGLE)), "standard deviation of the encoders"),
+        field("bounds", MapOf(item=_TEXT, key="unknown", is_known=True), "LOW to HIGH of unknowns"),
+    ),
+)
