@@ -116,7 +116,7 @@ def measure_legs(n: int, seconds: float, seed: int) -> list[Legs]:
         kernel = model.platform.compiled(program, (RESULT[program],))
         given = {port.name: sources[port.name] for port in kernel.function.inputs}
         batch = {key: np.resize(array, (BATCH, array.shape[1])) for key, array in given.items()}
-        if not np.isfinite(kernel(batch, BATCH)[RESULT[program]]).all():
+        if not np.isfinite(kernel.batch(batch, BATCH)[RESULT[program]]).all():
             raise RuntimeError(f"{n} legs, {program}: numbers are not finite")
         found.append(
             Legs(

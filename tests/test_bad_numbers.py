@@ -54,7 +54,7 @@ def test_one_bad_number_in_any_input_gives_its_own_sample_bad_health(machine, wh
     """Every column of every port, in a batch and in a bound call; the neighbours stay as they were."""
     kernel, given = compiled(machine, "actuators", which, folder), motion(machine, "actuators", N)
     inputs = {port.name: given[port.name] for port in kernel.function.inputs}
-    whole = kernel(inputs, N)
+    whole = kernel.batch(inputs, N)
     assert is_good(whole["health"]).all()
     arrays, call = kernel.bind()
     for name, array in inputs.items():
@@ -62,7 +62,7 @@ def test_one_bad_number_in_any_input_gives_its_own_sample_bad_health(machine, wh
             for bad in BAD:
                 changed = array.copy()
                 changed[11, column] = bad
-                found = kernel(inputs | {name: changed}, N)
+                found = kernel.batch(inputs | {name: changed}, N)
                 good = is_good(found["health"])
                 assert not good[11], (name, column, bad)
                 assert good.sum() == N - 1
@@ -191,10 +191,10 @@ def test_every_border_refuses_what_numpy_would_turn_into_numbers(border, spoil):
 def test_a_kernel_refuses_arrays_that_it_would_misread(spoil, folder):
     kernel, given = compiled("five_bar", "actuators", "kinematics_2", folder), motion("five_bar", "actuators", N)
     with pytest.raises(InputError) as error:
-        kernel({**given, "velocity": spoil(given["velocity"])}, N)
+        kernel.batch({**given, "velocity": spoil(given["velocity"])}, N)
     assert error.value.problems[0].where == "velocity"
     with pytest.raises(InputError, match="is missing"):
-        kernel({name: array for name, array in given.items() if name != "velocity"}, N)
+        kernel.batch({name: array for name, array in given.items() if name != "velocity"}, N)
 
 
 @needs_compiler
@@ -217,10 +217,10 @@ from compiled_machines import compiled, motion
 kernel = compiled("five_bar", "actuators", "kinematics_2", Path(sys.argv[1]), threads=True)
 one = motion("five_bar", "actuators", 1)
 many = {name: np.tile(array, (8192, 1)) for name, array in one.items()}
-before = kernel(many, 8192)["q"]
+before = kernel.batch(many, 8192)["q"]
 child = os.fork()
 if not child:
-    os._exit(0 if np.array_equal(kernel(many, 8192)["q"], before) else 1)
+    os._exit(0 if np.array_equal(kernel.batch(many, 8192)["q"], before) else 1)
 print(os.waitpid(child, 0)[1])
 """
 

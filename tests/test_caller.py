@@ -37,7 +37,7 @@ def batch(kernel, given: np.ndarray) -> np.ndarray:
     arrays, _ = kernel.bind()
     ports = {port.name: np.tile(arrays[port.name], (len(given), 1)) for port in kernel.function.inputs}
     parts = zip(("position", "velocity", "acceleration"), np.split(given, 3, axis=1), strict=True)
-    return kernel(ports | {name: part.copy() for name, part in parts}, len(given))["force"]
+    return kernel.batch(ports | {name: part.copy() for name, part in parts}, len(given))["force"]
 
 
 def test_a_state_goes_to_the_front_of_the_inputs_and_the_results_are_those_of_a_batch(kernel) -> None:

@@ -308,7 +308,7 @@ def test_a_damaged_library_is_made_anew(damage, tmp_path):
     (cache / elsewhere.library.name).write_bytes(damage)
     repaired = compiled("linear_delta", "platform", "kinematics_0", cache)
     inputs = motion("linear_delta", "platform", 3)
-    np.testing.assert_array_equal(repaired(inputs, 3)["q"], elsewhere(inputs, 3)["q"])
+    np.testing.assert_array_equal(repaired.batch(inputs, 3)["q"], elsewhere.batch(inputs, 3)["q"])
 
 
 def test_a_library_that_cannot_be_loaded_is_refused(tmp_path):

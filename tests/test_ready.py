@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from compiled_machines import compilers
 
-from tauloop import DescriptionError, FunctionOptions, InputError, Model, load, load_function
+from tauloop import DescriptionError, FunctionOptions, InputError, Model, PoseError, load, load_function
 from tauloop.assembly.entry import ACTUATORS
+from tauloop.codegen import caller as caller_module
 from tauloop.codegen import compiler as compiler_module
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import file_stamp
-from tauloop.codegen.evaluator import Interpreted
+from tauloop.codegen.evaluator import Compiled, Interpreted
 from tauloop.mechanism.shipped import machine_path
 from tauloop.model import ready
+from tauloop.programs.catalogue import INVERSE_DYNAMICS
 
 pytestmark = pytest.mark.skipif(not compilers(), reason="needs a C compiler, and there is none here")
 
@@ -58,12 +60,75 @@ def test_a_function_from_the_cache_is_the_models(tmp_path, built):
         angle = np.linspace(-1, 1, n)[:, None]
         given = {"position": angle, "velocity": angle + 1, "acceleration": angle - 2}
         expected = model.platform.inverse_dynamics(*given.values()).force
-        outputs = found(given, n)
+        outputs = found.batch(given, n)
         assert set(outputs) == {"force", "health"}
         assert np.abs(outputs["force"] - expected).max() < SAME * np.abs(expected).max()
         (force,) = found.function.outputs
         assert (force.columns, force.units) == (("motor",), ("N m",))
     assert len(built) == 1
+
+
+@pytest.fixture(params=["the extension module", "ctypes"])
+def checked_by(request, monkeypatch):
+    """Both ways in which single calls are checked: the second is there where Python's headers are not."""
+    if request.param == "ctypes":
+        monkeypatch.setattr(caller_module, "_binding", lambda: None)
+
+
+@pytest.mark.usefixtures("checked_by")
+def test_a_function_takes_a_motion_and_refuses_what_cannot_be(tmp_path):
+    """One sample or many, as lists too; and nothing else than finite numbers of the right shape, in reach."""
+    model = Model(load("delta"), evaluator=Interpreted())
+    motion = (np.array([0.01, 0.02, -0.5]), np.array([0.1, -0.2, 0.3]), np.array([1.0, 2.0, 3.0]))
+    forces = model.platform.inverse_dynamics(*motion)
+    function = load_function("delta", folder=tmp_path)
+    size = SAME * np.abs(forces.force).max()
+    for given in (motion, [x.tolist() for x in motion], [x[None].repeat(3, axis=0) for x in motion]):
+        found = function(*given)
+        assert found.shape == (*np.shape(given[0])[:-1], 3)
+        assert np.abs(found - forces.force).max() < size
+    first = function(*motion)
+    function(motion[0], motion[1], -motion[2])
+    assert np.abs(first - forces.force).max() < size, "each call gives an array of its own"
+    both = load_function("delta", outputs=("force", "q"), folder=tmp_path)(*motion)
+    assert np.abs(both[0] - forces.force).max() < size
+    assert np.abs(both[1] - forces.state.q).max() < SAME
+    position, velocity, acceleration = motion
+    for given, error, match in (
+        ((position, velocity), InputError, "is missing"),
+        ((*motion, acceleration), InputError, "too many"),
+        ((position, velocity, acceleration[:2]), InputError, "has shape"),
+        ((position, velocity, acceleration * np.nan), InputError, "not finite"),
+        ((position, velocity, np.ma.masked_array(acceleration)), InputError, "masked"),
+        ((10 * position, velocity, acceleration), PoseError, "out of reach"),
+        ((position, velocity * 1e200, acceleration), PoseError, "not finite"),
+    ):
+        with pytest.raises(error, match=match):
+            function(*given)
+    assert np.abs(function(*motion) - first).max() == 0
+
+
+@pytest.mark.parametrize("name", ["delta", "hexapod", "five_bar", "pendulum_arm"])
+@pytest.mark.parametrize("evaluator", [Interpreted(), Compiled(at_least=0)])
+def test_single_samples_take_a_short_way_to_the_same_numbers(name, evaluator):
+    model = Model(load(name), evaluator=evaluator)
+    position = model.platform.ports.at(model.assembly.q)
+    velocity = 0.1 * np.ones(model.platform.ports.velocity.size)
+    short, long = (model.platform.inverse_dynamics(x, velocity, velocity) for x in (position, position.tolist()))
+    assert model.platform.runner.once(INVERSE_DYNAMICS, position, velocity, velocity) is not None or name == "five_bar"
+    for field in ("force", "closure_force", "tree_force"):
+        one, other = getattr(short, field), getattr(long, field)
+        assert one.shape == other.shape
+        assert np.abs(one - other).max(initial=0.0) <= SAME * np.abs(other).max(initial=1.0)
+    assert np.abs(short.state.q - long.state.q).max() < SAME
+    assert short.state.turns == long.state.turns
+    assert short.state.health.is_reached.all()
+    assert short.state.health.is_regular.all()
+    back = model.platform.forward_dynamics(position, velocity, short.force)
+    assert np.abs(back.a - short.state.a).max() < 1e-6 * (1 + np.abs(short.state.a).max())
+    for spoiled in (position * np.nan, *([position + 100.0] if name in ("delta", "five_bar") else [])):
+        with pytest.raises((InputError, PoseError)):
+            model.platform.inverse_dynamics(spoiled, velocity, velocity)
 
 
 def test_a_bound_call_begins_at_the_reference_pose(tmp_path):

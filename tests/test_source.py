@@ -80,7 +80,7 @@ def check_same_numbers(kernel: CompiledFunction, name: str, entry: str, which: s
     inputs = motion(name, entry, max(COUNTS))
     expected, evidence = program(name, entry, which).run(inputs, max(COUNTS))
     for n in COUNTS:
-        found = kernel({key: array[:n] for key, array in inputs.items()}, n)
+        found = kernel.batch({key: array[:n] for key, array in inputs.items()}, n)
         for port, array in expected.items():
             assert deviation(found[port], array[:n]) < SAME, f"{port} of {n} samples"
     health = found["health"]
@@ -118,8 +118,8 @@ def test_threads_give_the_same_numbers(folder):
     """More samples than it takes to start threads, and not a whole number of blocks."""
     n = 5003
     inputs = {key: np.tile(array, (6, 1))[:n] for key, array in motion("delta", "platform", 1000).items()}
-    alone = compiled("delta", "platform", "inverse_dynamics", folder)(inputs, n)
-    shared = compiled("delta", "platform", "inverse_dynamics", folder, threads=True)(inputs, n)
+    alone = compiled("delta", "platform", "inverse_dynamics", folder).batch(inputs, n)
+    shared = compiled("delta", "platform", "inverse_dynamics", folder, threads=True).batch(inputs, n)
     for port, array in alone.items():
         np.testing.assert_array_equal(shared[port], array)
 
@@ -128,7 +128,7 @@ def test_threads_give_the_same_numbers(folder):
 def test_no_samples_give_no_numbers(folder):
     kernel = compiled("delta", "platform", "inverse_dynamics", folder)
     inputs = {key: array[:0] for key, array in motion("delta", "platform", 1).items()}
-    assert {array.shape[0] for array in kernel(inputs, 0).values()} == {0}
+    assert {array.shape[0] for array in kernel.batch(inputs, 0).values()} == {0}
 
 
 @needs_compiler
@@ -137,10 +137,10 @@ def test_what_is_no_number_or_out_of_reach_is_never_healthy(name, entry, folder)
     """A bad sample says so, and leaves its neighbours in the block alone."""
     kernel = compiled(name, entry, "inverse_dynamics", folder)
     inputs = {key: array[:LANES].copy() for key, array in motion(name, entry, 1000).items()}
-    good = kernel(inputs, LANES)
+    good = kernel.batch(inputs, LANES)
     inputs["position"][2] = np.nan
     inputs["position"][5] = 100.0 if entry == "platform" else np.inf
-    found = kernel(inputs, LANES)
+    found = kernel.batch(inputs, LANES)
     least, pivot, residual, _ = found["health"].T
     bad = (least < 0) | (pivot <= 0) | ~(residual < CONVERGED)
     assert list(np.flatnonzero(bad)) == [2, 5]
@@ -176,16 +176,16 @@ def test_chunks_are_written_into_a_long_result(folder):
     n, rng = 100, np.random.default_rng(4)
     inputs = {port.name: np.zeros((n, port.size)) for port in kernel.function.inputs}
     inputs["position"][:] = [0.0, 0.0, -0.5] + 0.05 * rng.normal(size=(n, 3))
-    whole = kernel(inputs, n)["force"]
+    whole = kernel.batch(inputs, n)["force"]
     long = np.full_like(whole, np.nan)
     for first in range(0, n, 32):
         part = slice(first, min(first + 32, n))
         size = part.stop - part.start
-        kernel({name: array[part] for name, array in inputs.items()}, size, out={"force": long[part]})
+        kernel.batch({name: array[part] for name, array in inputs.items()}, size, out={"force": long[part]})
     np.testing.assert_array_equal(long, whole)
     wrong = {"force": np.empty((n, 2)), "forces": whole, "health": np.empty((n, 4), dtype=np.float32)}
     with pytest.raises(InputError) as caught:
-        kernel(inputs, n, out=wrong)
+        kernel.batch(inputs, n, out=wrong)
     assert len(caught.value.problems) == 3
 
 

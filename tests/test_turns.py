@@ -217,7 +217,7 @@ def test_springs_feel_the_turn_that_they_are_told() -> None:
     kernel = platform.compiled("inverse_dynamics", ("force",))
     assert "start" in [port.name for port in kernel.function.inputs]
     inputs = {"position": crank[:, None], "velocity": zero, "acceleration": zero, "start": tracked.q}
-    assert np.abs(kernel(inputs, 400)["force"][:, 0] - expected).max() < 1e-10
+    assert np.abs(kernel.batch(inputs, 400)["force"][:, 0] - expected).max() < 1e-10
 
 
 def test_the_result_says_where_its_turns_come_from() -> None:

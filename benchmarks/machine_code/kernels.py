@@ -55,7 +55,7 @@ class Kernel:
         """Mean number of Newton steps: of a block, which goes on for its slowest lane, or of a sample."""
         if in_lanes:
             return float(self.compiled(self.inputs, STATES)["health"][:, 3].mean())
-        alone = [self.compiled({k: a[i : i + 1] for k, a in self.inputs.items()}, 1) for i in range(STATES)]
+        alone = [self.compiled.batch({k: a[i : i + 1] for k, a in self.inputs.items()}, 1) for i in range(STATES)]
         return float(np.mean([one["health"][0, 3] for one in alone]))
 
     def seconds(self, budget: float, *, in_lanes: bool) -> float:
@@ -65,7 +65,7 @@ class Kernel:
         ports = self.function.arguments[len(self.function.inputs) :]
         out = {port.name: np.empty((n, port.size)) for port in ports}
         if in_lanes:
-            return seconds_per_call(lambda: self.compiled(arrays, n, out=out), budget, n)
+            return seconds_per_call(lambda: self.compiled.batch(arrays, n, out=out), budget, n)
         code = getattr(ctypes.CDLL(str(self.compiled.library)), self.function.name)
         every = [arrays[port.name] for port in self.function.inputs] + list(out.values())
         return seconds_per_call(c_loop(code, every), budget, n)

@@ -89,7 +89,7 @@ def _bound(mechanism: Mechanism, program: str, given: str, result: str) -> Ready
         if n not in starts:
             starts[n] = np.tile(model.assembly.q, (n, 1))
         # results go to the same arrays again, as in the peers' loops: new memory would be timed too
-        kept[n] = kernel({"position": p, "velocity": v, given: x, "start": starts[n]}, n, out=kept.get(n))
+        kept[n] = kernel.batch({"position": p, "velocity": v, given: x, "start": starts[n]}, n, out=kept.get(n))
         return kept[n][result]
 
     single = None

@@ -89,7 +89,7 @@ def newton_iterations(model: Model, kernel: CompiledFunction, what: str, n: int 
     other = states.acceleration if what == "inverse" else np.zeros((n, len(model.mechanism.actuators)))
     inputs = {"position": states.position, "velocity": states.velocity, last: other}
     inputs["start"] = np.broadcast_to(model.assembly.q, (n, model.topology.n_q))
-    return float(kernel(inputs, n)["health"][:, 3].mean())
+    return float(kernel.batch(inputs, n)["health"][:, 3].mean())
 
 
 def _python(name: str, work: Work, target: str) -> Iterator[Row]:

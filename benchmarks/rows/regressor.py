@@ -46,11 +46,11 @@ def rows(settings: Settings, say: Callable[[str], None], name: str = MACHINE) ->
     kernel = model.platform.compiled("regressor_actuators", ("regressor",))
     given = {"position": chosen.position, "velocity": chosen.velocity, "acceleration": chosen.acceleration}
     given["start"] = np.broadcast_to(model.assembly.q, chosen.q.shape)
-    Y = kernel(given, len(reference))["regressor"].reshape(len(reference), -1, len(model.pi))
+    Y = kernel.batch(given, len(reference))["regressor"].reshape(len(reference), -1, len(model.pi))
     _require("Tauloop", Y @ model.pi, reference)
     batch = {key: np.resize(array, (BATCH, array.shape[1])) for key, array in given.items()}
-    time = seconds_per_call(lambda: kernel(batch, BATCH), settings.seconds, BATCH)
-    iterations = float(kernel(batch, BATCH)["health"][:, 3].mean())
+    time = seconds_per_call(lambda: kernel.batch(batch, BATCH), settings.seconds, BATCH)
+    iterations = float(kernel.batch(batch, BATCH)["health"][:, 3].mean())
     limit, divider = limits(kernel.function, iterations, in_lanes=True)
     yield Row(
         work=f"{name}, regressor ({Y.shape[1]} × {Y.shape[2]}), batch",

@@ -98,7 +98,7 @@ def main(name: str, counts: list[int]) -> None:
             runs.append(time.process_time() - start)
         times.append(min(runs))
     after = _peak(resets=False)
-    first = kernel({key: array[:STATES] for key, array in arrays.items()}, STATES)["force"]
+    first = kernel.batch({key: array[:STATES] for key, array in arrays.items()}, STATES)["force"]
     last = (samples - STATES) // STATES * STATES
     if not all(np.array_equal(force[k : k + STATES], first) for k in (0, last)):
         raise SystemExit("streamed forces differ from those of one chunk")
@@ -118,7 +118,9 @@ def main(name: str, counts: list[int]) -> None:
 def _through(kernel: CompiledFunction, arrays: dict[str, np.ndarray], force: np.ndarray, n: int) -> None:
     for first in range(0, n, CHUNK):
         last = min(first + CHUNK, n)
-        force[first:last] = kernel({key: array[first:last] for key, array in arrays.items()}, last - first)["force"]
+        force[first:last] = kernel.batch({key: array[first:last] for key, array in arrays.items()}, last - first)[
+            "force"
+        ]
 
 
 def _peak(*, resets: bool) -> int | None:

@@ -133,7 +133,7 @@ def _computed(model: Model, function: CFunction, compiler: Compiler, position: n
     out = {name: arrays[name] for name in ("q", "health")}
 
     def batch() -> object:
-        return kernel(arrays, LONG, out=out)
+        return kernel.batch(arrays, LONG, out=out)
 
     work = batch if in_lanes else loop
 

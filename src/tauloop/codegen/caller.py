@@ -11,11 +11,13 @@ import functools
 import hashlib
 import importlib.machinery
 import importlib.util
+import math
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from tauloop.assembly.ports import is_masked
 from tauloop.codegen.cache import cache_folder, is_intact, keep
 from tauloop.codegen.compiler import build, compiler_stamp, find_compiler, processor_stamp
 from tauloop.errors import EngineError, InputError
+from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 
 #: Runs the machine code; with an argument, contiguous float64 numbers (no masked array, whose mask would be dropped),
 #: these are put at the front of the inputs first.
@@ -98,7 +101,133 @@ static PyObject *bind(PyObject *module, PyObject *arguments)
     return made;
 }
 
-static PyMethodDef METHODS[] = {{"bind", bind, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+typedef struct { double *at; Py_ssize_t size; } Part;
+typedef struct {
+    Code code;
+    double *const *arrays;
+    const double *health;
+    double smallest_pivot, converged;
+    PyTypeObject *plain;
+    PyObject *result, *copy, *otherwise, *kept;
+    Py_ssize_t count;
+    Part parts[];
+} Checked;
+
+static const char CHECKED[] = "tauloop.checked";
+
+static void forgotten(PyObject *capsule)
+{
+    Checked *checked = PyCapsule_GetPointer(capsule, CHECKED);
+    Py_XDECREF((PyObject *)checked->plain);
+    Py_XDECREF(checked->result);
+    Py_XDECREF(checked->copy);
+    Py_XDECREF(checked->otherwise);
+    Py_XDECREF(checked->kept);
+    PyMem_Free(checked);
+}
+
+/* Whether an array is one sample of finite numbers, which are then in their place. */
+static int taken(const Checked *checked, PyObject *given, const Part *part)
+{
+    Py_buffer view;
+    int is_good;
+    Py_ssize_t i;
+    if (Py_TYPE(given) != checked->plain) return 0;
+    if (PyObject_GetBuffer(given, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) {
+        PyErr_Clear();
+        return 0;
+    }
+    is_good = view.ndim == 1 && view.format && !strcmp(view.format, "d")
+        && view.len == part->size * (Py_ssize_t)sizeof(double);
+    if (is_good) memcpy(part->at, view.buf, (size_t)view.len);
+    PyBuffer_Release(&view);
+    for (i = 0; is_good && i < part->size; i++) is_good = part->at[i] - part->at[i] == 0.0;
+    return is_good;
+}
+
+static PyObject *otherwise(const Checked *checked, PyObject *const *given, Py_ssize_t count)
+{
+    PyObject *arguments = PyTuple_New(count), *found;
+    Py_ssize_t i;
+    if (!arguments) return NULL;
+    for (i = 0; i < count; i++) {
+        Py_INCREF(given[i]);
+        PyTuple_SetItem(arguments, i, given[i]);
+    }
+    found = PyObject_CallObject(checked->otherwise, arguments);
+    Py_DECREF(arguments);
+    return found;
+}
+
+static PyObject *call_checked(PyObject *self, PyObject *const *given, Py_ssize_t count)
+{
+    const Checked *checked = PyCapsule_GetPointer(self, CHECKED);
+    const double *health;
+    Py_ssize_t i;
+    if (!checked) return NULL;
+    if (count != checked->count) return otherwise(checked, given, count);
+    for (i = 0; i < count; i++)
+        if (!taken(checked, given[i], &checked->parts[i])) return otherwise(checked, given, count);
+    checked->code(checked->arrays);
+    health = checked->health;
+    if (!(health[0] >= 0.0 && health[1] > checked->smallest_pivot && health[2] < checked->converged
+          && health[2] > -checked->converged))
+        return otherwise(checked, given, count);
+    return PyObject_CallMethodObjArgs(checked->result, checked->copy, NULL);
+}
+
+static PyMethodDef CALL_CHECKED
+    = {"call", (PyCFunction)(void (*)(void))call_checked, METH_FASTCALL, NULL};
+
+static PyObject *bind_checked(PyObject *module, PyObject *arguments)
+{
+    unsigned long long code, arrays, health;
+    double smallest_pivot, converged;
+    PyObject *plain, *result, *other, *kept, *parts, *capsule, *made;
+    Checked *checked;
+    Py_ssize_t i, count;
+    (void)module;
+    if (!PyArg_ParseTuple(arguments, "KKKddOOOOO", &code, &arrays, &health, &smallest_pivot, &converged, &plain,
+                          &result, &other, &kept, &parts))
+        return NULL;
+    if ((count = PyTuple_Size(parts)) < 0) return NULL;
+    if (!(checked = PyMem_Calloc(1, sizeof(Checked) + (size_t)count * sizeof(Part)))) return PyErr_NoMemory();
+    for (i = 0; i < count; i++) {
+        unsigned long long at;
+        Py_ssize_t size;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(parts, i), "Kn", &at, &size)) {
+            PyMem_Free(checked);
+            return NULL;
+        }
+        checked->parts[i].at = (double *)(uintptr_t)at;
+        checked->parts[i].size = size;
+    }
+    checked->count = count;
+    checked->code = (Code)(uintptr_t)code;
+    checked->arrays = (double *const *)(uintptr_t)arrays;
+    checked->health = (const double *)(uintptr_t)health;
+    checked->smallest_pivot = smallest_pivot;
+    checked->converged = converged;
+    if (!(checked->copy = PyUnicode_FromString("copy")) || !(capsule = PyCapsule_New(checked, CHECKED, forgotten))) {
+        Py_XDECREF(checked->copy);
+        PyMem_Free(checked);
+        return NULL;
+    }
+    Py_INCREF(plain);
+    Py_INCREF(result);
+    Py_INCREF(other);
+    Py_INCREF(kept);
+    checked->plain = (PyTypeObject *)plain;
+    checked->result = result;
+    checked->otherwise = other;
+    checked->kept = kept;
+    made = PyCFunction_NewEx(&CALL_CHECKED, capsule, NULL);
+    Py_DECREF(capsule);
+    return made;
+}
+
+static PyMethodDef METHODS[] = {
+    {"bind", bind, METH_VARARGS, NULL}, {"bind_checked", bind_checked, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "tauloop_caller", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_tauloop_caller(void);
@@ -122,6 +251,57 @@ def bound_call(library: Path, name: str, arrays: Sequence[np.ndarray], inputs: n
         arrays: float arrays, in the order of the table of pointers; empty ones have none.
         inputs: the array at whose front a state is put.
     """
+    code, table = _code(library, name, arrays)
+    module = _binding()
+    if module is None:
+        return functools.partial(_called, code, ctypes.byref(table), inputs)
+    address = ctypes.cast(code, ctypes.c_void_p).value
+    kept = (code, table, inputs)
+    call: Call = module.bind(address, ctypes.addressof(table), inputs.ctypes.data, inputs.size, np.ndarray, kept)
+    return call
+
+
+def checked_call(
+    library: Path,
+    name: str,
+    arrays: Sequence[np.ndarray],
+    given: Sequence[np.ndarray],
+    result: np.ndarray,
+    otherwise: Callable[..., Any],
+) -> Callable[..., Any]:
+    """A call of one sample, `call(*given)`, that looks at the numbers before and at the health behind.
+
+    Args:
+        library, name: the machine code.
+        arrays: as of `bound_call`; the last one is the health.
+        given: those of them that the arguments of a call go to.
+        result: what a call gives a copy of, where its arguments are float64 arrays of the right sizes, all finite, and
+            the health is good.
+        otherwise: is called with the same arguments where anything else is the case; what it gives, the call gives.
+    """
+    code, table = _code(library, name, arrays)
+    module, health = _binding(), arrays[-1]
+    if module is None:
+        return functools.partial(_checked, code, ctypes.byref(table), given, health, result, otherwise)
+    address = ctypes.cast(code, ctypes.c_void_p).value
+    parts = tuple((array.ctypes.data, array.size) for array in given)
+    call: Callable[..., Any] = module.bind_checked(
+        address,
+        ctypes.addressof(table),
+        health.ctypes.data,
+        SMALLEST_PIVOT,
+        CONVERGED,
+        np.ndarray,
+        result,
+        otherwise,
+        (code, table, tuple(arrays)),
+        parts,
+    )
+    return call
+
+
+def _code(library: Path, name: str, arrays: Sequence[np.ndarray]) -> tuple[Any, Any]:
+    """The machine code, and the table of pointers that it takes."""
     pointer = ctypes.POINTER(ctypes.c_double)
     table = (pointer * len(arrays))()
     for i, array in enumerate(arrays):
@@ -130,11 +310,31 @@ def bound_call(library: Path, name: str, arrays: Sequence[np.ndarray], inputs: n
     # Without a release of the interpreter's lock, which would cost as much as the code that runs under it.
     code = ctypes.PyDLL(str(library))[name]
     code.restype = None
-    binding = _binding()
-    if binding is None:
-        return functools.partial(_called, code, ctypes.byref(table), inputs)
-    address = ctypes.cast(code, ctypes.c_void_p).value
-    return binding(address, ctypes.addressof(table), inputs.ctypes.data, inputs.size, np.ndarray, (code, table, inputs))
+    return code, table
+
+
+def _checked(
+    code: Any,
+    table: Any,
+    given: Sequence[np.ndarray],
+    health: np.ndarray,
+    result: np.ndarray,
+    otherwise: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    if len(arguments) != len(given):
+        return otherwise(*arguments)
+    for array, argument in zip(given, arguments, strict=True):
+        if type(argument) is not np.ndarray or argument.dtype != np.float64 or argument.shape != array.shape:
+            return otherwise(*arguments)
+        array[:] = argument
+        if not math.isfinite(array.sum()):  # of finite numbers too, beyond all use, if they are huge
+            return otherwise(*arguments)
+    code(table)
+    least, pivot, residual, _ = health.tolist()
+    if least >= 0 and pivot > SMALLEST_PIVOT and abs(residual) < CONVERGED:
+        return result.copy()
+    return otherwise(*arguments)
 
 
 def _called(code: Any, table: Any, inputs: np.ndarray, state: Any = None) -> None:
@@ -149,8 +349,8 @@ def _called(code: Any, table: Any, inputs: np.ndarray, state: Any = None) -> Non
 
 
 @functools.cache
-def _binding() -> Callable[..., Call] | None:
-    """The extension module's function, or None where there is no compiler, no header, or no room."""
+def _binding() -> ModuleType | None:
+    """The extension module, or None where there is no compiler, no header, or no room."""
     headers = Path(sysconfig.get_path("include"))
     parts = (_SOURCE, sys.version, str(headers), *compiler_stamp(), *processor_stamp())
     module = cache_folder() / f"caller-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:24]}.so"
@@ -171,9 +371,8 @@ def _made(module: Path, headers: Path) -> Path:
     return keep(library, module)
 
 
-def _loaded(library: Path) -> Callable[..., Call]:
+def _loaded(library: Path) -> ModuleType:
     loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(library))
     module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(_MODULE, loader, origin=str(library)))
     loader.exec_module(module)
-    binding: Callable[..., Call] = module.bind
-    return binding
+    return module

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.ports import real
-from tauloop.codegen.caller import Call, bound_call
+from tauloop.assembly.ports import Port, checked, real
+from tauloop.codegen.caller import Call, bound_call, checked_call
 from tauloop.codegen.compiler import Compiler
 from tauloop.codegen.library import Library
 from tauloop.codegen.signature import HEALTH, CPort, CSignature
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, PoseError, Problem, Problems
+from tauloop.programs.limits import CONVERGED, SMALLEST_PIVOT
 
 if TYPE_CHECKING:
     from tauloop.codegen.source import CFunction
+
+
+#: Inputs that have nominal values, and are no arguments of single calls.
+HELD = ("start", "theta", "weight", "preload", "wrench", "payload")
 
 
 class CompiledFunction:
@@ -44,7 +50,83 @@ class CompiledFunction:
         self._threads = threads
         self._batch = library.function(f"{function.name}_batch", "n" + "*" * len(function.arguments))
 
-    def __call__(
+    def __call__(self, *motion: Any) -> Any:
+        """Outputs at one sample, or at many, of the motion: `function(q, v, a)`; checked, in microseconds.
+
+        Args:
+            motion: the inputs in order but for `start`, `theta`, `weight` and `preload`, which are the nominal ones:
+                arrays (n,) for one sample or (N, n) for many.
+
+        Returns:
+            The output (n,) or (N, n), or a tuple of several.
+
+        Raises:
+            InputError: wrong shapes or values, or too few.
+            PoseError: out of reach or singular; or no tensions within their bounds.
+        """
+        return self._single(*motion)
+
+    @cached_property
+    def _single(self) -> Callable[..., Any]:
+        ports = self._motion
+        outputs = tuple(port.name for port in self.function.outputs)
+        call = self.checked(tuple(port.name for port in ports), self._many)
+        if len(outputs) == 1:
+            return call
+        ends = np.cumsum([port.size for port in self.function.outputs])
+
+        def several(*motion: Any) -> tuple[np.ndarray, ...]:
+            found = call(*motion)
+            return found if isinstance(found, tuple) else tuple(np.split(found[: ends[-1]], ends[:-1]))
+
+        return several
+
+    @property
+    def _motion(self) -> tuple[CPort, ...]:
+        return tuple(port for port in self.function.inputs if port.name not in HELD)
+
+    def _many(self, *motion: Any) -> Any:
+        """The long way: says what is wrong with arguments and poses, and takes many samples."""
+        ports = {
+            port.name: Port(
+                name=port.name,
+                columns=port.columns or tuple(f"{port.name}[{i}]" for i in range(port.size)),
+                units=port.units or ("",) * port.size,
+            )
+            for port in self._motion
+        }
+        if len(motion) > len(ports):
+            what = f"{len(motion)} arrays are too many"
+            raise InputError(Problem(where=self.function.name, what=what, remedy=f"give {', '.join(ports)}"))
+        arrays, single = checked(ports, dict(zip(ports, motion, strict=False)))
+        n = len(next(iter(arrays.values())))
+        for port in self.function.inputs:
+            if port.name in HELD:
+                held = self.nominal.get(port.name, np.zeros(port.size))
+                arrays[port.name] = np.ascontiguousarray(np.broadcast_to(held, (n, port.size)))
+        outputs = self.batch(arrays, n)
+        _require_health(outputs.pop("health"))
+        values = tuple(array[0] if single else array for array in outputs.values())
+        return values[0] if len(values) == 1 else values
+
+    def checked(
+        self, names: Sequence[str], otherwise: Callable[..., Any], *, whole: bool = False
+    ) -> Callable[..., Any]:
+        """A call of one sample that checks numbers before and health behind; see `checked_call`.
+
+        Args:
+            names: of the inputs that are arguments; the others keep their nominal values.
+            otherwise: what is called where a check fails.
+            whole: whether the copy that it gives has all outputs and the health behind one another also where there is
+                one output alone.
+        """
+        arrays, parts = self._arrays()
+        given = [arrays[name] for name in names]
+        one = len(self.function.outputs) == 1 and not whole
+        result = arrays[self.function.outputs[0].name] if one else arrays["outputs"]
+        return checked_call(self.library, f"{self.function.name}_bound", parts, given, result, otherwise)
+
+    def batch(
         self, inputs: Mapping[str, np.ndarray], n: int, out: Mapping[str, np.ndarray] | None = None
     ) -> dict[str, np.ndarray]:
         """Outputs (N, n) by port, `health` among them.
@@ -77,13 +159,39 @@ class CompiledFunction:
         in the array `inputs`, those of the outputs in `outputs`. `call(state)` with contiguous float64 numbers puts
         these at the front of `inputs` first.
         """
+        arrays, parts = self._arrays()
+        call = bound_call(self.library, f"{self.function.name}_bound", parts, arrays["inputs"])
+        return MappingProxyType(arrays), call
+
+    def _arrays(self) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
+        """Arrays of the ports with nominal values, and `inputs` and `outputs` as a whole; and the ports' in order."""
         sides = {"inputs": self.function.inputs, "outputs": self.function.arguments[len(self.function.inputs) :]}
         whole = {name: np.zeros(sum(port.size for port in ports)) for name, ports in sides.items()}
         arrays = {port.name: part for name, ports in sides.items() for port, part in _parts(ports, whole[name])}
         for name in self.nominal.keys() & arrays.keys():
             arrays[name][:] = self.nominal[name]
-        call = bound_call(self.library, f"{self.function.name}_bound", list(arrays.values()), whole["inputs"])
-        return MappingProxyType(arrays | whole), call
+        return arrays | whole, list(arrays.values())
+
+
+def _require_health(health: np.ndarray) -> None:
+    """Raise unless all samples (N, 4) are in reach and regular.
+
+    Raises:
+        PoseError: which is the first that is not, and what it lacks.
+    """
+    least, pivot, residual, _ = health.T
+    kinds = (
+        (~(least >= 0), "out of reach, or its results are not finite: a loop does not close", least),
+        (~(np.abs(residual) < CONVERGED), "a loop, or a bound of a tension, is missed", residual),
+        (~(pivot > SMALLEST_PIVOT), "singular: a pivot has nearly vanished", pivot),
+    )
+    problems = Problems()
+    for bad, what, figure in kinds:
+        if bad.any():
+            first = int(np.argmax(bad))
+            text = f"sample {first} of {len(bad)}: {what} ({figure[first]:.3g})"
+            problems.add("motion", text, "`Model` says more: which loop, by how much")
+    PoseError.raise_if_any(problems)
 
 
 def _parts(ports: Sequence[CPort], whole: np.ndarray) -> Iterator[tuple[CPort, np.ndarray]]:

@@ -121,7 +121,7 @@ def run_kernel(
     kernel: CompiledFunction, inputs: Mapping[str, np.ndarray], n: int
 ) -> tuple[dict[str, np.ndarray], Health]:
     """Outputs by name and the evidence; memory stays within inputs and outputs."""
-    outputs = kernel(inputs, n)
+    outputs = kernel.batch(inputs, n)
     return outputs, compiled_health(outputs.pop("health"))
 
 

@@ -149,7 +149,6 @@ def _tracked(
         if in_lanes:
             return None
         raise
-    theta = np.array([runner.mechanism.parameters[leaf].value for leaf in runner.catalogue.machine.free])
-    q, numbers, gap = tracker(np.ascontiguousarray(target), np.ascontiguousarray(first), theta)
+    q, numbers, gap = tracker(np.ascontiguousarray(target), np.ascontiguousarray(first), runner.nominal["theta"])
     found = compiled_health(numbers)
     return None if in_lanes and not (found.is_reached.all() and gap < SEAM) else (q, found)

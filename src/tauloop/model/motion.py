@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -176,6 +177,10 @@ class Motion:
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
         given = {"position": position, "velocity": velocity, "acceleration": acceleration, **loads(wrench, payload)}
+        if len(given) == 3 and start is None and theta is None and sharing is EQUAL_SHARES:
+            outcome = self.runner.once(INVERSE_DYNAMICS, position, velocity, acceleration)
+            if outcome is not None:
+                return self.forces(*outcome, False, self._equal_weights, start=None)
         weights = self.weights(sharing)
         preloads = sharing.preloads(self.runner.mechanism)
         outputs, evidence, single = self.runner.run(
@@ -272,19 +277,30 @@ class Motion:
     ) -> Forces:
         """The result of a program of forces from a start; `weights` where redundant actuators shared them."""
         state = self.runner.state(outputs, evidence, start)
-        loops = self.assembly.loops
+        actuators, closures, tensions = self._names
         pick = (lambda array: array[0]) if single else (lambda array: array)
         return Forces(
-            actuator_names=tuple(actuator.name for actuator in self.runner.mechanism.actuators),
-            closure_names=tuple(loops.names[i] for i in self.assembly.rows),
+            actuator_names=actuators,
+            closure_names=closures,
             force=pick(outputs["force"]),
             closure_force=pick(outputs["closure_force"]),
             tree_force=pick(outputs["tree_force"]),
             weights=weights,
-            tension_names=tuple(cables(self.runner.mechanism)),
+            tension_names=tensions,
             tension=pick(outputs["tension"]) if "tension" in outputs else None,
             state=state.single() if single else state,
         )
+
+    @cached_property
+    def _names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Of actuators, kept loop equations and cables."""
+        mechanism, names = self.runner.mechanism, self.assembly.loops.names
+        actuators = tuple(actuator.name for actuator in mechanism.actuators)
+        return actuators, tuple(names[i] for i in self.assembly.rows), tuple(cables(mechanism))
+
+    @cached_property
+    def _equal_weights(self) -> np.ndarray | None:
+        return self.weights(EQUAL_SHARES)
 
     def forward_dynamics(
         self,
@@ -315,6 +331,10 @@ class Motion:
             PoseError: out of reach, or singular (at a leg-side singularity the reduced mass matrix does not exist).
         """
         given = {"position": position, "velocity": velocity, "force": force, **loads(wrench, payload)}
+        if len(given) == 3 and start is None and theta is None:
+            outcome = self.runner.once(FORWARD_DYNAMICS, position, velocity, force)
+            if outcome is not None:
+                return self.runner.state(*outcome, None)
         inputs, single, n = self.runner.inputs(given, start, theta)
         spec = FORWARD_DYNAMICS if len(given) == 3 else LOADED_FORWARD_DYNAMICS
         outputs, evidence = self.runner.evaluate(spec, inputs, n)

@@ -76,8 +76,9 @@ def load_function(
 ) -> CompiledFunction:
     """Machine code of one function of a machine, for a controller: from the cache, or made and kept there.
 
-    Bound calls (`CompiledFunction.bind`) hold the reference pose and the nominal parameters at first. Inputs are not
-    checked; the health that the function reports is the caller's to read (docs/generated-code.md).
+    `function(q, v, a)` checks a motion and its health. Bound calls (`CompiledFunction.bind`) hold the reference pose
+    and the nominal parameters at first and check nothing: their health is the caller's to read
+    (docs/generated-code.md).
 
     Args:
         machine: name of a shipped machine, or a file as `tauloop.load` takes it.
@@ -110,7 +111,6 @@ def _make(
     """Build the model and compile; ports get their columns and units, and the values of the reference pose."""
     from tauloop.codegen.evaluator import Compiled
     from tauloop.formats.library import load
-    from tauloop.mechanism.cables import cables
     from tauloop.model.export import c_ports
     from tauloop.model.model import Model
 
@@ -128,21 +128,14 @@ def _make(
     given = model.motion(options.entry)
     made = given.compiled(spec, outputs or spec.outputs[:1])
     helper.join()
-    ports, q = c_ports(model, given), model.assembly.q
-    nominal = {
-        "position": given.ports.at(q),
-        "start": q,
-        "theta": np.array([mechanism.parameters[leaf].value for leaf in options.free]),
-        "weight": np.ones(len(model.mechanism.actuators)),
-        "preload": np.zeros(len(cables(model.mechanism))),
-    }
+    ports = c_ports(model, given)
     inputs, results = made.function.inputs, made.function.outputs
     signature = CSignature(
         name=made.function.name,
         inputs=tuple(ports.get(port.name, port) for port in inputs),
         outputs=tuple(ports.get(port.name, port) for port in results),
     )
-    kept = {port.name: nominal[port.name] for port in inputs if port.name in nominal}
+    kept = {port.name: made.nominal[port.name] for port in inputs if port.name in made.nominal}
     return CompiledFunction(signature, Library(made.library), kept, options.threads)
 
 

@@ -20,6 +20,7 @@ from tauloop.codegen.tracking import Tracker
 from tauloop.errors import AssemblyError, InputError, PoseError, Problem
 from tauloop.mechanism.cables import cables
 from tauloop.model.diagnosis import condition_numbers, gaps, overflowed, singular, unreached
+from tauloop.model.once import Once, Outcome, compiled_once, interpreted_once, nothing
 from tauloop.model.payload import LOAD_PORTS
 from tauloop.model.tension_terms import tension_terms
 from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS, Catalogue, ProgramSpec
@@ -52,6 +53,7 @@ class Runner:
         self._kernels: dict[Program, CompiledFunction | None] = {}
         self._trackers: dict[tuple[Program, bool], Tracker | None] = {}
         self._elsewhere: dict[tuple[int, ...], Self] = {}
+        self._once: dict[ProgramSpec, Once] = {}
 
     def on_branch_of(self, q: np.ndarray) -> Self:
         """This runner, or that of the machine on another branch of its closed forms, where a pose lies on it.
@@ -116,6 +118,36 @@ class Runner:
         self._require_tensions(evidence, outputs)
         return outputs, evidence, single
 
+    def once(self, spec: ProgramSpec, *motion: object) -> Outcome:
+        """One sample of a program at nominal parameters from the reference pose, where that needs no more than it.
+
+        Args:
+            spec: of the catalogue.
+            motion: its inputs in order, arrays (n,); anything else is left to the long way.
+        """
+        if spec not in self._once:
+            self._once[spec] = self._short_way(spec)
+        return self._once[spec](*motion)
+
+    def _short_way(self, spec: ProgramSpec) -> Once:
+        program = self.program(spec)
+        if not self.evaluator.wants_code(program, 1):
+            empty = {name: np.zeros(array.shape[1]) for name, array in self.empty_inputs().items()}
+            return interpreted_once(program, spec.inputs, {**empty, **self.nominal})
+        kernel = self._kernel(program, self.empty_inputs(), 1)
+        return nothing if kernel is None else compiled_once(kernel, spec.inputs)
+
+    @cached_property
+    def nominal(self) -> dict[str, np.ndarray]:
+        """Values of inputs that need not be given: the reference pose, nominal parameters, all weights alike."""
+        return {
+            "position": self.ports.at(self.assembly.q),
+            "start": self.assembly.q,
+            "theta": np.array([self.mechanism.parameters[leaf].value for leaf in self.catalogue.machine.free]),
+            "weight": np.ones(len(self.mechanism.actuators)),
+            "preload": np.zeros(len(cables(self.mechanism))),
+        }
+
     def kinematics(self, given: dict[str, object], start: object | None = None, theta: object | None = None) -> State:
         """The state of positions, and of velocities and accelerations as far as they are given.
 
@@ -123,6 +155,8 @@ class Runner:
             InputError: wrong names, shapes or values.
             PoseError: out of reach or singular.
         """
+        if start is None and theta is None and (outcome := self.once(KINEMATICS[len(given) - 1], *given.values())):
+            return self.state(*outcome, None)
         inputs, single, n = self.inputs(given, start, theta)
         outputs, found = self.evaluate(KINEMATICS[len(given) - 1], inputs, n)
         self.require(found, inputs, outputs["q"])
@@ -155,10 +189,8 @@ class Runner:
             arguments["theta"] = theta
         inputs, single = checked(ports, arguments)
         n = len(inputs["position"])
-        table = self.mechanism.parameters
-        nominal_theta = np.array([table[name].value for name in free]).reshape(1, -1)
         inputs.setdefault("start", np.broadcast_to(self.assembly.q, (n, shape.n_q)))
-        inputs.setdefault("theta", np.broadcast_to(nominal_theta, (n, len(free))))
+        inputs.setdefault("theta", np.broadcast_to(self.nominal["theta"], (n, len(free))))
         if self.assembly.is_redundant:
             inputs["weight"] = np.ones((n, force.size))
             inputs["preload"] = np.zeros((n, len(cables(self.mechanism))))
@@ -245,7 +277,9 @@ class Runner:
         """
         evaluator = self.evaluator
         chosen = evaluator if isinstance(evaluator, Compiled) else Compiled()
-        return chosen.build(self.source_function(program, outputs))
+        made = chosen.build(self.source_function(program, outputs))
+        made.nominal = self.nominal
+        return made
 
     def source_function(self, program: ProgramSpec, outputs: tuple[str, ...]) -> CFunction:
         """A program with only the outputs that are wanted, to be printed as C beside others.
@@ -286,7 +320,10 @@ class Runner:
         if program not in self._kernels:
             if not self.evaluator.wants_code(program, n):
                 return None
-            self._kernels[program] = self.evaluator.kernel(c_function(program, inputs))
+            kernel = self.evaluator.kernel(c_function(program, inputs))
+            if kernel is not None:
+                kernel.nominal = self.nominal
+            self._kernels[program] = kernel
         return self._kernels[program]
 
     def tracker(self, in_lanes: bool) -> Tracker | None:
@@ -361,6 +398,10 @@ class Runner:
             known |= {i for terms in geared if len(terms - known) == 1 for i in terms}
         return tuple(name for i, name in enumerate(shape.coordinate_names) if shape.is_angle[i] and i not in known)
 
+    @cached_property
+    def _turns(self) -> tuple[Turns, Turns]:
+        return Turns(angles=self.turning, nearest="start"), Turns(angles=self.turning, nearest="reference pose")
+
     def state(self, outputs: dict[str, np.ndarray], found: Health, start: object | None) -> State:
         """The state of a run that began at a start."""
         shape = self.topology
@@ -372,5 +413,5 @@ class Runner:
             a=outputs.get("a"),
             health=found,
             limits=self.limits,
-            turns=Turns(angles=self.turning, nearest="reference pose" if start is None else "start"),
+            turns=self._turns[start is None],
         )

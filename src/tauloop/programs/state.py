@@ -11,15 +11,11 @@ import numpy as np
 from tauloop import result
 from tauloop.assembly.limits import Limits
 from tauloop.mechanism.named import place
+from tauloop.programs.limits import CONVERGED as CONVERGED
+from tauloop.programs.limits import SMALLEST_PIVOT as SMALLEST_PIVOT
+from tauloop.programs.limits import WITHIN as WITHIN
 from tauloop.programs.program import ClosedForm, Evidence, Program
 from tauloop.shown import Shown
-
-#: Position residuals (m or pure numbers) above this mean that Newton's method has not arrived.
-CONVERGED = 1e-9
-#: Bounds of tensions are kept where they are missed by less than this share of the largest figure: rounding is 1e-11.
-WITHIN = 1e-9
-#: A pivot below this share of its typical size means a singular pose.
-SMALLEST_PIVOT = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,8 @@
+"""From where on the evidence of a run says that it failed."""
+
+#: Position residuals (m or pure numbers) above this mean that Newton's method has not arrived.
+CONVERGED = 1e-9
+#: Bounds of tensions are kept where they are missed by less than this share of the largest figure: rounding is 1e-11.
+WITHIN = 1e-9
+#: A pivot below this share of its typical size means a singular pose.
+SMALLEST_PIVOT = 1e-9
