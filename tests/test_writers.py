@@ -21,7 +21,8 @@ from tauloop.cli.app import app
 from tauloop.engines import Motion, pinocchio_engine
 from tauloop.engines.comparison import frictionless
 from tauloop.errors import DescriptionError, InputError
-from tauloop.formats import Format, Written, formats, load, loads
+from tauloop.extensions import _brought
+from tauloop.formats import Format, Written, load, loads
 from tauloop.formats.expression_writer import ExpressionWriter, parameter_literal
 from tauloop.formats.mjcf import load_mjcf
 from tauloop.formats.mjcf_writer import LEAST, to_mjcf, write_mjcf
@@ -933,7 +934,7 @@ def test_a_package_brings_a_format_of_its_own(tmp_path: Path, monkeypatch: pytes
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bringing\nVersion: 1.0\n", encoding="utf-8")
     (about / "entry_points.txt").write_text("[tauloop.formats]\nnames = bringing:NAMES\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    formats.cache_clear()
+    _brought.cache_clear()
     try:
         found = tl.convert("five_bar", tmp_path / "five.names")
         assert found.written.notes == ("only the names of bodies",)
@@ -941,4 +942,4 @@ def test_a_package_brings_a_format_of_its_own(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(InputError, match="a list of names can only be written"):
             load(tmp_path / "five.names")
     finally:
-        formats.cache_clear()
+        _brought.cache_clear()

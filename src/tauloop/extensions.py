@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 GROUPS: Mapping[str, str] = {
     "tauloop.commands": "a function that becomes a command of `tauloop`",
     "tauloop.controllers": "a class derived from `simulation.Controller`",
+    "tauloop.formats": "a `formats.Format`, ready to be used",
     "tauloop.formulations": "an `equations.formulations.Formulation`",
     "tauloop.losses": "a `calibration.Loss`, ready to be used",
     "tauloop.routes": "a `simulation.Route`, ready to be used",

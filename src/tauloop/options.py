@@ -76,8 +76,7 @@ def require(options: Any) -> None:
         for one in value if isinstance(value, tuple) else (value,):
             if problem := _problem(item.name, one, said):
                 problems.append(problem)
-    if problems:
-        raise InputError(problems)
+    InputError.raise_if_any(problems)
 
 
 def _problem(name: str, value: object, said: Option) -> Problem | None:

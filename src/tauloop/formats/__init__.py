@@ -9,7 +9,7 @@ from tauloop.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.formats.conversion import Conversion
     from tauloop.formats.format import Format, Written
-    from tauloop.formats.library import ConvertOptions, convert, formats, load, loads
+    from tauloop.formats.library import FORMATS, ConvertOptions, convert, load, loads
     from tauloop.formats.mjcf import load_mjcf
     from tauloop.formats.options import ImportOptions, RodRecognition
     from tauloop.formats.urdf import load_urdf
@@ -19,7 +19,7 @@ else:
         {
             "Conversion": "conversion",
             **dict.fromkeys(("Format", "Written"), "format"),
-            **dict.fromkeys(("ConvertOptions", "convert", "formats"), "library"),
+            **dict.fromkeys(("FORMATS", "ConvertOptions", "convert"), "library"),
             "ImportOptions": "options",
             "RodRecognition": "options",
             "load": "library",
@@ -30,6 +30,7 @@ else:
     )
 
 __all__ = [
+    "FORMATS",
     "Conversion",
     "ConvertOptions",
     "Format",
@@ -37,7 +38,6 @@ __all__ = [
     "RodRecognition",
     "Written",
     "convert",
-    "formats",
     "load",
     "load_mjcf",
     "load_urdf",

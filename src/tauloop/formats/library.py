@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tauloop.errors import InputError, Problem
+from tauloop.extensions import Offered
 from tauloop.formats.format import Format, named
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.own import MachineFile, Mjcf, Urdf
@@ -21,34 +20,15 @@ from tauloop.options import option
 if TYPE_CHECKING:
     from tauloop.formats.conversion import Conversion
 
-#: Group of entry points by which packages bring formats.
-BROUGHT = "tauloop.formats"
-_OWN = (MachineFile(), Mjcf(), Urdf())
-
-
-@cache
-def formats() -> Mapping[str, Format]:
-    """All formats by name: Tauloop's own, then those that installed packages bring.
-
-    Raises:
-        InputError: what a package brings is no format.
-    """
-    from importlib.metadata import entry_points  # as slow as reading a machine, which most do
-
-    found: dict[str, Format] = {one.name: one for one in _OWN}
-    for entry in entry_points(group=BROUGHT):
-        brought = entry.load()
-        if not isinstance(brought, Format):
-            remedy = "remove the package, or let it name an instance of a class derived from tauloop.formats.Format"
-            raise InputError(Problem(where=f"{BROUGHT}: {entry.name}", what="is no format", remedy=remedy))
-        found.setdefault(brought.name, brought)
-    return found
+_OWN: tuple[Format, ...] = (MachineFile(), Mjcf(), Urdf())
+#: All formats by name: Tauloop's own, then those that installed packages bring.
+FORMATS = Offered("tauloop.formats", Format, {one.name: one for one in _OWN})
 
 
 def format_of(path: Path) -> Format:
     """The format of a file, by its ending and, where formats share that, by what it holds; else a machine file."""
     own = next((one for one in _OWN if one.claims(path)), None)
-    return own or next((one for one in formats().values() if one.claims(path)), _OWN[0])
+    return own or next((one for one in FORMATS.values() if one.claims(path)), _OWN[0])
 
 
 def load(
@@ -130,11 +110,11 @@ def convert(
     from tauloop.formats.conversion import conversion
 
     target = Path(target)
-    by_ending = [one.name for one in formats().values() if one.writes and target.suffix.lower() in one.endings]
+    by_ending = [one.name for one in FORMATS.values() if one.writes and target.suffix.lower() in one.endings]
     to = options.to or next(iter(by_ending), "")
     if not to:
-        what, remedy = f"{target.name} does not say the format", f"choose among {', '.join(formats())}"
+        what, remedy = f"{target.name} does not say the format", f"choose among {', '.join(FORMATS)}"
         raise InputError(Problem(where="to", what=what, remedy=remedy))
-    format_ = named(to, formats())
+    format_ = named(to, FORMATS)
     mechanism = source if isinstance(source, Mechanism) else load(source, options.side, options=options.reading)
     return conversion(mechanism, format_.name, format_.write(mechanism, target))
