@@ -154,6 +154,16 @@ def machine_names(tree: ast.Module, machines: tuple[str, ...] = MACHINES) -> Ite
                 yield f"line {getattr(node, 'lineno', '?')}: {match.group()!r} in {text[:60]!r}"
 
 
+def raised_by_hand(tree: ast.Module) -> Iterator[str]:
+    """``if problems: raise SomeError(problems)``, which is one call: ``SomeError.raise_if_any(problems)``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ast.Raise):
+            made = node.body[0].exc
+            if isinstance(made, ast.Call) and _called(made).endswith("Error") and len(made.args) == 1:
+                if ast.dump(made.args[0]) == ast.dump(node.test):
+                    yield f"line {node.lineno}: use {_called(made)}.raise_if_any({ast.unparse(node.test)})"
+
+
 def _called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
@@ -274,6 +284,11 @@ def test_other_words_pass(source: str) -> None:
     assert list(machine_names(ast.parse(source), ("five_bar", "rcid"))) == []
 
 
+def test_problems_that_are_raised_by_hand_are_seen() -> None:
+    assert len(list(raised_by_hand(ast.parse("if problems:\n    raise InputError(problems)")))) == 1
+    assert list(raised_by_hand(ast.parse("if wrong:\n    raise InputError(Problem(where=wrong))"))) == []
+
+
 # The package.
 
 
@@ -289,6 +304,7 @@ def test_file_keeps_the_rules(path: Path) -> None:
         *wrong_imports(tree, module, path.name == "__init__.py"),
         *forbidden_calls(tree),
         *machine_names(tree),
+        *raised_by_hand(tree),
     ]
     assert not broken, "\n".join([f"{path.relative_to(PACKAGE)}:", *broken])
 

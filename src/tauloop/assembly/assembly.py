@@ -29,7 +29,7 @@ from tauloop.assembly.regular_reference import (
     regular_state,
     weakness,
 )
-from tauloop.errors import AssemblyError, Problem
+from tauloop.errors import AssemblyError, Problem, Problems
 from tauloop.mechanism.cables import unbounded_note
 from tauloop.shown import Shown
 
@@ -214,8 +214,8 @@ def _decided(
         start: coordinates (1, n_q) where the file starts.
         wanted, locked: velocities that are named as independent, and that are held.
     """
-    findings: list[Problem] = []
-    notes: list[Problem] = []
+    findings = Problems()
+    notes = Problems()
     rank, gap = common_rank(probe.sigma, findings)
     n_v = loops.topology.n_v
     motions = null_space(probe.K, rank, [i for i in range(n_v) if i not in locked])

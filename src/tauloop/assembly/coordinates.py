@@ -8,7 +8,7 @@ from tauloop.assembly.freedoms import DRIVEN, ROTATION, Actuation, actuation, in
 from tauloop.assembly.loops import Loops
 from tauloop.assembly.quantiles import quantile
 from tauloop.assembly.rank import conditions
-from tauloop.errors import AssemblyError, Problem
+from tauloop.errors import AssemblyError, Problem, Problems
 
 #: Jacobians above this condition number count as singular.
 SINGULAR = 1e8
@@ -41,7 +41,7 @@ def completed(
     at_start: np.ndarray,
     wanted: tuple[int, ...],
     passive: tuple[int, ...],
-    notes: list[Problem],
+    notes: Problems,
 ) -> tuple[int, ...]:
     """The independent velocities that the file names, and more where they are fewer than the mobility.
 
@@ -69,13 +69,11 @@ def completed(
     names = loops.topology.velocity_names
     given = f"names {len(wanted)} coordinates ({', '.join(names[i] for i in wanted)})" if wanted else "names none"
     added = ", ".join(names[i] for i in chosen if i not in wanted)
-    notes.append(
-        Problem(
-            where="platform.independent",
-            what=f"{given} but the mobility is {mobility}; chosen by their conditioning: {added}",
-            remedy=f"name {mobility} coordinates where others suit you better",
-            file=loops.mechanism.file,
-        )
+    notes.add(
+        "platform.independent",
+        f"{given} but the mobility is {mobility}; chosen by their conditioning: {added}",
+        f"name {mobility} coordinates where others suit you better",
+        file=loops.mechanism.file,
     )
     return chosen
 
@@ -87,7 +85,7 @@ def platform_conditions(
     independent: tuple[int, ...],
     frozen: tuple[int, ...],
     motions: np.ndarray,
-    findings: list[Problem],
+    findings: Problems,
 ) -> np.ndarray:
     """Condition (N,) of the kept loops in the dependent velocities; what the independent ones lack is a finding."""
     names, mobility = loops.topology.velocity_names, motions.shape[2]
@@ -105,13 +103,11 @@ def platform_conditions(
         what = f"{', '.join(constant)} {verb} constant: no motion of the machine moves it"
     else:
         what = f"names {len(independent)} coordinates ({listed}) but the mobility is {mobility}"
-    findings.append(
-        Problem(
-            where="platform.independent",
-            what=what,
-            remedy=_suggested(loops, motions, tuple(i for i in independent if i not in frozen)),
-            file=loops.mechanism.file,
-        )
+    findings.add(
+        "platform.independent",
+        what,
+        _suggested(loops, motions, tuple(i for i in independent if i not in frozen)),
+        file=loops.mechanism.file,
     )
     return condition
 
@@ -126,7 +122,7 @@ def _suggested(loops: Loops, motions: np.ndarray, wanted: tuple[int, ...]) -> st
     return f"these determine it: {', '.join(names[i] for i in chosen)}; or check the joints"
 
 
-def found_actuation(loops: Loops, motions: np.ndarray, notes: list[Problem]) -> Actuation:
+def found_actuation(loops: Loops, motions: np.ndarray, notes: Problems) -> Actuation:
     """What the actuators move, which of them lead, and which freedoms are passive."""
     mobility = motions.shape[2]
     scaled = unit_free(loops)
@@ -136,25 +132,21 @@ def found_actuation(loops: Loops, motions: np.ndarray, notes: list[Problem]) -> 
     actuators = [actuator.name for actuator in loops.mechanism.actuators]
     if rank < mobility:
         names = ", ".join(loops.topology.velocity_names[i] for i in found.passive)
-        notes.append(
-            Problem(
-                where="actuators",
-                what=f"no actuator moves {mobility - rank} of the {mobility} freedoms of the machine; passive: {names}",
-                remedy="hybrid inverse dynamics gives their accelerations; add actuators, or lock the passive freedoms "
-                "that are not meant to move freely",
-                file=loops.mechanism.file,
-            )
+        notes.add(
+            "actuators",
+            f"no actuator moves {mobility - rank} of the {mobility} freedoms of the machine; passive: {names}",
+            "hybrid inverse dynamics gives their accelerations; add actuators, or lock the passive freedoms "
+            "that are not meant to move freely",
+            file=loops.mechanism.file,
         )
     if mobility and rank < len(actuators):
         spare = ", ".join(name for i, name in enumerate(actuators) if i not in found.leading)
-        notes.append(
-            Problem(
-                where="actuators",
-                what=f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} freedoms: actuation is "
-                f"redundant; inverse dynamics shares forces by the least norm, and motion is given without {spare}",
-                remedy="weigh the actuators (`ForceSharing`) if the least sum of squares is not the share you want",
-                file=loops.mechanism.file,
-            )
+        notes.add(
+            "actuators",
+            f"{len(actuators)} actuators ({', '.join(actuators)}) act on only {rank} freedoms: actuation is "
+            f"redundant; inverse dynamics shares forces by the least norm, and motion is given without {spare}",
+            "weigh the actuators (`ForceSharing`) if the least sum of squares is not the share you want",
+            file=loops.mechanism.file,
         )
     return found
 

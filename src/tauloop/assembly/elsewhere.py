@@ -10,7 +10,7 @@ from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.closing import CLOSED, close_loops, open_loops
 from tauloop.assembly.ports import numbers
 from tauloop.assembly.rank import common_rank, probed
-from tauloop.errors import AssemblyError, Problem
+from tauloop.errors import AssemblyError, Problem, Problems
 
 
 def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
@@ -26,7 +26,7 @@ def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
     if residual[0] > CLOSED:
         raise AssemblyError(open_loops(loops, closed))
     probe = probed(loops, closed, assembly.locked)
-    rank, _ = common_rank(probe.sigma, [])
+    rank, _ = common_rank(probe.sigma, Problems())
     if rank != assembly.rank:
         raise AssemblyError(
             Problem(

@@ -122,25 +122,23 @@ def _by_column(port: Port, argument: Mapping[str, object]) -> dict[str, object]:
     return {whole.get(key, key): value for key, value in argument.items()}
 
 
-def _as_array(port: Port, argument: object, problems: list[Problem]) -> np.ndarray | None:
+def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | None:
     if isinstance(argument, Mapping):
         argument = _by_column(port, argument)
         unknown = [str(key) for key in argument if key not in port.columns]
         missing = [column for column in port.columns if column not in argument]
         if unknown or missing:
-            problems.append(
-                Problem(
-                    where=port.name,
-                    what="; ".join(
-                        text
-                        for text in (
-                            f"unknown columns {', '.join(unknown)}" if unknown else "",
-                            f"missing columns {', '.join(missing)}" if missing else "",
-                        )
-                        if text
-                    ),
-                    remedy=f"columns are: {', '.join(port.columns)}",
-                )
+            problems.add(
+                port.name,
+                "; ".join(
+                    text
+                    for text in (
+                        f"unknown columns {', '.join(unknown)}" if unknown else "",
+                        f"missing columns {', '.join(missing)}" if missing else "",
+                    )
+                    if text
+                ),
+                f"columns are: {', '.join(port.columns)}",
             )
             return None
     try:
@@ -150,15 +148,13 @@ def _as_array(port: Port, argument: object, problems: list[Problem]) -> np.ndarr
             array = real(argument)
     except (TypeError, ValueError, OverflowError) as error:
         remedy = f"give numbers in the order {', '.join(port.columns)}"
-        problems.append(Problem(where=port.name, what=f"is not an array of numbers: {error}", remedy=remedy))
+        problems.add(port.name, f"is not an array of numbers: {error}", remedy)
         return None
     if array.ndim not in (1, 2) or array.shape[-1] != port.size:
-        problems.append(
-            Problem(
-                where=port.name,
-                what=f"has shape {array.shape}, needs ({port.size},) or (N, {port.size})",
-                remedy=f"the numbers of a sample are: {', '.join(port.columns)}",
-            )
+        problems.add(
+            port.name,
+            f"has shape {array.shape}, needs ({port.size},) or (N, {port.size})",
+            f"the numbers of a sample are: {', '.join(port.columns)}",
         )
         return None
     bad = np.argwhere(~np.isfinite(np.atleast_2d(array)))
@@ -166,6 +162,6 @@ def _as_array(port: Port, argument: object, problems: list[Problem]) -> np.ndarr
         places = ", ".join(f"sample {i} column {port.columns[j]}" for i, j in bad[:LISTED])
         more = f" and {len(bad) - LISTED} more" if len(bad) > LISTED else ""
         remedy = "repair or leave out these samples"
-        problems.append(Problem(where=port.name, what=f"is not finite at {places}{more}", remedy=remedy))
+        problems.add(port.name, f"is not finite at {places}{more}", remedy)
         return None
     return array

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.assembly.closing import RANK_FLOOR, STEP, random_walk
 from tauloop.assembly.freedoms import independent_rows
 from tauloop.assembly.loops import Loops
-from tauloop.errors import Problem
+from tauloop.errors import Problem, Problems
 
 #: Gap between kept and dropped singular values that a rank decision needs (design, "How the general machine works").
 RANK_GAP = 1e3
@@ -82,7 +82,7 @@ def most_regular(sigma: np.ndarray) -> int:
     return best if ranks[0] < rank or nearly else 0
 
 
-def common_rank(sigma: np.ndarray, findings: list[Problem]) -> tuple[int, float]:
+def common_rank(sigma: np.ndarray, findings: Problems) -> tuple[int, float]:
     """Rank with the largest gap common to all states; a singular reference or an unclear gap is a finding."""
     if sigma.shape[1] == 0 or sigma.size == 0:
         return 0, np.inf
@@ -93,13 +93,11 @@ def common_rank(sigma: np.ndarray, findings: list[Problem]) -> tuple[int, float]
     if rank < sigma.shape[1]:
         gap = float((floor[:, rank - 1] / floor[:, rank]).min()) if rank else np.inf
     if gap < RANK_GAP or (ranks != rank).any():
-        findings.append(
-            Problem(
-                where="loops",
-                what=f"the rank of the loop equations is unclear: it is {int(ranks.min())} to {rank} over the states "
-                f"tried, with a gap of {gap:.2g} between kept and dropped singular values (needs {RANK_GAP:.0g})",
-                remedy="the reference pose is singular, or joints meant to be parallel or equal are not quite so",
-            )
+        findings.add(
+            "loops",
+            f"the rank of the loop equations is unclear: it is {int(ranks.min())} to {rank} over the states "
+            f"tried, with a gap of {gap:.2g} between kept and dropped singular values (needs {RANK_GAP:.0g})",
+            "the reference pose is singular, or joints meant to be parallel or equal are not quite so",
         )
     return rank, gap
 

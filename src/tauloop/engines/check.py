@@ -263,7 +263,7 @@ def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomState
 
 
 def _ready(
-    engines: Mapping[str, Callable[[Mechanism], Engine]], mechanism: Mechanism, problems: list[Problem]
+    engines: Mapping[str, Callable[[Mechanism], Engine]], mechanism: Mechanism, problems: Problems
 ) -> Iterator[tuple[str, Engine]]:
     """The engines that hold the machine; why others do not goes to the problems."""
     for name, make in engines.items():

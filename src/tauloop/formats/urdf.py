@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import DescriptionError, Problem
+from tauloop.errors import DescriptionError, Problems
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.rod_recognition import finished
 from tauloop.formats.urdf_builder import JointExtra, Leaves, make_body, make_coupling, make_joint, make_loop
@@ -71,7 +71,7 @@ def load_urdf(
     side = read_side(side_path, tree) if side_path is not None else Side(tree=tree)
     tree = side.tree
     leaves = Leaves(source=Path(tree.file).name, zero_origins=options.origins)
-    problems: list[Problem] = []
+    problems = Problems()
     extras = {joint.name: side.joints.get(joint.name, JointExtra()) for joint in tree.joints}
     bodies = tuple(make_body(link.name, link.inertial, leaves) for link in tree.links if link.name != tree.root)
     joints = tuple(make_joint(joint, tree.root, extras[joint.name], leaves) for joint in tree.joints)
@@ -130,7 +130,7 @@ def _platform(
     side: Side,
     options: ImportOptions,
     notes: list[str],
-    problems: list[Problem],
+    problems: Problems,
 ) -> Platform:
     every = tuple(name for joint in joints for name in joint.velocity_names if not joint.is_cut)
     followers = [coupling.terms[0][0] for coupling in tree.couplings if coupling.mimics]
@@ -141,14 +141,14 @@ def _platform(
     unknown = [name for name in options.independent if name not in every]
     if unknown:
         what = f"there is no coordinate {', '.join(unknown)}"
-        problems.append(Problem(where="options.independent", what=what, remedy=f"there are {', '.join(every)}"))
+        problems.add("options.independent", what, f"there are {', '.join(every)}")
     if options.platform:
         body = tree.link_name(options.platform)
         if body in (link.name for link in tree.links if link.name != tree.root):
             return Platform(body=body, tool=Placement(body=body), independent=independent)
         what = f"there is no moving link {options.platform!r}"
         names = ", ".join(link.name for link in tree.links if link.name != tree.root)
-        problems.append(Problem(where="options.platform", what=what, remedy=f"there are {names}", file=tree.file))
+        problems.add("options.platform", what, f"there are {names}", file=tree.file)
     if side.tool is not None:
         return Platform(body=side.tool.body, tool=side.tool, independent=independent)
     resting = _welded_to(tree, tree.root)
@@ -161,15 +161,13 @@ def _platform(
         notes.append(f"the platform is {ends[-1]}, one of the frames on its link: {', '.join(ends)}")
         ends = ends[-1:]
     if len(ends) != 1:
-        problems.append(
-            Problem(
-                where="platform",
-                what=f"the tree has {len(ends)} ends ({', '.join(ends) or 'no moving link'}), so its platform is open",
-                remedy="name it: `--platform NAME`, or `platform: {body: ...}` in the side file"
-                if ends
-                else "give a model that moves",
-                file=tree.file,
-            )
+        problems.add(
+            "platform",
+            f"the tree has {len(ends)} ends ({', '.join(ends) or 'no moving link'}), so its platform is open",
+            "name it: `--platform NAME`, or `platform: {body: ...}` in the side file"
+            if ends
+            else "give a model that moves",
+            file=tree.file,
         )
     body = ends[0] if ends else BASE
     return Platform(body=body, tool=Placement(body=body), independent=independent)
@@ -201,7 +199,7 @@ def _gravity(
     given: Sequence[float] | None,
     parameters: list[Parameter],
     notes: list[str],
-    problems: list[Problem],
+    problems: Problems,
 ) -> Vector:
     """Gravity of the side file or of the argument; where neither says it, that of all who read such files.
 
@@ -223,5 +221,5 @@ def _gravity(
         leaves = Leaves(source=source, status=status, parameters=parameters)
         x, y, z = (leaves.structural(f"gravity[{k}]", float(given[k]), "m/s^2", "gravity") for k in range(3))
         return x, y, z
-    problems.append(Problem(where="gravity", what=what, remedy=remedy))
+    problems.add("gravity", what, remedy)
     return ZERO_VECTOR

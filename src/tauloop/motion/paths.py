@@ -56,14 +56,14 @@ class Path(Shown, ABC):
         return ()
 
 
-def point(value: object, where: str, problems: list[Problem], size: int | None = None) -> np.ndarray:
+def point(value: object, where: str, problems: Problems, size: int | None = None) -> np.ndarray:
     """A row of finite numbers (n,); what is wrong with it is added to the problems."""
     array = numbers(value, where)
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
-        problems.append(Problem(where=where, what="is not a row of finite numbers", remedy="one per coordinate"))
+        problems.add(where, "is not a row of finite numbers", "one per coordinate")
     elif size is not None and len(array) != size:
         what = f"has {len(array)} numbers, the first point {size}"
-        problems.append(Problem(where=where, what=what, remedy="one per coordinate"))
+        problems.add(where, what, "one per coordinate")
     return array
 
 

@@ -46,8 +46,7 @@ class ClusteredErrors(ErrorModel):
         if not isinstance(self.blocks, int) or self.blocks < 2:
             what = f"is {self.blocks!r}"
             problems.append(Problem(where="ClusteredErrors.blocks", what=what, remedy="give at least 2, such as 12"))
-        if problems:
-            raise IdentificationError(problems)
+        IdentificationError.raise_if_any(problems)
 
     def covariance(self, equations: Equations) -> np.ndarray:
         """See `ErrorModel`.
