@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -62,6 +61,6 @@ def _starts(excitation: Excitation) -> Table:
     rows = table("Starts (criterion)", "before", "after", "iterations", "solver", numeric=(0, 1, 2))
     for start in (*excitation.starts, *excitation.polished):
         polished = "polished: " if start in excitation.polished else ""
-        reached = (f"{value:.4g}" if np.isfinite(value) else "-" for value in (start.started, start.reached))
+        reached = ("-" if value is None else f"{value:.4g}" for value in (start.started, start.reached))
         rows.add_row(*reached, str(start.iterations), polished + start.status)
     return rows

@@ -183,14 +183,12 @@ def _away(problem: CalibrationProblem, here: Linearised, rng: np.random.Generato
         if evaluation.is_reached:
             return problem.linearised(evaluation)
         unreached = _unreached(evaluation)
-    raise PoseError(
-        Problem(
-            where="poses",
-            what=f"{unreached} cannot be reached when unknowns change by {SIZES[-1]:g} of their tolerances",
-            remedy="leave them out: they lie at the edge of the work volume or in a singularity (`tauloop workspace`); "
-            "or state smaller tolerances",
-        )
+    what = f"{unreached} cannot be reached when unknowns change by {SIZES[-1]:g} of their tolerances"
+    remedy = (
+        "leave them out: they lie at the edge of the work volume or in a singularity (`tauloop workspace`); "
+        "or state smaller tolerances"
     )
+    raise PoseError(Problem(where="poses", what=what, remedy=remedy))
 
 
 def _unreached(evaluation: Evaluation) -> str:

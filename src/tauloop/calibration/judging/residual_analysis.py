@@ -142,8 +142,7 @@ def _free_shares(problem: CalibrationProblem, solution: Solution) -> list[np.nda
     """Mean of 1 - leverage over the residuals of every pose, series by series."""
     scale = problem.tolerances
     J = solution.jacobian * scale
-    inverse = np.linalg.pinv(solution.information * np.outer(scale, scale), rcond=1e-15, hermitian=True)
-    free = 1.0 - solution.weights * ((J @ inverse) * J).sum(axis=1)
+    free = 1.0 - solution.weights * ((J @ solution.inverse(scale)) * J).sum(axis=1)
     counts = np.bincount(problem.pose_of_row, minlength=problem.n_poses)
     of_pose = np.bincount(problem.pose_of_row, weights=free, minlength=problem.n_poses) / np.maximum(counts, 1)
     return np.split(of_pose, np.cumsum([len(series) for series in problem.series])[:-1])

@@ -92,9 +92,7 @@ def variance_factor(solution: Solution) -> float | None:
 
 def covariance(solution: Solution, factor: float, scale: np.ndarray) -> np.ndarray:
     """Covariance (n, n), SI: factor times the inverse information, worked out in units of `scale` (n,)."""
-    information = solution.information * np.outer(scale, scale)
-    inverse = np.linalg.pinv(information, rcond=1e-15, hermitian=True)
-    return np.asarray(factor * inverse * np.outer(scale, scale))
+    return np.asarray(factor * solution.inverse(scale) * np.outer(scale, scale))
 
 
 def correlations(covariance: np.ndarray) -> np.ndarray:

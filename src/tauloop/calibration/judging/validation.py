@@ -301,17 +301,13 @@ def bootstrap(
         raise InputError(Problem(where="replicates", what=f"is {replicates}", remedy="give at least 2; 1000 is usual"))
     distinct = 0.63 * n_rows + float((solution.prior > 0).sum())
     if distinct < n:
-        raise IdentificationError(
-            Problem(
-                where="bootstrap",
-                what=f"a draw holds about {distinct:.0f} different residuals for {n} unknowns",
-                remedy="measure more poses, or rely on the covariance",
-            )
-        )
+        what = f"a draw holds about {distinct:.0f} different residuals for {n} unknowns"
+        remedy = "measure more poses, or rely on the covariance"
+        raise IdentificationError(Problem(where="bootstrap", what=what, remedy=remedy))
     scale, prior = problem.tolerances, solution.prior
     counts_of = [len(station.series) for station in problem.stations]
     pose_of_row = problem.pose_of_row
-    deviations = np.sqrt(np.diag(np.linalg.pinv(solution.information * np.outer(scale, scale), hermitian=True)))
+    deviations = np.sqrt(np.diag(solution.inverse(scale)))
     corrections = np.empty((replicates, n))
     J_start = solution.jacobian * scale
     penalty = np.diag((prior * scale) ** 2)

@@ -142,13 +142,9 @@ def candidate_poses(
         found.append((position[good], q[good]))
     if kept < count:
         reasons = ", ".join(f"{reason} {number}" for reason, number in sorted(excluded.items(), key=lambda e: -e[1]))
-        raise PoseError(
-            Problem(
-                where="candidates",
-                what=f"only {kept} of {tried} poses tried keep the limits, {count} are wanted; left out: {reasons}",
-                remedy="widen the limits, narrow the ranges to the work volume, or ask for fewer candidates",
-            )
-        )
+        what = f"only {kept} of {tried} poses tried keep the limits, {count} are wanted; left out: {reasons}"
+        remedy = "widen the limits, narrow the ranges to the work volume, or ask for fewer candidates"
+        raise PoseError(Problem(where="candidates", what=what, remedy=remedy))
     position, q = (np.concatenate(parts)[:count] for parts in zip(*found, strict=True))
     return Candidates(
         columns=port.columns,

@@ -180,13 +180,9 @@ def select_poses(
     basis = shown_directions(J, null=null)
     m = basis.shape[1]
     if count * r + int((weights > 0).sum()) < m:
-        raise IdentificationError(
-            Problem(
-                where="count",
-                what=f"{count} poses with {r} residuals each cannot show {m} directions",
-                remedy=f"choose at least {-(-m // r)} poses, estimate fewer parameters, or use tolerance priors",
-            )
-        )
+        what = f"{count} poses with {r} residuals each cannot show {m} directions"
+        remedy = f"choose at least {-(-m // r)} poses, estimate fewer parameters, or use tolerance priors"
+        raise IdentificationError(Problem(where="count", what=what, remedy=remedy))
     W = J @ basis
     P = basis.T @ (weights[:, None] * basis)
     chosen = _one_by_one(W, P, count, criterion, repeated)
@@ -217,13 +213,9 @@ def select_poses(
 
 def _require_count(count: int, n_candidates: int, repeated: bool) -> None:
     if count < 1 or (count > n_candidates and not repeated):
-        raise InputError(
-            Problem(
-                where="count",
-                what=f"{count} of {n_candidates} candidates",
-                remedy="choose at least one pose and no more than there are, or give more candidates",
-            )
-        )
+        what = f"{count} of {n_candidates} candidates"
+        remedy = "choose at least one pose and no more than there are, or give more candidates"
+        raise InputError(Problem(where="count", what=what, remedy=remedy))
 
 
 def _information(W: np.ndarray, P: np.ndarray, chosen: list[int]) -> np.ndarray:

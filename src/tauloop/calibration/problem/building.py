@@ -55,13 +55,9 @@ def build_station(
         station = replace(station, q=station.state(zero, station.q).q)
     _, rates = station.evaluate(zero, station.q)
     if len(hard) > n_v or (np.linalg.matrix_rank(rates[0, hard], tol=OPEN * np.abs(rates[0]).max()) < len(hard)):
-        raise InputError(
-            Problem(
-                where=series.instrument.name,
-                what=f"{len(hard)} equations are to give {n_v} coordinates, and they are not independent",
-                remedy="use ForwardKinematics() residuals, which need no more than actuators and loops",
-            )
-        )
+        what = f"{len(hard)} equations are to give {n_v} coordinates, and they are not independent"
+        remedy = "use ForwardKinematics() residuals, which need no more than actuators and loops"
+        raise InputError(Problem(where=series.instrument.name, what=what, remedy=remedy))
     open_count = n_v - len(hard)
     station = _closed(station, zero, open_count) if open_count else station
     return replace(station, elimination=_whitened(station, zero, encoder_noise))
@@ -166,14 +162,12 @@ def _closed(station: Station, x: np.ndarray, open_count: int) -> Station:
         U, sizes, _ = np.linalg.svd(rates[:, part.soft] @ N / sigma[:, None], full_matrices=False)
         held = sizes > OPEN * np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
         if not held.all():
-            raise InputError(
-                Problem(
-                    where=station.series.instrument.name,
-                    what=f"leaves {int((~held).sum(axis=1).max())} of {open_count} coordinates undetermined at "
-                    f"{station.series.label(int((~held).any(axis=1).argmax()))}",
-                    remedy="lock the passive freedom, or measure more components",
-                )
+            what = (
+                f"leaves {int((~held).sum(axis=1).max())} of {open_count} coordinates undetermined at "
+                f"{station.series.label(int((~held).any(axis=1).argmax()))}"
             )
+            remedy = "lock the passive freedom, or measure more components"
+            raise InputError(Problem(where=station.series.instrument.name, what=what, remedy=remedy))
         closing = U[:, :, :open_count].transpose(0, 2, 1) / sigma
         station = replace(station, elimination=replace(part, closing=closing))
         F, F_v = square(f, rates, station.elimination)
@@ -236,11 +230,7 @@ def _whitened(station: Station, x: np.ndarray, encoder_noise: float) -> Eliminat
     try:
         whitening = np.linalg.solve(np.linalg.cholesky(covariance), basis)
     except np.linalg.LinAlgError:
-        raise InputError(
-            Problem(
-                where=station.series.instrument.name,
-                what="some residuals have no noise, so they cannot be weighted",
-                remedy="give the encoders a noise above zero, or use ForwardKinematics() residuals",
-            )
-        ) from None
+        what = "some residuals have no noise, so they cannot be weighted"
+        remedy = "give the encoders a noise above zero, or use ForwardKinematics() residuals"
+        raise InputError(Problem(where=station.series.instrument.name, what=what, remedy=remedy)) from None
     return replace(part, whitening=whitening)

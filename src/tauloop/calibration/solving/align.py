@@ -35,13 +35,9 @@ def aligned(mechanism: Mechanism, series: Series) -> Series:
             Problem(where=instrument.name, what="has no frame of its own", remedy="align positions and orientations")
         )
     if (not columns and quaternion is None) or len(series) < 3:
-        raise InputError(
-            Problem(
-                where=instrument.name,
-                what=f"{len(series)} poses of {len(instrument.columns)} numbers do not place a frame",
-                remedy="read all of x, y, z at three poses or more, or state the frame",
-            )
-        )
+        what = f"{len(series)} poses of {len(instrument.columns)} numbers do not place a frame"
+        remedy = "read all of x, y, z at three poses or more, or state the frame"
+        raise InputError(Problem(where=instrument.name, what=what, remedy=remedy))
     probe = calibration_problem(mechanism, [series], [f"{instrument.name}.frame.x"])
     state = probe.evaluate(np.zeros(1)).states[0]
     q = state.q

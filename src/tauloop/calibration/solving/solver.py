@@ -58,6 +58,10 @@ class Solution(Shown):
         """J^T W J + P (n, n), SI: inverse of the covariance where noise is as stated."""
         return np.asarray(self.jacobian.T @ (self.weights[:, None] * self.jacobian) + np.diag(self.prior**2))
 
+    def inverse(self, scale: np.ndarray) -> np.ndarray:
+        """Inverse (n, n) of the information in units of `scale` (n,)."""
+        return np.linalg.pinv(self.information * np.outer(scale, scale), rcond=1e-15, hermitian=True)
+
 
 class _Walk:
     """Residuals and Jacobian for SciPy, each pose started from where it was last."""
@@ -158,13 +162,9 @@ def solve(
     s = np.zeros(n) if start is None else np.asarray(start, dtype=float) / walk.scale
     first = walk.residual(s)
     if len(first) < n:
-        raise IdentificationError(
-            Problem(
-                where="measurements",
-                what=f"{len(first)} residuals of {problem.n_poses} poses cannot give {n} unknowns",
-                remedy="measure more poses, estimate fewer parameters, or give priors from tolerances",
-            )
-        )
+        what = f"{len(first)} residuals of {problem.n_poses} poses cannot give {n} unknowns"
+        remedy = "measure more poses, estimate fewer parameters, or give priors from tolerances"
+        raise IdentificationError(Problem(where="measurements", what=what, remedy=remedy))
     if walk.last is None or not walk.last.is_reached:
         raise PoseError(
             Problem(where="start", what="some poses are out of reach there", remedy="start nearer the nominal geometry")

@@ -92,10 +92,10 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """One start of the optimiser: its criterion before and after, and what the solver says."""
+    """One start of the optimiser: its criterion before and after (None without), and what the solver says."""
 
-    started: float
-    reached: float
+    started: float | None
+    reached: float | None
     status: str
     converged: bool
     iterations: int
@@ -103,23 +103,11 @@ class Start:
     @staticmethod
     def of(outcome: Outcome) -> Start:
         """That of an outcome."""
+        started, reached = (value if np.isfinite(value) else None for value in (outcome.started, outcome.value))
+        status, converged = outcome.status, outcome.converged
         return Start(
-            started=outcome.started,
-            reached=outcome.value,
-            status=outcome.status,
-            converged=outcome.converged,
-            iterations=outcome.iterations,
+            started=started, reached=reached, status=status, converged=converged, iterations=outcome.iterations
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data; None for a criterion that there is not."""
-        return {
-            "started": self.started if np.isfinite(self.started) else None,
-            "reached": self.reached if np.isfinite(self.reached) else None,
-            "status": self.status,
-            "converged": self.converged,
-            "iterations": self.iterations,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -215,8 +203,8 @@ class Excitation(Result):
             "condition": self.conditions,
             "random": self.random,
             "limits": self.limits,
-            "starts": [start.as_dict() for start in self.starts],
-            "polished": [start.as_dict() for start in self.polished],
+            "starts": self.starts,
+            "polished": self.polished,
             "evidence": self.evidence,
             "provenance": self.provenance,
             "seed": self.options.seed,
