@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop.cli.app import app
 from tauloop.drives import Axis, load_drive, simulate_axis
+from tauloop.result import plain
 
 
 def run(*arguments: object, code: int = 0) -> str:
@@ -24,6 +26,8 @@ def test_json_is_what_the_library_says() -> None:
     assert answer["parameters"] == {"kp": 250}
     assert answer["criteria"]["outcome"] == "ok"
     assert answer["criteria"]["energy"] == pytest.approx(criteria.energy[0])
+    options = tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0})
+    assert answer == plain(tl.drive(load_drive("dual_motor_axis"), options).as_dict())
 
 
 def test_text_cycle_and_figure(tmp_path: Path) -> None:

@@ -262,7 +262,7 @@ def test_controllers_measure_a_motor_through_all_turns(space: str) -> None:
     machine = Model(loads(TEXT.replace("{on: A}", "{on: D}")))
     crank, rocker = circling()
     trajectory = plan(stroke(machine, Line([crank[0]], [crank[-1]]), ("A",)), POLYNOMIAL_345, Seconds(2.0))
-    controller = LAWS["computed torque"](bandwidth=100.0, space=space)
+    controller = LAWS["computed-torque"](bandwidth=100.0, space=space)
     found = follow(trajectory, controller, Sampling(frequency=1000.0))
     assert found.status is Status.OK
     assert abs(found.position[-1, 0] - crank[-1]) < 1e-4

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tauloop.calibration import CalibrationOptions, PosePlanOptions, calibrate, plan_poses
     from tauloop.drives import PlantFitOptions, TuningOptions, fit_plant, tune
     from tauloop.engines.verification import VerifyOptions, verify
+    from tauloop.drives import BallbarOptions, DriveOptions, PlayOptions, TuningOptions, ballbar, drive, play, tune
     from tauloop.formats import ConvertOptions, convert, load, loads
     from tauloop.identification import (
         ExcitationOptions,
@@ -59,6 +60,10 @@ else:
             **dict.fromkeys(("CalibrationOptions", "PosePlanOptions", "calibrate", "plan_poses"), "calibration"),
             **dict.fromkeys(("PlantFitOptions", "TuningOptions", "fit_plant", "tune"), "drives"),
             **dict.fromkeys(("VerifyOptions", "verify"), "engines.verification"),
+            **dict.fromkeys(
+                ("BallbarOptions", "DriveOptions", "PlayOptions", "TuningOptions", "ballbar", "drive", "play", "tune"),
+                "drives",
+            ),
             **dict.fromkeys(("ConvertOptions", "convert", "load", "loads"), "formats"),
             **dict.fromkeys(
                 ("ExcitationOptions", "IdentificationOptions", "RegroupingOptions", "excite", "identify", "regroup"),
@@ -94,12 +99,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Assembly",
     "AssemblyError",
+    "BallbarOptions",
     "CalibrationOptions",
     "CheckOptions",
     "ControlOptions",
     "ConvertOptions",
     "DescribeOptions",
     "DescriptionError",
+    "DriveOptions",
     "EngineError",
     "ExcitationOptions",
     "Forces",
@@ -112,6 +119,7 @@ __all__ = [
     "ModeOptions",
     "Model",
     "PlantFitOptions",
+    "PlayOptions",
     "PoseError",
     "PosePlanOptions",
     "Problem",
@@ -127,6 +135,7 @@ __all__ = [
     "WorkspaceOptions",
     "__version__",
     "assembly_modes",
+    "ballbar",
     "calibrate",
     "check",
     "control",
@@ -134,12 +143,14 @@ __all__ = [
     "describe",
     "excite",
     "fit_plant",
+    "drive",
     "identify",
     "load",
     "load_function",
     "loads",
     "plan_motion",
     "plan_poses",
+    "play",
     "reduce",
     "regroup",
     "shipped_machines",

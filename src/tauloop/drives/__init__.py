@@ -2,9 +2,13 @@
 
 from tauloop.drives.axis.sensitivity import SensitiveAxis
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis, simulate_axis
+from tauloop.drives.axis.workflow import DriveOptions, DriveStep, drive
 from tauloop.drives.criteria import Criteria, Outcome, weighted_sum, weighted_worst
 from tauloop.drives.plant_fit import FittedPlant, PlantFitOptions, fit_plant, load_steps
 from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, Unknown, assess_plant, search_plant
+from tauloop.drives.machine.circle import CircleTest
+from tauloop.drives.machine.play import PlayMap
+from tauloop.drives.machine.workflow import BallbarOptions, PlayOptions, ballbar, play, play_section
 from tauloop.drives.reader import load_drive, read_drive, shipped_drives
 from tauloop.drives.tuning.evaluations import BatchCost
 from tauloop.drives.tuning.grid import Grid, dense_grid
@@ -19,10 +23,14 @@ __all__ = [
     "LINE_INTEGRATOR",
     "SQP",
     "Axis",
+    "BallbarOptions",
     "BatchCost",
+    "CircleTest",
     "Criteria",
     "DriveLine",
     "FittedPlant",
+    "DriveOptions",
+    "DriveStep",
     "Genetic",
     "Gradient",
     "Grid",
@@ -35,6 +43,8 @@ __all__ = [
     "PatternSearch",
     "PlantFit",
     "PlantFitOptions",
+    "PlayMap",
+    "PlayOptions",
     "Record",
     "Robustness",
     "SensitiveAxis",
@@ -42,12 +52,16 @@ __all__ = [
     "TuningOptions",
     "Unknown",
     "assess_plant",
+    "ballbar",
     "dense_grid",
+    "drive",
     "fit_plant",
     "load_drive",
     "load_steps",
     "minimise",
     "pareto_front",
+    "play",
+    "play_section",
     "read_drive",
     "record_axis",
     "robustness",

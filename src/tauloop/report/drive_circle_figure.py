@@ -21,15 +21,13 @@ COLOURS = {
 ROOM = 2.2
 
 
-def circle_figure(test: CircleTest, *, title: str, names: dict[Variation, str] | None = None) -> Figure:
+def circle_figure(test: CircleTest, *, title: str) -> Figure:
     """Polar plot of the radial deviations on the told circle, and the same against the angle.
 
     Args:
         test: of a machine.
         title: heading.
-        names: what the variations are called; as `Variation` says without it.
     """
-    names = names or {}
     figure = Figure(figsize=(10.4, 5.6))
     figure.text(0.04, 0.945, title, fontsize=LARGE, fontweight="bold", color=TEXT)
     largest = max((1e6 * float(np.abs(lap.radial).max()) for lap in test.laps.values()), default=1.0)
@@ -42,7 +40,7 @@ def circle_figure(test: CircleTest, *, title: str, names: dict[Variation, str] |
     polar.plot(around, np.full(361, base), color=TEXT, linewidth=0.8, linestyle=(0, (4, 3)))
     for variation, lap in test.laps.items():
         angle, radial = np.append(lap.angle, lap.angle[0] + 2 * np.pi), 1e6 * np.append(lap.radial, lap.radial[0])
-        label = f"{names.get(variation, variation.value)}: {1e6 * lap.deviation:.3g} um"
+        label = f"{variation.label}: {1e6 * lap.deviation:.3g} um"
         polar.plot(angle, base + radial, color=COLOURS[variation], linewidth=1.3)
         flat.plot(np.degrees(lap.angle), 1e6 * lap.radial, color=COLOURS[variation], linewidth=1.2, label=label)
     ring = _round(largest)

@@ -98,14 +98,37 @@ class CircleTest(Result):
     """Laps by variation of the drive lines.
 
     Attributes:
+        machine: its name.
         circle: as told.
         laps: by variation; those that ended early are missing.
         ends: why a run ended early, by variation.
     """
 
+    machine: str
     circle: Circle
     laps: Mapping[Variation, Lap]
     ends: Mapping[Variation, str]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``; lengths in um."""
+        return {
+            "machine": self.machine,
+            "status": self.status,
+            "circle": self.circle,
+            "unit": "um",
+            "runs": {
+                variation.label: lap.figures
+                | {
+                    "steps": lap.motion.steps,
+                    "events": lap.motion.events,
+                    "angle_deg": np.degrees(lap.angle),
+                    "radial_um": 1e6 * lap.radial,
+                }
+                for variation, lap in self.laps.items()
+            },
+            "ended_early": {variation.label: reason for variation, reason in self.ends.items()},
+            "evidence": self.evidence,
+        }
 
 
 def circle_trajectory(model: Model, circle: Circle) -> Trajectory:
@@ -195,6 +218,7 @@ def circle_test(
             options={"circle": circle, "integrator": described(integrator), "values": dict(values or {})},
             inputs={"machine": mechanism.name},
         ),
+        machine=mechanism.name,
         circle=circle,
         laps=laps,
         ends=ends,

@@ -55,6 +55,11 @@ class Variation(enum.Enum):
     NO_PLAY = "one motor, no play"
     RIGID = "rigid"
 
+    @property
+    def label(self) -> str:
+        """What a table calls it."""
+        return "two motors" if self is Variation.AS_DESCRIBED else self.value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrivenMotion(Result):

@@ -38,11 +38,30 @@ class PlayMap(Result):
             one actuator, `worst` with that of all in the worst combination of directions.
         play: of the actuators, m or rad, by name.
         space: the workspace map that says where the machine can work.
+        machine: its name.
+        units: of the actuators' positions, by name.
+        volume: ends of the axes, by name, and of those that have no axis here.
     """
 
     data: xr.Dataset
     play: Mapping[str, float]
     space: Workspace
+    machine: str
+    units: Mapping[str, str]
+    volume: Mapping[str, tuple[float, float]]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: figures, not the map."""
+        return {
+            "machine": self.machine,
+            "status": self.status,
+            "play": self.play,
+            "unit": "m",
+            "volume": self.volume,
+            "tool": self.figures(),
+            "excluded_by": self.space.excluded_by(),
+            "evidence": self.evidence,
+        }
 
     def figures(self) -> dict[str, dict[str, float]]:
         """Least, median and largest displacement over the usable poses, m, by actuator, and for all (`worst`)."""
@@ -188,6 +207,9 @@ def play_map(
         data=data,
         play=amounts,
         space=space,
+        machine=model.mechanism.name,
+        units=dict(zip(names, model.actuators.ports.position.units, strict=False)),
+        volume={name: (float(values[0]), float(values[-1])) for name, values in axes.items()},
         evidence=(
             *space.evidence,
             Evidence(

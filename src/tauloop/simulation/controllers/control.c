@@ -22,7 +22,8 @@ size_t tl_control(size_t n, long substeps, long delay, double period, double ste
     double y[NP + NV], start[NQ], estimate[NQ], past[3][NQ], measured[2 * NU], *speed = measured + NU, last[NU];
     double room[TL_ROOM(NP + NV, 0, NQ, 0, TL_STAGES, TL_DEGREE, TL_IMPLICIT)];
     int pivots[TL_PIVOTS(NP + NV, TL_IMPLICIT)];
-    const double h = period / (double)substeps;
+    const long whole = delay / substeps;
+    const double change = (double)(delay % substeps) * (period / (double)substeps);
     acts what = {.u = 0, .theta = theta, .worst = worst};
     tl_run r = {.step = step, .rtol = rtol, .atol = atol, .longest = longest, .y = y, .guess = start, .data = &what};
     memcpy(y, p0, sizeof(double) * NP);
@@ -59,13 +60,12 @@ size_t tl_control(size_t n, long substeps, long delay, double period, double ste
         }
         if (!finite || !healthy(worst)) return k;
         if (k + 1 == n) break;
-        for (long j = 0; j < substeps;) {
+        for (int part = change > 0.0 ? 0 : 1; part < 2; ++part) {
             /* up to where other forces act, or to the next sample */
-            const long since = (long)k * substeps + j - delay, left = since < 0 ? -since : substeps - since % substeps;
-            what.u = since < 0 ? first : force + (size_t)(since / substeps) * NU;
+            const long sample = (long)k - whole - 1 + part;
+            what.u = sample < 0 ? first : force + (size_t)sample * NU;
             r.is_known = 0;
-            j = left < substeps - j ? j + left : substeps;
-            const double limit = (double)((long)k * substeps + j) * h;
+            const double limit = part ? (double)(k + 1) * period : (double)k * period + change;
             while (r.time < limit) {
                 *code = r.steps + r.rejected < max_steps ? tl_next(&plant, &tl_steps, &r, limit) : TL_TOO_LONG;
                 if (*code != TL_STEPPED) return k + 1;

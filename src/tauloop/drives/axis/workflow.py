@@ -1,0 +1,156 @@
+"""One call from a drive line and options to a judged step, and its limit cycle where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+
+from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
+from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
+from tauloop.drives.criteria import Outcome
+from tauloop.errors import InputError, Problems
+from tauloop.integrate.integrators import Integrator, described
+from tauloop.mechanism.drive_line import DriveLine
+from tauloop.mechanism.quantities import pairs
+from tauloop.options import option, require
+from tauloop.result import Evidence, Result, provenance
+from tauloop.shown import Shown
+
+#: Samples per second of a record, and most of them.
+RATE, MOST = 400, 1_000_000
+
+
+def numbers_of(text: str) -> dict[str, float]:
+    """Numbers by name from ``a=1,b=2``; the names are checked where they are known.
+
+    Raises:
+        InputError: all that cannot be read.
+    """
+    problems, found = Problems(), {}
+    for name, value in pairs("parameters", text, problems, "kp=250").items():
+        try:
+            found[name] = float(value)
+        except ValueError:
+            problems.add(f"--set {name}", f"{value!r} is not a number", "write NAME=NUMBER, in SI units")
+    InputError.raise_if_any(problems)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveOptions(Shown):
+    """A step of a drive line.
+
+    Attributes:
+        step: of the reference, m or rad.
+        duration: seconds.
+        parameters: other parameters, such as 'gap=0.001,kp=250' (SI).
+        load: force on the judged body, N or N m.
+        load_time: when the force sets in, s.
+        cycle: measure the limit cycle, beside what the describing function predicts.
+        rtol: relative error of an integration step.
+        integrator: any integrator in place of the explicit one of that error.
+    """
+
+    step: float = 0.1
+    duration: float = 10.0
+    parameters: Mapping[str, float] = option(flag="--set", factory=dict, read=numbers_of, metavar="NAME=NUMBER,...")
+    load: float = 0.0
+    load_time: float = 0.0
+    cycle: bool = False
+    rtol: float = LINE_INTEGRATOR.rtol
+    integrator: Integrator | None = option(None, flag="")
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
+        _ = self.chosen
+
+    @property
+    def chosen(self) -> Integrator:
+        """The integrator that is meant."""
+        return self.integrator or replace(LINE_INTEGRATOR, rtol=self.rtol, atol=1e-2 * self.rtol)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveStep(Result):
+    """A step of a drive line.
+
+    Attributes:
+        line: the drive line.
+        options: what was asked for.
+        record: the run.
+        measured: its limit cycle; None without one, or where it was not asked for.
+        predicted: by the describing function; None where it was not asked for.
+    """
+
+    line: DriveLine
+    options: DriveOptions
+    record: Record
+    measured: LimitCycle | None = None
+    predicted: tuple[LimitCycle, ...] | None = field(default=None)
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the run ended."""
+        return Outcome(int(self.record.criteria.outcome[0]))
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for ``--json``: criteria, not the samples."""
+        criteria = {item.name: getattr(self.record.criteria, item.name)[0] for item in fields(self.record.criteria)}
+        found: dict[str, object] = {
+            "name": self.line.name,
+            "status": self.status,
+            "step": self.options.step,
+            "duration": self.options.duration,
+            "parameters": self.options.parameters,
+            "criteria": criteria | {"outcome": self.outcome.name.lower()},
+        }
+        if self.predicted is not None:
+            found["limit_cycle"] = {"simulated": self.measured, "describing_function": self.predicted}
+        return found
+
+
+def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
+    """Simulate a step of a drive line with its control, and judge it.
+
+    Args:
+        line: the drive line (`load_drive`).
+        options: the step, its load, other parameters.
+
+    Raises:
+        InputError: parameters that the line does not have, or numbers that make no sense.
+    """
+    options = options or DriveOptions()
+    wanted = max(RATE * options.duration, 1) if options.duration > 0 else 1
+    record = record_axis(
+        Axis(line),
+        options.parameters,
+        step=options.step,
+        duration=options.duration,
+        load=options.load,
+        load_time=options.load_time,
+        samples=int(min(wanted, MOST)) + 1,
+        integrator=options.chosen,
+    )
+    is_done = not record.criteria.failed[0]
+    outcome = Outcome(int(record.criteria.outcome[0])).name.lower().replace("_", " ")
+    return DriveStep(
+        evidence=(
+            Evidence(
+                name="share of the step that was run",
+                value=1.0 if is_done else min(float(record.criteria.end[0] / options.duration), 1.0 - 1e-9),
+                lower=1.0,
+                advice=outcome,
+            ),
+        ),
+        provenance=provenance(
+            packages=("numpy", "casadi"),
+            options={"integrator": described(options.chosen), "step": options.step},
+            inputs={"drive": line.name},
+        ),
+        line=line,
+        options=options,
+        record=record,
+        measured=measure(record, line.performance.of) if options.cycle and is_done else None,
+        predicted=predict(line, dict(options.parameters)) if options.cycle else None,
+    )

@@ -1,0 +1,207 @@
+"""One call from a machine with drive lines and options to its laps of a circle, or to what play does at its tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tauloop.assembly.named_values import full_name, named_values
+from tauloop.assembly.ports import Port
+from tauloop.drives.axis.workflow import numbers_of
+from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
+from tauloop.drives.machine.lines import play_at_the_load
+from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
+from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
+from tauloop.errors import InputError, Problem, Problems
+from tauloop.integrate.integrators import Integrator
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.quantities import pairs_reader, ranges_reader
+from tauloop.model import Model
+from tauloop.options import listed, option, require
+from tauloop.shown import Shown
+
+#: What the variations are called in options.
+WORDS = {
+    "dual": Variation.AS_DESCRIBED,
+    "one": Variation.ONE_MOTOR,
+    "no-play": Variation.NO_PLAY,
+    "rigid": Variation.RIGID,
+}
+#: Points along each axis of a section and of the work volume.
+SECTION, VOLUME = 61, 13
+
+
+def _micro(text: str) -> float:
+    try:
+        return 1e-6 * float(text)
+    except ValueError:
+        what = f"{text!r} is not a number"
+        raise InputError(Problem(where="presliding", what=what, remedy="um or urad, such as 10")) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BallbarOptions(Shown):
+    """A circle, and what the drives are made of.
+
+    Attributes:
+        plane: the two positions that move, such as 'x,y'.
+        radius: of the circle, m.
+        speed: on the circle, m/s.
+        center: of the circle, such as 'x=0.1,y=0' (m); the reference pose without it.
+        only: variations of the drives: dual, one, no-play, rigid, with commas between them; all without it.
+        parameters: other values of drive lines, such as 'track1.motor.drive.gap=1e-4'.
+        presliding: Coulomb friction of the machine itself as LuGre friction, whose bristles bend so far: m or rad, on
+            the command line um or urad.
+        rtol: relative error of an integration step.
+        integrator: any integrator in place of the explicit one of that error.
+        interpreted: step by step in Python, thousands of times slower.
+    """
+
+    plane: tuple[str, ...] = option(("x", "y"), read=listed, metavar="NAME,NAME")
+    radius: float = 0.1
+    speed: float = 0.5
+    center: Mapping[str, str | float] | None = option(None, read=pairs_reader("center"))
+    only: tuple[str, ...] = option((), read=listed, metavar="NAME,...")
+    parameters: Mapping[str, float] = option(flag="--set", factory=dict, read=numbers_of, metavar="NAME=NUMBER,...")
+    presliding: float | None = option(None, read=_micro, metavar="UM")
+    rtol: float = PATH_INTEGRATOR.rtol
+    integrator: Integrator | None = option(None, flag="")
+    interpreted: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        problems = Problems()
+        with problems.collecting(InputError):
+            require(self)
+        wrong = [word for word in self.only if word not in WORDS]
+        if wrong:
+            problems.add("only", f"{', '.join(map(repr, wrong))} is no variation", f"one or more of {', '.join(WORDS)}")
+        if len(self.plane) != 2:
+            problems.add("plane", f"{', '.join(self.plane)} names {len(self.plane)} positions", "such as x,y")
+        InputError.raise_if_any(problems)
+
+
+def ballbar(machine: Mechanism | Model, options: BallbarOptions | None = None) -> CircleTest:
+    """Drive a machine round a circle: with two motors, with one, without play, and with rigid drives.
+
+    Radial figures are about the circle that fits best (ISO 230-4).
+
+    Args:
+        machine: with drive lines.
+        options: the circle, and variations of the drives.
+
+    Raises:
+        InputError: the machine has no drive lines, or they make no sense; unknown names.
+        PoseError: the circle is out of reach or leads through a singularity.
+    """
+    options = options or BallbarOptions()
+    model = machine if isinstance(machine, Model) else Model(machine)
+    port = model.platform.ports.position
+    first, second = (full_name(port.columns, name, "plane") for name in options.plane)
+    center = None
+    if options.center:
+        named = [full_name(port.columns, name, "center") for name in options.center]
+        if sorted(named) != sorted((first, second)):
+            what = f"{', '.join(named)} is no point of the plane"
+            raise InputError(Problem(where="center", what=what, remedy=f"give {first} and {second}"))
+        at = named_values(port, "center", options.center, np.zeros(port.size))
+        center = (float(at[port.columns.index(first)]), float(at[port.columns.index(second)]))
+    return circle_test(
+        model.mechanism,
+        Circle(columns=(first, second), radius=options.radius, speed=options.speed, center=center),
+        variations=[WORDS[word] for word in options.only] or None,
+        values=options.parameters,
+        integrator=options.integrator or replace(PATH_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
+        presliding=options.presliding,
+        interpreted=options.interpreted,
+    )
+
+
+def _amount(text: str) -> str | float | dict[str, float]:
+    """Play, from um or urad; "lines" as it is."""
+    if text == "lines":
+        return text
+    try:
+        return 1e-6 * float(text)
+    except ValueError:
+        return {name: 1e-6 * value for name, value in numbers_of(text).items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlayOptions(Shown):
+    """Play, and where it is looked at.
+
+    Attributes:
+        play: from end to end, m or rad, on the command line um or urad: of every actuator, or by name, such as
+            'track1.motor=10'; or 'lines': the gaps of the drive lines. 10 um without it.
+        plane: positions of the section, such as 'y,z'; the first two without it.
+        section: positions that are held in it, such as 'x=0.1' (SI).
+        within: work volume, such as 'x=-0.2:0.2'; as in the machine file without it.
+    """
+
+    play: str | float | Mapping[str, float] = option(PLAY, read=_amount, metavar="UM")
+    plane: tuple[str, ...] = option((), read=listed, metavar="NAME,NAME")
+    section: Mapping[str, str | float] = option(factory=dict, read=pairs_reader("section"))
+    within: Mapping[str, tuple[float, float]] | None = option(None, flag="--range", read=ranges_reader("within"))
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
+
+
+def play(machine: Mechanism | Model, options: PlayOptions | None = None) -> PlayMap:
+    """How play at the actuators shows at the tool, over the work volume.
+
+    Args:
+        machine: a mechanism, or its model.
+        options: the play, and the volume.
+
+    Raises:
+        InputError: unknown names, a volume that is not known, a machine whose actuators do not determine its motion.
+    """
+    options = options or PlayOptions()
+    model, given = _prepared(machine, options)
+    volume = _volume(model, options)
+    _plane(model.platform.ports.position, volume, options)
+    found = play_map(model, dict(list(volume.items())[:3]), play=given)
+    ends = {name: (float(values[0]), float(values[-1])) for name, values in volume.items()}
+    return replace(found, volume=ends)
+
+
+def play_section(machine: Mechanism | Model, options: PlayOptions) -> PlayMap:
+    """The same in a plane section of the work volume, finer; arguments and errors as of `play`."""
+    model, given = _prepared(machine, options)
+    port, volume = model.platform.ports.position, _volume(model, options)
+    axes = {name: np.linspace(volume[name][0], volume[name][-1], SECTION) for name in _plane(port, volume, options)}
+    held = named_values(port, "section", options.section, np.full(port.size, np.nan))
+    fixed = {name: float(value) for name, value in zip(port.columns, held, strict=True) if np.isfinite(value)}
+    return play_map(model, axes, play=given, fixed=fixed)
+
+
+def _prepared(machine: Mechanism | Model, options: PlayOptions) -> tuple[Model, float | Mapping[str, float]]:
+    model = machine if isinstance(machine, Model) else Model(machine)
+    if not isinstance(options.play, str):
+        return model, options.play
+    if options.play != "lines":
+        what = f"{options.play!r} is unknown"
+        raise InputError(Problem(where="play", what=what, remedy="numbers in m or rad, or 'lines'"))
+    return model, play_at_the_load(model.mechanism)
+
+
+def _volume(model: Model, options: PlayOptions) -> dict[str, np.ndarray]:
+    if options.within is None:
+        return work_volume(model, VOLUME)
+    columns = model.platform.ports.position.columns
+    ranges = {full_name(columns, name, "within"): ends for name, ends in options.within.items()}
+    return {name: np.linspace(*ranges[name], VOLUME) for name in columns if name in ranges}
+
+
+def _plane(port: Port, volume: Mapping[str, np.ndarray], options: PlayOptions) -> list[str]:
+    names = [full_name(port.columns, name, "plane") for name in options.plane] or list(volume)[:2]
+    missing = [name for name in names if name not in volume]
+    if len(names) != 2 or missing:
+        what = f"{', '.join(missing)} has no range" if missing else f"{len(names)} positions are named"
+        raise InputError(Problem(where="plane", what=what, remedy="two of the work volume's; see the range"))
+    return names
