@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tauloop.drives import PlantFitOptions, TuningOptions, fit_plant, tune
     from tauloop.engines.verification import VerifyOptions, verify
     from tauloop.drives import BallbarOptions, DriveOptions, PlayOptions, TuningOptions, ballbar, drive, play, tune
+    from tauloop.engines.verification import VerifyOptions, verify
     from tauloop.formats import ConvertOptions, convert, load, loads
     from tauloop.identification import (
         ExcitationOptions,
@@ -144,6 +145,7 @@ __all__ = [
     "excite",
     "fit_plant",
     "drive",
+    "excite",
     "identify",
     "load",
     "load_function",

@@ -211,20 +211,3 @@ def pairs_reader(where: str, example: str = "x=0.1") -> Callable[[str], dict[str
         return found
 
     return read
-
-
-def ranges_reader(where: str, example: str = "x=-0.4:0.4") -> Callable[[str], dict[str, tuple[float, float]]]:
-    """What reads ranges, ``NAME=LOW:HIGH,NAME=LOW:HIGH`` in SI units; arguments as of `pairs_reader`."""
-
-    def read(text: str) -> dict[str, tuple[float, float]]:
-        problems, found = Problems(), {}
-        for name, ends in pairs(where, text, problems, example).items():
-            low, _, high = ends.partition(":")
-            try:
-                found[name] = (float(low), float(high))
-            except ValueError:
-                problems.add(where, f"{name}={ends!r} is not NAME=LOW:HIGH", f"such as {example}")
-        InputError.raise_if_any(problems)
-        return found
-
-    return read

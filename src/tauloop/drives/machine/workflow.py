@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.assembly.named_values import full_name, named_values
+from tauloop.assembly.named_values import full_name, named_values, ranges_of
 from tauloop.assembly.ports import Port
 from tauloop.drives.axis.workflow import numbers_of
 from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
@@ -17,7 +17,7 @@ from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.quantities import pairs_reader, ranges_reader
+from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.options import listed, option, require
 from tauloop.shown import Shown
@@ -144,7 +144,7 @@ class PlayOptions(Shown):
     play: str | float | Mapping[str, float] = option(PLAY, read=_amount, metavar="UM")
     plane: tuple[str, ...] = option((), read=listed, metavar="NAME,NAME")
     section: Mapping[str, str | float] = option(factory=dict, read=pairs_reader("section"))
-    within: Mapping[str, tuple[float, float]] | None = option(None, flag="--range", read=ranges_reader("within"))
+    within: Mapping[str, tuple[float, float]] | None = option(None, flag="--range", read=ranges_of)
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""

@@ -67,8 +67,11 @@ size_t tl_control(size_t n, long substeps, long delay, double period, double ste
             r.is_known = 0;
             const double limit = part ? (double)(k + 1) * period : (double)k * period + change;
             while (r.time < limit) {
-                *code = r.steps + r.rejected < max_steps ? tl_next(&plant, &tl_steps, &r, limit) : TL_TOO_LONG;
-                if (*code != TL_STEPPED) return k + 1;
+                const int came = r.steps + r.rejected < max_steps ? tl_next(&plant, &tl_steps, &r, limit) : TL_TOO_LONG;
+                if (came != TL_STEPPED) {
+                    *code = came;
+                    return k + 1;
+                }
             }
         }
     }
