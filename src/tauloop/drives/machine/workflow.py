@@ -138,13 +138,13 @@ class PlayOptions(Shown):
             'track1.motor=10'; or 'lines': the gaps of the drive lines. 10 um without it.
         plane: positions of the section, such as 'y,z'; the first two without it.
         section: positions that are held in it, such as 'x=0.1' (SI).
-        within: work volume, such as 'x=-0.2:0.2'; as in the machine file without it.
+        ranges: work volume, such as 'x=-0.2:0.2'; as in the machine file without it.
     """
 
     play: str | float | Mapping[str, float] = option(PLAY, read=_amount, metavar="UM")
     plane: tuple[str, ...] = option((), read=listed, metavar="NAME,NAME")
     section: Mapping[str, str | float] = option(factory=dict, read=pairs_reader("section"))
-    within: Mapping[str, tuple[float, float]] | None = option(None, flag="--range", read=ranges_of)
+    ranges: Mapping[str, tuple[float, float]] | None = option(None, flag="--range", read=ranges_of)
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
@@ -191,10 +191,10 @@ def _prepared(machine: Mechanism | Model, options: PlayOptions) -> tuple[Model, 
 
 
 def _volume(model: Model, options: PlayOptions) -> dict[str, np.ndarray]:
-    if options.within is None:
+    if options.ranges is None:
         return work_volume(model, VOLUME)
     columns = model.platform.ports.position.columns
-    ranges = {full_name(columns, name, "within"): ends for name, ends in options.within.items()}
+    ranges = {full_name(columns, name, "ranges"): ends for name, ends in options.ranges.items()}
     return {name: np.linspace(*ranges[name], VOLUME) for name in columns if name in ranges}
 
 
