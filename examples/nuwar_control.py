@@ -23,7 +23,7 @@ from tauloop.motion import POLYNOMIAL_345, Ellipse, MachineLimits, Trajectory, p
 from tauloop.report import save_figure
 from tauloop.report.figures import LARGE, PREDICTED, RESIDUAL, TEXT, clean
 from tauloop.result import write_json
-from tauloop.simulation.controllers.laws import LAWS, SPACES, Sampling
+from tauloop.simulation.controllers.laws import CONTROLLERS, SPACES, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop
 from tauloop.simulation.controllers.run import ControlledMotion, follow
 
@@ -59,7 +59,7 @@ def runs(made: Trajectory) -> dict[tuple[str, str, str], ControlledMotion]:
     for plant in (model, loaded):
         cases = {case: sampling for case, (sampling, payload) in CASES.items() if bool(payload) == (plant is loaded)}
         for space in SPACES:
-            for name, law in LAWS.items():
+            for name, law in CONTROLLERS.items():
                 controller = law(bandwidth=BANDWIDTH, space=space)
                 loop = CompiledLoop(plant, model, controller)
                 for case, sampling in cases.items():
@@ -75,7 +75,7 @@ def error_table(found: dict[tuple[str, str, str], ControlledMotion]) -> Table:
     table.add_column("space")
     for case in CASES:
         table.add_column(case, justify="right")
-    for name in LAWS:
+    for name in CONTROLLERS:
         for space in SPACES:
             cells = [found[case, space, name] for case in CASES]
             texts = [f"{1e3 * r.peak_error:.3f} / {1e3 * r.rms_error:.3f}" + (" *" if r.end else "") for r in cells]

@@ -14,7 +14,7 @@ from tauloop.cli.app import app
 from tauloop.logs import read_log, samples
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
 from tauloop.result import plain
-from tauloop.simulation.controllers.laws import LAWS, FeedForward, Sampling
+from tauloop.simulation.controllers.laws import CONTROLLERS, FeedForward, Sampling
 from tauloop.simulation.controllers.run import follow
 
 STROKE = ("nuwar", "--to", "z=-0.55", "--time", "0.05")
@@ -50,11 +50,11 @@ def test_all_controllers_stand_in_one_table_and_the_model_is_worth_its_while():
     code, text = call(*STROKE, "--space", "platform", "--json")
     assert code == 0
     runs = json.loads(text)["runs"]
-    assert list(runs) == list(LAWS)
+    assert list(runs) == list(CONTROLLERS)
     assert runs["pd"]["peak_error_m"] > 5 * runs["computed-torque"]["peak_error_m"]
     code, text = call(*STROKE, "--space", "platform")
     assert code == 0
-    assert all(name in text for name in LAWS)
+    assert all(name in text for name in CONTROLLERS)
     assert "[N m]" in text
 
 

@@ -22,8 +22,8 @@ from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, Together, Tur
 from tauloop.motion.paths import quaternion_product
 from tauloop.result import Status
 from tauloop.simulation.controllers.laws import (
+    CONTROLLERS,
     HEUN_3,
-    LAWS,
     PD,
     RUNGE_KUTTA_4,
     ComputedTorque,
@@ -99,7 +99,7 @@ def test_machine_code_does_what_python_does(name, law, space):
     columns = [machine.platform.ports.position.columns[i] for i in sliding]
     path = Line(here[sliding], here[sliding] + 1e-3)
     made = plan(stroke(machine, path, columns), POLYNOMIAL_345, Seconds(0.01))
-    controller = LAWS[law](bandwidth=BANDWIDTH, space=space)
+    controller = CONTROLLERS[law](bandwidth=BANDWIDTH, space=space)
     fast, slow = (
         follow(made, controller, REALISTIC, loop=loop, substeps=2)
         for loop in (CompiledLoop(machine, machine, controller), InterpretedLoop())
@@ -186,7 +186,7 @@ def test_the_model_pays_and_a_wrong_one_less():
     for space in ("joint", "platform"):
         errors = {
             name: follow(made, law(bandwidth=BANDWIDTH, space=space), Sampling()).peak_error
-            for name, law in LAWS.items()
+            for name, law in CONTROLLERS.items()
         }
         assert errors["pd"] > 10 * errors["feed-forward"]
         assert errors["pd"] > 10 * errors["computed-torque"]

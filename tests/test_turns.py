@@ -31,7 +31,7 @@ from tauloop.simulation import (
     Route,
     RungeKutta4,
 )
-from tauloop.simulation.controllers.laws import LAWS, Sampling
+from tauloop.simulation.controllers.laws import CONTROLLERS, Sampling
 from tauloop.simulation.controllers.run import follow
 
 #: The double crank: the base is the shortest link, so that both cranks go around, and the coupler with them.
@@ -262,7 +262,7 @@ def test_controllers_measure_a_motor_through_all_turns(space: str) -> None:
     machine = Model(loads(TEXT.replace("{on: A}", "{on: D}")))
     crank, rocker = circling()
     trajectory = plan(stroke(machine, Line([crank[0]], [crank[-1]]), ("A",)), POLYNOMIAL_345, Seconds(2.0))
-    controller = LAWS["computed-torque"](bandwidth=100.0, space=space)
+    controller = CONTROLLERS["computed-torque"](bandwidth=100.0, space=space)
     found = follow(trajectory, controller, Sampling(frequency=1000.0))
     assert found.status is Status.OK
     assert abs(found.position[-1, 0] - crank[-1]) < 1e-4

@@ -20,9 +20,18 @@ from tauloop.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.assembly import Assembly
     from tauloop.calibration import CalibrationOptions, PosePlanOptions, calibrate, plan_poses
-    from tauloop.drives import PlantFitOptions, TuningOptions, fit_plant, tune
-    from tauloop.engines.verification import VerifyOptions, verify
-    from tauloop.drives import BallbarOptions, DriveOptions, PlayOptions, TuningOptions, ballbar, drive, play, tune
+    from tauloop.drives import (
+        BallbarOptions,
+        DriveOptions,
+        PlantFitOptions,
+        PlayOptions,
+        TuningOptions,
+        ballbar,
+        drive,
+        fit_plant,
+        play,
+        tune,
+    )
     from tauloop.engines.verification import VerifyOptions, verify
     from tauloop.formats import ConvertOptions, convert, load, loads
     from tauloop.identification import (
@@ -142,10 +151,9 @@ __all__ = [
     "control",
     "convert",
     "describe",
-    "excite",
-    "fit_plant",
     "drive",
     "excite",
+    "fit_plant",
     "identify",
     "load",
     "load_function",

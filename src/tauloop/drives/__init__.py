@@ -4,11 +4,11 @@ from tauloop.drives.axis.sensitivity import SensitiveAxis
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis, simulate_axis
 from tauloop.drives.axis.workflow import DriveOptions, DriveStep, drive
 from tauloop.drives.criteria import Criteria, Outcome, weighted_sum, weighted_worst
-from tauloop.drives.plant_fit import FittedPlant, PlantFitOptions, fit_plant, load_steps
-from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, Unknown, assess_plant, search_plant
 from tauloop.drives.machine.circle import CircleTest
 from tauloop.drives.machine.play import PlayMap
 from tauloop.drives.machine.workflow import BallbarOptions, PlayOptions, ballbar, play, play_section
+from tauloop.drives.plant_fit import FittedPlant, PlantFitOptions, fit_plant, load_steps
+from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, Unknown, assess_plant, search_plant
 from tauloop.drives.reader import load_drive, read_drive, shipped_drives
 from tauloop.drives.tuning.evaluations import BatchCost
 from tauloop.drives.tuning.grid import Grid, dense_grid
@@ -28,9 +28,9 @@ __all__ = [
     "CircleTest",
     "Criteria",
     "DriveLine",
-    "FittedPlant",
     "DriveOptions",
     "DriveStep",
+    "FittedPlant",
     "Genetic",
     "Gradient",
     "Grid",

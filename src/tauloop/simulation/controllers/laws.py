@@ -146,7 +146,7 @@ class ComputedTorque(_Compiled):
 
 
 #: Every controller by the name that a command or a table uses.
-LAWS = Offered[type[Controller]](
+CONTROLLERS = Offered[type[Controller]](
     "tauloop.controllers",
     Controller,
     {

@@ -24,8 +24,8 @@ from tauloop.options import option, require
 from tauloop.result import Result
 from tauloop.shown import Shown
 from tauloop.simulation.controllers.laws import (
+    CONTROLLERS,
     HEUN_3,
-    LAWS,
     RUNGE_KUTTA_4,
     SPACES,
     Controller,
@@ -96,18 +96,18 @@ class ControlOptions(Shown):
         with problems.collecting(InputError):
             require(self)
         for name in self.controller:
-            if isinstance(name, str) and name not in LAWS:
-                remedy = suggestion(name, LAWS) or f"choose among {', '.join(LAWS)}"
+            if isinstance(name, str) and name not in CONTROLLERS:
+                remedy = suggestion(name, CONTROLLERS) or f"choose among {', '.join(CONTROLLERS)}"
                 problems.add("controller", f"{name!r} is unknown", remedy)
         InputError.raise_if_any(problems)
 
     @property
     def laws(self) -> dict[str, Controller]:
-        """Controllers by name, in the order of `LAWS`; those of one's own by their class."""
+        """Controllers by name, in the order of `CONTROLLERS`; those of one's own by their class."""
         own = {type(law).__name__: law for law in self.controller if isinstance(law, Controller)}
         known = {
-            name: LAWS[name](bandwidth=self.bandwidth, damping=self.damping, space=self.space)
-            for name in (LAWS if self.controller else LAWS.own)
+            name: CONTROLLERS[name](bandwidth=self.bandwidth, damping=self.damping, space=self.space)
+            for name in (CONTROLLERS if self.controller else CONTROLLERS.own)
             if not self.controller or name in self.controller
         }
         return {**known, **own}
