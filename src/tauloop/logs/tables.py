@@ -26,6 +26,8 @@ _HDF5_SIGNATURE = b"\x89HDF"
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 #: Rows of a Parquet file that are unpacked at a time.
 ROWS_AT_ONCE = 65_536
+#: Bytes of a Parquet file that are read at a time; without a size Arrow reads whole column chunks, and keeps the memory.
+BUFFER = 65_536
 _KIND_BEYOND = "numbers beyond all measure"
 #: No measured number is larger; squares and products of larger ones overflow.
 MOST = 1e100
@@ -259,7 +261,7 @@ class ParquetTable(Table):
         """
         parquet = import_parquet(str(path))
         try:
-            self._file = parquet.ParquetFile(path)
+            self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
         except Exception as error:  # a damaged file can fail in any way inside Arrow
             raise _unreadable(str(path), error) from None
         self._headers = [str(name) for name in self._file.schema_arrow.names]
@@ -287,7 +289,7 @@ class ParquetTable(Table):
         """Numbers of one column into an array (N,), a part at a time: of a whole one Arrow keeps copies."""
         first = 0
         try:
-            for part in self._file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[header]):
+            for part in self._file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[header], use_threads=False):
                 values[first : first + part.num_rows] = part.column(header).to_numpy(zero_copy_only=False).astype(float)
                 first += part.num_rows
         except Exception as error:  # damaged pages, and numbers that Arrow cannot make of them

@@ -111,7 +111,7 @@ def regression_data(
         forces = forces * present
     if factor > 1:
         forces = decimate(forces, factor)
-        time = time[::factor][: len(forces)]
+        time = time[::factor][: len(forces)].copy()  # a view would keep the whole log's
     if present is not None:
         present = present[::factor][: len(forces)] & measured
         forces, regressor = forces * present, regressor * present[:, :, None]
