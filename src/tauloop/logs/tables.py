@@ -26,7 +26,7 @@ _HDF5_SIGNATURE = b"\x89HDF"
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 #: Rows of a Parquet file that are unpacked at a time.
 ROWS_AT_ONCE = 65_536
-#: Bytes of a Parquet file that are read at a time; without a size Arrow reads whole column chunks, and keeps the memory.
+#: Bytes of a Parquet file that are read at a time; without a size Arrow reads column chunks whole and keeps the memory.
 BUFFER = 65_536
 _KIND_BEYOND = "numbers beyond all measure"
 #: No measured number is larger; squares and products of larger ones overflow.
