@@ -82,10 +82,16 @@ def nightly_names() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
+def short_name(nodeid: str) -> str:
+    """The name of a test without the folders of its file."""
+    path, colons, name = nodeid.partition("::")
+    return path.rsplit("/", 1)[-1] + colons + name
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what ``nightly.txt`` names, and leave the nightly tests out unless they are asked for."""
     for item in items:
-        if any(item.nodeid.removeprefix("tests/").startswith(name) for name in nightly_names()):
+        if any(short_name(item.nodeid).startswith(name) for name in nightly_names()):
             item.add_marker(pytest.mark.nightly)
     if config.getoption("--nightly"):
         return

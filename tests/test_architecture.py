@@ -334,3 +334,15 @@ def test_no_package_grows_beyond_its_ceiling_and_no_ceiling_stays_behind():
     assert {name: size for name, size in lines.items() if size > CEILINGS[name]} == {}
     assert {name: size for name, size in lines.items() if size < CEILINGS[name] - ROOM} == {}
     assert lines.keys() == CEILINGS.keys()
+
+
+def test_no_test_imports_a_test_and_folders_of_tests_are_named_after_packages():
+    tests = PACKAGE.parents[1] / "tests"
+    files = [*tests.rglob("test_*.py")]
+    taken = [
+        path.name for path in files if re.search(r"^\s*(?:from|import) test_", path.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert taken == []
+    named = {path.parent.name for path in files} - {"tests"}
+    assert named <= HEIGHT.keys()
+    assert len(named) > 12

@@ -17,6 +17,7 @@ import typing
 from pathlib import Path
 
 import pytest
+from commands import written_by
 from typer.testing import CliRunner
 
 from tauloop import files
@@ -239,14 +240,6 @@ def test_a_file_that_is_read_only_is_refused(tmp_path):
 
 
 # Commands that write
-
-
-def written_by(command: object) -> tuple[str, ...]:
-    while command is not None:
-        if found := getattr(command, "writes", None):
-            return found
-        command = getattr(command, "__wrapped__", None)
-    return ()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import SOON
 from interrupted import COMMANDS, KEEPING
-from test_terminal import SOON
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's list of processes")
 #: When Ctrl-C is pressed, s after the start: while a machine is read, assembled, compiled, and at the work itself.

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import written_by
 from kills import COMMANDS
-from test_files import written_by
 
 from tauloop.cli import app
 

@@ -1,0 +1,219 @@
+"""What commands print: nothing that steers a terminal, whole JSON, and a word where the output cannot be written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from commands import SOON
+from rich.table import Table
+from typer.testing import CliRunner
+
+from tauloop.cli.app import app
+from tauloop.cli.screen import STEERING, Screen, json_text, visible
+
+FULL = Path("/dev/full")
+#: A colour, a bell, a window's title, a carriage return, C1, a turn of direction, half of a character.
+STEERS = "\x1b[31mred\x07\x1b]0;title\x07\rover\x9b31m\u202egnp.exe\u2028\udc80"
+WRITTEN_OUT = r"\x1b[31mred\x07\x1b]0;title\x07\rover\x9b31m\u202egnp.exe\u2028\udc80"
+MACHINE = """
+format: tauloop-machine/1
+name: m
+description: "steers \\e[31m a terminal \\a \\u202E"
+provenance: {status: chosen, source: "x \\e[2J"}
+gravity: [0, 0, -9.81 m/s^2]
+bodies: {b: {mass: 1 kg, center: [0.1 m, 0, 0]}}
+joints: {j: {type: revolute, axis: z, parent: base, child: b, reference: 0 deg}}
+actuators: {a: {on: j}}
+platform: {body: b, independent: [j]}
+"""
+
+
+def tauloop(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", "from tauloop.cli import main; main()", *arguments]
+    return subprocess.run(command, check=False, stderr=subprocess.PIPE, **options)  # type: ignore[call-overload]
+
+
+def test_signs_that_steer_are_written_out():
+    assert visible(STEERS) == WRITTEN_OUT
+    assert visible("Grüße: 5 µm ± 2 °, 日本\n\t") == "Grüße: 5 µm ± 2 °, 日本\n\t"
+
+
+def test_a_console_prints_them_written_out_and_keeps_its_own_styles():
+    stream = io.StringIO()
+    screen = Screen(file=stream, force_terminal=True, width=200, color_system="truecolor", legacy_windows=False)
+    screen.print(STEERS, style="bold", markup=False, highlight=False, soft_wrap=True)
+    table = Table("name")
+    table.add_row(f"{STEERS[:10]}")
+    screen.print(table)
+    said = stream.getvalue()
+    assert said.startswith("\x1b[1m")
+    rest = re.sub(r"\x1b\[[0-9;]*m", "", said)
+    assert STEERING.search(rest) is None
+    assert r"\x9b31m\u202egnp.exe" in rest
+
+
+def test_json_says_the_same_with_escapes():
+    text = json_text({"name": STEERS})
+    assert STEERING.search(text) is None
+    assert json.loads(text) == {"name": STEERS}
+
+
+@pytest.mark.parametrize("command", [["check", "{}"], ["show", "{}", "--parameters"], ["show", "{}", "--json"]])
+def test_a_machine_file_cannot_steer_the_terminal(command, tmp_path):
+    path = tmp_path / "m.yaml"
+    path.write_text(MACHINE, encoding="utf-8")
+    result = CliRunner().invoke(app, [word.format(path) for word in command])
+    assert result.exit_code in (0, 1)
+    assert STEERING.search(result.output) is None
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_messages_cannot_steer_the_terminal(as_json, tmp_path):
+    """A name in a file, and the name of the file itself."""
+    path = tmp_path / "a\x1b[31m\udcff.yaml"
+    path.write_text(MACHINE.replace("type: revolute", 'type: "rev\\e[31molute"'), encoding="utf-8")
+    result = CliRunner().invoke(app, ["check", str(path), *(["--json"] if as_json else [])])
+    assert result.exit_code == 2
+    assert STEERING.search(result.output) is None
+    assert "olute" in result.output
+
+
+@pytest.mark.skipif(not FULL.exists(), reason=f"needs {FULL}, a disk that is always full")
+@pytest.mark.parametrize("arguments", [["machines"], ["check", "delta", "--json"], ["schema"], ["--help"]])
+def test_a_full_output_is_said_and_no_traceback(arguments):
+    with FULL.open("wb") as full:
+        done = tauloop(*arguments, stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == b"standard output: cannot be written: No space left on device\n"
+
+
+def test_a_closed_pipe_is_no_error_worth_a_word():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = tauloop("schema", stdout=writing)
+    os.close(writing)
+    assert done.stderr == b""
+
+
+def test_an_output_of_another_alphabet_is_written_with_escapes(tmp_path):
+    path = tmp_path / "m.yaml"
+    path.write_text(MACHINE.replace("name: m", "name: m").replace("steers", "stört µ"), encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = tauloop("show", str(path), stdout=subprocess.PIPE, env=environment)
+    assert b"Traceback" not in done.stderr
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["50$ arm", "$\\frac{1$", "a$b_{$c", "$$", "\\$"])
+def test_dollar_signs_in_names_are_drawn_as_they_are(name, tmp_path):
+    from matplotlib.figure import Figure
+
+    from tauloop.report.figures import save_figure
+
+    figure = Figure()
+    axes = figure.subplots()
+    axes.loglog([1, 1000], [1e-3, 1], label=name)
+    axes.set_title(name)
+    axes.set_xlabel(name)
+    axes.legend()
+    figure.suptitle(name)
+    path = save_figure(figure, tmp_path / "a.svg")
+    assert path.stat().st_size > 1000
+
+
+# Ctrl-C
+
+BUSY = {
+    "machine code": "import hashlib; print('busy', flush=True); hashlib.pbkdf2_hmac('sha256', b'', b'', 2_000_000_000)",
+    "an interrupt that is swallowed": """
+import time
+print('busy', flush=True)
+while True:
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        pass
+""",
+}
+KEEPS = """
+import signal, time
+seen = []
+signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+print('busy', flush=True)
+while not seen:
+    time.sleep(0.01)
+time.sleep(3.0)
+print('the best so far', flush=True)
+"""
+
+
+def interrupted(code: str, times: int = 1) -> tuple[int, bytes, float]:
+    """Exit code, what was printed, and the time from the last interrupt to the end."""
+    whole = "from tauloop.cli.interrupts import ends_soon\nwith ends_soon():\n" + textwrap.indent(code, "    ")
+    with subprocess.Popen([sys.executable, "-c", whole], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        time.sleep(0.5)  # the next line has begun
+        for _ in range(times - 1):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    return process.returncode, said, time.monotonic() - start
+
+
+@pytest.mark.parametrize("what", BUSY)
+def test_an_interrupt_ends_a_command_soon_whatever_it_is_busy_with(what):
+    code, _, took = interrupted(BUSY[what])
+    assert code == 130
+    assert took < SOON
+
+
+def test_a_search_that_keeps_its_best_result_is_left_alone():
+    code, said, took = interrupted(KEEPS)
+    assert code == 0
+    assert said == b"the best so far\n"
+    assert took > SOON
+
+
+def test_a_second_interrupt_ends_such_a_search_too():
+    code, said, took = interrupted(KEEPS.replace("3.0", "30.0"), times=2)
+    assert (code, said) == (130, b"")
+    assert took < SOON
+
+
+STARTS = """
+import subprocess, sys
+group = subprocess.Popen(
+    [sys.executable, "-c", "import subprocess; subprocess.Popen(['sleep', '98.7654']).wait()"], start_new_session=True
+)
+alone = subprocess.Popen(["sleep", "98.7654"])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's list of processes")
+@pytest.mark.parametrize("what", [*BUSY, "Python"])
+def test_what_a_command_has_started_ends_with_it(what):
+    """Compilers lead a group each, workers do not; whatever they have started is in their group."""
+    busy = BUSY.get(what, "import time; print('busy', flush=True); time.sleep(60)")
+    interrupted(STARTS + busy)
+    left = [place for place in Path("/proc").glob("[1-9]*/cmdline") if read(place) == b"sleep\x0098.7654\x00"]
+    assert left == []
+
+
+def read(place: Path) -> bytes:
+    """A file of a process that may end at this moment."""
+    try:
+        return place.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,79 @@
+"""Inertias that Pinocchio refuses, filled in where they cannot act; MuJoCo takes them as they are: the oracle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tauloop.cli.app import app
+from tauloop.engines import check, mujoco_engine, pinocchio_engine
+from tauloop.engines.building import rigid_tree
+from tauloop.engines.filled_inertias import turning_axes, with_possible_inertias
+from tauloop.errors import EngineError
+from tauloop.formats import load, loads
+
+PLANAR = Path(__file__).parents[1] / "cases" / "planar_3rrr.yaml"
+#: Rounding times the condition of some tens.
+AGREEMENT = 1e-12
+
+ARM = """format: tauloop-machine/1
+name: arm
+provenance: {{status: chosen, source: test}}
+gravity: [0, 0, -9.81 m/s^2]
+bodies:
+  a: {{mass: 1 kg, center: [0.1 m, 0.2 m, 0], inertia: {{xx: -1e-3 kg m^2, zz: 0.02 kg m^2}}, unchecked: yes}}
+  b: {{mass: 1 kg, center: [0.3 m, 0, 0.1 m], inertia: {{xx: -2e-3 kg m^2, zz: 0.03 kg m^2}}, unchecked: yes}}
+joints:
+  first: {{type: {first}, axis: {axis}, parent: {{on: base, turn: [{{x: 20 deg}}]}}, child: a}}
+  second: {{type: revolute, axis: z, parent: {{on: a, at: [0.4 m, 0, 0]}}, child: b}}
+actuators: {{m1: {{on: first}}, m2: {{on: second}}}}
+platform: {{body: b, independent: [first, second]}}
+"""
+
+
+def test_a_planar_machine_is_compared_with_both_engines() -> None:
+    pytest.importorskip("pinocchio")
+    pytest.importorskip("mujoco")
+    found = check(load(PLANAR), 10, np.random.default_rng(0))
+    assert {row.engine for row in found.comparisons} == {"Pinocchio", "MuJoCo"}
+    assert found.worst < AGREEMENT
+    assert found.different == 10
+
+
+@pytest.mark.parametrize(("first", "axis"), [("revolute", "z"), ("prismatic", "y")])
+def test_what_is_filled_in_does_not_act(first: str, axis: str) -> None:
+    pytest.importorskip("pinocchio")
+    pytest.importorskip("mujoco")
+    machine = loads(ARM.format(first=first, axis=axis))
+    q, v, a = np.random.default_rng(1).uniform(-1, 1, size=(3, 6, 2))
+    ours, theirs = (make(machine).tree_forces(q, v, a) for make in (pinocchio_engine, mujoco_engine))
+    assert np.abs(ours - theirs).max() < AGREEMENT * np.abs(theirs).max()
+    tree = with_possible_inertias(rigid_tree(machine))
+    assert all(np.linalg.eigvalsh(link.inertia.about_center).min() >= 0.0 for link in tree.links if link.inertia)
+
+
+def test_a_negative_moment_that_acts_is_named() -> None:
+    pytest.importorskip("pinocchio")
+    machine = loads(ARM.format(first="revolute", axis="x"))
+    assert [len(directions) for directions in turning_axes(rigid_tree(machine))] == [1, 1, 3, 3]
+    with pytest.raises(EngineError) as caught:
+        pinocchio_engine(machine)
+    told = {problem.where: problem.what for problem in caught.value.problems}
+    assert set(told) == {"a", "b"}  # the moment of a about its own hinge, and that of b, which turns about two
+    assert "-0.002 kg m^2" in told["b"]
+
+
+def test_states_beyond_a_limit_of_condition_are_left_out() -> None:
+    def verified(*more: str) -> tuple[int, dict[str, object]]:
+        run = CliRunner().invoke(app, ["verify", str(PLANAR), "--states", "3", "--json", *more])
+        return run.exit_code, json.loads(run.output)
+
+    code, told = verified("--condition", "20")
+    assert (code, told["condition"], told["different_states"]) == (0, 20.0, 3)
+    code, told = verified("--condition", "2")
+    assert code == 2
+    assert "(limit 2)" in told["problems"][0]["what"]  # type: ignore[index]

@@ -1,0 +1,176 @@
+"""What the MJCFs of others say beside a machine: read as MuJoCo reads it, refused, or named; MuJoCo is the oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from tauloop import Model
+from tauloop.assembly.loops import loops
+from tauloop.errors import DescriptionError
+from tauloop.formats import load
+from tauloop.kinematics import random_states
+from tauloop.mechanism.model import Mechanism
+
+#: Sums of a few products of size one.
+AGREEMENT = 1e-12
+#: Loops of an assembled state, m.
+CLOSED = 1e-9
+#: J' v by central differences over 1e-6 s: rounding over that, relative to accelerations.
+DIFFERENCES = 1e-8
+
+INERTIAL = '<inertial mass="1.2" pos="0.1 0 0.05" diaginertia="0.02 0.03 0.04"/>'
+
+
+def machine(
+    *, compiler: str = "", option: str = "", top: str = "", body: str = "", joint: str = "", ends: str = ""
+) -> str:
+    """Two joints in a row and one beside them."""
+    return f"""<mujoco><compiler angle="radian" {compiler}/><option {option[: 0 if "<" in option else None]}>
+{option if "<" in option else ""}</option>{top}<worldbody>
+<body name="a" pos="0.1 0 0.2" {body}>{INERTIAL}<joint name="j1" axis="0 0.6 0.8" {joint}/>
+<body name="b" pos="0.3 0 0" euler="0.2 0.3 -0.1">{INERTIAL}<joint name="j2" axis="1 0 0" ref="0.2"/></body></body>
+<body name="c" pos="-0.1 0.2 0.2">{INERTIAL}<joint name="j3" axis="0 1 0"/></body>
+</worldbody>{ends}</mujoco>"""
+
+
+def read(folder: Path, text: str) -> Mechanism:
+    (folder / "m.xml").write_text(text)
+    return load(folder / "m.xml")
+
+
+@pytest.mark.parametrize(
+    ("where", "options"),
+    [
+        ("compiler.settotalmass", {"compiler": 'settotalmass="9"'}),
+        ("compiler.boundmass", {"compiler": 'boundmass="2"'}),
+        ("compiler.boundinertia", {"compiler": 'boundinertia="0.1"'}),
+        ("option.flag.spring", {"option": '<flag spring="disable"/>'}),
+        ("option.flag.damper", {"option": '<flag damper="disable"/>'}),
+        ("option.flag.equality", {"option": '<flag equality="disable"/>'}),
+        ("option.flag.constraint", {"option": '<flag constraint="disable"/>'}),
+        ("j1", {"joint": 'springdamper="0.1 1"'}),
+        ("weld_1", {"ends": '<equality><weld body1="b" body2="c" torquescale="0"/></equality>'}),
+        ("flex_1", {"ends": '<equality><flex flex="f"/></equality>'}),
+        ("tendon_1", {"ends": '<equality><tendon tendon1="t"/></equality>'}),
+    ],
+)
+def test_what_would_make_another_machine_is_refused(tmp_path: Path, where: str, options: dict[str, str]) -> None:
+    with pytest.raises(DescriptionError) as caught:
+        read(tmp_path, machine(**options))
+    assert [problem.where for problem in caught.value.problems] == [where]
+
+
+def test_what_acts_from_outside_is_named(tmp_path: Path) -> None:
+    text = machine(option='density="1.2" wind="1 0 0"', body='gravcomp="1"', compiler='boundmass="1e-14"')
+    told = read(tmp_path, text).description
+    assert "- the drag of a medium (density, wind) acts in MuJoCo and is not carried over" in told
+    assert "- a: the compensation of weight (gravcomp) is not carried over: motors carry it" in told
+
+
+@pytest.mark.parametrize(
+    ("equality", "rows"),
+    [
+        ('<joint joint1="j1" joint2="j2" polycoef="0.1"/>', 1),  # the slope that is not given is 1
+        ('<joint joint1="j1" joint2="j2"/>', 1),
+        ('<joint joint1="j2" polycoef="0.4"/>', 1),
+        ('<joint joint1="j1" joint2="j2" class="off"/>', 0),
+        ('<joint joint1="j1" joint2="j2" class="off" active="true"/>', 1),
+        ('<connect body1="b" body2="c" anchor="0.1 0.2 0.3"/>', 3),
+    ],
+)
+def test_equalities_miss_by_what_they_miss_in_mujoco(tmp_path: Path, equality: str, rows: int) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    defaults = '<default><default class="off"><equality active="false"/></default></default>'
+    text = machine(top=defaults, ends=f"<equality>{equality}</equality>")
+    found, model = loops(read(tmp_path, text)), mujoco.MjModel.from_xml_string(text)
+    data, random = mujoco.MjData(model), np.random.default_rng(1)
+    for _ in range(3):
+        q = np.zeros(found.topology.n_q)
+        for joint in ("j1", "j2", "j3"):
+            value = random.uniform(-0.5, 0.5)
+            q[found.topology.coordinate_names.index(joint)] = value
+            data.qpos[model.joint(joint).qposadr[0]] = value
+        mujoco.mj_forward(model, data)
+        ours, theirs = found.residuals(q[None])[0][0], data.efc_pos[: data.ne]
+        assert len(ours) == len(theirs) == rows
+        assert np.abs(np.abs(ours) - np.abs(theirs)).max(initial=0.0) < AGREEMENT
+
+
+# A whole leg, moved by MuJoCo's own terms
+
+
+class Native:
+    """A file as MuJoCo itself reads it: its mass matrix, forces and equality Jacobians, loops solved for exactly.
+
+    [M Jt; J 0] [a; -lambda] = [S u - h; -J' v] by least squares, J' v by differences along the motion.
+    """
+
+    def __init__(self, path: Path, model: Model) -> None:
+        self.mujoco = pytest.importorskip("mujoco")
+        self.model = self.mujoco.MjModel.from_xml_path(str(path))
+        self.model.opt.disableflags |= self.mujoco.mjtDisableBit.mjDSBL_LIMIT
+        edges = {edge.joint.name: edge for edge in model.topology.tree}
+        self.edges = [
+            edges[self.model.joint(j).name.replace("-", "_")] for j in range(self.model.njnt)
+        ]  # no body is called as a joint
+
+    def inward(self, j: int, q: np.ndarray) -> np.ndarray:
+        """From our velocities of a joint to MuJoCo's, whose balls turn in the axes of their body."""
+        if self.model.jnt_type[j] != self.mujoco.mjtJoint.mjJNT_BALL:
+            return np.eye(1)
+        return Rotation.from_quat(q[list(self.edges[j].q)], scalar_first=True).as_matrix().T
+
+    def data(self, q: np.ndarray, v: np.ndarray) -> Any:
+        data = self.mujoco.MjData(self.model)
+        for j, edge in enumerate(self.edges):
+            start, first = self.model.jnt_qposadr[j], self.model.jnt_dofadr[j]
+            data.qpos[start : start + len(edge.q)] = q[list(edge.q)]
+            data.qvel[first : first + len(edge.v)] = self.inward(j, q) @ v[list(edge.v)]
+        self.mujoco.mj_forward(self.model, data)
+        return data
+
+    def loops(self, data: Any) -> np.ndarray:
+        return np.array(data.efc_J.reshape(-1, self.model.nv)[: data.ne])
+
+    def acceleration(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Accelerations (nv,) under motor forces."""
+        model, mujoco, data, eps = self.model, self.mujoco, self.data(q, v), 1e-6
+        assert np.abs(data.efc_pos[: data.ne]).max() < CLOSED
+        M = np.array([self.column(data, k) for k in range(model.nv)]).T
+        J, rates = self.loops(data), []
+        for sign in (1, -1):
+            ahead = mujoco.MjData(model)
+            ahead.qpos[:] = data.qpos
+            mujoco.mj_integratePos(model, ahead.qpos, data.qvel, sign * eps)
+            mujoco.mj_forward(model, ahead)
+            rates.append(self.loops(ahead) @ data.qvel)
+        force = data.qfrc_passive - data.qfrc_bias
+        for k, (joint, _) in enumerate(model.actuator_trnid):
+            force[model.jnt_dofadr[joint]] += model.actuator_gear[k, 0] * u[k]
+        matrix = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
+        right = np.concatenate([force, -(rates[0] - rates[1]) / (2 * eps)])
+        return np.linalg.lstsq(matrix, right, rcond=1e-12)[0][: model.nv]
+
+    def column(self, data: Any, k: int) -> np.ndarray:
+        result = np.zeros(self.model.nv)
+        self.mujoco.mj_mulM(self.model, data, result, np.eye(self.model.nv)[k])
+        return result
+
+
+def test_a_leg_with_rods_and_springs_moves_as_mujocos_own_terms_say() -> None:
+    path = Path(__file__).parents[1] / "cases" / "leg_with_rods.xml"
+    model = Model(load(path))
+    native = Native(path, model)
+    assert (model.assembly.rank, model.assembly.mobility) == (5, 7)
+    states = random_states(model, 4, np.random.default_rng(0))
+    u = np.random.default_rng(1).uniform(-5, 5, size=(4, 4))
+    found = np.asarray(model.platform.forward_dynamics(states.position, states.velocity, u, start=states.q).a)
+    for q, v, force, a in zip(states.q, states.v, u, found, strict=True):
+        expected = native.acceleration(q, v, force)
+        ours = np.concatenate([native.inward(j, q) @ a[list(edge.v)] for j, edge in enumerate(native.edges)])
+        assert np.abs(ours - expected).max() < DIFFERENCES * np.abs(expected).max()

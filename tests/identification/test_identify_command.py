@@ -1,0 +1,368 @@
+"""``tauloop identify``: an arm with a parallelogram, filters, essential parameters, instruments, refusals."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+from tauloop import Model, load
+from tauloop.cli.app import app
+from tauloop.codegen import Compiled
+from tauloop.formats.library import loads
+from tauloop.identification import (
+    InstrumentalVariables,
+    RegressionData,
+    WeightedLeastSquares,
+    fit,
+    leaf_ties,
+    motion_regressor,
+    regression_data,
+    simulated_instruments,
+)
+from tauloop.logs import Preparation, Sensors, measure, write_log
+from tauloop.mechanism.model import Mechanism
+from tauloop.mechanism.shipped import machine_path
+from tauloop.motion import SampledMotion, random_multisine
+
+PALLETISER = Path(__file__).parents[1] / "palletiser.yaml"
+#: What the measured arm has and the file does not say.
+LOADED = {"load": 9.0, "arm_mass": 14.0, "elbow.friction.viscous": 5.0, "shoulder.friction.coulomb": 28.0}
+RATE, DURATION = 200.0, 14.0  # Hz, s
+FILTER = ("--cutoff", 20, "--trim", 60, "--decimation", 5)
+SCAN = ("--scan-cutoffs", "4,20", "--scan-orders", "1,4")
+#: Estimates of some twenty parameters lie within this many standard deviations of the truth.
+DEVIATIONS = 5.0
+#: Two routes to one fit: rounding only.
+SAME = 1e-9
+#: Motor torques, N m.
+NOISE = 0.02
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["identify", *(str(argument) for argument in arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def identified(*arguments: object) -> dict[str, Any]:
+    code, text = run(*arguments, "--json")
+    assert code == 0, text
+    return dict(json.loads(text))
+
+
+def motion(machine: Model, stroke: float, rng: np.random.Generator) -> SampledMotion:
+    """Multisines of all motors around the reference pose."""
+    center = machine.actuator_position(machine.assembly.q)
+    joints = np.abs(machine.assembly.loops.transmission[:, list(machine.assembly.driven)]).max(axis=1)
+    excitation = random_multisine(center, stroke * joints, rng, terms=5, lowest=0.15, highest=1.0)
+    return excitation.sample(np.arange(0.0, DURATION, 1.0 / RATE))
+
+
+def logged(machine: Model, moved: SampledMotion, encoder: float, rng: np.random.Generator) -> xr.Dataset:
+    """What the machine's drives would write; encoder steps in rad of the motors."""
+    start = machine.actuators.track(moved.position).q
+    forces = machine.actuators.inverse_dynamics(moved.position, moved.velocity, moved.acceleration, start=start)
+    count = len(forces.actuator_names)
+    return measure(
+        moved.time,
+        moved.position,
+        forces.force,
+        forces.actuator_names,
+        machine.actuators.ports.position.units,
+        machine.output_ports("actuators")[1],
+        Sensors(resolution=np.full(count, encoder), force_noise=np.full(count, NOISE)),
+        rng,
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_built_once() -> Iterator[None]:
+    """Commands of this file share their machines' models: making programs takes half of a command's time."""
+    shared: dict[str, Model] = {}
+
+    def model_of(mechanism: Mechanism, *, evaluator: Compiled) -> Model:
+        if mechanism.name not in shared:
+            shared[mechanism.name] = Model(mechanism, evaluator=evaluator)
+        assert shared[mechanism.name].mechanism == mechanism
+        return shared[mechanism.name]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tauloop.identification.workflow.Model", model_of)
+        yield
+
+
+@pytest.fixture(scope="module")
+def truth() -> Model:
+    return Model(load(PALLETISER).with_values(LOADED))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory, truth) -> tuple[Path, Path]:
+    """The measured motion with its torques, and the commanded motion, sample by sample."""
+    folder, rng = tmp_path_factory.mktemp("palletiser"), np.random.default_rng(3)
+    moved = motion(truth, 0.35, rng)
+    log = logged(truth, moved, 2e-4, rng)
+    exact = logged(truth, moved, 0.0, rng)
+    commanded = exact[[name for name in exact.data_vars if name.startswith("position.")]]
+    return write_log(folder / "log.csv", log), write_log(folder / "commanded.csv", commanded)
+
+
+@pytest.fixture(scope="module")
+def plain(logs) -> dict[str, Any]:
+    return identified(PALLETISER, logs[0], *FILTER)
+
+
+def deviations(document: dict[str, Any], truth: Model) -> np.ndarray:
+    """Base parameters less their true values, in standard deviations."""
+    true = dict(zip([p.name for p in truth.parameters], truth.pi, strict=True))
+    return np.array(
+        [
+            (
+                row["value"]
+                - true[row["representative"]]
+                - sum(term["coefficient"] * true[term["parameter"]] for term in row["terms"])
+            )
+            / row["standard_deviation"]
+            for row in document["base_parameters"]
+        ]
+    )
+
+
+# Loops in real data: two of the parallelogram's four joints are measured and driven
+
+
+def test_a_parallelogram_of_which_two_joints_are_measured(plain, truth):
+    assert [output["name"] for output in plain["outputs"]] == ["motor_1", "motor_2", "motor_3"]
+    assert np.abs(deviations(plain, truth)).max() < DEVIATIONS
+    for output in plain["outputs"]:
+        assert output["held_out"]["rmse"] < NOISE  # the decimation filter takes out most of the noise
+    found = {row["representative"]: row for row in plain["base_parameters"]}
+    elbow = found["elbow.viscous"]  # on a joint that is neither measured nor driven
+    assert elbow["terms"] == []
+    assert abs(elbow["value"] - LOADED["elbow.friction.viscous"]) < DEVIATIONS * elbow["standard_deviation"]
+    assert elbow["standard_deviation"] < 0.2 * elbow["value"]
+
+
+def test_the_parallelogram_with_the_parameters_of_its_file(logs):
+    document = identified(PALLETISER, logs[0], *FILTER, "--parameters", "file")
+    found = {row["representative"]: row for row in document["base_parameters"]}
+    assert abs(found["load"]["value"] - LOADED["load"]) < DEVIATIONS * found["load"]["standard_deviation"]
+
+
+def test_a_parallelogram_in_which_one_torque_is_not_measured(logs, truth, tmp_path):
+    lines = [line.split(",") for line in logs[0].read_text(encoding="utf-8").splitlines()]
+    left_out = next(k for k, name in enumerate(lines[0]) if name.startswith("force.motor_3"))
+    path = tmp_path / "two.csv"
+    path.write_text("\n".join(",".join(line[:left_out] + line[left_out + 1 :]) for line in lines), encoding="utf-8")
+    document = identified(PALLETISER, path, *FILTER)
+    assert [output["name"] for output in document["outputs"]] == ["motor_1", "motor_2"]
+    assert np.abs(deviations(document, truth)).max() < DEVIATIONS
+
+
+# Standard deviations, filters, essential parameters
+
+
+def test_errors_are_taken_as_autocorrelated_unless_said(plain, logs):
+    assert plain["provenance"]["options"]["errors"]["name"] == "AutocorrelatedErrors"
+    white = identified(PALLETISER, logs[0], *FILTER, "--errors", "independent")
+    assert white["provenance"]["options"]["errors"]["name"] == "IndependentErrors"
+    values = [[row["value"] for row in document["base_parameters"]] for document in (plain, white)]
+    assert values[0] == pytest.approx(values[1], rel=SAME)
+
+
+@pytest.fixture(scope="module")
+def scanned(logs) -> dict[str, Any]:
+    return identified(PALLETISER, logs[0], *FILTER, *SCAN, "--essential", 0.1)
+
+
+def test_a_scan_of_filters_chooses_by_validation_and_goes_on_with_the_choice(scanned, logs):
+    scan = scanned["filter_scan"]
+    errors = [np.sqrt(np.mean(np.square(trial["validation_percent"]))) for trial in scan["trials"]]
+    best = scan["trials"][int(np.argmin(errors))]
+    assert (best["order"], best["cutoff"]) == (scan["chosen"]["order"], scan["chosen"]["cutoff"])
+    assert [(trial["order"], trial["cutoff"]) for trial in scan["trials"]] == [
+        (order, cutoff) for order in (1, 4) for cutoff in (4.0, 20.0)
+    ]
+    chosen = ("--cutoff", best["cutoff"], "--order", best["order"], *FILTER[2:])
+    assert identified(PALLETISER, logs[0], *chosen)["outputs"] == scanned["outputs"]
+    values = np.array([trial["values"] for trial in scan["trials"]])
+    assert [row["spread"] for row in scan["parameters"]] == pytest.approx(np.ptp(values, axis=0))
+
+
+def test_essential_parameters_by_command(scanned):
+    essential = scanned["essential"]
+    shares = np.divide(essential["standard_deviations"], np.abs(essential["values"]))
+    assert shares.max() <= 0.1
+    assert len(essential["names"]) + len(essential["removed"]) == len(scanned["base_parameters"])
+    assert len(essential["removed"]) > 0
+
+
+def test_the_tables_of_scan_and_essential_parameters(logs):
+    code, text = run(PALLETISER, logs[0], *FILTER, "--scan-cutoffs", "20", "--scan-orders", "4", "--essential", 0.1)
+    assert code == 0
+    for heading in ("Filters: RMSE in %", "Chosen: order 4 at 20 Hz", "Essential parameters:", "Held out, RMSE %"):
+        assert heading in text
+
+
+# Instruments
+
+
+def test_instruments_of_the_commanded_motion(logs, truth):
+    document = identified(PALLETISER, logs[0], *FILTER, "--estimator", "iv", "--commanded", logs[1])
+    assert document["estimator"]["name"] == "InstrumentalVariables"
+    assert np.abs(deviations(document, truth)).max() < DEVIATIONS
+
+
+def closed_loop(mechanism: Mechanism, wanted: SampledMotion, law: Model) -> np.ndarray:
+    """Motor positions under torques of the law's model on the wanted motion and feedback, by Runge and Kutta."""
+    plant = Model(mechanism)
+    forward = law.actuators.inverse_dynamics(wanted.position, wanted.velocity, wanted.acceleration).force
+    gains = np.array([40.0, 3.0])
+    step = wanted.time[1] - wanted.time[0]
+    x, v = wanted.position[0].copy(), wanted.velocity[0].copy()
+    passed = [x]
+    for k in range(len(wanted.time) - 1):
+        force = forward[k] + gains[0] * (wanted.position[k] - x) + gains[1] * (wanted.velocity[k] - v)
+
+        def rate(x: np.ndarray, v: np.ndarray, force: np.ndarray = force) -> tuple[np.ndarray, np.ndarray]:
+            driven = list(plant.assembly.driven)
+            return v, plant.actuators.forward_dynamics(x, v, force).a[driven]
+
+        v1, a1 = rate(x, v)
+        v2, a2 = rate(x + 0.5 * step * v1, v + 0.5 * step * a1)
+        x, v = x + step * v2, v + step * a2
+        passed.append(x)
+    return np.array(passed)
+
+
+def test_instruments_of_a_simulated_closed_loop():
+    """With noise of the positions least squares is biased, and instruments of the simulated machine are not."""
+    still = {f"shoulder_{i}.friction.coulomb": 0.0 for i in (1, 2)}
+    nominal = Model(load("five_bar").with_values(still))
+    true = Model(load("five_bar").with_values(still | {"tip_mass": 0.5, "rotor_inertia": 9e-4}))
+    rng = np.random.default_rng(2)
+    center = nominal.actuator_position(nominal.assembly.q)
+    wanted = random_multisine(center, np.full(2, 0.3), rng, terms=4, lowest=0.5, highest=3.0).sample(
+        np.arange(0.0, 1.2, 1.0 / RATE)
+    )
+    preparation = Preparation(cutoff=40.0, trim=30)
+    names, units = [a.name for a in true.mechanism.actuators], nominal.actuators.ports.position.units
+
+    def as_log(position: np.ndarray, force: np.ndarray) -> xr.Dataset:
+        silent = Sensors(resolution=np.zeros(2), force_noise=np.zeros(2))
+        return measure(wanted.time, position, force, names, units, ("N m", "N m"), silent, rng)
+
+    passed = closed_loop(true.mechanism, wanted, nominal)
+    exact = regression_data(true, as_log(passed, np.zeros((len(passed), 2))), preparation)
+    forces = exact.regressor @ true.pi
+    noisy = as_log(passed + 4e-4 * rng.standard_normal(passed.shape), np.zeros((len(passed), 2)))
+    ties = leaf_ties(nominal, ["tip_mass", "rotor_inertia"])
+    data = RegressionData(
+        regressor=motion_regressor(nominal, noisy, preparation),
+        forces=forces + 0.01 * rng.standard_normal(forces.shape),
+        parameters=exact.parameters,
+        parameter_units=exact.parameter_units,
+        outputs=exact.outputs,
+        output_units=exact.output_units,
+        ties=ties,
+    )
+    runs: list[Mechanism] = []
+
+    def simulate(mechanism: Mechanism) -> xr.Dataset:
+        runs.append(mechanism)
+        return as_log(closed_loop(mechanism, wanted, nominal), np.zeros((len(passed), 2)))
+
+    instruments = simulated_instruments(nominal, simulate, preparation)
+    biased = fit(data, None, WeightedLeastSquares())
+    free = fit(data, None, InstrumentalVariables(instruments_of=instruments, tolerance=0.05))
+    truth = free.base.regroup(np.array([0.5, 9e-4]))
+    assert (np.abs(free.values - truth) / free.standard_deviations).max() < DEVIATIONS
+    rotor = biased.base.names.index("rotor_inertia")
+    off = [abs(result.values[rotor] - truth[rotor]) for result in (biased, free)]
+    assert off[0] > 4 * biased.standard_deviations[rotor]
+    assert off[0] > 3 * off[1]
+    assert 2 <= len(runs) <= 6
+
+
+# Drives
+
+
+def test_a_resting_drive_of_coupled_joints_has_no_friction():
+    """Its velocity, a sum of joint velocities, is rounding: the sign of that must not enter."""
+    text = machine_path("pendulum_arm").read_text(encoding="utf-8")
+    inertia = "inertia: rotor_inertia, force: 0.25 N m, speed: 4000 rpm}"
+    coupled = text.replace(
+        f"elbow_motor: {{on: elbow, ratio: gear, {inertia}",
+        "elbow_motor: {drives: {shoulder: 37, elbow: 41}, friction: {coulomb: 0.01 N m}}",
+    )
+    assert coupled != text
+    machine = Model(loads(coupled))
+    time = np.arange(400) / RATE
+    center = machine.actuator_position(machine.assembly.q)
+    position = center + np.stack([0 * time, 3.0 * np.sin(7.0 * time), 0 * time], axis=1)
+    names = [actuator.name for actuator in machine.mechanism.actuators]
+    silent = Sensors(resolution=np.zeros(3), force_noise=np.zeros(3))
+    log = measure(time, position, np.ones((400, 3)), names, ["rad"] * 3, ["N m"] * 3, silent, np.random.default_rng(0))
+    data = regression_data(machine, log, Preparation(cutoff=None, trim=2))
+    assert not data.regressor[:, :, data.parameters.index("elbow_motor.coulomb")].any()
+    assert data.regressor[:, :, data.parameters.index("elbow.coulomb")].any()
+
+
+def test_the_command_does_not_import_what_it_does_not_use():
+    heavy = ("matplotlib", "scipy.signal", "cvxpy")
+    code = f"import sys, tauloop.cli.identify; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# Logs that tell too little
+
+
+def test_directions_that_the_motion_leaves_out_are_named(plain, truth, tmp_path):
+    assert plain["findings"] == []
+    rng = np.random.default_rng(3)
+    moved = motion(truth, 0.35, rng)
+    still = np.array([0.0, 1.0, 1.0])
+    center = truth.actuator_position(truth.assembly.q)
+    without_yaw = SampledMotion(
+        time=moved.time,
+        position=center + still * (moved.position - center),
+        velocity=still * moved.velocity,
+        acceleration=still * moved.acceleration,
+    )
+    path = write_log(tmp_path / "still.csv", logged(truth, without_yaw, 0.0, rng))
+    code, text = run(PALLETISER, path, *FILTER, "--json")
+    assert code in (0, 1)
+    findings = [finding["what"] for finding in json.loads(text)["findings"]]
+    lost = [what for what in findings if "its motion says nothing of" in what]
+    assert any("yaw.viscous" in what for what in lost)
+    assert not any("shoulder.viscous" in what or "elbow.viscous" in what for what in lost)
+
+
+# What the command refuses
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--estimator", "iv"), "give both estimator iv and the commanded motion"),
+        (("--scan-cutoffs", "20;40"), "'20;40' is no list of numbers"),
+        (("--scan-cutoffs", "20,400"), "400 Hz is not between zero and half the sampling rate, 100 Hz"),
+        (("--estimator", "tls", "--column-error", "2"), "above 0 and below 1"),
+        (("--estimator", "lasso", "--errors", "none"), "unknown: 'none'"),
+        (("--essential", "0"), "is not positive"),
+    ],
+)
+def test_options_that_have_no_meaning(logs, options, says):
+    code, text = run(PALLETISER, logs[0], *FILTER, *options)
+    assert code == 2
+    assert says in " ".join(text.split())

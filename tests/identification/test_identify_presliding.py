@@ -1,0 +1,259 @@
+"""Presliding friction: Dahl's state, its columns, and hysteresis told from a delay.
+
+The oracle is Dahl's law integrated by SciPy along a closed-form motion, which the toolkit never sees.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from typer.testing import CliRunner
+
+from tauloop import Model, load
+from tauloop.cli.app import app
+from tauloop.identification import (
+    WeightedLeastSquares,
+    choose_presliding,
+    dahl_state,
+    element_motion,
+    fit,
+    merge,
+    split,
+)
+from tauloop.identification.faults.channels import measured, wrong_channels
+from tauloop.identification.friction.presliding import presliding_columns, presliding_state
+from tauloop.identification.regression.columns import with_columns
+from tauloop.identification.regression.from_log import regression_data
+from tauloop.logs import Preparation, Signals, prepared_signals, write_log
+from tauloop.logs.channels import Channel
+from tauloop.motion import Multisine, random_multisine
+
+RATE, DURATION = 200.0, 16.0  # Hz, s
+TIME = np.arange(0.0, DURATION, 1.0 / RATE)
+PREPARATION = Preparation(cutoff=20.0, trim=40, decimation=2)
+OPTIONS = ("--cutoff", 20, "--trim", 40, "--decimation", 2)
+ENCODER, NOISE = 1e-5, 5e-3
+#: Friction of motor 1, N m, beside torques of some 1.5 N m; and of what it turns round over, rad.
+LEVEL, WAY = 1.5, 0.02
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(load("five_bar"))
+
+
+@pytest.fixture(scope="module")
+def moved(model) -> Multisine:
+    center = model.actuator_position(model.assembly.q)
+    return random_multisine(center, np.full(2, 0.3), np.random.default_rng(1), terms=5, lowest=0.2, highest=1.6)
+
+
+def dahl_by_scipy(moved: Multisine, way: float) -> np.ndarray:
+    """z of z' = v / way (1 - z sign v) of motor 1 at all times, by an adaptive integrator."""
+
+    def rate(t: float, z: np.ndarray) -> np.ndarray:
+        v = moved.sample(np.array([t])).velocity[0, 0]
+        return np.asarray((v - abs(v) * z) / way)
+
+    found = solve_ivp(rate, (0.0, TIME[-1]), [0.0], t_eval=TIME, rtol=1e-6, atol=1e-8, max_step=0.02, method="RK23")
+    return np.asarray(found.y[0])
+
+
+@pytest.fixture(scope="module")
+def hysteresis(moved) -> np.ndarray:
+    return dahl_by_scipy(moved, WAY)
+
+
+def log_of(model: Model, moved: Multisine, friction: np.ndarray, late: int = 0) -> Signals:
+    """A log of the machine with some further friction (N,) at motor 1, whose torque comes late by some samples."""
+    rng = np.random.default_rng(2)
+    motion = moved.sample(TIME)
+    start = model.forward_kinematics(motion.position).q
+    forces = model.actuators.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start).force
+    forces = forces + np.stack([friction, np.zeros(len(TIME))], axis=1) + NOISE * rng.normal(size=forces.shape)
+    forces[:, 0] = np.roll(forces[:, 0], late)
+    read = motion.position + ENCODER * rng.normal(size=forces.shape)
+    found = []
+    for k, name in enumerate(("motor_1", "motor_2")):
+        found.append(Channel(quantity="position", channel=name, values=read[:, k], unit="rad"))
+        found.append(Channel(quantity="force", channel=name, values=forces[:, k], unit="N m"))
+    return Signals(time=TIME, channels=tuple(found))
+
+
+def findings(model: Model, log: Signals) -> list[str]:
+    motion = measured(model, prepared_signals(log, PREPARATION), decimation=2)
+    return [f"{one.where} {one.what}" for one in wrong_channels(model, motion, step=2)]
+
+
+def identified(path: Path, *options: object) -> dict[str, Any]:
+    arguments = ["identify", "five_bar", str(path), *map(str, (*OPTIONS, *options)), "--json"]
+    return dict(json.loads(CliRunner().invoke(app, arguments, catch_exceptions=False).output))
+
+
+def held_out(document: dict[str, Any]) -> list[float]:
+    return [one["held_out"]["rmse"] for one in document["outputs"]]
+
+
+def test_the_state_is_that_of_dahls_law(moved, hysteresis):
+    found = dahl_state(moved.sample(TIME).velocity[:, :1], 1.0 / RATE, np.array([WAY]))[:, 0]
+    assert np.sqrt(np.mean((found - hysteresis) ** 2)) < 5e-3  # samples in which the motion turns round
+    finer = np.arange(0.0, DURATION, 0.1 / RATE)
+    finer_state = dahl_state(moved.sample(finer).velocity[:, :1], 0.1 / RATE, np.array([WAY]))[::10, 0]
+    assert np.sqrt(np.mean((finer_state - hysteresis) ** 2)) < 2e-4
+
+
+def test_the_state_rests_where_the_motion_rests_and_slides_where_it_goes_on():
+    velocity = np.concatenate([np.ones(50), np.zeros(30), -np.ones(60)])[:, None]
+    z = dahl_state(velocity, 0.01, np.array([0.05]))[:, 0]
+    assert np.allclose(z[51:80], z[51])
+    assert z[50] == pytest.approx(1.0 - np.exp(-49.5 * 0.01 / 0.05), rel=1e-6)
+    turned = 0.01 * (59.0 + 0.5)
+    assert z[-1] == pytest.approx(-1.0 + (1.0 + z[51]) * np.exp(-turned / 0.05), abs=1e-6)
+
+
+def test_hysteresis_is_named_and_not_a_delay(model, moved, hysteresis):
+    """Without the difference this log read: channel comes 40 ms before the others."""
+    (found,) = findings(model, log_of(model, moved, LEVEL * hysteresis))
+    assert found.startswith("force.motor_1 has friction that turns round over ")
+    assert float(found.split("over ")[1].split(" rad")[0]) == pytest.approx(WAY, rel=0.25)
+
+
+@pytest.mark.parametrize("late", [3, -3, 10])
+def test_a_delay_is_named_beside_friction_that_turns_at_once(model, moved, late):
+    friction = LEVEL * np.sign(moved.sample(TIME).velocity[:, 0])
+    (found,) = findings(model, log_of(model, moved, friction, late))
+    word = "behind" if late > 0 else "before"
+    assert f"comes {word} the other channels by {abs(late)} samples" in found or (
+        # what of one motor comes late makes its position early
+        found.startswith("position.motor_1") and f"by {abs(late)} samples" in found
+    )
+
+
+def test_a_sound_log_with_much_friction_has_neither(model, moved):
+    assert findings(model, log_of(model, moved, LEVEL * np.sign(moved.sample(TIME).velocity[:, 0]))) == []
+
+
+def test_neither_is_named_where_both_explain_it_alike(model, moved):
+    """Friction alone, turning round so slowly that hardly anything turns: neither a delay nor a way is told."""
+    friction = 0.3 * dahl_by_scipy(moved, 0.3)
+    assert findings(model, log_of(model, moved, friction)) == []
+
+
+def test_columns_whose_way_validation_finds_take_the_error_away(model, moved, hysteresis):
+    log = log_of(model, moved, LEVEL * hysteresis)
+    data = regression_data(model, log, PREPARATION)
+    motion = element_motion(model, log, PREPARATION)
+    choice = choose_presliding([data], [motion], ["motor_1", "motor_2"])
+    assert choice.lengths["motor_1"] == pytest.approx(WAY, rel=0.15)
+    assert choice.without == ("motor_2",)
+    assert choice.errors[1] < choice.errors[0] / 4.0
+    plain = fit(*split(data), WeightedLeastSquares())
+    turning = fit(*split(with_columns(data, *presliding_columns(motion, choice.lengths))), WeightedLeastSquares())
+    assert turning.held_out[0].rmse < plain.held_out[0].rmse / 4.0
+    exact = fit(*split(with_columns(data, *presliding_columns(motion, {"motor_1": WAY}))), WeightedLeastSquares())
+    level = exact.base.names.index("motor_1.presliding")
+    assert exact.values[level] == pytest.approx(LEVEL, rel=0.05)
+
+
+def test_the_command_finds_the_way_and_says_so(model, moved, hysteresis, tmp_path):
+    path = write_log(tmp_path / "log.csv", log_of(model, moved, LEVEL * hysteresis).dataset())
+    plain, turning = identified(path), identified(path, "--presliding", "motor_1")
+    assert plain["status"] != "ok"
+    assert "--presliding motor_1" in plain["findings"][0]["remedy"]
+    assert turning["status"] == "ok"
+    assert turning["findings"] == []
+    assert held_out(turning)[0] < held_out(plain)[0] / 4.0
+    assert turning["presliding"]["errors"][1] < turning["presliding"]["errors"][0] / 4.0
+    given = identified(path, "--presliding", f"motor_1={WAY} rad")
+    assert given["presliding"]["given"] == ["motor_1"]
+    assert held_out(given)[0] < held_out(plain)[0] / 4.0
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--presliding", "motor_9"), "is no freedom of a joint"),
+        (("--presliding", "motor_1=-1 rad"), "is no length"),
+        (("--presliding", "motor_1=3 N"), "motor_1"),
+        (("--presliding", "motor_1", "--presliding", "motor_1"), "given twice"),
+        (("--presliding", "motor_1", "--period", 4, "--highest", 2), "has no meaning beside period"),
+    ],
+)
+def test_what_is_no_element_or_way_is_refused(model, moved, tmp_path, options, says):
+    path = write_log(tmp_path / "log.csv", log_of(model, moved, np.zeros(len(TIME))).dataset())
+    arguments = ["identify", "five_bar", str(path), "--cutoff", "20", *map(str, options)]
+    arguments = [one for one in arguments if "--period" not in options or one not in ("--cutoff", "20")]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 2
+    assert says in " ".join(result.output.split())
+
+
+def test_several_logs_share_the_way(model, moved, hysteresis):
+    log = log_of(model, moved, LEVEL * hysteresis)
+    parts, motions = [regression_data(model, log, PREPARATION)] * 2, [element_motion(model, log, PREPARATION)] * 2
+    one = choose_presliding(parts[:1], motions[:1], ["motor_1"])
+    two = choose_presliding(parts, motions, ["motor_1"])
+    assert one.lengths == pytest.approx(two.lengths)
+    assert len(merge(parts)) == 2 * len(parts[0])
+
+
+def lugre(velocity: np.ndarray, level: float, way: float) -> np.ndarray:
+    """Friction (N,) of the LuGre model by small steps of its bristle, exact where speed is constant (200 a sample).
+
+    z' = v - s |v| z / g(v), F = s z + d z', g = level (1 + 0.3 exp(-(v / v_s)^2)), s = level / way: Canudas de Wit et
+    al. 1995, A new model for control of systems with friction.
+    """
+    fine = np.interp(np.arange(50 * len(velocity)) / 50.0, np.arange(len(velocity)), velocity)
+    stiffness, step, slow = level / way, 1.0 / (50.0 * RATE), 0.1 * np.abs(velocity).max()
+    g = level * (1.0 + 0.3 * np.exp(-((fine / slow) ** 2)))
+    fading, goal = np.exp(-stiffness * np.abs(fine) / g * step), np.sign(fine) * g / stiffness
+    z, found = 0.0, np.zeros(len(fine))
+    for k, v in enumerate(fine):
+        found[k] = stiffness * z + 0.02 * np.sqrt(stiffness) * (v - stiffness * abs(v) * z / g[k])
+        z = goal[k] + (z - goal[k]) * fading[k]
+    return found[::50]
+
+
+@pytest.mark.parametrize("way", [0.005, 0.03])
+def test_friction_as_in_the_lugre_model_is_halved_as_well(model, moved, way):
+    """The bristle's damping and Stribeck's curve are not in Dahl's columns, the way is."""
+    log = log_of(model, moved, lugre(moved.sample(TIME).velocity[:, 0], LEVEL, way))
+    data, motion = regression_data(model, log, PREPARATION), element_motion(model, log, PREPARATION)
+    choice = choose_presliding([data], [motion], ["motor_1", "motor_2"])
+    assert choice.without == ("motor_2",)
+    plain = fit(*split(data), WeightedLeastSquares())
+    turning = fit(*split(with_columns(data, *presliding_columns(motion, choice.lengths))), WeightedLeastSquares())
+    assert turning.held_out[0].rmse < 0.5 * plain.held_out[0].rmse
+    assert turning.held_out[1].rmse < 1.05 * plain.held_out[1].rmse
+
+
+def test_friction_at_rest_is_zero_unless_it_stays():
+    velocity = np.concatenate([np.ones(50), np.full(30, 1e-4), -np.ones(60)])[:, None]
+    stays, goes = (presliding_state(velocity, 0.01, np.array([0.05]), stays=stays)[:, 0] for stays in (True, False))
+    assert np.array_equal(stays, dahl_state(velocity, 0.01, np.array([0.05]))[:, 0])
+    assert np.all(goes[50:80] == 0.0)
+    assert np.array_equal(np.delete(goes, np.s_[50:80]), np.delete(stays, np.s_[50:80]))
+
+
+@pytest.mark.nightly
+def test_no_joint_of_a_measured_arm_is_worse_held_out(shared):
+    """All six joints asked for: two take a length; without the rest left out joint 2 went from 5.3 to 6.4 %."""
+    data, arm = shared / "data" / "tx40", Path(__file__).parents[2] / "examples" / "tx40"
+    if not data.is_dir():
+        pytest.skip("needs the measured log of the TX40 in data/tx40 of the shared folder, which is not here")
+    options = [data / "tx40_nomesh.urdf", arm / "recording.yaml", "--side", arm / "side.yaml", "--data", data]
+    options += ["--output", "joints", "--order", 2, "--cutoff", 70, "--standstill", 1e-3, "--json"]
+    asked = [text for k in range(1, 7) for text in ("--presliding", f"joint_{k}")]
+    plain, turning = (
+        json.loads(CliRunner().invoke(app, ["identify", *map(str, options), *more], catch_exceptions=False).output)
+        for more in ([], asked)
+    )
+    ratios = np.array(held_out(turning)) / np.array(held_out(plain))
+    assert set(turning["presliding"]["lengths"]) == {"joint_1", "joint_2"}
+    assert (ratios[:2] < 0.98).all()
+    assert (ratios < 1.01).all()

@@ -1,0 +1,225 @@
+"""What residuals still follow: drifts, bending, clocks, jitter; each made by a formula, found with its size.
+
+Torques are those of the closed formulae of `planar_arm`, so that nothing of the machine's own equations enters a log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planar_arm import DRIVES, FRICTION, MACHINE, TRUE, arm_forces, arm_log, arm_regressor
+from typer.testing import CliRunner
+
+from tauloop import Model
+from tauloop.cli.app import app
+from tauloop.formats import loads
+from tauloop.identification import regression_data
+from tauloop.identification.faults.residual_trends import Trend, residual_trends, trend_problems
+from tauloop.identification.faults.time_stamps import jitter
+from tauloop.logs import Preparation, Signals, write_log
+
+RATE, DURATION = 200.0, 40.0  # Hz, s
+PREPARATION = Preparation(cutoff=30.0, trim=60, decimation=2)
+FRICTION_NAMES = ("shoulder.viscous", "shoulder.coulomb", "elbow.viscous", "elbow.coulomb")
+#: Sines of both joints: rad/s and rad.
+SINES = np.array([[2.1, 4.3, 7.9], [3.1, 5.9, 9.1]]), np.array([[0.6, 0.35, 0.15], [0.7, 0.3, 0.12]])
+#: Figures of a trend: noise of 0.02 N m, and what other columns take of it.
+FIGURE = 0.1
+
+
+def motion_at(t: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Times and q, v, a of the sines at any times."""
+    w, size = SINES
+    angle = w * t[:, None, None] + np.arange(3)
+    parts = size * np.sin(angle), size * w * np.cos(angle), -size * w**2 * np.sin(angle)
+    return (t, *(part.sum(axis=2) for part in parts))
+
+
+TIME = np.arange(round(RATE * DURATION)) / RATE
+MOTION = motion_at(TIME)
+FORCES = arm_forces(MOTION)
+SPAN = DURATION - 2 * PREPARATION.trim / RATE
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(loads(MACHINE))
+
+
+def told(model: Model, forces: np.ndarray, preparation: Preparation = PREPARATION) -> tuple[Trend, ...]:
+    data = regression_data(model, arm_log(MOTION, forces), preparation)
+    return residual_trends(data, FRICTION_NAMES, speeds=speeds_of(MOTION, preparation, len(data)))
+
+
+def speeds_of(motion: tuple[np.ndarray, ...], preparation: Preparation, count: int) -> np.ndarray:
+    return motion[2][preparation.trim :: preparation.decimation][:count]
+
+
+def second_derivative(forces: np.ndarray) -> np.ndarray:
+    """By a spectrum of differences: of fourth order, so that it shares nothing with the library's."""
+    stretched = np.pad(forces, ((2, 2), (0, 0)), mode="edge")
+    weights = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0 * RATE**2
+    return sum(w * stretched[k : k + len(forces)] for k, w in enumerate(weights))  # type: ignore[return-value]
+
+
+def smooth(motion: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Torques without dry friction, whose jumps have no second derivative."""
+    return arm_regressor(*motion[1:]) @ TRUE + FRICTION * motion[2]
+
+
+def test_nothing_is_said_of_a_sound_log_nor_of_one_whose_friction_is_of_another_shape(model: Model) -> None:
+    _, q, v, _ = MOTION
+    stribeck = 0.3 * np.sign(v) * np.exp(-np.abs(v) / 0.2)
+    for forces in (FORCES, FORCES + stribeck, FORCES + 0.3 * np.sin(9.0 * q), FORCES + 0.05 * v * np.abs(v)):
+        assert told(model, forces) == ()
+
+
+def test_friction_that_falls_while_the_machine_warms_up(model: Model) -> None:
+    """Five times the friction of the file, falling by 30 % of its mean from beginning to end."""
+    _, _, v, _ = MOTION
+    course = 1.0 - 0.3 * (TIME / DURATION - 0.5)
+    forces = smooth(MOTION) + (FRICTION * 5.0) * course[:, None] * (v + np.sign(v)) - FRICTION * v
+    found = {trend.output: trend for trend in told(model, forces)}
+    for drive in DRIVES:
+        assert (found[drive].kind, found[drive].cause) == ("friction", "time")
+        assert found[drive].value == pytest.approx(-0.3 * SPAN / DURATION, rel=0.2)
+        assert "its friction changes by -" in str(found[drive])
+
+
+def test_an_offset_that_creeps(model: Model) -> None:
+    found = {trend.output: trend for trend in told(model, FORCES + np.array([0.0, 0.4]) * (TIME / DURATION)[:, None])}
+    assert set(found) == {"motor_2"}
+    assert (found["motor_2"].kind, found["motor_2"].unit) == ("offset", "N m")
+    assert found["motor_2"].value == pytest.approx(0.4 * SPAN / DURATION, rel=FIGURE)
+
+
+def test_warmth_that_comes_and_goes_with_the_load(model: Model) -> None:
+    """The motion rests in the middle third; the warmth is integrated step by step."""
+    calm = 0.5 + 0.5 * np.abs(np.tanh(4.0 * (TIME / DURATION - 0.5)))
+    t, q, *_ = MOTION
+    q = q * calm[:, None]
+    v = np.gradient(q, t, axis=0, edge_order=2)
+    moved = (t, q, v, np.gradient(v, t, axis=0, edge_order=2))
+    forces = smooth(moved)
+    heat = forces**2 / np.mean(forces**2, axis=0)
+    warmth = np.zeros_like(heat)
+    for k in range(1, len(t)):
+        warmth[k] = warmth[k - 1] + (heat[k - 1] - warmth[k - 1]) * 3.0 / len(t)
+    data = regression_data(model, arm_log(moved, forces * (1.0 - 0.05 * warmth)), PREPARATION)
+    found = [trend for trend in residual_trends(data, FRICTION_NAMES) if trend.output == "motor_1"]
+    assert (found[0].kind, found[0].cause) == ("scale", "warmth")
+    assert found[0].value == pytest.approx(-0.05 * np.ptp(warmth[:, 0]), rel=0.25)
+
+
+@pytest.mark.parametrize("frequency", [6.0, 10.0])
+def test_a_transmission_that_bends(model: Model, frequency: float) -> None:
+    """Rigid torques less their second derivative over the squared frequency of the load with the motor held."""
+    forces = smooth(MOTION)
+    bent = forces - second_derivative(forces) / (2.0 * np.pi * frequency) ** 2
+    found = {trend.output: trend for trend in told(model, bent)}
+    assert found
+    for trend in found.values():
+        assert trend.kind == "compliance"
+        assert 1.0 / (2.0 * np.pi * np.sqrt(trend.value)) == pytest.approx(frequency, rel=0.3)
+
+
+def test_a_filter_of_the_positions_is_no_transmission_that_bends(model: Model) -> None:
+    """One pole forwards and backwards takes off what a bending transmission adds: what passes says so."""
+    first_order = Preparation(cutoff=6.0, order=1, trim=100, decimation=2)
+    data = regression_data(model, arm_log(MOTION, smooth(MOTION)), first_order)
+    spectrum = np.fft.rfftfreq(4 * len(data), float(np.diff(np.asarray(data.time)).mean()))
+    gain = 1.0 / (1.0 + (spectrum / 6.0) ** 2)
+
+    def passed(x: np.ndarray) -> np.ndarray:
+        mirrored = np.concatenate([x, x[::-1], x, x[::-1]])
+        return np.asarray(np.fft.irfft(np.fft.rfft(mirrored) * gain, len(mirrored))[: len(x)])
+
+    assert "compliance" in {trend.kind for trend in residual_trends(data, FRICTION_NAMES)}
+    assert "compliance" not in {trend.kind for trend in residual_trends(data, FRICTION_NAMES, passed=passed)}
+
+
+def test_clocks_that_drift_apart(model: Model) -> None:
+    """Torques are stamped 250 us later every second: those of the motion at earlier and earlier times."""
+    drift = 2.5e-4
+    late = motion_at(TIME - drift * (TIME - 0.5 * DURATION))
+    found = {trend.output: trend for trend in told(model, arm_forces(late))}
+    for drive in DRIVES:
+        assert found[drive].kind == "clock"
+        assert found[drive].value == pytest.approx(drift, rel=FIGURE)
+    assert "+25" in trend_problems(tuple(found.values()))[0].what
+
+
+@pytest.mark.parametrize("late", [3e-3, -3e-3, 6e-3])
+@pytest.mark.parametrize("rate", [200.0, 5000.0])
+def test_a_delay_of_less_than_a_sample_and_of_many(model: Model, late: float, rate: float) -> None:
+    """Torques of the motion 3 ms before: 0.6 and 15 samples."""
+    t = np.arange(round(15.0 * rate)) / rate
+    forces = arm_forces(motion_at(t))
+    forces[:, 0] = arm_forces(motion_at(t - late))[:, 0]
+    preparation = Preparation(cutoff=30.0, trim=round(0.3 * rate), decimation=max(round(rate / 200.0), 1))
+    data = regression_data(model, arm_log(motion_at(t), forces), preparation)
+    (trend,) = residual_trends(data, FRICTION_NAMES, speeds=speeds_of(motion_at(t), preparation, len(data)))
+    assert (trend.output, trend.kind) == ("motor_1", "delay")
+    assert trend.value == pytest.approx(late, rel=FIGURE)
+    assert f"{'behind' if late > 0.0 else 'before'} the motion by" in str(trend)
+
+
+def test_hysteresis_at_reversals_is_no_delay(model: Model) -> None:
+    """Dahl's friction, integrated step by step: it comes after the reversal, as a delay would."""
+    q = MOTION[1]
+    dahl = np.zeros_like(q)
+    for k in range(1, len(q)):
+        step = q[k] - q[k - 1]
+        dahl[k] = np.clip(dahl[k - 1] + step / 0.05 * (1.0 - dahl[k - 1] * np.sign(step)), -1.0, 1.0)
+    assert told(model, smooth(MOTION) + 0.5 * dahl) == ()
+
+
+def uneven(share: float, taken: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Signals:
+    """A log whose stamps jitter by up to a share of the period; `taken` says at which times samples are taken."""
+    stamps = TIME + share / RATE * np.random.default_rng(5).uniform(-1.0, 1.0, len(TIME))
+    _, q, *_ = motion_at(taken(stamps, TIME))
+    return arm_log((stamps, q), FORCES, encoder=1e-4)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_samples_taken_at_uneven_times_and_stamps_that_only_say_so(share: float) -> None:
+    (problem,) = jitter(uneven(share, lambda stamps, even: stamps), DRIVES)
+    rms = 100.0 * share / np.sqrt(3.0)  # of a uniform distribution
+    assert float(problem.what.split("RMS, ")[1].split(" %")[0]) == pytest.approx(rms, rel=0.05)
+    assert jitter(uneven(share, lambda stamps, even: even), DRIVES) == ()
+    coarse = arm_log((np.round(TIME, 2) + 0.0, MOTION[1]), FORCES)  # a clock that ticks every second sample
+    assert jitter(coarse, DRIVES) == ()
+
+
+def test_by_command_a_drift_makes_the_result_doubtful(tmp_path: Path) -> None:
+    machine = tmp_path / "arm.yaml"
+    machine.write_text(MACHINE, encoding="utf-8")
+    options = ("--cutoff", "30", "--trim", "60", "--decimation", "2", "--json")
+    for creep, code in ((0.0, 0), (0.4, 1)):
+        log = arm_log(MOTION, FORCES + creep * (TIME / DURATION)[:, None])
+        path = write_log(tmp_path / "log.csv", log.dataset())
+        ran = CliRunner().invoke(app, ["identify", str(machine), str(path), *options])
+        assert ran.exit_code == code, ran.output
+        findings = json.loads(ran.output)["findings"]
+        assert any("its offset changes by" in one["what"] for one in findings) is bool(creep)
+
+
+def test_nothing_is_said_of_the_measured_arm(shared: Path) -> None:
+    """Its model leaves 7 to 17 % of the torques: none of it is a trend."""
+    from tauloop.formats.urdf import load_urdf
+    from tauloop.logs import load_recording, prepared_signals, read_signals, samples
+
+    data, arm = shared / "data" / "tx40", Path(__file__).parents[2] / "examples" / "tx40"
+    machine = Model(load_urdf(data / "tx40_nomesh.urdf", arm / "side.yaml"))
+    recording = load_recording(arm / "recording.yaml", data)
+    log = read_signals(*recording.files, sample_rate=recording.sample_rate)
+    assert recording.preparation is not None
+    rows = regression_data(machine, log, recording.preparation, output="joints")
+    rubbing = [parameter.name for parameter in machine.parameters if parameter.role in ("viscous", "coulomb")]
+    moved = samples(prepared_signals(log, recording.preparation), "velocity")
+    assert residual_trends(rows, rubbing, speeds=moved[:: recording.preparation.decimation][: len(rows)]) == ()
+    assert jitter(log, machine.actuators.ports.position.columns) == ()
