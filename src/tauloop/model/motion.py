@@ -176,15 +176,17 @@ class Motion:
             AssemblyError: there are passive freedoms (see `Model.hybrid`).
         Source: Khalil and Ibrahim 2004; Gantry-Tau paper, eq. 1.
         """
-        given = {"position": position, "velocity": velocity, "acceleration": acceleration, **loads(wrench, payload)}
-        if len(given) == 3 and start is None and theta is None and sharing is EQUAL_SHARES:
+        given = {"position": position, "velocity": velocity, "acceleration": acceleration}
+        is_loaded = wrench is not None or payload is not None
+        if not is_loaded and start is None and theta is None and sharing is EQUAL_SHARES:
             outcome = self.runner.once(INVERSE_DYNAMICS, position, velocity, acceleration)
             if outcome is not None:
                 return self.forces(*outcome, False, self._equal_weights, start=None)
+        given |= loads(wrench, payload) if is_loaded else {}
         weights = self.weights(sharing)
         preloads = sharing.preloads(self.runner.mechanism)
         outputs, evidence, single = self.runner.run(
-            INVERSE_DYNAMICS if len(given) == 3 else LOADED_INVERSE_DYNAMICS,
+            LOADED_INVERSE_DYNAMICS if is_loaded else INVERSE_DYNAMICS,
             given,
             start=start,
             theta=theta,
@@ -300,7 +302,7 @@ class Motion:
 
     @cached_property
     def _equal_weights(self) -> np.ndarray | None:
-        return self.weights(EQUAL_SHARES)
+        return np.ones(len(self.runner.mechanism.actuators)) if self.assembly.is_redundant else None
 
     def forward_dynamics(
         self,

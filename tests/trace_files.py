@@ -1,0 +1,55 @@
+"""Files of the package that a number passes from a machine's YAML to a torque: `python tests/trace_files.py`.
+
+Counted are the files whose functions are called between `tauloop.load` and the forces of `inverse_dynamics`,
+interpreted. All modules are imported before, so that what runs at import does not count.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
+#: Packages on the way; the others are not imported, and would be seen if they were.
+ON_THE_WAY = ("mechanism", "formats", "equations", "assembly", "programs", "codegen", "model")
+
+
+def files_entered(machine: str = "delta") -> Counter[str]:
+    """Files below the package, with the number of calls of their functions."""
+    for folder in ON_THE_WAY:
+        for path in sorted((PACKAGE / folder).rglob("*.py")):
+            parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+            importlib.import_module(".".join(part for part in parts if part != "__init__"))
+    from tauloop import Model, load
+    from tauloop.codegen.evaluator import Interpreted
+
+    entered: Counter[str] = Counter()
+    root = f"{PACKAGE}/"
+
+    def noted(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        is_function = bool(code.co_flags & inspect.CO_OPTIMIZED)  # no module, no body of a class
+        if event == "call" and is_function and code.co_filename.startswith(root):
+            entered[code.co_filename.removeprefix(root)] += 1
+
+    sys.setprofile(noted)
+    try:
+        model = Model(load(machine), evaluator=Interpreted())
+        still = np.zeros(model.platform.ports.velocity.size)
+        model.platform.inverse_dynamics(model.platform.ports.at(model.assembly.q), still, still)
+    finally:
+        sys.setprofile(None)
+    return entered
+
+
+if __name__ == "__main__":
+    found = files_entered(*sys.argv[1:2])
+    for file, calls in sorted(found.items()):
+        sys.stdout.write(f"{calls:8d}  {file}\n")
+    sys.stdout.write(f"{len(found):8d}  files\n")
