@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -98,7 +99,7 @@ def model(name: str) -> Model:
 
 @cache
 def modes(name: str) -> Modes:
-    return assembly_modes(model(name), rng=np.random.default_rng(0), options=QUICK)
+    return assembly_modes(model(name), options=QUICK)
 
 
 def random_starts(machine: Model, q: np.ndarray, held: tuple[int, ...], n: int, seed: int) -> np.ndarray:
@@ -145,7 +146,7 @@ def difference(machine: Model, q: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 def test_dietmaier_hexapod_has_40_real_modes() -> None:
     machine = hexapod(DIETMAIER_BASE, DIETMAIER_PLATFORM, np.ones(6))
-    found = assembly_modes(machine, DIETMAIER_LENGTHS, rng=np.random.default_rng(0), options=QUICK)
+    found = assembly_modes(machine, DIETMAIER_LENGTHS, options=QUICK)
     assert found.blocks[0].complex_solutions == 40
     assert len(found.modes) == 40
     assert found.status is Status.OK
@@ -165,7 +166,7 @@ def test_random_hexapod_has_40_complex_modes_and_newton_finds_no_other_real_one(
     base, platform = rng.normal(size=(2, 6, 3))
     lengths = np.linalg.norm(platform - base + [0.1, 0.2, 0.5], axis=1)
     machine = hexapod(base, platform, lengths)
-    found = assembly_modes(machine, rng=np.random.default_rng(3), options=QUICK)
+    found = assembly_modes(machine, options=replace(QUICK, seed=3))
     assert found.blocks[0].complex_solutions == 40
     assert found.reference == 0
     assert found_by_newton(machine, found, 300) == set(range(len(found.modes)))
@@ -230,7 +231,7 @@ def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(name: 
 def test_a_search_whose_trace_lines_all_lose_a_path_ends_as_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nearly degenerate machines do so after a minute of search; here every line is declared lost."""
     monkeypatch.setattr(_Search, "_bend", lambda self: np.inf)
-    found = working_modes(model("five_bar"), rng=np.random.default_rng(0))
+    found = working_modes(model("five_bar"))
     assert [block.lost_lines for block in found.blocks] == [LOST_ROUNDS, LOST_ROUNDS]
     assert [block.trace for block in found.blocks] == [None, None]
     assert found.status is Status.DOUBTFUL
@@ -240,11 +241,11 @@ def test_a_search_whose_trace_lines_all_lose_a_path_ends_as_doubtful(monkeypatch
 
 
 def test_blocks_of_up_to_three_angles_are_traced_and_longer_ones_on_request() -> None:
-    found = working_modes(model("five_bar"), rng=np.random.default_rng(0))
+    found = working_modes(model("five_bar"))
     assert [block.trace is not None for block in found.blocks] == [True, True]
     assert found.status is Status.OK
     options = ModeOptions(monodromy=MonodromyOptions(traced_angles=1))
-    untraced = working_modes(model("five_bar"), rng=np.random.default_rng(0), options=options)
+    untraced = working_modes(model("five_bar"), options=options)
     assert [block.trace for block in untraced.blocks] == [None, None]
     assert len(untraced.modes) == len(found.modes) == 4
     for q in found.q:
@@ -253,7 +254,7 @@ def test_blocks_of_up_to_three_angles_are_traced_and_longer_ones_on_request() ->
 
 @pytest.mark.parametrize("name", ["delta", "five_bar"])
 def test_the_seed_decides_nothing(name: str) -> None:
-    other = assembly_modes(model(name), rng=np.random.default_rng(17), options=QUICK)
+    other = assembly_modes(model(name), options=replace(QUICK, seed=17))
     for q in modes(name).q:
         assert difference(model(name), other.q, q).min() < SAME
     assert len(other.modes) == len(modes(name).modes)
@@ -262,7 +263,7 @@ def test_the_seed_decides_nothing(name: str) -> None:
 def test_a_delta_stands_where_three_spheres_meet() -> None:
     machine = model("delta")
     angles = np.array([0.2, 0.7, 1.0])
-    found = assembly_modes(machine, angles, rng=np.random.default_rng(1))
+    found = assembly_modes(machine, angles, options=ModeOptions(seed=1))
     phi = np.radians([0, 120, 240])
     radial = np.stack([np.cos(phi), np.sin(phi), 0 * phi], axis=1)
     radius = 0.194 - 0.03 + 0.26 * np.cos(angles)
@@ -288,7 +289,7 @@ def test_a_five_bar_stands_where_two_circles_meet(first: float, second: float) -
     distance = np.hypot(*span)
     if distance < 0.02 or abs(distance - 0.7) < 1e-3:  # modes meet
         return
-    found = assembly_modes(machine, [first, second], rng=np.random.default_rng(0))
+    found = assembly_modes(machine, [first, second])
     height = np.sqrt(complex(0.35**2 - distance**2 / 4))
     if height.imag:
         assert not found.modes
@@ -303,7 +304,7 @@ def test_a_five_bar_stands_where_two_circles_meet(first: float, second: float) -
 def test_the_mode_reached_from_the_reference_pose_is_that_of_forward_kinematics() -> None:
     machine = model("five_bar")
     position = machine.actuator_position(machine.assembly.q) + np.array([0.2, -0.3])
-    found = assembly_modes(machine, position, rng=np.random.default_rng(0))
+    found = assembly_modes(machine, position)
     assert found.reference is not None
     assert found.q[found.reference] == pytest.approx(machine.forward_kinematics(position).q, abs=SAME)
 
@@ -311,7 +312,7 @@ def test_the_mode_reached_from_the_reference_pose_is_that_of_forward_kinematics(
 @pytest.mark.parametrize(("name", "count"), [("delta", 8), ("five_bar", 4), ("four_bar", 2), ("hexapod", 1)])
 def test_working_modes(name: str, count: int) -> None:
     machine = model(name)
-    found = working_modes(machine, rng=np.random.default_rng(0))
+    found = working_modes(machine)
     assert len(found.modes) == count
     # 2^6 signs of the lengths, one of them positive
     assert found.left_out == ({"a telescopic rod would have a negative length": 63} if name == "hexapod" else {})
@@ -327,7 +328,7 @@ def test_working_modes(name: str, count: int) -> None:
 
 def test_modes_that_meet_are_one_doubtful_mode() -> None:
     """The links of the five-bar are stretched into one line of twice 0.35 m."""
-    found = assembly_modes(model("five_bar"), [np.pi, 0.0], rng=np.random.default_rng(0))
+    found = assembly_modes(model("five_bar"), [np.pi, 0.0])
     assert len(found.modes) == 1
     assert found.modes[0].q[:2] == pytest.approx([0.0, 0.0], abs=1e-6)
     assert found.modes[0].condition > 1e7
@@ -337,7 +338,7 @@ def test_modes_that_meet_are_one_doubtful_mode() -> None:
 
 
 def test_out_of_reach_has_complex_modes_only() -> None:
-    found = assembly_modes(model("gantry_tau_3dof"), [5.0, 0.5, 0.5], rng=np.random.default_rng(0))
+    found = assembly_modes(model("gantry_tau_3dof"), [5.0, 0.5, 0.5])
     assert found.modes == ()
     assert found.reference is None
     assert found.blocks[0].complex == 2
@@ -345,23 +346,23 @@ def test_out_of_reach_has_complex_modes_only() -> None:
 
 
 def test_an_open_chain_has_one_mode() -> None:
-    found = assembly_modes(model("pendulum_arm"), rng=np.random.default_rng(0))
+    found = assembly_modes(model("pendulum_arm"))
     assert len(found.modes) == 1
     assert found.blocks == ()
 
 
 def test_positions_are_checked() -> None:
     with pytest.raises(InputError, match="is not finite"):
-        assembly_modes(model("delta"), [0.1, np.nan, 0.2], rng=np.random.default_rng(0))
+        assembly_modes(model("delta"), [0.1, np.nan, 0.2])
     with pytest.raises(InputError, match="give one position"):
-        assembly_modes(model("delta"), [[0.1, 0.2, 0.2]] * 2, rng=np.random.default_rng(0))
+        assembly_modes(model("delta"), [[0.1, 0.2, 0.2]] * 2)
 
 
 def test_passive_freedoms_are_given_beside_the_actuators() -> None:
     text = machine_path("five_bar").read_text(encoding="utf-8")
     text = "\n".join(line for line in text.splitlines() if not line.startswith("  motor_2:"))
     machine = Model(loads(text))
-    found = assembly_modes(machine, rng=np.random.default_rng(0))
+    found = assembly_modes(machine)
     assert len(found.columns) == 2
     assert len(found.modes) == 2
     assert np.abs(machine.assembly.loops.residuals(found.q)[0]).max() < EXACT

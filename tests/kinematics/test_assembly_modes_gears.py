@@ -104,7 +104,7 @@ def closed(model: Model, found: Modes) -> None:
 
 def test_a_crank_that_a_gear_drives_is_known() -> None:
     model = geared("a")
-    found = assembly_modes(model, [0.5], rng=np.random.default_rng(0))
+    found = assembly_modes(model, [0.5])
     closed(model, found)
     b = 0.2 - 2 * 0.5
     names = model.topology.coordinate_names
@@ -121,7 +121,7 @@ def test_a_crank_that_a_gear_drives_is_known() -> None:
 def test_cranks_that_are_looked_for_are_found_with_their_gear(ratio_a: str, ratio_b: str, turns: int) -> None:
     model = geared("elbow", ratio_a, ratio_b)
     elbow = model.actuator_position(model.assembly.q)[0]
-    found = assembly_modes(model, [elbow], rng=np.random.default_rng(0))
+    found = assembly_modes(model, [elbow])
     closed(model, found)
     names = model.topology.coordinate_names
     a, b = (found.q[:, names.index(name)] for name in "ab")
@@ -142,12 +142,12 @@ def test_cranks_that_are_looked_for_are_found_with_their_gear(ratio_a: str, rati
 def test_gears_that_are_no_polynomials_are_refused() -> None:
     for ratio, what in (("3.14159265", "no fraction of whole numbers"), ("20", "20 times as far")):
         with pytest.raises(AssemblyError, match=what):
-            assembly_modes(geared("elbow", ratio), rng=np.random.default_rng(0))
+            assembly_modes(geared("elbow", ratio))
 
 
 def test_a_search_says_how_far_it_is() -> None:
     told: list[SearchProgress] = []
-    assembly_modes(geared("a"), [0.5], rng=np.random.default_rng(0), report=told.append)
+    assembly_modes(geared("a"), [0.5], report=told.append)
     assert {at.phase for at in told} == {LOOKING, FOLLOWING}
     assert all(1 <= at.block <= at.blocks and 0 <= at.done <= at.total for at in told)
     assert told[-1].solutions >= 2
@@ -161,7 +161,7 @@ def test_a_singular_mode_is_never_said_to_be_reached() -> None:
     # the links of the shipped five-bar in one line of twice 0.35 m: two modes meet in one
     text = machine_path("five_bar").read_text(encoding="utf-8")
     names = ("motor_1", "motor_2")
-    found = assembly_modes(Model(loads(text)), [np.pi, 0.0], rng=np.random.default_rng(0))
+    found = assembly_modes(Model(loads(text)), [np.pi, 0.0])
     (mode,) = found.modes
     assert mode.condition > 1e7
     assert mode.is_singular
@@ -176,7 +176,7 @@ def test_a_start_that_is_singular_is_not_a_mode_without_singularity(angle: str) 
     # both links of 0.2 m in one line between pins 0.4 m apart; or the pins nearer by 4e-14 m, where it is 2e6
     half = float(np.pi - np.arccos(0.25)) - (0.0 if angle == "straight" else 1e-13)
     text = IN_LINE.format(s1=half, s2=float(np.pi) - half)
-    found = assembly_modes(Model(loads(text)), [half, np.pi - half], rng=np.random.default_rng(0))
+    found = assembly_modes(Model(loads(text)), [half, np.pi - half])
     assert len(found.modes) >= 1
     assert all(mode.is_singular and not mode.is_reference for mode in found.modes)
 

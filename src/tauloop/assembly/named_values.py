@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tauloop.assembly.ports import Port
+from tauloop.assembly.ports import Port, checked
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.mechanism.quantities import interval, pairs, quantity
@@ -131,3 +131,29 @@ def numbers_of(text: str | None, where: str = "section", *wanted: Dimension) -> 
 def wrench_of(text: str) -> tuple[float, ...]:
     """A force and moment at the tool from text such as ``fx=10,mz=0.5``."""
     return tuple(map(float, assigned(TOOL, "wrench", text, np.zeros(6))))
+
+
+def given_numbers(port: Port, where: str, given: object, default: np.ndarray) -> np.ndarray:
+    """Numbers (n,) of a port, however they are given.
+
+    Args:
+        port: names and units.
+        where: name of the option or argument, for messages.
+        given: a row of numbers in SI units; a mapping from names, or a text such as ``x=50mm,rz=10deg`` (see
+            `named_values`), where the rest is the default's; None for the default.
+        default: numbers (n,).
+
+    Raises:
+        InputError: wrong names, units, sizes or values.
+    """
+    if given is None:
+        return np.asarray(default)
+    if isinstance(given, str):
+        return assigned(port, where, given, default)
+    if isinstance(given, Mapping):
+        return named_values(port, where, given, default)
+    arrays, single = checked({where: port}, {where: given})
+    if not single:
+        what, remedy = f"has {len(arrays[where])} rows", f"give one: {', '.join(port.columns)}"
+        raise InputError(Problem(where=where, what=what, remedy=remedy))
+    return np.asarray(arrays[where][0])

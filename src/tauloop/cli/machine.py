@@ -13,6 +13,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.formats import load
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.model import Mechanism
+from tauloop.options import option
 
 MachineArgument = Annotated[
     str,
@@ -23,8 +24,8 @@ MachineArgument = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """What the command line says beside a machine that another tool's file describes; each field is an option."""
+class BesidePosition:
+    """What stands beside a machine of another tool's file; each field is an option. ``--platform`` is a position."""
 
     side: Annotated[
         Path | None,
@@ -37,10 +38,6 @@ class Beside:
         str | None,
         typer.Option("--gravity", metavar="X,Y,Z", help="Of a URDF or MJCF that does not say it, m/s^2: 0,0,-9.81"),
     ] = None
-    platform: Annotated[
-        str | None,
-        typer.Option("--platform", metavar="BODY", help="Of a URDF or MJCF: the body that does the work."),
-    ] = None
     keyframe: Annotated[
         str | None,
         typer.Option("--keyframe", metavar="NAME", help="Of an MJCF: the keyframe that the machine starts at."),
@@ -50,17 +47,32 @@ class Beside:
         typer.Option("--origins", help="Of a URDF: parameters of all six numbers of every origin, zeros too."),
     ] = False
 
+    platform_body: Annotated[
+        str | None,
+        typer.Option("--platform-body", metavar="BODY", help="Of a URDF or MJCF: the body that does the work."),
+    ] = None
+
     def options(self, rods: bool) -> ImportOptions | None:
         """Options of the import; None where nothing is said."""
-        if not (rods or self.gravity or self.platform or self.keyframe or self.origins):
+        if not (rods or self.gravity or self.platform_body or self.keyframe or self.origins):
             return None
         return ImportOptions(
             gravity=_vector(self.gravity) if self.gravity else None,
-            platform=self.platform or "",
+            platform=self.platform_body or "",
             rods=RodRecognition() if rods else None,
             keyframe=self.keyframe or "",
             origins=self.origins,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside(BesidePosition):
+    """The same, where ``--platform`` names the body."""
+
+    platform_body: Annotated[
+        str | None,
+        typer.Option("--platform", metavar="BODY", help="Of a URDF or MJCF: the body that does the work."),
+    ] = option(None, flag="--platform")
 
 
 #: A parameter with this annotation stands for all of `Beside`: `tauloop.cli.output.reports_errors` spreads it out.
@@ -81,7 +93,7 @@ WithinLimitsOption = Annotated[
 ]
 
 
-def load_machine(name: str, beside: SideOption = None, rods: bool = False) -> Mechanism:
+def load_machine(name: str, beside: BesidePosition | None = None, rods: bool = False) -> Mechanism:
     """The machine of that name or file."""
     beside = beside or Beside()
     return load(name, beside.side, options=beside.options(rods))

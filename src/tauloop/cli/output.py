@@ -130,7 +130,12 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True)
     classes = {name: options_class(p.annotation) for name, p in signature.parameters.items()}
     options = {name: kind for name, kind in classes.items() if kind is not None}
-    names: dict[str, str] = {}
+    names = {
+        name: next(iter(said.param_decls or ()), f"--{name.replace('_', '-')}")
+        for name, parameter in signature.parameters.items()
+        for said in getattr(parameter.annotation, "__metadata__", ())
+        if isinstance(said, typer.models.OptionInfo)
+    }
     for kind in options.values():
         names |= flags(kind)
 

@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from tauloop.kinematics.inspection import CheckOptions, Inspection, check
     from tauloop.kinematics.machine_workspace import WorkspaceOptions, workspace
     from tauloop.kinematics.modes import ModeOptions, Modes, assembly_modes, working_modes
+    from tauloop.kinematics.named_kinematics import (
+        JacobianOptions,
+        KinematicsOptions,
+        forward_kinematics,
+        inverse_kinematics,
+        jacobian,
+    )
     from tauloop.kinematics.pose_conditioning import Conditioning, conditioning
     from tauloop.kinematics.reduction import Comparison, Reduction, ReductionOptions, compare, reduce
     from tauloop.kinematics.states import RandomStates, random_states
@@ -22,6 +29,16 @@ else:
             **dict.fromkeys(("DescribeOptions", "Description", "describe"), "description"),
             **dict.fromkeys(("CheckOptions", "Inspection", "check"), "inspection"),
             **dict.fromkeys(("ModeOptions", "Modes", "assembly_modes", "working_modes"), "modes"),
+            **dict.fromkeys(
+                (
+                    "JacobianOptions",
+                    "KinematicsOptions",
+                    "forward_kinematics",
+                    "inverse_kinematics",
+                    "jacobian",
+                ),
+                "named_kinematics",
+            ),
             **dict.fromkeys(("Conditioning", "conditioning"), "pose_conditioning"),
             **dict.fromkeys(("Comparison", "Reduction", "ReductionOptions", "compare", "reduce"), "reduction"),
             **dict.fromkeys(("WorkspaceOptions", "workspace"), "machine_workspace"),
@@ -37,6 +54,8 @@ __all__ = [
     "DescribeOptions",
     "Description",
     "Inspection",
+    "JacobianOptions",
+    "KinematicsOptions",
     "ModeOptions",
     "Modes",
     "RandomStates",
@@ -49,6 +68,9 @@ __all__ = [
     "compare",
     "conditioning",
     "describe",
+    "forward_kinematics",
+    "inverse_kinematics",
+    "jacobian",
     "random_states",
     "reduce",
     "working_modes",

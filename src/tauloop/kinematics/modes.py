@@ -6,7 +6,7 @@ kinematics); a working mode is a posture of the legs at a given pose of the plat
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -14,13 +14,16 @@ from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
 from tauloop.assembly.entry_ports import EntryPorts, coordinate_units, entry_ports
 from tauloop.assembly.limits import Beyond, Limits
 from tauloop.assembly.loops import aligned
-from tauloop.assembly.ports import checked
+from tauloop.assembly.named_values import given_numbers
 from tauloop.assembly.rank import conditions
-from tauloop.errors import AssemblyError, InputError, PoseError, Problem, TauloopError, solving
+from tauloop.errors import AssemblyError, PoseError, Problem, TauloopError, solving
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, Variables, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
 from tauloop.kinematics.homotopy_monodromy import STRAIGHT, MonodromyOptions, Report, repeated, unreported
+from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.model.model import modelled
+from tauloop.options import option, require
 from tauloop.result import Evidence, Result, provenance
 
 #: A mode's loops must close within this, m (or pure number): the toolkit's limit for a closed loop.
@@ -39,12 +42,19 @@ class ModeOptions:
     """How modes are looked for.
 
     Attributes:
+        seed: seed of the complex paths; it decides which are taken, not where they end.
+        thorough: test for completeness blocks of many angles too: minutes.
         monodromy: how all complex solutions are found.
         most_modes: give up when the blocks together have more real solutions.
     """
 
-    monodromy: MonodromyOptions = field(default_factory=MonodromyOptions)
-    most_modes: int = 10_000
+    seed: int = option(0, least=0)
+    thorough: bool = option(False)
+    monodromy: MonodromyOptions = option(factory=MonodromyOptions, flag="")
+    most_modes: int = option(10_000, least=1, flag="")
+
+    def __post_init__(self) -> None:
+        require(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,11 +173,10 @@ class Modes(Result):
 
 
 def assembly_modes(
-    model: Model,
+    machine: Mechanism | Model,
     position: object | None = None,
-    *,
-    rng: np.random.Generator,
     options: ModeOptions | None = None,
+    *,
     report: Report = unreported,
 ) -> Modes:
     """All poses in which the loops close at given actuator positions.
@@ -177,10 +186,10 @@ def assembly_modes(
     solutions (Raghavan 1993), which can all be real (Dietmaier 1998).
 
     Args:
-        model: the machine.
-        position: actuator positions (n_u,), m or rad, or a mapping from actuator names; the reference pose without it.
-        rng: source of randomness; it decides which complex paths are taken, not where they end.
-        options: when to stop looking.
+        machine: a mechanism, or its model.
+        position: actuator positions (n_u,), m or rad; or a mapping from names, or a text such as ``motor_1=20deg``, the
+            rest as at the reference pose.
+        options: which paths are taken, and when to stop looking.
         report: is told how far the search is.
 
     Raises:
@@ -188,25 +197,23 @@ def assembly_modes(
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
     """
-    return _modes(model, entry_ports(model.assembly, ACTUATORS), position, rng, options or ModeOptions(), report)
+    return _modes(modelled(machine), ACTUATORS, position, options or ModeOptions(), report)
 
 
 def working_modes(
-    model: Model,
+    machine: Mechanism | Model,
     position: object | None = None,
-    *,
-    rng: np.random.Generator,
     options: ModeOptions | None = None,
+    *,
     report: Report = unreported,
 ) -> Modes:
     """All postures of the legs at a given position of the platform.
 
     Args:
-        model: the machine.
-        position: positions of the independent coordinates (n,), columns as in `model.platform.ports`; the reference
-            pose without it.
-        rng: source of randomness.
-        options: when to stop looking.
+        machine: a mechanism, or its model.
+        position: positions of the independent coordinates (n,), columns as in `model.platform.ports`; or a mapping from
+            names, or a text such as ``x=50mm,rz=10deg``, the rest as at the reference pose.
+        options: which paths are taken, and when to stop looking.
         report: is told how far the search is.
 
     Raises:
@@ -215,26 +222,29 @@ def working_modes(
         PoseError: there are more solutions than the options allow.
         InputError: the position is no row of finite numbers.
     """
-    return _modes(model, entry_ports(model.assembly, PLATFORM), position, rng, options or ModeOptions(), report)
+    return _modes(modelled(machine), PLATFORM, position, options or ModeOptions(), report)
 
 
 @solving(PoseError)
 def _modes(
     model: Model,
-    ports: EntryPorts,
+    entry: Entry,
     position: object | None,
-    rng: np.random.Generator,
     options: ModeOptions,
     report: Report,
 ) -> Modes:
-    assembly = model.assembly
+    assembly, rng = model.assembly, np.random.default_rng(options.seed)
     AssemblyError.raise_if_any(assembly.findings)
-    given = _position(model, ports, position)
+    ports = entry_ports(assembly, entry)
+    given = given_numbers(ports.position, "position", position, ports.at(assembly.q))
+    monodromy = options.monodromy
+    if options.thorough:
+        monodromy = replace(monodromy, traced_angles=len(model.topology.is_angle))
     start = np.array(assembly.q)
     start[list(ports.q)] = ports.to_q @ given
     problem = position_problem(assembly, ports.q, ports.v, start)
     known = problem.variables.values(start[None, :])[0]
-    w, counts = solve_blocks(problem.blocks, known, rng, options.monodromy, report)
+    w, counts = solve_blocks(problem.blocks, known, rng, monodromy, report)
     if len(w) > options.most_modes:
         raise PoseError(
             Problem(
@@ -315,21 +325,6 @@ def _modes(
             inputs={"machine": model.mechanism.name},
         ),
     )
-
-
-def _position(model: Model, ports: EntryPorts, position: object | None) -> np.ndarray:
-    if position is None:
-        return np.asarray(ports.at(model.assembly.q))
-    arrays, single = checked({"position": ports.position}, {"position": position})
-    if not single:
-        raise InputError(
-            Problem(
-                where="position",
-                what=f"has {len(arrays['position'])} rows",
-                remedy=f"give one position: {', '.join(ports.position.columns)}",
-            )
-        )
-    return arrays["position"][0]
 
 
 def _normalised(model: Model, q: np.ndarray) -> np.ndarray:

@@ -276,7 +276,7 @@ class Model(Shown):
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:
         """Full coordinates from positions of the platform: those of the actuators by `actuator_position`.
 
-        All working modes, one pose each, come from `tauloop.kinematics.assembly_modes.working_modes`.
+        All working modes, one pose each, come from `tauloop.kinematics.modes.working_modes`.
 
         Args:
             position: positions of the independent coordinates (N, n), m, rad or quaternions, as `platform.ports`.

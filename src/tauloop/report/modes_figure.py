@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from tauloop.assembly import Loops
 from tauloop.assembly.entry import ACTUATORS
+from tauloop.errors import PoseError, Problem
 from tauloop.kinematics.machine_geometry import machine_shape
 from tauloop.kinematics.modes import Modes
 from tauloop.report.figures import NORMAL, RESIDUAL, TEXT
@@ -22,8 +23,14 @@ def modes_figure(loops: Loops, modes: Modes) -> Figure:
 
     Args:
         loops: the machine's loops.
-        modes: its modes, at least one.
+        modes: its modes.
+
+    Raises:
+        PoseError: there are none.
     """
+    if not modes.modes:
+        what = "the machine cannot be assembled at this position, so there is nothing to draw"
+        raise PoseError(Problem(where="figure", what=what, remedy="give a position within reach"))
     shown = min(len(modes.modes), MOST)
     geometry = machine_shape(loops).at(modes.q[:shown])
     plane = geometry.plane

@@ -1,0 +1,81 @@
+"""``tauloop fk | ik | jacobian``: where the platform is, where the actuators are, and how they move together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tauloop.cli.announced import announced
+from tauloop.cli.machine import BesidePosition, MachineArgument, load_machine
+from tauloop.cli.modes import progress
+from tauloop.cli.output import JsonOption, command, finish
+from tauloop.kinematics.named_kinematics import (
+    JacobianOptions,
+    KinematicsOptions,
+    forward_kinematics,
+    inverse_kinematics,
+)
+from tauloop.kinematics.named_kinematics import jacobian as jacobian_of
+from tauloop.model import Model
+from tauloop.report.kinematics_table import jacobian_tables, poses_tables
+
+ActuatorsOption = Annotated[
+    str | None, typer.Option(help="Their positions, such as 'motor_1=20deg,slide=5mm'; the rest as at reference.")
+]
+PlatformOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Its position, such as 'x=50mm,rz=10deg'; the rest as at reference. rx, ry, rz turn it from there about "
+        "that vector in the base frame."
+    ),
+]
+
+
+@command()
+def fk(
+    machine: MachineArgument,
+    options: KinematicsOptions,
+    side: BesidePosition | None = None,
+    actuators: ActuatorsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Forward kinematics: where the platform and the tool are at given positions of the actuators.
+
+    The machine is followed from its reference pose; --all-modes lists every pose in which its loops close.
+    """
+    model = announced(Model(load_machine(machine, side)), options.within_limits)
+    with progress(as_json or not options.all_modes) as report:
+        finish(forward_kinematics(model, actuators, options, report=report), poses_tables, as_json)
+
+
+@command()
+def ik(
+    machine: MachineArgument,
+    options: KinematicsOptions,
+    side: BesidePosition | None = None,
+    platform: PlatformOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Inverse kinematics: where the actuators are at a given position of the platform.
+
+    On the working mode of the reference pose; --all-modes lists every posture of the legs.
+    """
+    model = announced(Model(load_machine(machine, side)), options.within_limits)
+    with progress(as_json or not options.all_modes) as report:
+        finish(inverse_kinematics(model, platform, options, report=report), poses_tables, as_json)
+
+
+@command()
+def jacobian(
+    machine: MachineArgument,
+    options: JacobianOptions,
+    side: BesidePosition | None = None,
+    platform: PlatformOption = None,
+    actuators: ActuatorsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The Jacobian of the tool, the actuators or the platform at one pose, per unit of platform or actuators."""
+    model = announced(Model(load_machine(machine, side)), options.within_limits)
+    found = jacobian_of(model, platform=platform, actuators=actuators, options=options)
+    finish(found, jacobian_tables, as_json)

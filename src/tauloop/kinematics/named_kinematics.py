@@ -1,0 +1,329 @@
+"""Forward and inverse kinematics and Jacobians of one pose that is given by names, with all modes on request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
+from tauloop.assembly.limits import Beyond, require_within_limits
+from tauloop.assembly.named_values import given_numbers
+from tauloop.assembly.ports import Port
+from tauloop.assembly.rank import conditions
+from tauloop.errors import InputError, Problem
+from tauloop.kinematics.homotopy_monodromy import Report, unreported
+from tauloop.kinematics.machine_geometry import machine_geometry
+from tauloop.kinematics.modes import CLOSED, ModeOptions, assembly_modes, working_modes
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.model.model import modelled
+from tauloop.options import option, require
+from tauloop.result import Evidence, Result, provenance
+
+#: What a Jacobian may be of.
+TARGETS = ("tool", "actuators", "platform")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KinematicsOptions:
+    """Which poses are wanted.
+
+    Attributes:
+        all_modes: every mode, not only that of the reference pose.
+        seed: seed of the search for them.
+        thorough: test for completeness blocks of many angles too: minutes.
+        within_limits: refuse what goes beyond a stop of the machine file; without it that is named.
+    """
+
+    all_modes: bool = option(False)
+    seed: int = option(0, least=0)
+    thorough: bool = option(False)
+    within_limits: bool = option(False)
+
+    def __post_init__(self) -> None:
+        require(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poses(Result):
+    """Poses of a machine where its platform, or its actuators, are at one position.
+
+    Attributes:
+        machine: its name.
+        given: whose position is given.
+        platform, actuators: names and units of their positions.
+        q: coordinates (M, n_q) of the poses, named by `coordinates`; that of the reference pose's mode first.
+        platform_position, actuator_position: (M, n) and (M, n_u).
+        tool: tool centre points (M, 3), m, base frame.
+        tool_rotation: orientations of the tool's frame (M, 3, 3), base frame.
+        residual: largest loop residual of each (M,), m (or pure number).
+        beyond: what is beyond a stop, for each.
+    """
+
+    machine: str
+    given: Entry
+    platform: Port
+    actuators: Port
+    coordinates: tuple[str, ...]
+    q: np.ndarray
+    platform_position: np.ndarray
+    actuator_position: np.ndarray
+    tool: np.ndarray
+    tool_rotation: np.ndarray
+    residual: np.ndarray
+    beyond: tuple[tuple[Beyond, ...], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "machine": self.machine,
+            "given": self.given.name,
+            "platform": {"columns": self.platform.columns, "units": self.platform.units},
+            "actuators": {"columns": self.actuators.columns, "units": self.actuators.units},
+            "coordinates": self.coordinates,
+            "poses": [
+                {
+                    "platform": self.platform_position[i],
+                    "actuators": self.actuator_position[i],
+                    "tool_m": self.tool[i],
+                    "tool_rotation": self.tool_rotation[i],
+                    "q": self.q[i],
+                    "residual": self.residual[i],
+                    "beyond_stops": [item.as_dict() for item in self.beyond[i]],
+                }
+                for i in range(len(self.q))
+            ],
+            "status": self.status,
+            "evidence": self.evidence,
+        }
+
+
+def forward_kinematics(
+    machine: Mechanism | Model,
+    actuators: object | None = None,
+    options: KinematicsOptions | None = None,
+    *,
+    report: Report = unreported,
+) -> Poses:
+    """Poses of the platform at given positions of the actuators.
+
+    Without further modes the machine is followed from its reference pose (`Model.forward_kinematics`); all assembly
+    modes are found by polynomial continuation (`assembly_modes`).
+
+    Args:
+        machine: a mechanism, or its model.
+        actuators: their positions: a row in SI units, a mapping from names, or a text such as ``motor_1=20deg``; what
+            is not named is as at the reference pose.
+        options: which poses are wanted.
+        report: is told how far the search for modes is.
+
+    Raises:
+        InputError: wrong names, units or values.
+        PoseError: the machine does not get there from its reference pose.
+    """
+    return _poses(modelled(machine), ACTUATORS, actuators, options or KinematicsOptions(), report)
+
+
+def inverse_kinematics(
+    machine: Mechanism | Model,
+    platform: object | None = None,
+    options: KinematicsOptions | None = None,
+    *,
+    report: Report = unreported,
+) -> Poses:
+    """Positions of the actuators at a given position of the platform; with all modes every posture of the legs.
+
+    Args:
+        machine: a mechanism, or its model.
+        platform: its position: a row in SI units, a mapping from names, or a text such as ``x=50mm,rz=10deg`` (a
+            rotation vector from the reference orientation); what is not named is as at the reference pose.
+        options: which poses are wanted.
+        report: is told how far the search for modes is.
+
+    Raises:
+        InputError: wrong names, units or values.
+        PoseError: out of reach or singular: which loop, by how much.
+    """
+    return _poses(modelled(machine), PLATFORM, platform, options or KinematicsOptions(), report)
+
+
+def _poses(model: Model, entry: Entry, position: object, options: KinematicsOptions, report: Report) -> Poses:
+    ports = model.motion(entry).ports
+    given = given_numbers(ports.position, entry.name, position, ports.at(model.assembly.q))
+    evidence: tuple[Evidence, ...] = ()
+    if options.all_modes:
+        search = assembly_modes if entry is ACTUATORS else working_modes
+        modes = search(model, given, ModeOptions(seed=options.seed, thorough=options.thorough), report=report)
+        modes = modes.within_limits() if options.within_limits else modes
+        q, evidence = modes.q, modes.evidence
+    else:
+        reached = model.forward_kinematics if entry is ACTUATORS else model.inverse_kinematics
+        q = np.atleast_2d(reached(given).q)
+        evidence = _limited(model, q[0], options.within_limits)
+    residual = np.abs(model.assembly.loops.residuals(q)[0]).max(axis=1, initial=0.0)
+    geometry = machine_geometry(model, q)
+    advice = "the pose is badly conditioned"
+    value = float(residual.max()) if len(residual) else None
+    closing = Evidence(name="largest loop residual", value=value, unit="m", upper=CLOSED, advice=advice)
+    platform = model.platform.ports.position
+    return Poses(
+        machine=model.mechanism.name,
+        given=entry,
+        platform=platform,
+        actuators=_actuators(model),
+        coordinates=model.topology.coordinate_names,
+        q=q,
+        platform_position=model.platform_position(q),
+        actuator_position=model.actuator_position(q),
+        tool=geometry.tool,
+        tool_rotation=geometry.tool_rotation,
+        residual=residual,
+        beyond=tuple(model.limits.beyond(row) for row in q),
+        evidence=(closing, *evidence),
+        provenance=provenance(
+            packages=("numpy", "casadi"),
+            options={"all_modes": options.all_modes, "seed": options.seed},
+            inputs={"machine": model.mechanism.name},
+        ),
+    )
+
+
+def _limited(model: Model, q: np.ndarray, within_limits: bool) -> tuple[Evidence, ...]:
+    """How far a pose is beyond stops, which is refused on request."""
+    evidence = tuple(model.limits.evidence(q))
+    if within_limits:
+        require_within_limits(evidence)
+    return evidence
+
+
+def _actuators(model: Model) -> Port:
+    """Names and units of the positions of all actuators, redundant ones too."""
+    shape, actuators = model.topology, model.mechanism.actuators
+    units = tuple("rad" if shape.motor_turns(actuator) else "m" for actuator in actuators)
+    return Port(name="actuators", columns=tuple(actuator.name for actuator in actuators), units=units)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JacobianOptions:
+    """Which Jacobian is wanted.
+
+    Attributes:
+        of: whose velocities; the tool's are its velocity and angular velocity in the base frame.
+        wrt: per unit of whose velocities; the platform's for a pose of the platform, the actuators' for one of these.
+        within_limits: refuse a pose beyond a stop of the machine file; without it that is named.
+    """
+
+    of: str = option("tool", choices=TARGETS)
+    wrt: str | None = option(None, choices=("platform", "actuators"))
+    within_limits: bool = option(False)
+
+    def __post_init__(self) -> None:
+        require(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jacobian(Result):
+    """A Jacobian at one pose.
+
+    Attributes:
+        machine: its name.
+        matrix: velocities of `rows` per unit of those of `columns`, SI.
+        rows, columns: names and units.
+        q: coordinates of the pose (n_q,).
+    """
+
+    machine: str
+    matrix: np.ndarray
+    rows: Port
+    columns: Port
+    q: np.ndarray
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "machine": self.machine,
+            "of": self.rows.name,
+            "rows": self.rows.columns,
+            "row_units": self.rows.units,
+            "columns": self.columns.columns,
+            "column_units": self.columns.units,
+            "jacobian": self.matrix,
+            "q": self.q,
+            "status": self.status,
+            "evidence": self.evidence,
+        }
+
+
+def jacobian(
+    machine: Mechanism | Model,
+    *,
+    platform: object | None = None,
+    actuators: object | None = None,
+    options: JacobianOptions | None = None,
+) -> Jacobian:
+    """A Jacobian at one pose: of the tool, the actuators or the platform, per unit of the platform or the actuators.
+
+    Args:
+        machine: a mechanism, or its model.
+        platform: position of the platform (see `inverse_kinematics`), or
+        actuators: positions of the actuators (see `forward_kinematics`); the reference pose without both.
+        options: which Jacobian.
+
+    Raises:
+        InputError: both positions, wrong names, units or values.
+        PoseError: out of reach or singular.
+    """
+    model, options = modelled(machine), options or JacobianOptions()
+    if platform is not None and actuators is not None:
+        remedy = "give the position of one of them"
+        raise InputError(Problem(where="actuators", what="given beside a position of the platform", remedy=remedy))
+    at = ACTUATORS if actuators is not None else PLATFORM
+    ports = model.motion(at).ports
+    given = given_numbers(
+        ports.position, at.name, platform if actuators is None else actuators, ports.at(model.assembly.q)
+    )
+    q = np.asarray((model.inverse_kinematics if at is PLATFORM else model.forward_kinematics)(given).q)
+    entry = at if options.wrt is None else Entry(options.wrt)
+    motion = model.at(q).motion(entry)
+    found = {"tool": motion.tool_jacobian, "actuators": motion.actuator_jacobian, "platform": motion.platform_jacobian}
+    matrix = found[options.of](motion.ports.at(q), start=q)
+    return Jacobian(
+        machine=model.mechanism.name,
+        matrix=matrix,
+        rows=_rows(model, options.of),
+        columns=motion.ports.velocity,
+        q=q,
+        evidence=(
+            Evidence(
+                name="condition number of the loop equations, free of units",
+                value=float(conditions(_loops(model, q, motion.ports.v))[0]),
+                upper=1e6,
+                advice="the pose is singular, or nearly so",
+            ),
+            *_limited(model, q, options.within_limits),
+        ),
+        provenance=provenance(
+            packages=("numpy", "casadi"),
+            options={"of": options.of, "wrt": entry.name},
+            inputs={"machine": model.mechanism.name},
+        ),
+    )
+
+
+def _loops(model: Model, q: np.ndarray, given: tuple[int, ...]) -> np.ndarray:
+    """Unit-free loop Jacobian (1, c, n) in the velocities that are not given."""
+    assembly = model.assembly
+    loops = assembly.loops
+    moving = [i for i in range(model.topology.n_v) if i not in given and i not in assembly.frozen]
+    return np.asarray(loops.scaled(loops.residuals(q[None])[1])[:, list(assembly.rows)][:, :, moving])
+
+
+def _rows(model: Model, of: str) -> Port:
+    if of == "tool":
+        names = tuple(f"tool.{name}" for name in ("vx", "vy", "vz", "wx", "wy", "wz"))
+        return Port(name=of, columns=names, units=("m/s",) * 3 + ("rad/s",) * 3)
+    port = model.platform.ports.velocity if of == "platform" else _actuators(model)
+    units = port.units if of == "platform" else tuple(f"{unit}/s" for unit in port.units)
+    return Port(name=of, columns=port.columns, units=units)

@@ -1,0 +1,53 @@
+"""The tables of poses and Jacobians for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import RenderableType
+
+from tauloop.assembly.ports import Port
+from tauloop.kinematics.named_kinematics import Jacobian, Poses
+from tauloop.report.tables import table
+
+
+def poses_tables(found: Poses) -> Iterator[RenderableType]:
+    """One table for each pose: actuators, platform, tool."""
+    if not len(found.q):
+        yield "The loops do not close at this position."
+    for i, beyond in enumerate(found.beyond):
+        title = found.machine if len(found.q) == 1 else f"{found.machine}, pose {i + 1} of {len(found.q)}"
+        rows = table(title, "position", "value", "unit", numeric=(1,))
+        for port, values in (
+            (found.actuators, found.actuator_position[i]),
+            (found.platform, found.platform_position[i]),
+            (_TOOL, found.tool[i]),
+        ):
+            for name, unit, value in zip(port.columns, port.units, values, strict=True):
+                rows.add_row(name, *_shown(float(value), unit))
+            rows.add_section()
+        yield rows
+        yield from (f"beyond a stop: {item}" for item in beyond)
+    yield from (f"doubtful: {line}" for line in found.advice)
+
+
+def jacobian_tables(found: Jacobian) -> Iterator[RenderableType]:
+    """The matrix with its names and units."""
+    heads = [f"{name}\n{unit}" for name, unit in zip(found.columns.columns, found.columns.units, strict=True)]
+    count = len(heads)
+    title = f"Jacobian of {found.machine}: the {found.rows.name}, per unit of"
+    rows = table(title, "", "unit", *heads, numeric=tuple(range(2, count + 2)))
+    for name, unit, values in zip(found.rows.columns, found.rows.units, found.matrix, strict=True):
+        rows.add_row(name, unit, *(f"{value + 0.0:.6g}" for value in np.round(values, 12)))
+    yield rows
+    yield from (str(item) for item in found.evidence)
+
+
+_TOOL = Port(name="tool", columns=("tool x", "tool y", "tool z"), units=("m",) * 3)
+
+
+def _shown(value: float, unit: str) -> tuple[str, str]:
+    """Angles in degrees."""
+    value, unit = (float(np.degrees(value)), "deg") if unit == "rad" else (value, unit)
+    return f"{round(value, 6) + 0.0:.6f}", "" if unit == "1" else unit

@@ -1,0 +1,100 @@
+"""The table of assembly or working modes for the terminal, and what says that there are no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import RenderableType
+
+from tauloop.assembly.entry import ACTUATORS
+from tauloop.kinematics.homotopy_blocks import BlockCount
+from tauloop.kinematics.modes import Mode, Modes
+from tauloop.report.tables import table
+
+#: More unknown coordinates than these are listed below each other.
+MOST_COLUMNS = 7
+#: Marks behind the number of a mode.
+MARKS = {
+    "*": "reached from the reference pose without passing a singularity",
+    "~": "singular, or nearly so: modes meet here",
+    "!": "beyond a stop",
+}
+
+
+def modes_tables(found: Modes) -> Iterator[RenderableType]:
+    """What is given, the modes, what was left out, and what says that there are no others."""
+    kind = "Assembly" if found.given is ACTUATORS else "Working"
+    given = ", ".join(
+        f"{name} = {value:.6g} {unit}"
+        for name, value, unit in zip(found.columns, found.position, found.units, strict=True)
+    )
+    yield (f"Given: {given}")
+    yield ""
+    names = [found.coordinate_names[i] for i in found.unknown]
+    units = ["deg" if found.coordinate_units[i] == "rad" else found.coordinate_units[i] for i in found.unknown]
+    in_columns = len(names) <= MOST_COLUMNS
+    heads = [_head(name, unit) for name, unit in zip(names, units, strict=True)] if in_columns else ["pose"]
+    rows = table(
+        f"{kind} modes of {found.machine}: {len(found.modes)}",
+        *("mode", *heads, "resid.\nm", "cond."),
+        numeric=(*range(len(heads) + 1 if in_columns else 1), len(heads) + 1, len(heads) + 2),
+    )
+    for i, mode in enumerate(found.modes):
+        values = [_number(mode.q[k], found.coordinate_units[k]) for k in found.unknown]
+        listed = ["\n".join(" ".join(row) for row in zip(names, values, units, strict=True))]
+        rows.add_row(
+            f"{i + 1}{_marks(mode)}",
+            *(values if in_columns else listed),
+            f"{mode.residual:.0e}",
+            f"{mode.condition:.3g}" if np.isfinite(mode.condition) else "singular",
+        )
+    yield (rows)
+    marks = {mark for mode in found.modes for mark in _marks(mode)}
+    if marks:
+        yield ("; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in marks))
+    for i, mode in enumerate(found.modes):
+        if mode.beyond:
+            yield (f"mode {i + 1}: {'; '.join(map(str, mode.beyond))}")
+    if not found.modes:
+        yield ("The loops do not close at this position.")
+    elif "*" not in marks:
+        yield ("None is reached from the reference pose without passing a singularity.")
+    for reason, count in found.left_out.items():
+        yield (f"left out: {count} real solutions of which {reason}")
+    for block in found.blocks:
+        yield (
+            f"{len(block.equations)} equations ({block.equations[0]}, ...): "
+            f"{block.complex_solutions} complex solutions; "
+            f"{_evidence(block)}; ends: {block.real} real, "
+            f"{block.complex} complex, {block.infinite} at infinity, {block.singular} multiple"
+        )
+    for line in found.advice:
+        yield (f"doubtful: {line}")
+
+
+def _evidence(block: BlockCount) -> str:
+    """What says that there are no others."""
+    if block.trace is not None:
+        return f"trace test {block.trace:.0e}"
+    if block.lost_lines:
+        return "the trace test could not be followed"
+    return f"{block.quiet_loops} loops and {block.probes} random starts lead to no other"
+
+
+def _marks(mode: Mode) -> str:
+    return ("*" if mode.is_reference else "") + ("~" if mode.is_singular else "") + ("" if mode.within_limits else "!")
+
+
+def _head(name: str, unit: str) -> str:
+    """A column's head: joint, component and unit one below the other; the platform goes without saying."""
+    parts = [part for part in name.split(".") if part != "platform"]
+    return "\n".join([*parts, "" if unit == "1" else unit])
+
+
+def _number(value: float, unit: str) -> str:
+    return (
+        f"{round(np.degrees(value), 2) + 0.0:.2f}"
+        if unit == "rad"
+        else f"{round(value, 4) + 0.0:.{3 if unit == '1' else 4}f}"
+    )

@@ -1,0 +1,90 @@
+"""``tauloop fk | ik | jacobian | modes`` and the functions behind them: units, short names, all modes, Jacobians."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tauloop as tl
+from tauloop.cli.app import app
+from tauloop.result import plain
+
+#: Rounding through the loops.
+ROUNDING = 1e-9
+#: Step of central differences and their error.
+STEP, DIFFERENCES = 1e-5, 1e-7
+
+
+def run_json(*arguments: object, code: int = 0) -> dict[str, Any]:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout)
+
+
+def test_json_of_the_commands_is_that_of_the_functions() -> None:
+    machine = tl.load("five_bar")
+    fk = tl.forward_kinematics(machine, {"motor_1": "100deg"})
+    assert run_json("fk", "five_bar", "--actuators", "motor_1=100deg") == plain(fk.as_dict())
+    options = tl.KinematicsOptions(all_modes=True, seed=1)
+    ik = tl.inverse_kinematics(machine, "x=50mm", options)
+    assert run_json("ik", "five_bar", "--platform", "x=50mm", "--all-modes", "--seed", 1) == plain(ik.as_dict())
+    J = tl.jacobian(machine, platform={"x": 0.05}, options=tl.JacobianOptions(of="actuators"))
+    assert run_json("jacobian", "five_bar", "--platform", "x=50mm", "--of", "actuators") == plain(J.as_dict())
+    modes = tl.assembly_modes(machine, "motor_1=100deg", tl.ModeOptions(seed=2))
+    assert run_json("modes", "five_bar", "--position", "motor_1=100deg", "--seed", 2) == plain(modes.as_dict())
+
+
+def test_one_direction_undoes_the_other() -> None:
+    model = tl.Model(tl.load("rcid"))
+    there = tl.inverse_kinematics(model, "x=10mm,z=-5mm,rz=3deg")
+    back = tl.forward_kinematics(model, there.actuator_position[0])
+    assert np.abs(back.platform_position - there.platform_position).max() < ROUNDING
+    assert np.abs(back.tool - there.tool).max() < ROUNDING
+
+
+def test_the_reference_pose_is_turned_by_the_rotation_vector() -> None:
+    """Oracle: Rodrigues' formula."""
+    model = tl.Model(tl.load("rcid"))
+    poses = [tl.inverse_kinematics(model, text).tool_rotation[0] for text in ("", "rz=3deg")]
+    c, s = np.cos(np.radians(3)), np.sin(np.radians(3))
+    assert np.abs(poses[1] - np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ poses[0]).max() < ROUNDING
+
+
+def test_every_mode_closes_and_has_the_given_position() -> None:
+    found = tl.inverse_kinematics(tl.load("delta"), "x=50mm", tl.KinematicsOptions(all_modes=True))
+    assert len(found.q) == 8  # two postures of each of three legs
+    assert found.residual.max() < ROUNDING
+    assert np.abs(found.platform_position - found.platform_position[0]).max() < ROUNDING
+    assert len(np.unique(found.actuator_position.round(6), axis=0)) == 8
+    single = tl.inverse_kinematics(tl.load("delta"), "x=50mm")
+    assert np.abs(single.actuator_position - found.actuator_position[0]).max() < ROUNDING
+
+
+@pytest.mark.parametrize("of", ["tool", "actuators", "platform"])
+@pytest.mark.parametrize("given", ["platform", "actuators"])
+def test_jacobians_are_differences(given: str, of: str) -> None:
+    """Oracle: central differences of forward or inverse kinematics."""
+    model = tl.Model(tl.load("delta"))
+    start = tl.inverse_kinematics(model, "x=50mm,y=20mm")
+    at = (start.platform_position if given == "platform" else start.actuator_position)[0]
+    kinematics = tl.inverse_kinematics if given == "platform" else tl.forward_kinematics
+
+    def place(position: np.ndarray) -> np.ndarray:
+        found = kinematics(model, position)
+        return {"tool": found.tool, "actuators": found.actuator_position, "platform": found.platform_position}[of][0]
+
+    wanted = np.stack([(place(at + e) - place(at - e)) / (2 * STEP) for e in STEP * np.eye(len(at))], axis=1)
+    found = tl.jacobian(model, options=tl.JacobianOptions(of=of), **{given: at})
+    assert np.abs(found.matrix[: len(wanted)] - wanted).max() < DIFFERENCES * np.abs(wanted).max()
+
+
+def test_wrong_positions_are_refused_with_the_name_of_the_option() -> None:
+    answer = run_json("ik", "delta", "--platform", "x=1kg,q=1", code=2)
+    assert [problem["where"] for problem in answer["problems"]] == ["--platform x", "--platform"]
+    both = run_json("jacobian", "delta", "--platform", "x=0", "--actuators", "leg1.motor=0", code=2)
+    assert both["problems"][0]["where"] == "--actuators"
+    assert run_json("jacobian", "delta", "--of", "legs", code=2)["problems"][0]["where"] == "--of"
