@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from tauloop.mechanism.expression import FUNCTIONS, Call, Constant, Expression, Leaf
+from tauloop.mechanism.kinds import Shape, Value
 from tauloop.mechanism.model import Freedom, Parameter
 from tauloop.mechanism.units import ANGLE, ONE, Dimension, parse_unit
 
@@ -266,3 +267,20 @@ def _size(expression: Expression) -> tuple[int, int, int]:
 def _fits(expression: Expression) -> bool:
     operators, levels, characters = _size(expression)
     return operators <= _MOST_OPERATORS and levels <= _MOST_LEVELS and characters <= _MOST_CHARACTERS
+
+
+def with_dimensions(shape: Shape, element: object, turns: bool) -> dict[str, tuple[Expression, Dimension]]:
+    """Expressions of an element by the keys of its shape in the grammar, with the dimensions that this gives them.
+
+    Args:
+        shape: such as `grammar.FRICTION`.
+        element: has an attribute for each key; what is None, or no expression, is left out.
+        turns: whether it belongs to a turning freedom.
+    """
+    found = {}
+    for part in shape.fields:
+        value = getattr(element, part.name, None)
+        dimension = part.kind.dimension(turns) if isinstance(part.kind, Value) else None
+        if isinstance(value, Constant | Leaf | Call) and dimension is not None:
+            found[part.name] = (value, dimension)
+    return found

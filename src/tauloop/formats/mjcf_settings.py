@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from tauloop.formats.xml_nodes import XmlNode, XmlReader
-from tauloop.mechanism.poses import Pose
+from tauloop.mechanism.poses import Pose, quaternion_rotation, rotation_about
 from tauloop.mechanism.suggestions import suggestion
 
 #: The class of everything that names none.
@@ -239,10 +239,10 @@ class MjcfReader(XmlReader):
         if np.linalg.norm(x[:3] if kind != "quat" else x) < _NO_DIRECTION:
             return None
         if kind == "quat":
-            return np.asarray(Rotation.from_quat(np.roll(x, -1)).as_matrix())
+            return quaternion_rotation(x)
         if kind == "axisangle":
             axis = x[:3] / np.linalg.norm(x[:3])
-            return np.asarray(Rotation.from_rotvec(axis * x[3] * self.compiler.angle).as_matrix())
+            return rotation_about(axis, np.array(x[3] * self.compiler.angle))
         if kind == "zaxis":
             return shortest_turn(x)
         e_x = x[:3] / np.linalg.norm(x[:3])
@@ -260,7 +260,7 @@ def shortest_turn(direction: np.ndarray) -> np.ndarray:
     sine = float(np.linalg.norm(axis))
     angle = math.atan2(sine, float(z[2]))
     axis = axis / sine if sine > _NO_DIRECTION else np.array([1.0, 0.0, 0.0])
-    return np.asarray(Rotation.from_rotvec(axis * angle).as_matrix())
+    return rotation_about(axis, np.array(angle))
 
 
 def _is_zero(word: str) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from tauloop.formats.mjcf_inertia import body_inertia
 from tauloop.formats.mjcf_settings import MjcfReader
@@ -28,7 +27,7 @@ from tauloop.mechanism.model import (
     Turn,
 )
 from tauloop.mechanism.placements import placed
-from tauloop.mechanism.poses import Pose
+from tauloop.mechanism.poses import Pose, rotation_quaternion
 from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
 
 #: Joint types and what they are here.
@@ -185,7 +184,7 @@ class TreeReader:
 
     def _free(self, node: XmlNode, name: str, body: str, pose: Pose) -> Joint:
         """A free joint starts at the pose of its body."""
-        w, x, y, z = _quaternion(pose.rotation)
+        w, x, y, z = rotation_quaternion(pose.rotation).tolist()
         px, py, pz = (float(value) for value in pose.position)
         return Joint(
             name=name,
@@ -319,8 +318,3 @@ class TreeReader:
         name = self._reader.word(site, "name")
         if name:
             self.found.sites[name] = (body, frame @ self._reader.pose(site, name))
-
-
-def _quaternion(R: np.ndarray) -> tuple[float, float, float, float]:
-    x, y, z, w = (float(value) for value in Rotation.from_matrix(R).as_quat(canonical=True))
-    return w, x, y, z

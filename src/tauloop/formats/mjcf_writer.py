@@ -15,14 +15,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError
 from tauloop.files import write_file
 from tauloop.formats.mjcf_settings import CUSTOM
 from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
-from tauloop.mechanism.poses import Pose
+from tauloop.mechanism.poses import Pose, placement_pose, rotation_quaternion
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, rigid_tree
 
@@ -118,11 +117,7 @@ class _Writer:
             self.notes.append(
                 f"MuJoCo refuses zeros and puts {LEAST:g} kg or kg m^2 for a zero mass or moment of {listed}"
             )
-        value = m.value
-        turns = Rotation.identity()
-        for turn in m.platform.tool.turns:
-            turns = turns * Rotation.from_euler(turn.axis, value(turn.angle))
-        tool = Pose(turns.as_matrix(), np.array([value(x) for x in m.platform.tool.position]))
+        tool = placement_pose(m, m.platform.tool)
         self._site("tool", m.platform.body, tool)
         equality = ElementTree.Element("equality")
         for closure in self.tree.closures:
@@ -343,5 +338,5 @@ def _placed(pose: Pose) -> dict[str, str]:
     """Attributes of a pose that is not the parent's own."""
     found = {"pos": _numbers(pose.position)} if pose.position.any() else {}
     if pose.is_turned:
-        found["quat"] = _numbers(Rotation.from_matrix(pose.rotation).as_quat(canonical=True, scalar_first=True))
+        found["quat"] = _numbers(rotation_quaternion(pose.rotation))
     return found

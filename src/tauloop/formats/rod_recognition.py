@@ -44,6 +44,7 @@ from tauloop.mechanism.model import (
     SlenderPart,
     Vector,
 )
+from tauloop.mechanism.poses import rotation_quaternion
 
 
 def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mechanism, tuple[str, ...]]:
@@ -213,8 +214,6 @@ def _carriers(
     linkage: Linkage, bodies: tuple[Body, ...], joints: tuple[Joint, ...], platform: str, notes: list[str]
 ) -> tuple[Joint, ...]:
     """Free joints for what no joint holds any more, one for each loose part: rods do not carry coordinates."""
-    from scipy.spatial.transform import Rotation  # all of scipy.spatial, for a rare case
-
     added: list[Joint] = []
     names = [platform, *(body.name for body in bodies if body.name != platform)]
     while True:
@@ -224,7 +223,7 @@ def _carriers(
             return tuple(added)
         body = loose[0]
         pose = linkage.world[body]
-        x, y, z, w = (float(value) for value in Rotation.from_matrix(pose.rotation).as_quat(canonical=True))
+        w, x, y, z = rotation_quaternion(pose.rotation).tolist()
         px, py, pz = (float(value) for value in pose.position)
         notes.append(f"{body} hangs on rods alone and gets six coordinates of its own")
         added.append(

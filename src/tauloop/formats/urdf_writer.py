@@ -20,12 +20,14 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError
 from tauloop.files import write_file
-from tauloop.formats.expression_writer import limits_text, literal, number
+from tauloop.formats.expression_writer import limits_text, literal, number, with_dimensions
 from tauloop.formats.side_grammar import FORMAT
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import Expression
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Loss, Mechanism
+from tauloop.mechanism.grammar import FREEDOM, FRICTION, SPRING
+from tauloop.mechanism.kinds import Shape
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Loss, Mechanism
 from tauloop.mechanism.poses import IDENTITY, Pose
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
@@ -227,13 +229,10 @@ class _Writer:
         """Spring, friction and rotor inertia of a freedom."""
         found: dict[str, Any] = {}
         if freedom.spring is not None:
-            stiffness = self._value(freedom.spring.stiffness, units.ANGULAR_STIFFNESS if turns else units.STIFFNESS)
-            rest = self._value(freedom.spring.rest, units.ANGLE if turns else units.LENGTH)
-            found["spring"] = {"stiffness": stiffness, "rest": rest}
+            found["spring"] = self._values(SPRING, freedom.spring, turns)
         if freedom.friction is not None:
-            found["friction"] = self._friction(freedom.friction, turns)
-        if freedom.inertia is not None:
-            found["inertia"] = self._value(freedom.inertia, units.INERTIA if turns else units.MASS)
+            found["friction"] = self._values(FRICTION, freedom.friction, turns)
+        found |= self._values(FREEDOM, freedom, turns)
         return found
 
     def _joint(
@@ -343,25 +342,19 @@ class _Writer:
     def _value(self, expression: Expression, dimension: units.Dimension) -> str:
         return literal(self.mechanism.value(expression), dimension)
 
-    def _friction(self, friction: Friction, turns: bool) -> dict[str, str]:
-        force = units.TORQUE if turns else units.FORCE
-        terms = {
-            "viscous": (friction.viscous, units.ANGULAR_DAMPING if turns else units.DAMPING),
-            "coulomb": (friction.coulomb, force),
-            "offset": (friction.offset, force),
-            "viscous_asymmetry": (friction.viscous_asymmetry, units.ANGULAR_DAMPING if turns else units.DAMPING),
-            "coulomb_asymmetry": (friction.coulomb_asymmetry, force),
-            "static": (friction.static, force),
-            "stribeck": (friction.stribeck, units.ANGULAR_SPEED if turns else units.SPEED),
-        }
-        return {key: self._value(x, dimension) for key, (x, dimension) in terms.items() if x is not None}
+    def _values(self, shape: Shape, element: object, turns: bool) -> dict[str, str]:
+        found = with_dimensions(shape, element, turns)
+        return {key: self._value(expression, dimension) for key, (expression, dimension) in found.items()}
 
     def _coupling(self, coupling: Coupling) -> dict[str, Any]:
         offset = self._value(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
         return {"of": self._ratios(coupling.terms, coupling.turns), "offset": offset}
 
     def _loss(self, loss: Loss) -> dict[str, Any]:
-        return {"of": self._ratios(loss.terms, loss.turns), "friction": self._friction(loss.friction, loss.turns)}
+        return {
+            "of": self._ratios(loss.terms, loss.turns),
+            "friction": self._values(FRICTION, loss.friction, loss.turns),
+        }
 
     def _ratios(self, terms: Sequence[tuple[str, Expression]], turns: bool) -> dict[str, str]:
         """Ratios of coordinates to an angle (`turns`) or a length, by the names of their joints."""
@@ -384,7 +377,7 @@ class _Writer:
         if actuator.inertia is not None:
             found["inertia"] = self._value(actuator.inertia, units.INERTIA if turns else units.MASS)
         if actuator.friction is not None:
-            found["friction"] = self._friction(actuator.friction, turns)
+            found["friction"] = self._values(FRICTION, actuator.friction, turns)
         if np.isfinite(actuator.force):
             found["force"] = literal(actuator.force, units.TORQUE if turns else units.FORCE)
         if np.isfinite(actuator.speed):

@@ -27,11 +27,12 @@ from tauloop.formats.expression_writer import (
     literal,
     number,
     parameter_literal,
+    with_dimensions,
 )
 from tauloop.formats.inertia_writer import along_the_rod, centred
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import ZERO, Expression
-from tauloop.mechanism.grammar import FORMAT, MOTIONS
+from tauloop.mechanism.grammar import FORMAT, FREEDOM, FRICTION, MOTIONS, SPRING
 from tauloop.mechanism.inertias import is_possible
 from tauloop.mechanism.model import (
     BASE,
@@ -266,16 +267,7 @@ class _Writer:
     # Elements
 
     def _friction(self, friction: Friction, is_angular: bool) -> dict[str, Any]:
-        force = units.TORQUE if is_angular else units.FORCE
-        return self._given(
-            viscous=(friction.viscous, units.ANGULAR_DAMPING if is_angular else units.DAMPING),
-            coulomb=(friction.coulomb, force),
-            offset=(friction.offset, force),
-            viscous_asymmetry=(friction.viscous_asymmetry, units.ANGULAR_DAMPING if is_angular else units.DAMPING),
-            coulomb_asymmetry=(friction.coulomb_asymmetry, force),
-            static=(friction.static, force),
-            stribeck=(friction.stribeck, units.ANGULAR_SPEED if is_angular else units.SPEED),
-        )
+        return self._given(**with_dimensions(FRICTION, friction, is_angular))
 
     def _freedom(self, freedom: Freedom, is_angular: bool) -> dict[str, Any]:
         coordinate = units.ANGLE if is_angular else units.LENGTH
@@ -287,11 +279,8 @@ class _Writer:
         if freedom.friction is not None:
             written["friction"] = self._friction(freedom.friction, is_angular)
         if freedom.spring is not None:
-            stiffness = units.ANGULAR_STIFFNESS if is_angular else units.STIFFNESS
-            written["spring"] = self._given(
-                stiffness=(freedom.spring.stiffness, stiffness), rest=(freedom.spring.rest, coordinate)
-            )
-        return written | self._given(inertia=(freedom.inertia, units.INERTIA if is_angular else units.MASS))
+            written["spring"] = self._given(**with_dimensions(SPRING, freedom.spring, is_angular))
+        return written | self._given(**with_dimensions(FREEDOM, freedom, is_angular))
 
     def _joint(self, joint: Joint) -> dict[str, Any]:
         kind = JOINT_KINDS[joint.kind]
