@@ -1,0 +1,84 @@
+"""The tables of docs/reproductions.md hold what the commands find: whole experiments, so by night."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tauloop_papers import EXPERIMENTS
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reproductions.md"
+#: Row of the document (beginning of its first cell) and column, and the beginning of the comparison that it quotes.
+QUOTED = {
+    "gantry-tau-calibration": [
+        ("mean absolute position error, nominal geometry", 2, "mean absolute position error"),
+        ("the same, 21 parameters of eq. 1", 2, "the same after calibration of 21 parameters"),
+        ("part errors at which that is", 2, "size of part errors"),
+        ("the same, 51 parameters", 2, "51 parameters, all links"),
+        ("hold-out RMS over noise", 2, "the same, RMS per component"),
+        ("error against the true positions", 2, "the same against the true positions"),
+        ("rank with positions and 1 mm errors", 2, "rank with positions, errors of 1 mm"),
+        ("directions with a standard deviation", 2, "directions seen, but"),
+    ],
+    "gantry-tau": [
+        ("Table 1, 3-DOF", 2, "Table 1, 3-DOF"),
+        ("Table 1, 5-DOF I ", 2, "Table 1, 5-DOF I:"),
+        ("Table 1, 5-DOF II", 2, "Table 1, 5-DOF II"),
+        ("Table 1, identified", 2, "Table 1, identified"),
+        ("inertias negative by more", 2, "moments of inertia below zero"),
+        ("physically consistent fit: negative", 2, "physically consistent fit, small motions"),
+        ("hold-out error with two runs", 2, "hold-out error with two runs"),
+    ],
+    "spidermill": [
+        ("identification, left spindle", 2, "identification trajectory, left"),
+        ("identification, right spindle", 2, "identification trajectory, right"),
+        ("verification, left spindle", 2, "verification trajectory, left"),
+        ("verification, right spindle", 2, "verification trajectory, right"),
+        ("m1 d_c1 + d1", 4, "m1 d_c1 + d1"),
+        ("m1 d_c1² + I_c1", 4, "m1 d_c1^2 + d1^2"),
+        ("m3 d_c3 + d3", 4, "m3 d_c3 + 1/2"),
+        ("m3 d_c3² + I_c3", 4, "m3 d_c3^2 + 1/2"),
+    ],
+}
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
+
+
+def numbers(text: str) -> list[str]:
+    return _NUMBER.findall(text)
+
+
+def agree(quoted: str, found: str) -> bool:
+    """Whether the document's first numbers are those that were found, in its own digits."""
+    pairs = list(zip(numbers(quoted), numbers(found), strict=False))
+    return bool(pairs) and all(
+        abs(float(ours) - float(theirs)) <= 0.501 * 10.0 ** -len(theirs.partition(".")[2]) for theirs, ours in pairs
+    )
+
+
+def test_rounded_figures_agree_and_others_do_not() -> None:
+    assert agree("2.7, 1.8 N", "2.72, 1.80; 19.84")
+    assert agree("79.4 µm", "79.4")
+    assert not agree("79.4 µm", "79.6")
+    assert not agree("none", "1")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", QUOTED)
+def test_figures_of_the_document_are_those_of_the_command(name: str) -> None:
+    found: Any = EXPERIMENTS[name].run()
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")]
+        for line in DOCUMENT.read_text(encoding="utf-8").splitlines()
+        if line.startswith("|")
+    ]
+    wrong = []
+    for beginning, column, quantity in QUOTED[name]:
+        (cells,) = [row for row in rows if f"{row[0]} ".startswith(beginning)]
+        ours = next(one.ours for one in found.comparisons if one.quantity.startswith(quantity))
+        if not agree(cells[column], ours):
+            wrong.append((beginning, cells[column], ours))
+    assert json.dumps(wrong) == "[]"
