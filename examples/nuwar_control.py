@@ -30,10 +30,10 @@ from tauloop.simulation.controllers.run import ControlledMotion, follow
 SCALE, SHARE, BANDWIDTH = 0.72, 0.8, 150.0
 COLUMNS = ("platform.x", "platform.y", "platform.z")
 COLOURS = {
-    "PD": "#9db9d9",
-    "PD with gravity compensation": "#6a9a5b",
-    "PD with feed-forward": PREDICTED,
-    "computed torque": RESIDUAL,
+    "pd": "#9db9d9",
+    "gravity": "#6a9a5b",
+    "feed-forward": PREDICTED,
+    "computed-torque": RESIDUAL,
 }
 IDEAL = Sampling(frequency=1000.0)
 #: Half a millisecond of computing, 16 bits a turn, speeds from differences.
