@@ -18,6 +18,7 @@ from tauloop.drives.equations.system import System, build_system
 from tauloop.errors import EngineError, InputError, Problem, Problems
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.integrate.source import integrator_source
+from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.shown import Shown
@@ -62,8 +63,8 @@ class Axis:
         self.nominal = line.parameters.vector()
         self._folder = folder
         self._interpreted = InterpretedAxis(self.system) if interpreted else None
-        #: Compiled runs by the text of their integrator.
-        self._compiled: dict[str, Callable[..., None]] = {}
+        #: Compiled runs by the tableau of their integrator.
+        self._compiled: dict[Tableau | None, Callable[..., None]] = {}
         if not interpreted:
             self._prepare(LINE_INTEGRATOR)
 
@@ -71,17 +72,17 @@ class Axis:
         """The compiled run of an integrator; None where runs are interpreted."""
         if self._interpreted is not None:
             return None
-        text = integrator_source(integrator.method.tableau)
-        if text not in self._compiled:
+        tableau = integrator.method.tableau
+        if tableau not in self._compiled:
             try:
-                source = axis_source(self.system, text)
+                source = axis_source(self.system, integrator_source(tableau))
                 library = Library.made(source, threads=self.threads > 1, folder=self._folder)
             except EngineError as error:
                 _LOGGER.warning("the drive line runs interpreted, a thousand times slower: %s", error)
                 self._interpreted = InterpretedAxis(self.system)
                 return None
-            self._compiled[text] = library.function("drive_batch", "ni**ddddd*n****")
-        return self._compiled[text]
+            self._compiled[tableau] = library.function("drive_batch", "ni**ddddd*n****")
+        return self._compiled[tableau]
 
     def parameters(self, given: Mapping[str, float | np.ndarray], n: int | None = None) -> np.ndarray:
         """Complete parameter sets (N, n_p): nominal where nothing is given.

@@ -14,6 +14,7 @@ from tauloop.drives.machine.source import OK, WORST, machine_source
 from tauloop.drives.machine.system import MachineSystem
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.integrate.source import integrator_source
+from tauloop.integrate.tableau import Tableau
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +79,16 @@ class CompiledMachine:
             EngineError: there is no compiler, or it fails.
         """
         self.system, self._folder = system, folder
-        #: Compiled runs by the text of their integrator.
-        self._compiled: dict[str, Callable[..., int]] = {}
+        #: Compiled runs by the tableau of their integrator.
+        self._compiled: dict[Tableau | None, Callable[..., int]] = {}
         self._prepare(DormandPrince())
 
     def _prepare(self, integrator: Integrator) -> Callable[..., int]:
-        text = integrator_source(integrator.method.tableau)
-        if text not in self._compiled:
-            library = Library.made(machine_source(self.system, text), folder=self._folder)
-            self._compiled[text] = library.function("drive_machine", "ndddddd**********", "n")
-        return self._compiled[text]
+        tableau = integrator.method.tableau
+        if tableau not in self._compiled:
+            library = Library.made(machine_source(self.system, integrator_source(tableau)), folder=self._folder)
+            self._compiled[tableau] = library.function("drive_machine", "ndddddd**********", "n")
+        return self._compiled[tableau]
 
     def __call__(self, start: Start, reference: np.ndarray, integrator: Integrator) -> MachineTrace:
         """Run it."""
