@@ -229,7 +229,7 @@ print(os.waitpid(child, 0)[1])
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 def test_a_batch_on_threads_does_not_wait_for_ever_after_a_fork(tmp_path):
     """The parent has started OpenMP's threads, which its child does not have."""
-    command = [sys.executable, "-W", "ignore", "-c", FORK, str(tmp_path), str(Path(__file__).parent)]
+    command = [sys.executable, "-W", "ignore", "-c", FORK, str(tmp_path), str(Path(__file__).parent / "support")]
     threads = {**os.environ, "OMP_NUM_THREADS": "2"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONG, check=False, env=threads)
     assert done.stdout.strip() == "0", done.stderr

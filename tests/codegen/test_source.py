@@ -383,7 +383,7 @@ sys.stdout.write(c_source([function("five_bar", e, "inverse_dynamics") for e in 
 def test_the_text_is_the_same_in_every_process():
     texts = set()
     for seed in ("1", "2"):
-        command = [sys.executable, "-c", TEXT_OF_TWO_MACHINES, str(Path(__file__).parents[1])]
+        command = [sys.executable, "-c", TEXT_OF_TWO_MACHINES, str(Path(__file__).parents[1] / "support")]
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0, done.stderr
