@@ -12,9 +12,9 @@ import xarray as xr
 
 from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
 from tauloop.assembly.limits import require_within_limits
+from tauloop.assembly.named_values import assigned
 from tauloop.assembly.ports import Port
 from tauloop.cli.announced import announced
-from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     FAILED,

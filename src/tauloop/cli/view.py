@@ -10,8 +10,8 @@ import typer
 
 from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.assembly.limits import require_within_limits
+from tauloop.assembly.named_values import assigned
 from tauloop.cli.announced import announced
-from tauloop.cli.assigned import assigned
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, WithinLimitsOption, load_machine
 from tauloop.cli.output import (
     JsonOption,
