@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import scipy.fft
-import scipy.signal
-from scipy.interpolate import make_interp_spline
 
 from tauloop.errors import IdentificationError, InputError, LogError, Problem, solving
 from tauloop.identification.preparation.periods import FORCE_NOISE, average_periods
@@ -223,6 +221,8 @@ class _Record(_Signal):
     """A record with two ends; cubic between samples."""
 
     def __init__(self, values: np.ndarray) -> None:
+        from scipy.interpolate import make_interp_spline  # slow to import, and `identify` needs none
+
         self._values = values
         self._spline = make_interp_spline(np.arange(len(values)), values, k=3)
         self._slope = self._spline.derivative()
@@ -241,6 +241,8 @@ class _Record(_Signal):
         return np.asarray(self._slope(k + shift))
 
     def correlation(self, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        import scipy.signal  # slow to import, and `identify` needs none
+
         this, other = (x - x.mean(axis=0) for x in (self._values, other))
         products = scipy.signal.fftconvolve(this, other[::-1], axes=0).sum(axis=1)
         shifts = scipy.signal.correlation_lags(len(this), len(other))
