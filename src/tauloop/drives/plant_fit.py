@@ -31,6 +31,7 @@ from tauloop.mechanism.units import TIME
 from tauloop.mechanism.values import Values
 from tauloop.options import option, require
 from tauloop.result import Evidence, Result, plain, provenance
+from tauloop.shown import Shown
 
 FORMAT = "tauloop-steps/1"
 #: Figures, those held out too, are met within so many tolerances, or the fit is doubtful.
@@ -99,7 +100,7 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlantFitOptions:
+class PlantFitOptions(Shown):
     """What is looked for, and how.
 
     Attributes:
