@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         workspace,
     )
     from tauloop.mechanism import Mechanism, shipped_machines
-    from tauloop.model import FunctionOptions, Model, load_function
+    from tauloop.model import CountOptions, FunctionOptions, Model, count_operations, load_function
     from tauloop.motion import StrokeOptions, plan_motion
     from tauloop.programs import Forces, State
     from tauloop.simulation import ControlOptions, SimulationOptions, control, simulate
@@ -73,12 +73,22 @@ else:
         {
             "Assembly": "assembly",
             **dict.fromkeys(("CalibrationOptions", "PosePlanOptions", "calibrate", "plan_poses"), "calibration"),
-            **dict.fromkeys(("PlantFitOptions", "TuningOptions", "fit_plant", "tune"), "drives"),
-            **dict.fromkeys(("VerifyOptions", "verify"), "engines.verification"),
             **dict.fromkeys(
-                ("BallbarOptions", "DriveOptions", "PlayOptions", "TuningOptions", "ballbar", "drive", "play", "tune"),
+                (
+                    "BallbarOptions",
+                    "DriveOptions",
+                    "PlantFitOptions",
+                    "PlayOptions",
+                    "TuningOptions",
+                    "ballbar",
+                    "drive",
+                    "fit_plant",
+                    "play",
+                    "tune",
+                ),
                 "drives",
             ),
+            **dict.fromkeys(("VerifyOptions", "verify"), "engines.verification"),
             **dict.fromkeys(("ConvertOptions", "convert", "load", "loads"), "formats"),
             **dict.fromkeys(
                 (
@@ -115,7 +125,16 @@ else:
                 "kinematics",
             ),
             **dict.fromkeys(("Mechanism", "shipped_machines"), "mechanism"),
-            **dict.fromkeys(("FunctionOptions", "Model", "load_function"), "model"),
+            **dict.fromkeys(
+                (
+                    "CountOptions",
+                    "FunctionOptions",
+                    "Model",
+                    "count_operations",
+                    "load_function",
+                ),
+                "model",
+            ),
             **dict.fromkeys(("StrokeOptions", "plan_motion"), "motion"),
             **dict.fromkeys(("Forces", "State"), "programs"),
             **dict.fromkeys(("ControlOptions", "SimulationOptions", "control", "simulate"), "simulation"),
@@ -132,6 +151,7 @@ __all__ = [
     "CheckOptions",
     "ControlOptions",
     "ConvertOptions",
+    "CountOptions",
     "DescribeOptions",
     "DescriptionError",
     "DriveOptions",
@@ -170,6 +190,7 @@ __all__ = [
     "check",
     "control",
     "convert",
+    "count_operations",
     "describe",
     "drive",
     "excite",

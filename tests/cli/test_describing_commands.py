@@ -8,6 +8,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 import tauloop as tl
+from tauloop.assembly.entry import ACTUATORS
 from tauloop.cli.app import app
 from tauloop.result import plain
 
@@ -33,3 +34,8 @@ def test_a_verification_by_command_is_that_by_function() -> None:
     options = tl.VerifyOptions(states=3, seed=2, wrench=(0.0, 0.0, 5.0, 0.0, 0.0, 0.0))
     wanted = plain(tl.verify(tl.load("delta"), options).as_dict())
     assert run_json("verify", "delta", "--states", 3, "--seed", 2, "--wrench", "fz=5") == wanted
+
+
+def test_operations_by_command_are_those_by_function() -> None:
+    wanted = tl.count_operations(tl.load("five_bar"), tl.CountOptions(entry=ACTUATORS))
+    assert run_json("cost", "five_bar", "--entry", "actuators") == plain(wanted.as_dict())

@@ -202,7 +202,8 @@ def test_published_operations_belong_to_shipped_machines() -> None:
 
 def test_text_shows_ours_and_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = tuple(Cost(**row) for row in answer("rcid")["costs"])
-    monkeypatch.setattr("tauloop.cli.cost.costs", lambda mechanism, entry: (rows, {"this": "has its reason"}))
+    found = (rows, {"this": "has its reason"})
+    monkeypatch.setattr("tauloop.model.operation_counts.costs", lambda mechanism, entry: found)
     result = CliRunner().invoke(app, ["cost", "rcid"], env={"COLUMNS": "160"})
     assert result.exit_code == 0
     for text in (

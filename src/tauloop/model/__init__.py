@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tauloop.model.hybrid import HybridForces, HybridFunctions
     from tauloop.model.model import Model
     from tauloop.model.motion import Motion
+    from tauloop.model.operation_counts import CountOptions, OperationCounts, count_operations
     from tauloop.model.payload import Payload
     from tauloop.model.ready import FunctionOptions, load_function
     from tauloop.model.tool_motion import ToolMotion
@@ -26,18 +27,22 @@ else:
             "HybridFunctions": "hybrid",
             "Model": "model",
             "Motion": "motion",
+            **dict.fromkeys(("CountOptions", "OperationCounts", "count_operations"), "operation_counts"),
             "load_function": "ready",
         },
     )
 
 __all__ = [
+    "CountOptions",
     "ForceSharing",
     "FunctionOptions",
     "HybridForces",
     "HybridFunctions",
     "Model",
     "Motion",
+    "OperationCounts",
     "Payload",
     "ToolMotion",
+    "count_operations",
     "load_function",
 ]
