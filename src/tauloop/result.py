@@ -160,3 +160,27 @@ def write_json(path: str | Path, data: Mapping[str, Any]) -> Path:
 
     text = json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     return write_text(path, text)
+
+
+def content(value: Any) -> str:
+    """All that plain objects hold, as a text to take a hash of; `repr` may leave something out.
+
+    Raises:
+        ValueError: an object shows nothing of what it holds.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = ",".join(f"{item.name}={content(getattr(value, item.name))}" for item in fields(value))
+        return f"{type(value).__qualname__}({inside})"
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__qualname__}.{value.name}"
+    if hasattr(value, "tolist"):  # an array; NumPy is not imported for it
+        return f"array{value.tolist()!r}"
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{content(key)}:{content(item)}' for key, item in value.items())}}}"
+    if isinstance(value, tuple | list):
+        return f"[{','.join(map(content, value))}]"
+    if isinstance(value, set | frozenset):
+        return f"{{{','.join(sorted(map(content, value)))}}}"
+    if value is None or isinstance(value, str | int | float | Path):
+        return f"{type(value).__name__}:{value!r}"
+    raise ValueError(f"no content of {type(value).__name__}")

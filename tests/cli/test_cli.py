@@ -400,10 +400,13 @@ def test_doubtful_identification_exits_with_one(log):
     [
         (
             ["--estimator", "best", "--parameters", "all", "--output", "legs"],
-            ["--estimator", "--parameters", "--output"],
+            ["--parameters", "--output", "--estimator"],
         ),
-        (["--cutoff", 5000], ["cutoff"]),
-        (["--cutoff", -1, "--decimation", 0, "--order", 0, "--trim", -1], ["cutoff", "order", "trim", "decimation"]),
+        (["--cutoff", 5000], ["--cutoff"]),
+        (
+            ["--cutoff", -1, "--decimation", 0, "--order", 0, "--trim", -1],
+            ["--cutoff", "--order", "--trim", "--decimation"],
+        ),
         (["--trim", 1000], ["log"]),
         (["--figure", "fit.nothing", *FILTER], ["fit.nothing"]),
         (["--json-file", "no_such_folder/a.json", *FILTER], ["no_such_folder/a.json"]),

@@ -465,7 +465,7 @@ def test_gravity_and_platform_are_options_of_the_command_line(tmp_path: Path) ->
         refused = runner.invoke(app, ["show", urdf, "--gravity", wrong, "--json"])
         assert (refused.exit_code, json.loads(refused.output)["problems"][0]["where"]) == (2, "--gravity")
     refused = runner.invoke(app, ["check", "delta", "--gravity", "0,0,0", "--json"])
-    assert (refused.exit_code, json.loads(refused.output)["problems"][0]["where"]) == (2, "options")
+    assert (refused.exit_code, json.loads(refused.output)["problems"][0]["where"]) == (2, "--gravity")
     torque = runner.invoke(app, ["check", urdf, "--json"])
     assert any("gravity is that of URDF" in note for note in json.loads(torque.output)["import"])
 

@@ -25,7 +25,7 @@ from tauloop.model.model import Model
 from tauloop.model.motion import Motion
 from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS, ProgramSpec
 from tauloop.programs.state import health
-from tauloop.result import plain, provenance
+from tauloop.result import content, plain, provenance
 
 #: Samples that the test program holds.
 SAMPLES = 5
@@ -336,7 +336,7 @@ def _manifest(
     data = {
         "tauloop": provenance(packages=(), options={}).versions["tauloop"],
         "name": stem,
-        "machine": {"name": mechanism.name, "sha256": _hash(repr(replace(mechanism, file="")))},
+        "machine": {"name": mechanism.name, "sha256": _hash(content(replace(mechanism, file="")))},
         "entry": entry.name,
         "baked_in": {p.name: p.value for p in mechanism.parameters if p.name not in free},
         "functions": [

@@ -33,6 +33,7 @@ from tauloop.codegen.signature import CPort, CSignature
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path
+from tauloop.result import content
 
 if TYPE_CHECKING:
     from tauloop.programs.catalogue import ProgramSpec
@@ -151,13 +152,13 @@ def _exportable(function: str) -> ProgramSpec:
 
 
 def _key(path: Path, function: str, outputs: tuple[str, ...], options: FunctionOptions) -> str:
-    """Hash of everything that a function is made from; `repr` of frozen options is all that they hold."""
+    """Hash of everything that a function is made from."""
     side = b"" if options.side is None else _bytes(Path(options.side))
     parts = (
         hashlib.sha256(_bytes(path)).hexdigest(),
         hashlib.sha256(side).hexdigest(),
         path.suffix.lower(),
-        repr((function, outputs, replace(options, side=None))),
+        content((function, outputs, replace(options, side=None))),
         *_toolkit(),
         *compiler_stamp(),
         *processor_stamp(),
