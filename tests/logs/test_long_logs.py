@@ -14,7 +14,7 @@ from tauloop.errors import PoseError
 from tauloop.identification.regression.from_log import FOLLOWED_AT_ONCE, regression_data
 from tauloop.logs import LogFile, Preparation, Signals, prepared_signals, read_signals
 from tauloop.logs.channels import Channel, samples
-from tauloop.logs.tables import ROWS_AT_ONCE
+from tauloop.logs.reading_process import ROWS_AT_ONCE
 
 MOTORS = ("motor_1", "motor_2")
 COUNT = FOLLOWED_AT_ONCE + 12_345

@@ -9,8 +9,8 @@ import zlib
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,15 +19,11 @@ from tauloop.files import unreadable
 from tauloop.logs.csv_text import delimiter_of, has_decimal_comma, is_number, with_decimal_points
 from tauloop.logs.findings import LISTED_PER_KIND, Findings
 from tauloop.logs.hdf5 import hdf5_columns
-from tauloop.logs.mat_reading import mat_columns
+from tauloop.logs.reading_apart import mat_columns, parquet_columns, parquet_schema
 from tauloop.logs.unpacking import require_ratio, unpacked
 
 _HDF5_SIGNATURE = b"\x89HDF"
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
-#: Rows of a Parquet file that are unpacked at a time.
-ROWS_AT_ONCE = 65_536
-#: Bytes of a Parquet file that are read at a time; without a size Arrow reads column chunks whole and keeps the memory.
-BUFFER = 65_536
 _KIND_BEYOND = "numbers beyond all measure"
 #: No measured number is larger; squares and products of larger ones overflow.
 MOST = 1e100
@@ -259,67 +255,46 @@ class ParquetTable(Table):
         Raises:
             LogError: pyarrow is missing, or the file is damaged or has no samples.
         """
-        parquet = import_parquet(str(path))
-        try:
-            self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
-        except Exception as error:  # a damaged file can fail in any way inside Arrow
-            raise _unreadable(str(path), error) from None
-        self._headers = [str(name) for name in self._file.schema_arrow.names]
-        if self._file.metadata.num_rows == 0:
+        require_parquet(str(path))
+        schema = parquet_schema(path)
+        self._headers, self._kinds, self._rows = schema["names"], schema["kinds"], schema["rows"]
+        if self._rows == 0:
             raise _refused(str(path), "the file has columns but no samples", "record or export the log again")
         super().__init__(str(path), self._headers, brackets_are_units=True)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
         """The chosen columns; nulls are found as NaN."""
-        require_ratio(Path(self.file), 8 * self._file.metadata.num_rows * max(len(columns), 1))
-        values = np.full((len(columns), self._file.metadata.num_rows), np.nan)
-        numeric = []
+        path = Path(self.file)
+        require_ratio(path, 8 * self._rows * max(len(columns), 1))
+        numeric = [column for column in columns if _is_numeric(self._kinds[column])]
+        for column in columns:
+            if column not in numeric:
+                _not_numeric(self, column, self._kinds[column], findings)
+        found = parquet_columns(path, [self._headers[column] for column in numeric])
+        values = np.full((len(columns), self._rows), np.nan)
         for place, column in enumerate(columns):
-            kind = self._file.schema_arrow.field(column).type
-            if _is_numeric(kind):
-                self._fill(values[place], self._headers[column])
-                numeric.append(place)
-            else:
-                _not_numeric(self, column, str(kind), findings)
-        kept = values if len(numeric) == len(columns) else values[numeric]
-        self._report_not_finite(kept.T, [columns[place] for place in numeric], findings)
+            if column in numeric:
+                values[place] = found.pop(self._headers[column])
+        kept = [place for place, column in enumerate(columns) if column in numeric]
+        sound = values if len(kept) == len(columns) else values[kept]
+        self._report_not_finite(sound.T, [columns[place] for place in kept], findings)
         return values.T
 
-    def _fill(self, values: np.ndarray, header: str) -> None:
-        """Numbers of one column into an array (N,), a part at a time: of a whole one Arrow keeps copies."""
-        first = 0
-        try:
-            for part in self._file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[header], use_threads=False):
-                values[first : first + part.num_rows] = part.column(header).to_numpy(zero_copy_only=False).astype(float)
-                first += part.num_rows
-        except Exception as error:  # damaged pages, and numbers that Arrow cannot make of them
-            raise _unreadable(self.file, error) from None
-        if first != len(values):
-            raise _unreadable(self.file, ValueError(f"{first} rows of {header!r} where it says {len(values)}"))
 
-
-def _unreadable(file: str, error: Exception) -> LogError:
-    what = f"not a readable Parquet file: {(str(error) or type(error).__name__).splitlines()[0]}"
-    return _refused(file, what, "export the log again")
-
-
-def import_parquet(file: str) -> Any:
-    """The pyarrow.parquet module.
+def require_parquet(file: str) -> None:
+    """Refuse Parquet without the package that reads and writes it.
 
     Raises:
-        LogError: it is not installed.
+        LogError: pyarrow is not installed.
     """
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise _refused(file, "Parquet needs pyarrow, which is missing", "pip install tauloop[parquet]") from None
-    return pyarrow.parquet
+    if find_spec("pyarrow") is None:
+        raise _refused(file, "Parquet needs pyarrow, which is missing", "pip install tauloop[parquet]")
 
 
-def _is_numeric(kind: Any) -> bool:
-    if "<" in str(kind) and not str(kind).startswith("dictionary"):
+def _is_numeric(kind: str) -> bool:
+    if "<" in kind and not kind.startswith("dictionary"):
         return False  # lists and structures of numbers
-    return any(word in str(kind) for word in ("int", "float", "double", "decimal"))
+    return any(word in kind for word in ("int", "float", "double", "decimal"))
 
 
 def _not_numeric(table: Table, column: int, kind: str, findings: Findings) -> None:

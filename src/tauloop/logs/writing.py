@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.errors import LogError, Problem
 from tauloop.files import write_file
 from tauloop.logs.channels import TIME
-from tauloop.logs.tables import import_parquet
+from tauloop.logs.tables import require_parquet
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,8 +80,9 @@ def _csv_text(headers: list[str], values: np.ndarray) -> str:
 
 
 def _parquet_writer(file: str, headers: list[str], values: np.ndarray) -> Callable[[Path], object]:
-    parquet = import_parquet(file)
+    require_parquet(file)
     import pyarrow
+    import pyarrow.parquet
 
     table = pyarrow.table({header: values[:, k] for k, header in enumerate(headers)})
-    return lambda temporary: parquet.write_table(table, temporary)
+    return lambda temporary: pyarrow.parquet.write_table(table, temporary)

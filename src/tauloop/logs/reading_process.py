@@ -1,0 +1,105 @@
+"""Reads MAT and Parquet files for another process; started as a script by `reading_apart`.
+
+A damaged file can end SciPy's reader, and the process with it; Arrow keeps memory that nobody uses any more: this
+process holds nothing that could be lost. A request is a line of JSON: what to do, the path, and more. The answer is
+lines of JSON, each with the numbers behind it of the column that it names; the last one says that it is the end.
+Nothing of Tauloop is imported, so that the process starts soon.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+#: Rows of a Parquet file that are unpacked at a time, and bytes that are read at a time.
+ROWS_AT_ONCE, BUFFER = 65_536, 65_536
+
+Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
+
+
+def mat(path: str, most: float) -> Answer:
+    """Numeric columns of a MAT file, unless they would take more bytes than that."""
+    import scipy.io
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", scipy.io.matlab.MatReadWarning)
+        holds = sum(8 * math.prod(shape) for _, shape, _ in scipy.io.whosmat(path))
+        if holds > most:
+            yield {"holds": holds}, None
+            return
+        found = scipy.io.loadmat(path, simplify_cells=True)
+    for name, array in _columns("", found):
+        yield {"column": name}, array
+
+
+def _columns(prefix: str, content: dict[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
+    """Vectors by name, columns of matrices by number, fields of structures by dots."""
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _columns(f"{name}.", value)
+        elif isinstance(value, np.ndarray) and value.size and value.dtype.kind in "iuf":
+            if value.ndim == 1:
+                yield name, value
+            elif value.ndim == 2:
+                yield from ((f"{name}[{k}]", value[:, k]) for k in range(value.shape[1]))
+
+
+def parquet_schema(path: str) -> Answer:
+    """Names and types of a Parquet file's columns, and its number of rows."""
+    file = _parquet(path)
+    schema = file.schema_arrow
+    yield (
+        {"names": list(schema.names), "kinds": [str(kind) for kind in schema.types], "rows": file.metadata.num_rows},
+        None,
+    )
+
+
+def parquet(path: str, names: list[str]) -> Answer:
+    """Columns of a Parquet file as numbers, a part at a time: of a whole one Arrow keeps copies."""
+    file = _parquet(path)
+    for name in names:
+        values, first = np.full(file.metadata.num_rows, np.nan), 0
+        for part in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[name], use_threads=False):
+            values[first : first + part.num_rows] = part.column(name).to_numpy(zero_copy_only=False).astype(float)
+            first += part.num_rows
+        if first != len(values):
+            raise ValueError(f"{first} rows of {name!r} where it says {len(values)}")
+        yield {"column": name}, values
+
+
+def _parquet(path: str) -> Any:
+    import pyarrow.parquet
+
+    return pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER)
+
+
+READERS: dict[str, Callable[..., Answer]] = {"mat": mat, "parquet schema": parquet_schema, "parquet": parquet}
+
+
+def main() -> None:
+    """Answer until the other process is gone."""
+    for line in sys.stdin.buffer:
+        reader, *request = json.loads(line)
+        try:
+            for head, array in READERS[reader](*request):
+                if array is not None:
+                    head |= {"kind": array.dtype.str, "size": len(array)}
+                sys.stdout.buffer.write(json.dumps(head).encode() + b"\n")
+                if array is not None:
+                    sys.stdout.buffer.write(np.ascontiguousarray(array).data)
+            last: dict[str, object] = {"end": True}
+        except Exception as error:  # a damaged binary file can fail in any way inside the libraries
+            last = {"end": True, "error": (str(error) or type(error).__name__).splitlines()[0]}
+        sys.stdout.buffer.write(json.dumps(last).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()
