@@ -154,6 +154,6 @@ def given_numbers(port: Port, where: str, given: object, default: np.ndarray) ->
         return named_values(port, where, given, default)
     arrays, single = checked({where: port}, {where: given})
     if not single:
-        what, remedy = f"has {len(arrays[where])} rows", f"give one: {', '.join(port.columns)}"
+        what, remedy = f"has {len(arrays[where])} rows", f"give one position: {', '.join(port.columns)}"
         raise InputError(Problem(where=where, what=what, remedy=remedy))
     return np.asarray(arrays[where][0])
