@@ -28,8 +28,10 @@ def read_loss(
         terms, turns = read_terms(cursor, places, values, coordinates, "loss")
     else:
         terms, turns = _of_motors(cursor, motors, values, actuators)
-    friction = read_friction(cursor.get("friction"), values, bool(turns))
-    if turns is None or friction is None:
+    if turns is None:
+        return None  # which units friction has cannot be known
+    friction = read_friction(cursor.get("friction"), values, turns)
+    if friction is None:
         return None
     return Loss(name=name, terms=terms, friction=friction, turns=turns)
 
