@@ -19,6 +19,7 @@ from tauloop.testing import (
     ConformanceError,
     check_controller,
     check_estimator,
+    check_format,
     check_formulation,
     check_instrument,
     check_integrator,
@@ -39,6 +40,24 @@ def example(name: str, *, run: bool = False) -> SimpleNamespace:
 def test_an_example_of_an_extension_passes_its_own_check(name: str, capsys: pytest.CaptureFixture[str]):
     example(name, run=True)
     assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_a_format_that_gives_another_machine_or_reads_anything_is_seen():
+    class Wrong(example("format").Packed):
+        name, endings = "two words", (".GZ",)
+
+        def read(self, path, side, options):
+            return load("four_bar")
+
+    with pytest.raises(ConformanceError, match=r"(?s)name.*endings.*claims.*serial_chain"):
+        check_format(Wrong())
+
+    class Careless(example("format").Packed):
+        def read(self, path, side, options):
+            return load("four_bar") if path.stat().st_size == 0 else load(str(path.read_bytes()[10**9]))
+
+    with pytest.raises(ConformanceError, match=r"(?s)0% of a file is read as a machine.*IndexError"):
+        check_format(Careless())
 
 
 def test_a_loss_with_a_wrong_slope_is_seen():

@@ -9,6 +9,7 @@ A check raises `ConformanceError` with everything that it finds wrong at once; i
 from tauloop.testing.calibration import check_instrument, check_loss
 from tauloop.testing.conformance import ConformanceError
 from tauloop.testing.dynamics import check_formulation
+from tauloop.testing.formats import check_format
 from tauloop.testing.identification import check_estimator
 from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 from tauloop.testing.simulation import check_controller, check_integrator, check_route
@@ -17,6 +18,7 @@ __all__ = [
     "ConformanceError",
     "check_controller",
     "check_estimator",
+    "check_format",
     "check_formulation",
     "check_instrument",
     "check_integrator",
