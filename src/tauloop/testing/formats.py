@@ -60,7 +60,11 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
                     "write", f"names {written.files}", "the files that were written, that of the machine first"
                 )
             elif format_.reads:
-                _compare(problems, make.__name__, mechanism, format_.read(path, None, None))
+                try:
+                    _compare(problems, make.__name__, mechanism, format_.read(path, None, None))
+                except Exception as error:
+                    what = f"its own file ends in {type(error).__name__}: {error}"
+                    problems.add(make.__name__, what, "read what it writes")
         if format_.writes and not count:
             problems.add("write", "holds none of three random machines", "they have plain joints, bodies and motors")
         whole = example if example is not None else path
