@@ -219,4 +219,4 @@ def test_command_identifies_such_friction(five_bar: Model, moved: SampledMotion,
     assert {problem["where"] for problem in refused} == {"--stribeck", "--asymmetric", "--period"}
     assert len(refused) == 3
     (problem,) = run(2, "--stribeck", "tip=1 m/s")["problems"]
-    assert "angular speed" in problem["remedy"]
+    assert "an angular speed" in problem["what"]
