@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar, final
 
+from tauloop.files import unreadable
 from tauloop.formats.format import Format, Written
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.model import Mechanism
@@ -47,7 +48,7 @@ class Mjcf(Format):
         """Whether the root element is MuJoCo's: URDF files may end so too."""
         from tauloop.formats.xml_nodes import read_xml
 
-        return super().claims(path) and (not path.exists() or read_xml(path).tag == "mujoco")
+        return super().claims(path) and (unreadable(path) is not None or read_xml(path).tag == "mujoco")
 
     def read(self, path: Path, side: Path | None, options: ImportOptions | None) -> Mechanism:
         """See `Format.read`."""
