@@ -39,7 +39,7 @@ demo: $(CORE)
 # One thread each for linear algebra: the two test processes already use two cores.
 test nightly fuzz: export OMP_NUM_THREADS ?= 1
 test nightly fuzz: export OPENBLAS_NUM_THREADS ?= 1
-nightly fuzz: export PYTHONPATH := tests
+nightly fuzz: export PYTHONPATH := tests:tests/support
 test: $(ALL)
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 

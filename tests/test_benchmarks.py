@@ -10,13 +10,14 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from extras import extra
 
 from tauloop import Model
 from tauloop.codegen.operations import operations
 from tauloop.formats.library import load
 
-pytest.importorskip("pinocchio", reason="Pinocchio is not installed: nothing to compare with")
-pytest.importorskip("mujoco", reason="MuJoCo is not installed: nothing to compare with")
+extra("pinocchio")
+extra("mujoco")
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 MACHINE = "five_bar"

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.io
+from extras import extra
 
 import tauloop
 from tauloop import load, loads
@@ -251,16 +253,15 @@ def test_a_log_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_matrix_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
-    scipy_io = pytest.importorskip("scipy.io")
     monkeypatch.setattr(unpacking, "UNCHECKED", 1_000_000)
     path = tmp_path / "log.mat"
-    scipy_io.savemat(path, {"q": np.zeros((1_000_000, 2))}, do_compression=True)
+    scipy.io.savemat(path, {"q": np.zeros((1_000_000, 2))}, do_compression=True)
     with pytest.raises(LogError, match="over 200 times as much"):
         read_log(path)
 
 
 def test_a_data_set_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
-    h5py = pytest.importorskip("h5py")
+    h5py = extra("h5py")
     monkeypatch.setattr(unpacking, "UNCHECKED", 1_000_000)
     path = tmp_path / "log.h5"
     with h5py.File(path, "w") as file:
@@ -271,8 +272,8 @@ def test_a_data_set_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
 
 def test_damaged_pages_of_a_table_are_refused(tmp_path):
     """Every stretch of the file in turn: whatever Arrow raises, it is named, or the numbers are as they were."""
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = importlib.import_module("pyarrow.parquet")
+    pyarrow = extra("pyarrow")
+    parquet = extra("pyarrow.parquet")
     path, values = tmp_path / "log.parquet", np.random.default_rng(0).normal(size=2000)
     columns = {"time [s]": np.arange(2000) * 0.001, "position.a [rad]": values, "force.a [N m]": np.round(values, 1)}
     parquet.write_table(pyarrow.table(columns), path)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from extras import extra
 
 from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import Axis, load_drive
@@ -15,7 +16,7 @@ from tauloop_papers.dual_motor.settings import SETTINGS
 from tauloop_papers.dual_motor.tuning import DriveTuning, run
 from tauloop_papers.dual_motor.tuning_figures import figures
 
-pytest.importorskip("pymoo", reason="pip install tauloop[tuning]")
+extra("pymoo")
 pytestmark = [pytest.mark.nightly, pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")]
 
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from extras import extra
 from scipy.integrate import solve_ivp
 from simulation_machines import simulated
 from typer.testing import CliRunner
@@ -115,7 +116,7 @@ def test_every_format_brings_the_kind_back(limits: str, tmp_path: Path) -> None:
 
 def test_a_range_of_drawing_is_no_stop_to_mujoco_and_to_a_reader_of_urdf(tmp_path: Path) -> None:
     """MuJoCo's own reader, and the URDF's own elements."""
-    mujoco = pytest.importorskip("mujoco")
+    mujoco = extra("mujoco")
     for limits, stops in ((STOPS, True), (DRAWING, False)):
         write_mjcf(pendulum(limits), tmp_path / "machine.xml")
         write_urdf(pendulum(limits), tmp_path / "machine.urdf")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from extras import extra
 from typer.testing import CliRunner
 
 import tauloop.engines.verification
@@ -317,12 +317,8 @@ def test_a_table_with_missing_columns_and_other_units(tmp_path):
 
 @pytest.fixture(scope="module")
 def engine() -> str:
-    names = [
-        name for name, module in (("Pinocchio", "pinocchio"), ("MuJoCo", "mujoco")) if importlib.util.find_spec(module)
-    ]
-    if not names:
-        pytest.skip("neither Pinocchio nor MuJoCo is installed")
-    return names[0]
+    extra("pinocchio")
+    return "Pinocchio"
 
 
 def test_verify_agrees_and_says_so(engine):

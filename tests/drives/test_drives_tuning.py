@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from extras import extra
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from tauloop.drives.tuning.search import Minimum, minimise, minimise_from
 from tauloop.errors import InputError
 from tauloop.result import Status
 
-pymoo = pytest.importorskip("pymoo", reason="pip install tauloop[tuning]")
+pymoo = extra("pymoo")
 
 #: Every method's own last step or generation leaves the minimum of a parabola this close, as a share of its range.
 PLACE = {PatternSearch: 2e-4, SQP: 1e-3, NelderMead: 1e-3, Genetic: 0.03}

@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from extras import extra
 from typer.testing import CliRunner
 
 import tauloop as tl
@@ -64,7 +65,7 @@ def test_a_parameter_that_ends_on_its_bound_is_a_finding() -> None:
 
 
 def test_no_compromise_is_better_than_another_in_everything() -> None:
-    pytest.importorskip("pymoo", reason="pip install tauloop[tuning]")
+    extra("pymoo")
     weights = {"rise_time": 1.0, "overshoot": 0.01}
     options = TuningOptions(bounds=BOUNDS, weights=weights, budget=5, pareto=True, population=8, generations=4)
     front = tl.tune(load_drive("dual_motor_axis"), options).front

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from engine_machines import SLENDER, THIN, pendulum, random_tree, six_legs, three_arm_motion, three_arms
 from engine_mechanics import EXACT, vector
+from extras import extra
 
 from tauloop.engines import (
     EngineComparison,
@@ -39,8 +40,8 @@ from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Freedom, Friction, Mechanism, Telescope
 from tauloop.model import Model
 
-pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
-pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+extra("pinocchio")
+extra("mujoco")
 
 
 # Comparison.

@@ -19,6 +19,7 @@ from engine_machines import (
     three_arms,
 )
 from engine_mechanics import CLOSED, EXACT, MAKERS, as_motion, random_coordinates
+from extras import extra
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,8 +29,8 @@ from tauloop.errors import EngineError, InputError
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import JOINT_KINDS, Body, Coupling, Freedom, Mechanism, Spring
 
-pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
-pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+extra("pinocchio")
+extra("mujoco")
 
 
 def machine_and_motion(name: str) -> tuple[Mechanism, Motion]:

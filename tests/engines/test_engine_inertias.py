@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import extra
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
@@ -36,8 +37,8 @@ platform: {{body: b, independent: [first, second]}}
 
 
 def test_a_planar_machine_is_compared_with_both_engines() -> None:
-    pytest.importorskip("pinocchio")
-    pytest.importorskip("mujoco")
+    extra("pinocchio")
+    extra("mujoco")
     found = check(load(PLANAR), 10, np.random.default_rng(0))
     assert {row.engine for row in found.comparisons} == {"Pinocchio", "MuJoCo"}
     assert found.worst < AGREEMENT
@@ -46,8 +47,8 @@ def test_a_planar_machine_is_compared_with_both_engines() -> None:
 
 @pytest.mark.parametrize(("first", "axis"), [("revolute", "z"), ("prismatic", "y")])
 def test_what_is_filled_in_does_not_act(first: str, axis: str) -> None:
-    pytest.importorskip("pinocchio")
-    pytest.importorskip("mujoco")
+    extra("pinocchio")
+    extra("mujoco")
     machine = loads(ARM.format(first=first, axis=axis))
     q, v, a = np.random.default_rng(1).uniform(-1, 1, size=(3, 6, 2))
     ours, theirs = (make(machine).tree_forces(q, v, a) for make in (pinocchio_engine, mujoco_engine))
@@ -57,7 +58,7 @@ def test_what_is_filled_in_does_not_act(first: str, axis: str) -> None:
 
 
 def test_a_negative_moment_that_acts_is_named() -> None:
-    pytest.importorskip("pinocchio")
+    extra("pinocchio")
     machine = loads(ARM.format(first="revolute", axis="x"))
     assert [len(directions) for directions in turning_axes(rigid_tree(machine))] == [1, 1, 3, 3]
     with pytest.raises(EngineError) as caught:

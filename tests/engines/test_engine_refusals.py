@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from engine_machines import four_bar, pendulum, random_tree, six_leg_states, six_legs, three_arms
 from engine_mechanics import EXACT, MAKERS, about_origin, assert_near, vector
+from extras import extra
 
 from tauloop.engines import Engine, Motion, PinocchioEngine, pinocchio_engine
 from tauloop.engines.building import rigid_tree
@@ -17,8 +18,8 @@ from tauloop.errors import EngineError, InputError
 from tauloop.mechanism.expression import ZERO, Constant
 from tauloop.mechanism.model import Actuator, Body, Inertia
 
-pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
-pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+extra("pinocchio")
+extra("mujoco")
 
 
 # What is refused.

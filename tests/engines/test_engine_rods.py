@@ -59,6 +59,7 @@ from engine_mechanics import (
     shifted,
     vector,
 )
+from extras import extra
 from scipy.spatial.transform import Rotation
 
 from tauloop.engines import Motion, pinocchio_engine
@@ -66,8 +67,8 @@ from tauloop.engines.building import rigid_tree
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Actuator, Body, Joint, Rod, Telescope
 
-pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
-pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+extra("pinocchio")
+extra("mujoco")
 
 
 def test_slender_rods_agree_with_their_exact_reduction() -> None:

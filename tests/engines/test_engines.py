@@ -35,6 +35,7 @@ from engine_mechanics import (
     shifted,
     solid,
 )
+from extras import extra
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
@@ -47,8 +48,8 @@ from tauloop.mechanism.model import JOINT_KINDS, Actuator, Body, Joint
 from tauloop.mechanism.poses import quaternion_rotation, rotation_quaternion
 from tauloop.mechanism.primitives import joint_coordinates, joint_pose
 
-pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
-pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+extra("pinocchio")
+extra("mujoco")
 
 
 # Least squares.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extras import extra
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model
@@ -84,7 +85,7 @@ def test_what_acts_from_outside_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_equalities_miss_by_what_they_miss_in_mujoco(tmp_path: Path, equality: str, rows: int) -> None:
-    mujoco = pytest.importorskip("mujoco")
+    mujoco = extra("mujoco")
     defaults = '<default><default class="off"><equality active="false"/></default></default>'
     text = machine(top=defaults, ends=f"<equality>{equality}</equality>")
     found, model = loops(read(tmp_path, text)), mujoco.MjModel.from_xml_string(text)
@@ -111,7 +112,7 @@ class Native:
     """
 
     def __init__(self, path: Path, model: Model) -> None:
-        self.mujoco = pytest.importorskip("mujoco")
+        self.mujoco = extra("mujoco")
         self.model = self.mujoco.MjModel.from_xml_path(str(path))
         self.model.opt.disableflags |= self.mujoco.mjtDisableBit.mjDSBL_LIMIT
         edges = {edge.joint.name: edge for edge in model.topology.tree}

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import yaml
+from extras import extra
 
 from tauloop import Model
 from tauloop.assembly.locks import Locks
@@ -28,7 +29,7 @@ from tauloop.formats.urdf_tree import identifier
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
 
-pin = pytest.importorskip("pinocchio")
+pin = extra("pinocchio")
 
 MODELS = Path(__file__).parents[3] / "shared" / "models"
 pytestmark = pytest.mark.skipif(not MODELS.is_dir(), reason="the models of others are not here (../shared/models)")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extras import extra
 from scipy.spatial.transform import Rotation
 from tree_numbers import OpenTree
 from typer.testing import CliRunner
@@ -87,7 +88,7 @@ CHAIN = robot(
 
 def as_gepetto_loads(path: Path, names: list[str], types: list[str]) -> Any:
     """A Pinocchio model made over as `completeRobotLoader` does: joints of other kinds in the same places."""
-    pin = pytest.importorskip("pinocchio")
+    pin = extra("pinocchio")
     old, new, held = pin.buildModelFromUrdf(str(path)), pin.Model(), []
     for k in range(1, old.njoints):
         place, name = old.jointPlacements[k], old.names[k]
@@ -110,7 +111,7 @@ def as_gepetto_loads(path: Path, names: list[str], types: list[str]) -> Any:
 
 
 def test_joints_of_other_kinds_move_as_those_of_gepettos_loader(tmp_path: Path) -> None:
-    pin = pytest.importorskip("pinocchio")
+    pin = extra("pinocchio")
     names, types = ["one", "two", "three"], ["SPHERICAL", "UJOINT_ZX", "FIXED"]
     mechanism = read(tmp_path, CHAIN, f"name_mot: [four]\njoint_name: {names}\njoint_type: {types}\n")
     assert [j.kind for j in mechanism.joints] == ["spherical", "universal", "fixed", "revolute"]
@@ -365,7 +366,7 @@ ARM = robot(
 
 
 def test_a_link_called_base_is_not_the_immovable_one(tmp_path: Path) -> None:
-    pin = pytest.importorskip("pinocchio")
+    pin = extra("pinocchio")
     mechanism = read(tmp_path, ARM)
     assert [body.name for body in mechanism.bodies] == ["base_frame", "upper", "fore", "tool0", "sensor"]
     for note in (
@@ -428,7 +429,7 @@ def test_a_side_file_without_provenance_holds_a_joint(tmp_path: Path) -> None:
     model = Model(mechanism)
     assert (model.assembly.mobility, [a.name for a in mechanism.actuators]) == (3, ["one", "three", "four"])
     # the arm with its second joint welded at 30 degrees by Pinocchio; it has damping in its first joint
-    pin = pytest.importorskip("pinocchio")
+    pin = extra("pinocchio")
     q, v, a = np.random.default_rng(3).uniform(-1, 1, size=(3, STATES, 3))
     force = model.actuators.inverse_dynamics(q, v, a).force - np.outer(2.0 * v[:, 0], [1, 0, 0])
     other = pin.buildModelFromUrdf(str(tmp_path / "r.urdf"))
@@ -474,7 +475,7 @@ def test_gravity_and_platform_are_options_of_the_command_line(tmp_path: Path) ->
 
 
 def test_welded_links_have_ten_parameters_together(tmp_path: Path) -> None:
-    pin = pytest.importorskip("pinocchio")
+    pin = extra("pinocchio")
     text = robot(
         '<link name="world"/>',
         joint("plinth", "world", "foot", BENT, "fixed"),

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extras import extra
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model
 from tauloop.formats.urdf import load_urdf
 from tauloop.kinematics import random_states
 
-pin = pytest.importorskip("pinocchio")
+pin = extra("pinocchio")
 
 #: Loops closed, and forces that agree, to rounding of the solvers on both sides (m, rad; of the largest force).
 CLOSED, AGREEMENT = 1e-9, 1e-9

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
+from extras import extra
 from hypothesis import given
 from hypothesis import strategies as st
 from mjcf_texts import EVERYTHING
@@ -53,7 +54,7 @@ def model(shared: Path, name: str) -> tuple[Path, Path | None]:
 
 @pytest.mark.parametrize("name", [*GEPETTO, *GRBDA])
 def test_the_tree_is_that_of_pinocchio(shared: Path, name: str) -> None:
-    pin = pytest.importorskip("pinocchio")
+    pin = extra("pinocchio")
     urdf, side = model(shared, name)
     mechanism = load(urdf, side)
     tree = OpenTree(mechanism)
@@ -106,7 +107,7 @@ def welded(urdf: Path) -> list[set[str]]:
 
 @pytest.mark.parametrize("name", GEPETTO)
 def test_loops_miss_by_what_the_frames_miss_in_pinocchio(shared: Path, name: str) -> None:
-    pin = pytest.importorskip("pinocchio")
+    pin = extra("pinocchio")
     urdf, side = model(shared, name)
     mechanism = load(urdf, side)
     found = loops(mechanism)
@@ -383,7 +384,7 @@ def test_a_gear_carries_inertia_and_force_through_its_ratio() -> None:
 
 @pytest.mark.parametrize("engine", ["pinocchio", "mujoco"])
 def test_gears_and_cuts_agree_with_engines(engine: str) -> None:
-    pytest.importorskip(engine)
+    extra(engine)
     mechanism = loads(GEARED)
     model = Model(mechanism, evaluator=Interpreted())
     states = random_states(model, STATES, np.random.default_rng(2))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import extra
 from mjcf_texts import EVERYTHING
 from scipy.spatial.transform import Rotation
 from tree_numbers import OpenTree
@@ -39,7 +40,7 @@ class MuJoCo:
     """A file in MuJoCo, without its soft constraints."""
 
     def __init__(self, text: str) -> None:
-        self.library = pytest.importorskip("mujoco")
+        self.library = extra("mujoco")
         self.model = self.library.MjModel.from_xml_string(without_mesh(text))
         self.model.opt.disableflags |= self.library.mjtDisableBit.mjDSBL_CONSTRAINT
         self.data = self.library.MjData(self.model)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import extra
 from typer.testing import CliRunner
 
 from tauloop import Model, load
@@ -82,7 +83,7 @@ EVERY_KIND = """
 
 
 def test_a_keyframe_is_the_pose_that_mujoco_has_there(tmp_path):
-    mujoco = pytest.importorskip("mujoco")
+    mujoco = extra("mujoco")
     path = tmp_path / "every.xml"
     path.write_text(EVERY_KIND, encoding="utf-8")
     theirs = mujoco.MjModel.from_xml_string(EVERY_KIND.replace('<key name="short" qpos="0 0 0"/>', ""))

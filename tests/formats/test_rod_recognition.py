@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from extras import extra
 from scipy.optimize import least_squares
 from slider_cranks import BALL, ROD, SIDE, TILTED, UNIVERSAL, joint, link, slider_crank
 
@@ -42,7 +43,7 @@ class InPinocchio:
     """The file in Pinocchio: frames that coincide as hard constraints, the spin of some links held at zero rate."""
 
     def __init__(self, files: tuple[Path, Path], resting: tuple[str, ...], upright: tuple[str, ...] = ()) -> None:
-        self.pin = pytest.importorskip("pinocchio")
+        self.pin = extra("pinocchio")
         self.model = self.pin.buildModelFromUrdf(str(files[0]))
         self.data = self.model.createData()
         told = yaml.safe_load(files[1].read_text())

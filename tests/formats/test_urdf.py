@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import extra
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
@@ -558,7 +559,7 @@ def test_the_measured_arm(arm_files):
 
 
 def test_the_measured_arm_is_the_one_that_pinocchio_reads(arm_files):
-    pinocchio = pytest.importorskip("pinocchio", reason="the comparison needs Pinocchio")
+    pinocchio = extra("pinocchio")
     mechanism = load_urdf(*arm_files)
     model = pinocchio.buildModelFromUrdf(str(arm_files[0]))
     data = model.createData()

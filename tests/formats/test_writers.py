@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extras import extra
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -579,7 +580,7 @@ def test_losses_of_a_tendon_go_to_its_motor(tmp_path: Path) -> None:
     assert [value(x) for x in found if x is not None] == pytest.approx([0.5 / 16, 0.3 / 4])
     assert "tendon idle: no motor is on it, and its damping=2 is not carried over" in machine.description
     assert "tendon pull" not in machine.description
-    mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+    mujoco = extra("mujoco")
     engine = mujoco.MjModel.from_xml_path(str(file))
     data = mujoco.MjData(engine)
     data.qvel[:] = [0.7, -0.4]
@@ -707,7 +708,7 @@ def test_models_of_others_move_alike_after_both(name: str, shared: Path, tmp_pat
 
     Machine files are above: they give back equal machines.
     """
-    pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
+    extra("pinocchio")
     machine = foreign(shared / "models", name)
     motion, forces = moved_by_random_forces(machine, 4)
     for form in ("mjcf", "urdf"):
@@ -724,7 +725,7 @@ def test_tauloop_moves_a_geared_model_alike_after_both(form: str, shared: Path, 
 
 def test_zeros_are_written_as_zeros_and_mujoco_takes_them(shared: Path) -> None:
     """MuJoCo's own bounds raise them; 1e-13 kg m^2 in the file moved digit_like's forces by 2e-9."""
-    mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+    mujoco = extra("mujoco")
     text = to_mjcf(foreign(shared / "models", "digit_like")).text
     assert 'mass="0.0"' in text
     engine = mujoco.MjModel.from_xml_string(text)
@@ -737,7 +738,7 @@ def test_zeros_are_written_as_zeros_and_mujoco_takes_them(shared: Path) -> None:
 @pytest.mark.parametrize("name", shipped_machines())
 def test_mujoco_moves_what_was_written(name: str) -> None:
     """MuJoCo starts assembled, and its own M, gravity and constraint rows give the forces of Tauloop from rest."""
-    mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+    mujoco = extra("mujoco")
     machine = load(name)
     engine = mujoco.MjModel.from_xml_string(to_mjcf(machine).text)
     assert engine.neq == sum(2 if kind == "revolute" else 1 for kind in cut_kinds(machine))
@@ -768,8 +769,8 @@ def test_mujoco_moves_what_was_written(name: str) -> None:
 @pytest.mark.parametrize("name", ["five_bar", "gantry_tau_5dof", "hexapod"])
 def test_pinocchio_reads_both_and_mujoco_agrees(name: str, tmp_path: Path) -> None:
     """Mass and mass centre at the start, by three readers of two formats."""
-    pin = pytest.importorskip("pinocchio", reason="Pinocchio is not installed: no comparison with it")
-    mujoco = pytest.importorskip("mujoco", reason="MuJoCo is not installed: no comparison with it")
+    pin = extra("pinocchio")
+    mujoco = extra("mujoco")
     machine = load(name)
     write_urdf(machine, tmp_path / "machine.urdf")
     write_mjcf(machine, tmp_path / "machine.xml")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from extras import extra
 
 from tauloop.cli.screen import visible
 from tauloop.errors import TauloopError
@@ -131,8 +132,7 @@ def _csv_files() -> tuple[bytes, ...]:
 
 @functools.cache
 def _parquet_files() -> tuple[bytes, ...]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    pa, pq = extra("pyarrow"), extra("pyarrow.parquet")
 
     texts = []
     for codec in ("none", "snappy"):
@@ -164,7 +164,7 @@ def _measurement_tables() -> tuple[bytes, ...]:
 
 @functools.cache
 def _hdf5_files() -> tuple[bytes, ...]:
-    import h5py
+    h5py = extra("h5py")
 
     stream = io.BytesIO()
     with h5py.File(stream, "w") as file:

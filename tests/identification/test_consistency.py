@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import extra
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -38,7 +39,7 @@ from tauloop.mechanism.inertias import is_possible
 from tauloop.motion import random_multisine
 from tauloop.result import Status
 
-cvxpy = pytest.importorskip("cvxpy", reason="the extra `consistency` (CVXPY, Clarabel) is not installed")
+cvxpy = extra("cvxpy")
 
 #: Sums of a few dozen products of numbers near one.
 ROUNDING = 1e-12

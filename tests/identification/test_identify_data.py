@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from extras import extra
 from planar_arm import NAMES, OUTPUTS, TRUE, UNITS, arm_data, arm_motion, arm_regressor
 from typer.testing import CliRunner
 
@@ -376,7 +377,7 @@ FILTER = ("--cutoff", 40, "--trim", 100, "--decimation", 10)
 
 
 def test_the_command_finds_consistent_parameters_and_writes_the_machine(tmp_path):
-    pytest.importorskip("cvxpy", reason="the extra `consistency` (CVXPY, Clarabel) is not installed")
+    extra("cvxpy")
     log = write_log(tmp_path / "log.csv", five_bar_log())
     written = tmp_path / "found.yaml"
     options = ("--estimator", "irls", "--errors", "autocorrelated", "--consistent", "--write", written)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import extra
 
 from tauloop.errors import LogError
 from tauloop.logs import LogFile, load_recording, read_signals, write_log
@@ -69,7 +70,7 @@ def test_columns_of_a_text_without_a_header_go_by_their_numbers(tmp_path: Path) 
 
 @pytest.fixture
 def h5py() -> object:
-    return pytest.importorskip("h5py", reason="HDF5 logs need h5py")
+    return extra("h5py")
 
 
 def test_data_sets_of_hdf5_go_by_their_paths(tmp_path: Path, h5py) -> None:

@@ -12,6 +12,7 @@ import pytest
 import scipy.io
 import scipy.signal
 import xarray as xr
+from extras import extra
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -151,7 +152,7 @@ numbers = st.floats(-MOST, MOST)
 @given(rows=st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=8), period=st.floats(1e-5, 10.0))
 def test_what_is_written_is_read_back_to_the_last_bit(tmp_path_factory, ending, rows, period):
     if ending == ".parquet":
-        pytest.importorskip("pyarrow", reason="Parquet logs need pyarrow")
+        extra("pyarrow")
     values = np.array(rows)
     kinds = [("position", "leg1.cart", "m"), ("force", "leg1.cart", "N"), ("temperature", "x", "1/s^2")]
     log = build_log(
@@ -323,7 +324,7 @@ def test_time_comes_from_a_column_or_from_a_rate(tmp_path, time, sample_rate, wh
 )
 def test_files_that_are_no_logs(tmp_path, name, content, what):
     if name.endswith("parquet"):
-        pytest.importorskip("pyarrow", reason="Parquet logs need pyarrow")
+        extra("pyarrow")
     path = tmp_path / name
     path.write_bytes(content)
     found = problems_of(LogFile(path=path, columns=MAPPED), tmp_path / "other.csv", sample_rate=1.0)
@@ -339,8 +340,8 @@ def test_no_file_and_nothing_to_read(tmp_path):
 
 
 def test_a_parquet_file_with_text_and_nulls(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow", reason="Parquet logs need pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = extra("pyarrow")
+    parquet = extra("pyarrow.parquet")
     path = tmp_path / "log.parquet"
     parquet.write_table(pyarrow.table({"q [rad]": ["a", "b", "c"], "F [N]": [1, None, 3]}), path)
     found = problems_of(LogFile(path=path, columns=MAPPED), sample_rate=1.0)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.signal
+from extras import extra
 
 from tauloop import Model, load
 from tauloop.codegen import Compiled
@@ -68,9 +69,7 @@ def test_a_pose_out_of_reach_behind_the_first_part_is_counted_from_the_beginning
 
 
 def test_a_parquet_file_is_read_in_parts_and_by_whole_names(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    import pyarrow
-
+    pyarrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     count = ROWS_AT_ONCE + 321
     time, values = np.arange(count) / 100.0, np.random.default_rng(0).normal(size=count)
     columns = {"time.of day": 0.0 * time, "time": time, "position.a [rad]": values, "position": values + 1.0}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from extras import extra
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
@@ -145,7 +146,7 @@ def test_a_machine_that_nothing_drives_falls_freely() -> None:
 
 
 def test_engines_agree_on_a_machine_with_a_passive_freedom() -> None:
-    pytest.importorskip("pinocchio")
+    extra("pinocchio")
     found = check(driven_by(load("delta"), ("leg1.motor", "leg2.motor")), 10, np.random.default_rng(18))
     assert {row.quantity for row in found.comparisons} >= {"inverse dynamics", "forward dynamics"}
     assert found.worst < SAME

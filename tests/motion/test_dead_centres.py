@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from extras import extra
 from simulation_machines import simulated
 from typer.testing import CliRunner
 
@@ -74,8 +75,8 @@ def test_engines_agree_near_dead_centres_of_the_actuators() -> None:
 
     States put together from two evaluations differed there by 3e-11 of the largest force, at 956 by 1.8e-8.
     """
-    pytest.importorskip("pinocchio")
-    pytest.importorskip("mujoco")
+    extra("pinocchio")
+    extra("mujoco")
     found = check(model("plantar_hybrid.xml").mechanism, 200, np.random.default_rng(0))
     assert len(found.comparisons) == 10
     assert max(comparison.largest_difference for comparison in found.comparisons) < 5e-12

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from extras import extra
 from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
@@ -270,7 +271,7 @@ def test_directions_turn_the_z_axis() -> None:
 
 @pytest.fixture
 def delta_viewer() -> Iterator[Viewer]:
-    pytest.importorskip("viser", reason="the extra `view` (viser) is not installed")
+    extra("viser")
     machine = model("delta")
     position = np.linspace([0.0, 0.0, -0.5], [0.1, 0.0, -0.5], 11)
     played = Playback(time=np.linspace(0.0, 1.0, 11), q=machine.platform.kinematics(position).q)
@@ -345,7 +346,7 @@ def test_the_clock_plays_the_motion_and_starts_again(delta_viewer: Viewer) -> No
 
 
 def test_a_locked_machine_can_be_looked_at_but_not_moved() -> None:
-    pytest.importorskip("viser", reason="the extra `view` (viser) is not installed")
+    extra("viser")
     place = "at: [side * base_outer, 0, 0]"
     locked = Model(loads(load_text("spidermill").replace(place, place.replace(",", " + (i - 1) * 0.1 mm,", 1))))
     assert locked.assembly.findings
@@ -369,7 +370,7 @@ def test_passive_freedoms_have_sliders_like_motors() -> None:
 
 
 def test_command_serves_until_it_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("viser", reason="the extra `view` (viser) is not installed")
+    extra("viser")
     answers: list[int] = []
 
     def interrupted(viewer: Viewer, elapsed: float) -> None:

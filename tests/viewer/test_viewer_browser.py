@@ -13,11 +13,12 @@ import matplotlib.image
 import numpy as np
 import pytest
 from browser import FOREIGN, Page, browser, executable
+from extras import extra
 
 from tauloop import Model, load
 from tauloop.viewer import Viewer
 
-pytest.importorskip("viser", reason="the extra `view` (viser) is not installed")
+extra("viser")
 pytestmark = pytest.mark.skipif(executable() is None, reason="needs Chromium or Chrome, and none is installed")
 
 #: Tries a connection as a page of another address would; says what came of it.
@@ -77,7 +78,7 @@ def test_another_page_gets_nothing_although_it_knows_the_token(viewer: Viewer, p
     """A page of another port of the same computer, and one whose name leads here (rebinding)."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Empty)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    viser = pytest.importorskip("viser")
+    viser = extra("viser")
     try:
         for host in ("127.0.0.1", FOREIGN):
             page.open(f"http://{host}:{server.server_port}/")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
+from extras import extra
 from typer.testing import CliRunner
 
 from tauloop import Model, load
@@ -16,7 +17,7 @@ from tauloop.errors import EngineError
 from tauloop.viewer import Viewer
 from tauloop.viewer.guard import Guard, start_guarded
 
-viser = pytest.importorskip("viser", reason="the extra `view` (viser) is not installed")
+viser = extra("viser")
 
 #: What a client sends to have its connection made a websocket (RFC 6455, section 4.1).
 UPGRADE = {
@@ -134,8 +135,8 @@ def test_a_foreign_origin_is_refused_even_with_the_token(viewer: Viewer) -> None
 
 
 def test_a_websocket_with_the_token_gets_the_scene_and_others_nothing(viewer: Viewer) -> None:
-    client = pytest.importorskip("websockets.sync.client")
-    refused = pytest.importorskip("websockets.exceptions").InvalidStatus
+    client = extra("websockets.sync.client")
+    refused = extra("websockets.exceptions").InvalidStatus
     subprotocols, bare = [UPGRADE["Sec-WebSocket-Protocol"]], f"ws://127.0.0.1:{viewer.port}"
     whole = bare + path_of(viewer).rstrip("/")  # as viser's page makes it from its own address
     with client.connect(whole, origin=f"http://127.0.0.1:{viewer.port}", subprotocols=subprotocols) as open_one:
@@ -181,7 +182,7 @@ def test_every_viewer_has_its_own_token_and_other_servers_are_left_alone(viewer:
         assert both(other.port, path_of(viewer), [("Host", f"127.0.0.1:{other.port}")]) == (403, 403)
     finally:
         other.stop()
-    serve = pytest.importorskip("websockets.asyncio.server").serve
+    serve = extra("websockets.asyncio.server").serve
     assert isinstance(serve, type)  # the original class is back
 
 
