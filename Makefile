@@ -6,6 +6,7 @@
 #   make nightly what takes too long for it: long tests, 200 000 damaged files, 5 000 random machines
 #   make fuzz    search for input that breaks a reader, SECONDS=60 each, coverage as the guide
 #   make wheel-test       a wheel, built, installed in an empty environment and used, with a compiler and without
+#   make core-test         the tests without any extra: no engines, no CVXPY, no PyArrow
 #   make nightly-versions the tests with the lowest and with the newest versions of all dependencies
 #   make check   formatter, linter, type checker, import order
 #   make fix     let the formatter and the linter mend what they can
@@ -28,7 +29,7 @@ BENCH := .venv/.installed-bench
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test nightly nightly-versions wheel-test fuzz check fix bench docs clean
+.PHONY: help demo test core-test nightly nightly-versions wheel-test fuzz check fix bench docs clean
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -37,15 +38,21 @@ demo: $(CORE)
 	$(BIN)/python examples/gantry_tau.py $(ARGS)
 
 # One thread each for linear algebra: the two test processes already use two cores.
-test nightly fuzz: export OMP_NUM_THREADS ?= 1
-test nightly fuzz: export OPENBLAS_NUM_THREADS ?= 1
+test core-test nightly nightly-versions fuzz: export OMP_NUM_THREADS ?= 1
+test core-test nightly nightly-versions fuzz: export OPENBLAS_NUM_THREADS ?= 1
 nightly fuzz: export PYTHONPATH := tests:tests/support
 test: $(ALL)
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
+# What needs an extra is skipped by its name.
+core-test: $(BIN)/python
+	$(BIN)/python -m venv --clear out/core
+	out/core/bin/python -m pip install --quiet --editable '.[dev]'
+	out/core/bin/python -m pytest -n 2 tests
+
 nightly: FILES ?= 200000
 nightly: MACHINES ?= 5000
-nightly: $(ALL)
+nightly: $(ALL) core-test
 	$(BIN)/python -m pytest -n 2 --nightly -m nightly $(ARGS)
 	$(BIN)/python -m fuzz --files $(FILES) --machines $(MACHINES)
 
@@ -57,8 +64,6 @@ wheel-test: $(BIN)/python
 	out/wheel/environment/bin/python -m pip install --quiet --no-compile out/wheel/*.whl
 	out/wheel/environment/bin/python -I tests/use_wheel.py
 
-nightly-versions: export OMP_NUM_THREADS ?= 1
-nightly-versions: export OPENBLAS_NUM_THREADS ?= 1
 nightly-versions: $(BIN)/python
 	$(BIN)/python -m pip install --quiet uv
 	@for versions in lowest-direct highest; do \

@@ -10,11 +10,13 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from code_lines import c_lines, code_lines, python_lines
+from extras import EXTRAS
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
 
@@ -165,6 +167,16 @@ def raised_by_hand(tree: ast.Module) -> Iterator[str]:
                     yield f"line {node.lineno}: use {_called(made)}.raise_if_any({ast.unparse(node.test)})"
 
 
+def imports_of_extras(tree: ast.Module) -> Iterator[str]:
+    """Imports of what only an extra brings, and skips that are decided elsewhere than in ``extras.py``."""
+    for line, name in imported(tree, "", False):
+        if name.partition(".")[0] in EXTRAS:
+            yield f"line {line}: imports {name}: extra({name!r}) skips the test where it is not installed"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _called(node) == "importorskip":
+            yield f"line {node.lineno}: importorskip: extra() says which extra brings the module"
+
+
 def _called(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
 
@@ -285,6 +297,20 @@ def test_other_words_pass(source: str) -> None:
     assert list(machine_names(ast.parse(source), ("five_bar", "rcid"))) == []
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import mujoco",
+        "def f():\n    from pyarrow import parquet",
+        "importlib.util.find_spec('cvxpy')",
+        "pytest.importorskip('yaml')",
+    ],
+)
+def test_imports_of_extras_are_seen(source: str) -> None:
+    assert list(imports_of_extras(ast.parse(source)))
+    assert not list(imports_of_extras(ast.parse("from extras import extra\nmujoco = extra('mujoco')")))
+
+
 def test_problems_that_are_raised_by_hand_are_seen() -> None:
     assert len(list(raised_by_hand(ast.parse("if problems:\n    raise InputError(problems)")))) == 1
     assert list(raised_by_hand(ast.parse("if wrong:\n    raise InputError(Problem(where=wrong))"))) == []
@@ -347,3 +373,15 @@ def test_no_test_imports_a_test_and_folders_of_tests_are_named_after_packages():
     named = {path.parent.name for path in files} - {"tests"}
     assert named <= HEIGHT.keys()
     assert len(named) > 12
+
+
+def test_tests_run_without_extras():
+    """Only ``extras.py`` asks for what they bring (`make core-test` runs without); its table is pyproject.toml's."""
+    tests = [
+        path for folder in ("tests", "papers/tests") for path in sorted((PACKAGE.parents[1] / folder).rglob("*.py"))
+    ]
+    found = {path.name: [*imports_of_extras(ast.parse(path.read_text("utf-8")))] for path in tests}
+    assert [name for name, places in found.items() if places] == ["extras.py"]
+    project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+    for name, package in EXTRAS.values():
+        assert any(re.match(rf"{package}\b", line) for line in project["optional-dependencies"][name])

@@ -33,7 +33,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import SampledMotion, random_multisine
 
-PALLETISER = Path(__file__).parents[1] / "palletiser.yaml"
+PALLETISER = Path(__file__).parents[1] / "cases" / "palletiser.yaml"
 #: What the measured arm has and the file does not say.
 LOADED = {"load": 9.0, "arm_mass": 14.0, "elbow.friction.viscous": 5.0, "shoulder.friction.coulomb": 28.0}
 RATE, DURATION = 200.0, 14.0  # Hz, s

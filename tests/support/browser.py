@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from extras import extra
+
 #: Names under which Chromium and its likes are installed.
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 #: Name of a foreign page that leads to this computer: what an attacker's name server would answer.
@@ -93,7 +95,7 @@ class Page:
 @contextmanager
 def browser(path: str, folder: Path) -> Iterator[Page]:
     """A browser with an empty page; its profile lies in a folder."""
-    from websockets.sync.client import connect
+    connect = extra("websockets.sync.client").connect
 
     command = [path, *FLAGS, f"--user-data-dir={folder}", "about:blank"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:

@@ -7,22 +7,22 @@ from types import ModuleType
 
 import pytest
 
-#: Module -> the extra of pyproject.toml that brings it, and the name that people know it by.
+#: Module -> the extra of pyproject.toml, and the package in it that brings the module.
 EXTRAS = {
-    "clarabel": ("consistency", "Clarabel"),
-    "cvxpy": ("consistency", "CVXPY"),
+    "clarabel": ("consistency", "clarabel"),
+    "cvxpy": ("consistency", "cvxpy"),
     "h5py": ("hdf5", "h5py"),
-    "mujoco": ("engines", "MuJoCo"),
-    "pinocchio": ("engines", "Pinocchio"),
-    "pyarrow": ("parquet", "PyArrow"),
+    "mujoco": ("engines", "mujoco"),
+    "pinocchio": ("engines", "pin"),
+    "pyarrow": ("parquet", "pyarrow"),
     "pymoo": ("tuning", "pymoo"),
     "viser": ("view", "viser"),
-    "websockets": ("view", "websockets"),
+    "websockets": ("view", "viser"),
 }
 
 
 def extra(module: str) -> ModuleType:
-    """The module, or the test (at the head of a file: the file) is skipped."""
-    brought_by, name = EXTRAS[module.partition(".")[0]]
-    pytest.importorskip(module, reason=f"needs {name}, of the extra `{brought_by}`, which is not installed")
+    """The module; the test (at the head of a file: the file) is skipped where it is not installed."""
+    name, _ = EXTRAS[module.partition(".")[0]]
+    pytest.importorskip(module, reason=f"needs the extra `{name}`, which brings {module}")
     return importlib.import_module(module)

@@ -45,7 +45,7 @@ for n in (1, 3, 21):
 """
 
 #: A machine with drive lines.
-RACKS = Path(__file__).parents[1] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
+RACKS = Path(__file__).parents[2] / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
 
 pytestmark = pytest.mark.skipif(GCC is None, reason="needs gcc, and it is not here")
 
