@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
 #: Most characters of the parts of a problem, and what stands in the place of the rest.
 LONGEST, CUT = {"where": 400, "what": 2000, "remedy": 2000, "file": 4400}, " ..."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong with an input.
 
@@ -25,8 +26,8 @@ class Problem:
     where: str
     what: str
     remedy: str = ""
-    file: str = ""
-    line: int | None = None
+    file: str = field(default="", kw_only=True)
+    line: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         """Cut what a hostile file would make endless; messages quote what they are about."""
@@ -60,6 +61,11 @@ class TauloopError(Exception):
         """Keep the problems; the message lists them all."""
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    @classmethod
+    def of(cls, where: str, what: str, remedy: str = "") -> Self:
+        """The error of one problem; the arguments are those of `Problem`."""
+        return cls(Problem(where, what, remedy))
 
     @classmethod
     def raise_if_any(cls, problems: Iterable[Problem]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.identification.estimation.clustered_errors import ClusteredErrors
 from tauloop.identification.estimation.error_models import (
     AutocorrelatedErrors,
@@ -63,5 +63,5 @@ def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -
     factors = sorted({log.factor for log in logs}) or [1]
     if len(factors) > 1:
         what = f"logs are decimated by {' and '.join(map(str, factors))}, so their errors correlate differently"
-        raise InputError(Problem(where="errors", what=what, remedy="give one decimation, or take autocorrelated"))
+        raise InputError.of("errors", what, "give one decimation, or take autocorrelated")
     return FilteredErrors(correlation=decimation_correlation(factors[0]))

@@ -90,7 +90,7 @@ class MachineIdentification(Result):
         """
         if self.consistent is None:
             what = "an identified machine needs all its parameters, and base parameters are fewer"
-            raise InputError(Problem(where="consistent", what=what, remedy="ask for consistent parameters"))
+            raise InputError.of("consistent", what, "ask for consistent parameters")
         source = f"identified from {', '.join(self.logs)}"
         return identified_mechanism(self.model, self.consistent.parameters, source=source)
 

@@ -109,7 +109,7 @@ def identify(
     model = identification_model(machine, options)
     if options.terms.gains and model.assembly.is_redundant:
         what = "the actuators are redundant: every equation holds the forces of several drives"
-        raise InputError(Problem(where="gains", what=what, remedy="give the forces in N or N m"))
+        raise InputError.of("gains", what, "give the forces in N or N m")
     ties = None
     if options.parameters == "file":
         ties = leaf_ties(model, dynamic_leaves(model, known_leaves(model.mechanism, options.terms.known)))

@@ -42,10 +42,10 @@ class ClusteredErrors(ErrorModel):
         """Check the choice."""
         problems = []
         if self.by not in CLUSTERS:
-            problems.append(Problem(where="ClusteredErrors.by", what=f"{self.by!r} is unknown", remedy="block or log"))
+            problems.append(Problem("ClusteredErrors.by", f"{self.by!r} is unknown", "block or log"))
         if not isinstance(self.blocks, int) or self.blocks < 2:
             what = f"is {self.blocks!r}"
-            problems.append(Problem(where="ClusteredErrors.blocks", what=what, remedy="give at least 2, such as 12"))
+            problems.append(Problem("ClusteredErrors.blocks", what, "give at least 2, such as 12"))
         IdentificationError.raise_if_any(problems)
 
     def covariance(self, equations: Equations) -> np.ndarray:
@@ -80,11 +80,9 @@ class ClusteredErrors(ErrorModel):
         if self.by == "log":
             if len(logs) < 2:
                 what = "a single log has no other to be compared with"
-                raise IdentificationError(
-                    Problem(where="ClusteredErrors", what=what, remedy="give several logs, or cluster by block")
-                )
+                raise IdentificationError.of("ClusteredErrors", what, "give several logs, or cluster by block")
             return logs
         if min(map(len, logs)) < self.blocks:
             what = f"{min(map(len, logs))} samples of a log do not fill {self.blocks} blocks"
-            raise IdentificationError(Problem(where="ClusteredErrors.blocks", what=what, remedy="take fewer blocks"))
+            raise IdentificationError.of("ClusteredErrors.blocks", what, "take fewer blocks")
         return [block for one in logs for block in np.array_split(one, self.blocks)]

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 import scipy.fft
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.logs import decimate
 from tauloop.shown import Shown
 
@@ -93,12 +93,10 @@ class AutocorrelatedErrors(ErrorModel):
     def __post_init__(self) -> None:
         """Check the range."""
         if self.lags is not None and (not isinstance(self.lags, int) or self.lags < 0):
-            raise IdentificationError(
-                Problem(
-                    where="AutocorrelatedErrors.lags",
-                    what=f"is {self.lags!r}",
-                    remedy="give a whole number of samples from 0 on, or None to choose it from the data",
-                )
+            raise IdentificationError.of(
+                "AutocorrelatedErrors.lags",
+                f"is {self.lags!r}",
+                "give a whole number of samples from 0 on, or None to choose it from the data",
             )
 
     def covariance(self, equations: Equations) -> np.ndarray:
@@ -131,12 +129,10 @@ class FilteredErrors(ErrorModel):
         """Check the shape."""
         correlation = np.asarray(self.correlation, dtype=float)
         if correlation.ndim != 1 or not len(correlation) or not np.isfinite(correlation).all() or correlation[0] != 1.0:
-            raise IdentificationError(
-                Problem(
-                    where="FilteredErrors.correlation",
-                    what="is no list of finite correlations that begins with 1",
-                    remedy="give the correlation at lags 0, 1, ..., such as decimation_correlation(factor)",
-                )
+            raise IdentificationError.of(
+                "FilteredErrors.correlation",
+                "is no list of finite correlations that begins with 1",
+                "give the correlation at lags 0, 1, ..., such as decimation_correlation(factor)",
             )
         object.__setattr__(self, "correlation", correlation)
 

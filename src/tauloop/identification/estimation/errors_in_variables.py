@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression, base_columns
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, Equations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
@@ -39,12 +39,10 @@ class TotalLeastSquares(Estimator):
     def __post_init__(self) -> None:
         """Check the range."""
         if not 0.0 < self.column_error < 1.0:
-            raise IdentificationError(
-                Problem(
-                    where="TotalLeastSquares.column_error",
-                    what=f"is {self.column_error}",
-                    remedy="give the error of the regressor's columns as a share, above 0 and below 1, such as 0.01",
-                )
+            raise IdentificationError.of(
+                "TotalLeastSquares.column_error",
+                f"is {self.column_error}",
+                "give the error of the regressor's columns as a share, above 0 and below 1, such as 0.01",
             )
 
     def estimate_from(self, regression: BaseRegression) -> Estimate:
@@ -58,13 +56,11 @@ class TotalLeastSquares(Estimator):
         sizes = np.linalg.svd(rows[:, :-1] / errors, compute_uv=False)
         _, both, directions = np.linalg.svd(rows / np.append(errors, 1.0), full_matrices=False)
         if not both[-1] < (1.0 - 1e-9) * sizes[-1]:
-            raise IdentificationError(
-                Problem(
-                    where="TotalLeastSquares.column_error",
-                    what=f"errors of {100 * self.column_error:g} % hide a direction of the parameters: its singular "
-                    f"value {sizes[-1]:.3g} is not above that of the errors, {both[-1]:.3g}",
-                    remedy="take smaller column errors, or record a motion that excites more",
-                )
+            raise IdentificationError.of(
+                "TotalLeastSquares.column_error",
+                f"errors of {100 * self.column_error:g} % hide a direction of the parameters: its singular "
+                f"value {sizes[-1]:.3g} is not above that of the errors, {both[-1]:.3g}",
+                "take smaller column errors, or record a motion that excites more",
             )
         values = -directions[-1, :-1] / directions[-1, -1] / errors
         estimate = Estimate(
@@ -143,12 +139,10 @@ class InstrumentalVariables(Estimator):
             last, estimate = estimate, self._solve(regression, estimate)
             if np.all(np.abs(estimate.values - last.values) <= self.tolerance * estimate.standard_deviations):
                 return estimate
-        raise IdentificationError(
-            Problem(
-                where="InstrumentalVariables",
-                what=f"the parameters do not come to rest in {self.repetitions} simulations",
-                remedy="start from better parameters, allow more repetitions, or use the commanded motion",
-            )
+        raise IdentificationError.of(
+            "InstrumentalVariables",
+            f"the parameters do not come to rest in {self.repetitions} simulations",
+            "start from better parameters, allow more repetitions, or use the commanded motion",
         )
 
     def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
@@ -208,12 +202,10 @@ class InstrumentalVariables(Estimator):
         else:
             whole = self.instruments_of
         if np.shape(whole) != data.regressor.shape or not np.isfinite(whole).all():
-            raise IdentificationError(
-                Problem(
-                    where="InstrumentalVariables.instruments_of",
-                    what=f"has shape {np.shape(whole)} or numbers that are not finite",
-                    remedy=f"give {data.regressor.shape}, as the training data's regressor",
-                )
+            raise IdentificationError.of(
+                "InstrumentalVariables.instruments_of",
+                f"has shape {np.shape(whole)} or numbers that are not finite",
+                f"give {data.regressor.shape}, as the training data's regressor",
             )
         rows = np.asarray(whole, dtype=float)
         if data.present is not None:
@@ -225,11 +217,9 @@ def _require_strong(square: np.ndarray, triangle: np.ndarray) -> None:
     """Refuse instruments that do not move with the regressor (q^T Y nearly singular)."""
     sizes = np.linalg.svd(square / np.linalg.norm(square, axis=0), compute_uv=False)
     if np.abs(np.diag(triangle)).min() == 0.0 or sizes[-1] < 1e-8 * sizes[0]:
-        raise IdentificationError(
-            Problem(
-                where="InstrumentalVariables.instruments_of",
-                what=f"the instruments say nothing of some parameter: least singular value of their product with the "
-                f"regressor {sizes[-1] / sizes[0]:.3g} of the largest",
-                remedy="give the regressor of the same motion, sample by sample, without noise",
-            )
+        raise IdentificationError.of(
+            "InstrumentalVariables.instruments_of",
+            f"the instruments say nothing of some parameter: least singular value of their product with the "
+            f"regressor {sizes[-1] / sizes[0]:.3g} of the largest",
+            "give the regressor of the same motion, sample by sample, without noise",
         )

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.result import Evidence
 from tauloop.shown import Shown
@@ -116,12 +116,10 @@ class WeightedLeastSquares(CondensedEstimator):
     def __post_init__(self) -> None:
         """Check the range."""
         if not isinstance(self.reweightings, int) or not 1 <= self.reweightings <= 1000:
-            raise IdentificationError(
-                Problem(
-                    where="WeightedLeastSquares.reweightings",
-                    what=f"is {self.reweightings!r}",
-                    remedy="give a whole number from 1 to 1000 (3 is usual), or use OrdinaryLeastSquares()",
-                )
+            raise IdentificationError.of(
+                "WeightedLeastSquares.reweightings",
+                f"is {self.reweightings!r}",
+                "give a whole number from 1 to 1000 (3 is usual), or use OrdinaryLeastSquares()",
             )
 
     def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
@@ -153,17 +151,13 @@ class KnownNoise(CondensedEstimator):
         silent = [k for k, value in enumerate(self.noise) if not (np.isfinite(value) and value > 0.0)]
         if silent or not self.noise:
             what = f"has {len(self.noise)} entries, of which {len(silent)} are not above zero and finite"
-            raise IdentificationError(
-                Problem(
-                    where="KnownNoise.noise", what=what, remedy="give measured noise, or use WeightedLeastSquares()"
-                )
-            )
+            raise IdentificationError.of("KnownNoise.noise", what, "give measured noise, or use WeightedLeastSquares()")
 
     def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """See `Estimator`."""
         if len(self.noise) != len(triangles):
             what = f"has {len(self.noise)} entries for {len(triangles)} measured outputs"
-            raise IdentificationError(Problem(where="KnownNoise.noise", what=what, remedy="give one for each"))
+            raise IdentificationError.of("KnownNoise.noise", what, "give one for each")
         return weighted_solution(triangles, samples, 1.0 / np.asarray(self.noise))
 
 
@@ -176,13 +170,11 @@ def require_equations(n_outputs: int, samples: int | np.ndarray, rank: int) -> N
     equations = int(np.broadcast_to(samples, n_outputs).sum())
     samples = int(np.max(samples))
     if equations <= rank:
-        raise IdentificationError(
-            Problem(
-                where="samples",
-                what=f"{samples} samples of {n_outputs} measured outputs give {equations} equations for {rank} "
-                "base parameters or more",
-                remedy=f"take more than {rank // n_outputs} samples; ten times as many are needed for fair estimates",
-            )
+        raise IdentificationError.of(
+            "samples",
+            f"{samples} samples of {n_outputs} measured outputs give {equations} equations for {rank} "
+            "base parameters or more",
+            f"take more than {rank // n_outputs} samples; ten times as many are needed for fair estimates",
         )
 
 
@@ -212,12 +204,10 @@ def weighted_solution(triangles: np.ndarray, samples: int | np.ndarray, weights:
     directions = weighted[:, :, :-1] @ inverse
     freedom = samples - np.sum(directions**2, axis=(1, 2))
     if freedom.min() < 1e-6:
-        raise IdentificationError(
-            Problem(
-                where="samples",
-                what=f"{int(np.min(samples))} samples leave an output without spare equations to judge its noise by",
-                remedy="take more samples; some ten times the number of parameters are needed for fair estimates",
-            )
+        raise IdentificationError.of(
+            "samples",
+            f"{int(np.min(samples))} samples leave an output without spare equations to judge its noise by",
+            "take more samples; some ten times the number of parameters are needed for fair estimates",
         )
     noise = np.sqrt(squares / freedom)
     scaled = (weights * noise)[:, None, None] * directions

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification.regression.data import RegressionData
 
 
@@ -66,24 +66,20 @@ def evaluate(
         or not len(measured)
         or not measured.shape == predicted.shape == (len(measured), len(outputs))
     ):
-        raise IdentificationError(
-            Problem(
-                where=where,
-                what=f"measured {measured.shape}, predicted {predicted.shape}, {len(outputs)} outputs do not agree",
-                remedy="give (samples, outputs) for both, with at least one sample",
-            )
+        raise IdentificationError.of(
+            where,
+            f"measured {measured.shape}, predicted {predicted.shape}, {len(outputs)} outputs do not agree",
+            "give (samples, outputs) for both, with at least one sample",
         )
     residual = measured - predicted
     rmse = np.sqrt(np.mean(residual**2, axis=0))
     largest = np.abs(measured).max(axis=0)
     silent = [f"{name} [{unit}]" for name, unit, size in zip(outputs, units, largest, strict=True) if size == 0.0]
     if silent:
-        raise IdentificationError(
-            Problem(
-                where=where,
-                what=f"the measured force is zero in all {len(measured)} samples: {', '.join(silent)}",
-                remedy="check the column it is read from, or mark the output as not measured",
-            )
+        raise IdentificationError.of(
+            where,
+            f"the measured force is zero in all {len(measured)} samples: {', '.join(silent)}",
+            "check the column it is read from, or mark the output as not measured",
         )
     scale = largest if scale is None else scale
     relative = np.linalg.norm(residual, axis=0) / np.linalg.norm(measured, axis=0)

@@ -64,9 +64,9 @@ def fit(
     if base is not None and base.parameters != training.unknowns:
         problems.append(
             Problem(
-                where="base",
-                what=f"is of {len(base.parameters)} other parameters than the {len(training.unknowns)} unknowns",
-                remedy="find the base parameters with the names and ties of the training data",
+                "base",
+                f"is of {len(base.parameters)} other parameters than the {len(training.unknowns)} unknowns",
+                "find the base parameters with the names and ties of the training data",
             )
         )
     IdentificationError.raise_if_any(problems)
@@ -151,7 +151,7 @@ def _out_of_scale(data: RegressionData) -> list[Problem]:
     if LEAST_FORCE < most < 1.0 / LEAST_FORCE:
         return []
     what = f"reach {most:.3g} N or N m in {len(data)} samples" if most else f"are zero in all {len(data)} samples"
-    return [Problem(where="forces", what=what, remedy="check the columns of forces, their units and exponents")]
+    return [Problem("forces", what, "check the columns of forces, their units and exponents")]
 
 
 def _constant(data: RegressionData) -> list[Problem]:
@@ -163,9 +163,9 @@ def _constant(data: RegressionData) -> list[Problem]:
                 return []
     return [
         Problem(
-            where="training",
-            what=f"the regressor is the same in all {len(data)} samples: nothing moves",
-            remedy="record a motion that excites all axes, with changing speeds and accelerations",
+            "training",
+            f"the regressor is the same in all {len(data)} samples: nothing moves",
+            "record a motion that excites all axes, with changing speeds and accelerations",
         )
     ]
 
@@ -173,23 +173,21 @@ def _constant(data: RegressionData) -> list[Problem]:
 def _held_out_problems(training: RegressionData, held_out: RegressionData) -> list[Problem]:
     """Problems of held-out data that are of another kind than the training data, or the same."""
     problems = [
-        Problem(where=f"held-out {what}", what="differ from those of the training data", remedy="prepare both alike")
+        Problem(f"held-out {what}", "differ from those of the training data", "prepare both alike")
         for what in ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
         if getattr(training, what) != getattr(held_out, what)
     ]
     if not np.array_equal(np.asarray(training.measured), np.asarray(held_out.measured)):
-        problems.append(
-            Problem(where="held-out measured", what="other outputs are measured", remedy="measure the same outputs")
-        )
+        problems.append(Problem("held-out measured", "other outputs are measured", "measure the same outputs"))
     if problems:
         return problems
     copied = _copied(training, held_out)
     if copied > LARGEST_COPIED_SHARE * len(held_out):
         problems.append(
             Problem(
-                where="held-out",
-                what=f"{copied} of {len(held_out)} samples are copies of training samples",
-                remedy="judge by samples that were kept out of the training data, such as split(data, 0.7)",
+                "held-out",
+                f"{copied} of {len(held_out)} samples are copies of training samples",
+                "judge by samples that were kept out of the training data, such as split(data, 0.7)",
             )
         )
     return problems
@@ -221,14 +219,12 @@ def _conditions(base: BaseParameters, triangles: np.ndarray) -> tuple[float, flo
     if sizes[-1] <= base.options.tolerance * sizes[0]:
         weakest = np.abs(directions[-1])
         names = [base.base[i].short_name() for i in np.argsort(-weakest)[:4] if weakest[i] > 0.1]
-        raise IdentificationError(
-            Problem(
-                where="training",
-                what=f"the data do not tell apart all {base.rank} base parameters that were given: the smallest "
-                f"singular value with unit-norm columns is {sizes[-1] / sizes[0]:.3g} of the largest, in "
-                f"{'; '.join(names)}",
-                remedy="record a motion that excites these, or find the base parameters from the training data",
-            )
+        raise IdentificationError.of(
+            "training",
+            f"the data do not tell apart all {base.rank} base parameters that were given: the smallest "
+            f"singular value with unit-norm columns is {sizes[-1] / sizes[0]:.3g} of the largest, in "
+            f"{'; '.join(names)}",
+            "record a motion that excites these, or find the base parameters from the training data",
         )
     return float(sizes[0] / sizes[-1]), float(np.linalg.cond(triangle))
 
@@ -240,13 +236,11 @@ def _refuse_undetermined(base: BaseParameters, estimate: Estimate, condition: fl
         return
     shares = 100.0 * deviations / np.maximum(sizes, np.finfo(float).eps * deviations)
     best = int(np.argmin(shares))
-    raise IdentificationError(
-        Problem(
-            where="training",
-            what=f"no base parameter is determined: the best, {base.base[best].short_name()}, has a standard deviation "
-            f"of {shares[best]:.3g} % of its value (condition number {condition:.3g} with unit-norm columns)",
-            remedy="record a motion that excites more, and check the units, signs and order of the force columns",
-        )
+    raise IdentificationError.of(
+        "training",
+        f"no base parameter is determined: the best, {base.base[best].short_name()}, has a standard deviation "
+        f"of {shares[best]:.3g} % of its value (condition number {condition:.3g} with unit-norm columns)",
+        "record a motion that excites more, and check the units, signs and order of the force columns",
     )
 
 

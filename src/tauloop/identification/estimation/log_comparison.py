@@ -87,9 +87,9 @@ class LogComparison(Shown):
         return (
             *self.left_out,
             Problem(
-                where="logs",
-                what=what + listing(texts) + more,
-                remedy="the model leaves out what differs between the logs (load, warmth, speed, frequencies); use the "
+                "logs",
+                what + listing(texts) + more,
+                "the model leaves out what differs between the logs (load, warmth, speed, frequencies); use the "
                 "bars with the model's error, or --errors logs",
             ),
         )
@@ -145,7 +145,7 @@ def compare_logs(
     if len(fitted) < 2:
         what = f"{len(fitted)} of {len(parts)} logs tell all parameters by themselves: two or more are needed"
         raise IdentificationError(
-            [Problem(where="logs", what=what, remedy="give logs that excite alike"), *problems],
+            [Problem("logs", what, "give logs that excite alike"), *problems],
         )
     values = np.array([one.values for one in fitted])
     deviations = np.array([one.standard_deviations for one in fitted])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.identification.estimation.estimators import Estimate, Estimator
 from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.regression.base_parameters import BaseParameters
@@ -77,16 +77,12 @@ class Identification(Result):
         expected = (len(self.outputs), len(self.parameters))
         if regressor.ndim != 3 or regressor.shape[1:] != expected:
             remedy = f"give (samples, {expected[0]}, {expected[1]}), as in the training data"
-            raise InputError(Problem(where="regressor", what=f"has shape {regressor.shape}", remedy=remedy))
+            raise InputError.of("regressor", f"has shape {regressor.shape}", remedy)
         forces: np.ndarray = regressor @ self.parameters
         if not np.isfinite(forces).all():
             sample = int(np.argwhere(~np.isfinite(forces))[0, 0])
-            raise InputError(
-                Problem(
-                    where="regressor",
-                    what=f"is not finite, first at sample {sample}",
-                    remedy="repair or leave out these samples",
-                )
+            raise InputError.of(
+                "regressor", f"is not finite, first at sample {sample}", "repair or leave out these samples"
             )
         return forces
 

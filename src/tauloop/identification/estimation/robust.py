@@ -39,7 +39,7 @@ class IterativelyReweightedLeastSquares(Estimator):
     def __post_init__(self) -> None:
         """Check the ranges."""
         IdentificationError.raise_if_any(
-            Problem(where=f"IterativelyReweightedLeastSquares.{name}", what=f"is {value}", remedy=remedy)
+            Problem(f"IterativelyReweightedLeastSquares.{name}", f"is {value}", remedy)
             for name, value, good, remedy in (
                 ("threshold", self.threshold, 0.0 < self.threshold < np.inf, "give a positive number, 1.345 is usual"),
                 ("tolerance", self.tolerance, 0.0 < self.tolerance < 1.0, "give a small positive number"),
@@ -73,12 +73,10 @@ class IterativelyReweightedLeastSquares(Estimator):
             if np.linalg.norm(change) <= self.tolerance * np.sqrt(forces.size):
                 break
         else:
-            raise IdentificationError(
-                Problem(
-                    where="IterativelyReweightedLeastSquares",
-                    what=f"does not come to rest in {self.repetitions} repetitions",
-                    remedy="allow more repetitions or a larger tolerance, or look for outputs with many outliers",
-                )
+            raise IdentificationError.of(
+                "IterativelyReweightedLeastSquares",
+                f"does not come to rest in {self.repetitions} repetitions",
+                "allow more repetitions or a larger tolerance, or look for outputs with many outliers",
             )
         noise = np.maximum(_robust_noise(forces - regressor @ values, regression.data), least)
         estimate = Estimate(values=values, covariance=np.eye(rank), noise=noise, weights=1.0 / noise)

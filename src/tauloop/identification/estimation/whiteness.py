@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +39,8 @@ def whiteness(residual: np.ndarray, lags: int = 20) -> Whiteness:
     """
     count = len(residual)
     if count < 8 or lags < 1:
-        raise InputError(
-            Problem(
-                where="residual",
-                what=f"{count} samples and {lags} lags are no test of whiteness",
-                remedy="give at least 8 samples and 1 lag",
-            )
+        raise InputError.of(
+            "residual", f"{count} samples and {lags} lags are no test of whiteness", "give at least 8 samples and 1 lag"
         )
     lags = min(lags, count // 4)
     centred = residual - residual.mean()

@@ -30,15 +30,13 @@ def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
     known += [rod.name for rod in mechanism.rods if rod.telescope is not None]
     problems = [
         Problem(
-            where=f"drive.{name}",
-            what="is no scalar coordinate of the machine",
-            remedy=suggestion(name, known) or "see `tauloop check`",
+            f"drive.{name}", "is no scalar coordinate of the machine", suggestion(name, known) or "see `tauloop check`"
         )
         for name in coordinates
         if name not in known
     ]
     problems += [
-        Problem(where=f"drive.{name}", what="is given twice", remedy="give it once")
+        Problem(f"drive.{name}", "is given twice", "give it once")
         for k, name in enumerate(coordinates)
         if name in coordinates[:k]
     ]

@@ -115,7 +115,7 @@ def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
     unknown = [name for name in first if name not in members]
     if unknown:
         remedy = f"choose among {', '.join(members)}"
-        raise InputError(Problem(where=name, what="is no unknown of the regressor", remedy=remedy) for name in unknown)
+        raise InputError(Problem(name, "is no unknown of the regressor", remedy) for name in unknown)
     order = [*first, *(name for name in members if name not in first)]
     matrix = np.zeros((len(model.parameters), len(order)))
     for column, name in enumerate(order):
@@ -235,7 +235,7 @@ class ExcitationProblem:
         free = [i for i in self.free if not np.isfinite(reach[i])]
         if free:
             remedy = "give it a stroke, a speed or an acceleration"
-            raise InputError(Problem(where=self.channels[i], what="has no limit", remedy=remedy) for i in free)
+            raise InputError(Problem(self.channels[i], "has no limit", remedy) for i in free)
         return np.where(np.isfinite(reach), reach, 0.0)
 
     def _drives(self, channel: str) -> str:
@@ -400,7 +400,7 @@ def _check(model: Model, task: ExcitationTask) -> None:
     quaternion = [name for name, unit in zip(names, entry.position.units, strict=True) if unit == "1"]
     if quaternion or entry.position.size != entry.velocity.size:
         what = f"{', '.join(quaternion or names)} are parts of a quaternion, whose rates are no angular velocities"
-        raise InputError(Problem(where="space", what=what, remedy="excite in the space of the actuators"))
+        raise InputError.of("space", what, "excite in the space of the actuators")
     problems = Problems()
     if task.rests and task.harmonics < 2:
         problems.add("harmonics", f"must be at least 2, got {task.harmonics}", "such as 5")

@@ -13,7 +13,7 @@ from time import monotonic
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationProblem, Judgement
 from tauloop.identification.excitation.result import Conditions, RandomSummary
@@ -207,7 +207,7 @@ class Search:
             raise KeyboardInterrupt
         tried = len(self._outcomes) + len(self._polished) + 1
         what = f"none of {tried} motions keeps them between the samples, even {SHRINKS} times made smaller"
-        raise IdentificationError(Problem(where="limits", what=what, remedy="a centre farther from the limits"))
+        raise IdentificationError.of("limits", what, "a centre farther from the limits")
 
     def outcomes(
         self, is_interrupted: bool, coefficients: np.ndarray, value: float

@@ -31,7 +31,7 @@ def slow_sampling(frequency: float, harmonics: int, period: float) -> Problem | 
     if least < frequency < np.inf:
         return None
     what = f"{frequency:g} Hz; the fastest term of the series needs more than {least:.4g} Hz"
-    return Problem(where="frequency", what=what, remedy="such as 1000 Hz")
+    return Problem("frequency", what, "such as 1000 Hz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

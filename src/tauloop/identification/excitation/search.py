@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.motion.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
@@ -76,7 +76,7 @@ def random_search(
     if found is None:
         what = f"none of {tried} random series keeps them, even at {SIZES[-1]:.0%} of the channels' limits"
         remedy = "choose a centre farther from the limits, or wider limits"
-        raise IdentificationError(Problem(where="limits", what=what, remedy=remedy))
+        raise IdentificationError.of("limits", what, remedy)
     return found
 
 

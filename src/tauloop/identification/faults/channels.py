@@ -380,7 +380,7 @@ class _Trials:
             f"falls from {self.misfits[best]:.3g} to {trials.misfits[best]:.3g}, of all from {self.misfit:.3g} to "
             f"{trials.misfit:.3g}"
         )
-        problem = Problem(where=where, what=what, remedy="align the channels of the log")
+        problem = Problem(where, what, "align the channels of the log")
         return [(trials.misfit, _Change(undone=trials, problem=problem))]
 
     def _late_or_turning(
@@ -419,7 +419,7 @@ class _Trials:
             f"misfit of one output falls from {self.misfits[best]:.3g} to {misfits[best]:.3g}, of all from "
             f"{self.misfit:.3g} to {misfit:.3g}; no delay ({1e3 * abs(shift) * self._log.step:.3g} ms) explains it"
         )
-        problem = Problem(where=f"force.{drive}", what=what, remedy=f"fit it as well: --presliding {drive}")
+        problem = Problem(f"force.{drive}", what, f"fit it as well: --presliding {drive}")
         trials = _Trials(self._model, self._log, self._output, self._ties, self._step, self._ways | {drive: way})
         return [(misfit, _Change(undone=trials, problem=problem, is_hysteresis=True))]
 
@@ -443,7 +443,7 @@ class _Trials:
         else:
             return []
         log = self._log.moved(undone) if callable(undone) else replace(self._log, forces=undone)
-        return [(misfit, _Change(undone=self._again(log), problem=Problem(where=where, what=text, remedy=remedy)))]
+        return [(misfit, _Change(undone=self._again(log), problem=Problem(where, text, remedy)))]
 
     @cached_property
     def _weighed(self) -> tuple[np.ndarray, np.ndarray]:

@@ -33,9 +33,9 @@ def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
         if len(values) > 1 and np.ptp(values) == 0.0:
             found.append(
                 Problem(
-                    where=f"force.{name}",
-                    what=f"is {values[0]:.6g} in all {len(values)} samples: the channel is dead",
-                    remedy="look at the sensor and the column; leave the column out: a force need not be measured",
+                    f"force.{name}",
+                    f"is {values[0]:.6g} in all {len(values)} samples: the channel is dead",
+                    "look at the sensor and the column; leave the column out: a force need not be measured",
                 )
             )
     for name in given:
@@ -43,9 +43,9 @@ def dead(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
         if not values.any():
             found.append(
                 Problem(
-                    where=f"position.{name}",
-                    what=f"is zero in all {len(values)} samples: the channel is dead, or the axis was not moved",
-                    remedy=f"look at the sensor and the column; if it stood still, leave the column out and say "
+                    f"position.{name}",
+                    f"is zero in all {len(values)} samples: the channel is dead, or the axis was not moved",
+                    f"look at the sensor and the column; if it stood still, leave the column out and say "
                     f"--hold {name}=VALUE",
                 )
             )
@@ -81,7 +81,7 @@ def copied(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
 
 def _copy(name: str, of: str) -> Problem:
     what = f"is {of} over again in all samples, but for a factor and an offset: no two sensors read the same"
-    return Problem(where=name, what=what, remedy="look at the columns that both are read from")
+    return Problem(name, what, "look at the columns that both are read from")
 
 
 def _is_copy(first: np.ndarray, second: np.ndarray) -> bool:

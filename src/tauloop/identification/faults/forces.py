@@ -61,7 +61,7 @@ def delays(data: RegressionData, largest: int = 10) -> tuple[Delay, ...]:
     count = len(data)
     if largest < 1 or count < 10 * largest:
         what = f"{count} samples are too few for shifts of {largest}"
-        raise InputError(Problem(where="largest", what=what, remedy="give a smaller shift of at least 1 sample"))
+        raise InputError.of("largest", what, "give a smaller shift of at least 1 sample")
     found = []
     for k in data.kept:
         regressor, forces = data.regressor[:, k], data.forces[:, k]
@@ -138,10 +138,10 @@ def wrong_signs(
         signs = -signs  # the same misfit: say it with fewer
     found = [
         Problem(
-            where=f"force.{names[k]}",
-            what=f"has the wrong sign: with it turned the relative misfit of all outputs falls from {first:.3g} to "
+            f"force.{names[k]}",
+            f"has the wrong sign: with it turned the relative misfit of all outputs falls from {first:.3g} to "
             f"{misfit:.3g}",
-            remedy="turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file",
+            "turn the sign in the column's unit ('-1 N m'), or the actuator's ratio in the machine file",
         )
         for k in np.flatnonzero(signs < 0.0)
     ]
@@ -160,9 +160,9 @@ def wrong_signs(
         negative = {where: figures for where, figures in negative.items() if where not in dissipative}
     return tuple(found) + tuple(
         Problem(
-            where=where,
-            what=f"gains energy from friction, which comes out negative: {'; '.join(figures)}",
-            remedy="look at the signs of its force and position, or of all forces, or at what the friction model lacks",
+            where,
+            f"gains energy from friction, which comes out negative: {'; '.join(figures)}",
+            "look at the signs of its force and position, or of all forces, or at what the friction model lacks",
         )
         for where, figures in negative.items()
     )
@@ -183,11 +183,11 @@ def unexplained(training: Sequence[OutputFit], held_out: Sequence[OutputFit]) ->
     judged = {fit.output: fit.relative_error_percent for fit in held_out}
     return tuple(
         Problem(
-            where=f"force.{fit.output}",
-            what=f"has next to nothing to do with the motion: what the model leaves of it is "
+            f"force.{fit.output}",
+            f"has next to nothing to do with the motion: what the model leaves of it is "
             f"{fit.relative_error_percent:.3g} % in the training data"
             + (f" and {judged[fit.output]:.3g} % in the held-out data" if fit.output in judged else ""),
-            remedy="look at the column that it is read from, at its order, unit and time, and at the machine file",
+            "look at the column that it is read from, at its order, unit and time, and at the machine file",
         )
         for fit in training
         if min(fit.relative_error_percent, judged.get(fit.output, np.inf)) > UNEXPLAINED

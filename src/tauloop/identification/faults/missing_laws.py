@@ -182,11 +182,11 @@ def missing_law_problems(laws: Sequence[MissingLaw]) -> tuple[Problem, ...]:
     """Laws as findings."""
     return tuple(
         Problem(
-            where=law.element,
-            what=f"{law}: with it the error of {law.output} where it was not fitted falls from {law.errors[0]:.3g} to "
+            law.element,
+            f"{law}: with it the error of {law.output} where it was not fitted falls from {law.errors[0]:.3g} to "
             f"{law.errors[1]:.3g} % of the largest force, and {law.moved} moves by {law.deviations:.3g} of its "
             "standard deviations",
-            remedy=law.remedy,
+            law.remedy,
         )
         for law in laws
     )

@@ -128,10 +128,10 @@ def trend_problems(trends: Sequence[Trend]) -> tuple[Problem, ...]:
     }
     return tuple(
         Problem(
-            where=f"force.{trend.output}",
-            what=f"{trend} ({100.0 * trend.explained:.3g} % of what the model leaves, {abs(trend.deviations):.3g} "
+            f"force.{trend.output}",
+            f"{trend} ({100.0 * trend.explained:.3g} % of what the model leaves, {abs(trend.deviations):.3g} "
             "standard deviations)",
-            remedy=remedies.get(trend.kind, remedies["offset"]),
+            remedies.get(trend.kind, remedies["offset"]),
         )
         for trend in trends
     )

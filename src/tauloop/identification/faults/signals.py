@@ -41,10 +41,10 @@ def clipped(log: Log, quantity: str = "force", limits: Mapping[str, float] | Non
             word = "largest" if limit.is_upper else "smallest"
             found.append(
                 Problem(
-                    where=f"{quantity}.{name}",
-                    what=f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, {PLATEAU} or more "
+                    f"{quantity}.{name}",
+                    f"stays at its {word} value {limit.value:.6g} in {limit.at.sum()} samples, {PLATEAU} or more "
                     f"in a row: it is clipped{limit.why}",
-                    remedy="excite less, raise the drive's limit, or leave these samples out",
+                    "excite less, raise the drive's limit, or leave these samples out",
                 )
             )
     return tuple(found)
@@ -66,10 +66,10 @@ def spikes(log: Log) -> tuple[Problem, ...]:
                 before, here, after = values[at[0] - 1 : at[0] + 2]
                 found.append(
                     Problem(
-                        where=f"{quantity}.{name}",
-                        what=f"jumps for single samples: {len(at)} of them, the first {here:.6g} at {times[at[0]]:g} s "
+                        f"{quantity}.{name}",
+                        f"jumps for single samples: {len(at)} of them, the first {here:.6g} at {times[at[0]]:g} s "
                         f"between {before:.6g} and {after:.6g}",
-                        remedy="repair or leave out these samples, or fit with --estimator irls",
+                        "repair or leave out these samples, or fit with --estimator irls",
                     )
                 )
     return tuple(found)

@@ -66,7 +66,7 @@ def jitter(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
         f"them (share {share:.2f} of the velocity times the jitter, standard deviation {deviation:.1g}): samples were "
         "taken at uneven times, and are used as if they were even"
     )
-    return (Problem(where="time", what=what, remedy="resample all channels evenly at their stamps (--resample)"),)
+    return (Problem("time", what, "resample all channels evenly at their stamps (--resample)"),)
 
 
 def _slow(x: np.ndarray) -> np.ndarray:

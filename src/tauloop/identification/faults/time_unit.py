@@ -79,7 +79,7 @@ def wrong_time_unit(model: Model, log: Measured, *, output: str = "actuators") -
     )
     if np.any(rest):
         what += f", forces at rest {factors[0]:.3g} times"
-    return (Problem(where="time", what=what, remedy=f"correct the unit of the time column, 'time [{UNITS[unit]}]'"),)
+    return (Problem("time", what, f"correct the unit of the time column, 'time [{UNITS[unit]}]'"),)
 
 
 def _fitted(columns: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, float]:

@@ -52,10 +52,10 @@ def unexcited(
         named = [base.base[i].short_name() for i in np.argsort(-shares)[:NAMED] if shares[i] >= SHARE * shares.max()]
         found.append(
             Problem(
-                where="log",
-                what=f"its motion says nothing of {' with '.join(named)}: forces show it {size / sizes[0]:.1g} times "
+                "log",
+                f"its motion says nothing of {' with '.join(named)}: forces show it {size / sizes[0]:.1g} times "
                 f"as much as the best direction (above {LEFT_OUT:g} is asked)",
-                remedy="record a motion in which these axes move with changing speeds, directions and accelerations",
+                "record a motion in which these axes move with changing speeds, directions and accelerations",
             )
         )
     return tuple(found)

@@ -146,14 +146,14 @@ def require_elements(model: Model, names: Sequence[str]) -> None:
     known = tuple(elements(model))
     problems = [
         Problem(
-            where=name,
-            what="is no freedom of a joint, telescopic rod or motor with a coordinate of its own",
-            remedy=suggestion(name, known) or f"choose among {', '.join(known)}",
+            name,
+            "is no freedom of a joint, telescopic rod or motor with a coordinate of its own",
+            suggestion(name, known) or f"choose among {', '.join(known)}",
         )
         for name in names
         if name not in known
     ]
     if not names:
         remedy = f"choose among {', '.join(known)}"
-        problems.append(Problem(where="friction", what="no element is named", remedy=remedy))
+        problems.append(Problem("friction", "no element is named", remedy))
     IdentificationError.raise_if_any(problems)

@@ -90,7 +90,7 @@ def stated_friction(model: Model, terms: TermOptions) -> StatedFriction:
         if value != ""
     }
     IdentificationError.raise_if_any(
-        Problem(where=f"presliding {name}", what=f"{length:g} is no length", remedy="above zero, or none")
+        Problem(f"presliding {name}", f"{length:g} is no length", "above zero, or none")
         for name, length in lengths.items()
         if length <= 0.0
     )

@@ -120,7 +120,7 @@ class Regularisation:
     def __post_init__(self) -> None:
         """Check the ranges."""
         IdentificationError.raise_if_any(
-            Problem(where=f"Regularisation.{name}", what=f"{value} is not in range", remedy="choose above 0, at most 1")
+            Problem(f"Regularisation.{name}", f"{value} is not in range", "choose above 0, at most 1")
             for name, value in (("mass_share", self.mass_share), ("radius_share", self.radius_share))
             if not 0.0 < value <= 1.0
         )
@@ -165,12 +165,10 @@ def regularised(
             radii[i] = np.sqrt(moments[0] / masses[i]) if moments[0] > SINGULAR * whole else 0.0
     good = radii > 0.0
     if inertial and not good.any():
-        raise IdentificationError(
-            Problem(
-                where="prior",
-                what=f"none of its {len(inertial)} bodies has a mass and a positive inertia, so it says nothing",
-                remedy="give masses and inertias in the machine file (from CAD, or estimates by hand)",
-            )
+        raise IdentificationError.of(
+            "prior",
+            f"none of its {len(inertial)} bodies has a mass and a positive inertia, so it says nothing",
+            "give masses and inertias in the machine file (from CAD, or estimates by hand)",
         )
     changed, values = [], np.array(prior, dtype=float)
     for cone, mass, radius in zip(inertial, masses, radii, strict=True):

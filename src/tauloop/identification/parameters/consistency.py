@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem, Problems
+from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.estimation.evaluation import OutputFit, judge
 from tauloop.identification.estimation.fitting import fit
@@ -304,7 +304,7 @@ def _parts(
     if np.shape(groups) != (len(training),) or len(labels) < 2:
         what = f"has shape {np.shape(groups)} and {len(labels)} labels for {len(training)} training samples"
         remedy = "give a label for each sample, and two or more groups; leave it out to validate by the last samples"
-        raise IdentificationError(Problem(where="groups", what=what, remedy=remedy))
+        raise IdentificationError.of("groups", what, remedy)
     return [training.part(np.flatnonzero(groups == label)) for label in labels], list(range(len(labels)))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.estimators import weighted_solution
 from tauloop.identification.estimation.evaluation import OutputFit, judge
 from tauloop.identification.estimation.result import Identification
@@ -77,10 +77,10 @@ def essential_parameters(
     base = identification.base
     if not 0.0 < largest_deviation:
         what = f"the largest deviation {largest_deviation:g} is not positive"
-        raise IdentificationError(Problem(where="essential", what=what, remedy="give a share such as 0.3"))
+        raise IdentificationError.of("essential", what, "give a share such as 0.3")
     if base.parameters != training.unknowns:
         what = f"{len(training.unknowns)} unknowns are not those of the identification"
-        raise IdentificationError(Problem(where="training", what=what, remedy="give the data of the identification"))
+        raise IdentificationError.of("training", what, "give the data of the identification")
     size = len(training.unknowns)
     weights, noise = identification.estimate.weights, identification.estimate.noise
     triangles, judged = (data.triangles[:, :, [*base.independent, size]] for data in (training, held_out))
@@ -96,12 +96,10 @@ def essential_parameters(
         if shares[worst] <= largest_deviation:
             break
         if len(kept) == 1:
-            raise IdentificationError(
-                Problem(
-                    where="training",
-                    what=f"no base parameter is known to {100 * largest_deviation:g} % of its size",
-                    remedy="record a motion that excites more, or allow larger deviations",
-                )
+            raise IdentificationError.of(
+                "training",
+                f"no base parameter is known to {100 * largest_deviation:g} % of its size",
+                "record a motion that excites more, or allow larger deviations",
             )
         name = base.base[kept[worst]].name
         kept = np.delete(kept, worst)

@@ -52,16 +52,16 @@ def known_parameters(data: RegressionData, known: Mapping[str, float]) -> Regres
     """
     problems = [
         Problem(
-            where=f"known {name}",
-            what="is none of the unknowns",
-            remedy=suggestion(name, data.unknowns) or f"choose among {listing(data.unknowns)}",
+            f"known {name}",
+            "is none of the unknowns",
+            suggestion(name, data.unknowns) or f"choose among {listing(data.unknowns)}",
         )
         for name in known
         if name not in data.unknowns
     ]
     if not problems and len(known) == len(data.unknowns):
         what = "all unknowns are known"
-        problems.append(Problem(where="known", what=what, remedy="leave out what is to be identified"))
+        problems.append(Problem("known", what, "leave out what is to be identified"))
     IdentificationError.raise_if_any(problems)
     count = len(data.parameters)
     ties = data.ties or Ties(matrix=np.eye(count), parameters=data.parameters, units=data.parameter_units)
@@ -94,9 +94,9 @@ def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionD
     places = {name: k for k, name in enumerate(data.unknowns)}
     IdentificationError.raise_if_any(
         Problem(
-            where=f"known {name}.rest",
-            what="has no spring whose stiffness and preload are unknown",
-            remedy=suggestion(name, [one.removesuffix(".preload") for one in places if one.endswith(".preload")])
+            f"known {name}.rest",
+            "has no spring whose stiffness and preload are unknown",
+            suggestion(name, [one.removesuffix(".preload") for one in places if one.endswith(".preload")])
             or "name the element of a spring, such as a joint",
         )
         for name in rests
@@ -181,9 +181,9 @@ def drive_gains(data: RegressionData) -> DriveGains:
     alone = {parameter.representative: i for i, parameter in enumerate(base.base) if not parameter.terms}
     IdentificationError.raise_if_any(
         Problem(
-            where=name,
-            what="is not told apart from the unknown parameters",
-            remedy="give more known parameters, or a log in which this drive feels the payload",
+            name,
+            "is not told apart from the unknown parameters",
+            "give more known parameters, or a log in which this drive feels the payload",
         )
         for name in names
         if name not in alone
@@ -219,7 +219,7 @@ def _require_scale(data: RegressionData, known: np.ndarray) -> None:
         if left > HIDDEN:
             return
     remedy = "give known parameters that no unknown one can replace, such as those of a payload in some of the logs"
-    raise IdentificationError(Problem(where="gains", what=what, remedy=remedy))
+    raise IdentificationError.of("gains", what, remedy)
 
 
 def scaled(data: RegressionData, gains: DriveGains) -> RegressionData:

@@ -137,13 +137,11 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
         elif start is not None:
             solutions.append(_polished(problem, _lifted(problem, start), value, status, from_solver=False))
         else:
-            raise IdentificationError(
-                Problem(
-                    where="physically consistent estimation",
-                    what=f"the solver found no solution at prior weight {value:.3g}: {status}; and the prior does not "
-                    "meet the known values, so that there is nothing to start from",
-                    remedy="raise the weight of the prior, or take known values that agree with it",
-                )
+            raise IdentificationError.of(
+                "physically consistent estimation",
+                f"the solver found no solution at prior weight {value:.3g}: {status}; and the prior does not "
+                "meet the known values, so that there is nothing to start from",
+                "raise the weight of the prior, or take known values that agree with it",
             )
     return tuple(solutions)
 
@@ -205,10 +203,10 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
     if fixed:
         raise IdentificationError(
             Problem(
-                where=name,
-                what=f"known values leave no set of parameters that it can have: at best the least eigenvalue is "
+                name,
+                f"known values leave no set of parameters that it can have: at best the least eigenvalue is "
                 f"{least:.3g} (of a body: of its pseudo-inertia beside the prior's), and it must be above zero",
-                remedy="free one of its known values, or correct it",
+                "free one of its known values, or correct it",
             )
             for name, least in fixed
         )
@@ -334,10 +332,6 @@ def _cvxpy() -> Any:
         importlib.import_module("clarabel")
         return importlib.import_module("cvxpy")
     except ImportError as error:
-        raise IdentificationError(
-            Problem(
-                where="physically consistent estimation",
-                what=f"cannot be solved ({error})",
-                remedy="pip install tauloop[consistency]",
-            )
+        raise IdentificationError.of(
+            "physically consistent estimation", f"cannot be solved ({error})", "pip install tauloop[consistency]"
         ) from error

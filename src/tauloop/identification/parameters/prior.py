@@ -163,9 +163,9 @@ def runaway_masses(physical: ConsistentIdentification) -> tuple[Problem, ...]:
     )
     return tuple(
         Problem(
-            where=f"mass of {element}",
-            what=f"comes out as {mass:.4g} kg, {mass / prior:.3g} times the {prior:.4g} kg of the machine file",
-            remedy="look at the units of the log and of the machine file; give the prior more weight",
+            f"mass of {element}",
+            f"comes out as {mass:.4g} kg, {mass / prior:.3g} times the {prior:.4g} kg of the machine file",
+            "look at the units of the log and of the machine file; give the prior more weight",
         )
         for element, mass, prior in masses
         if mass > TOO_HEAVY * prior > 0.0
@@ -196,10 +196,10 @@ def _shared(
     )
     return (
         Problem(
-            where="forces",
-            what=f"{agree.sum()} of {len(at)} {what} are {factor:.4g} times what the machine file says ({examples}): a "
+            "forces",
+            f"{agree.sum()} of {len(at)} {what} are {factor:.4g} times what the machine file says ({examples}): a "
             "factor that so many share is a unit or a scale" + (f", such as {unit}" if unit else ""),
-            remedy="look at the units of forces, positions and time in the log and of the machine file, and at torque "
+            "look at the units of forces, positions and time in the log and of the machine file, and at torque "
             "constants and gears; --gains where the scale is unknown",
         ),
     )
@@ -231,10 +231,10 @@ def _impossible(
         why = f"all masses of the file are {weight:.4g} kg" if heavy else "a sum of masses and moments of inertia"
         found.append(
             Problem(
-                where=name,
-                what=f"comes out as {value:.4g} {unit} (standard deviation {deviation:.2g}; {said}), which "
+                name,
+                f"comes out as {value:.4g} {unit} (standard deviation {deviation:.2g}; {said}), which "
                 f"is impossible: {why}",
-                remedy="look at units, signs and times of the columns and at what the model leaves out; --consistent "
+                "look at units, signs and times of the columns and at what the model leaves out; --consistent "
                 "keeps bodies possible",
             )
         )

@@ -51,7 +51,7 @@ def regroup(mechanism: Mechanism, options: RegroupingOptions | None = None) -> A
     options = options or RegroupingOptions()
     known = {one.name: one for one in mechanism.parameters}
     InputError.raise_if_any(
-        Problem(where="lengths", what=f"no parameter {name!r}", remedy=mechanism.parameters.near(name))
+        Problem("lengths", f"no parameter {name!r}", mechanism.parameters.near(name))
         for name in options.lengths
         if name not in known
     )

@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem, Problems
+from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.regression.base_parameters import RankOptions, base_parameters
 from tauloop.mechanism.units import Dimension, parse_unit
 from tauloop.result import Evidence, Result, plain, provenance
@@ -345,7 +345,7 @@ def _degree(of: str, part: str) -> int:
     length = Dimension(length=ratio.length)
     if not ratio.matches(length) or ratio.length.denominator != 1:
         what = f"the unit {of} over {part} is no power of a length"
-        raise IdentificationError(Problem(where="units", what=what, remedy="regroup parameters of inertia only"))
+        raise IdentificationError.of("units", what, "regroup parameters of inertia only")
     return int(ratio.length)
 
 

@@ -48,15 +48,15 @@ def parsed(mechanism: Mechanism, text: str) -> Parsed:
     def lookup(name: str) -> parser.Quantity:
         if name not in table.names:
             remedy = suggestion(name, table.names) or "name leaf parameters of the machine"
-            raise InputError(Problem(where=text, what=f"{name!r} is no parameter of the machine", remedy=remedy))
+            raise InputError.of(text, f"{name!r} is no parameter of the machine", remedy)
         return parser.Quantity(Leaf(name), parse_unit(table[name].unit).dimension)
 
     try:
         found = parser.resolve(parser.parse(text), lookup)
     except parser.ExpressionError as error:
-        raise InputError(Problem(where=text, what=error.what, remedy=error.remedy)) from error
+        raise InputError.of(text, error.what, error.remedy) from error
     if found is None:
-        raise InputError(Problem(where=text, what="has no value", remedy="write a product of parameters"))
+        raise InputError.of(text, "has no value", "write a product of parameters")
     return Parsed(text=text, unit=str(found.dimension), expression=found.expression)
 
 
@@ -165,9 +165,9 @@ class ProductColumns(Shown):
         allowed = LINEAR * np.abs(values).max(axis=0)
         IdentificationError.raise_if_any(
             Problem(
-                where=model.parameters[k].name,
-                what=f"is no sum of the products: {error:.3g} of {size / LINEAR:.3g} {model.parameters[k].unit} left",
-                remedy="name the products that it is made of",
+                model.parameters[k].name,
+                f"is no sum of the products: {error:.3g} of {size / LINEAR:.3g} {model.parameters[k].unit} left",
+                "name the products that it is made of",
             )
             for k, error, size in zip(effective, misfit, allowed, strict=True)
             if error > size
@@ -202,7 +202,7 @@ class SetColumns(Shown):
         unknown = [name for terms in members.values() for name in terms if name not in known]
         if unknown:
             remedy = f"choose among {', '.join(known)}"
-            raise InputError(Problem(where=name, what="is none of the products", remedy=remedy) for name in unknown)
+            raise InputError(Problem(name, "is none of the products", remedy) for name in unknown)
         return SetColumns(
             products=products,
             members={

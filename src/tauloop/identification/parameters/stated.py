@@ -54,9 +54,9 @@ def with_stated(
     found = [known_rests(part, rests) for part in found] if rests else found
     InputError.raise_if_any(
         Problem(
-            where="known",
-            what=f"{name!r} is no parameter of this machine",
-            remedy=suggestion(name, units) or f"choose among {listing(units)}",
+            "known",
+            f"{name!r} is no parameter of this machine",
+            suggestion(name, units) or f"choose among {listing(units)}",
         )
         for name in wanted
         if name not in units
@@ -68,7 +68,7 @@ def with_stated(
 def require_logs(payload: Mapping[str, str], names: Sequence[str]) -> None:
     """Refuse payloads in logs that are not there."""
     InputError.raise_if_any(
-        Problem(where="payload", what=f"{name!r} is none of the logs", remedy=f"choose among {listing(names)}")
+        Problem("payload", f"{name!r} is none of the logs", f"choose among {listing(names)}")
         for name in payload
         if name not in names
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.equations.dynamic_parameters import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, add, leaves
 from tauloop.mechanism.model import (
     Actuator,
@@ -43,12 +43,10 @@ def identified_mechanism(model: Model, values: np.ndarray, *, source: str = "ide
     """
     values = np.asarray(values, dtype=float)
     if values.shape != (len(model.parameters),) or not np.isfinite(values).all():
-        raise InputError(
-            Problem(
-                where="values",
-                what=f"has shape {values.shape} or numbers that are not finite",
-                remedy=f"give {len(model.parameters)} finite values, one for each of model.parameters",
-            )
+        raise InputError.of(
+            "values",
+            f"has shape {values.shape} or numbers that are not finite",
+            f"give {len(model.parameters)} finite values, one for each of model.parameters",
         )
     writer = _Writer(model.mechanism, dict(zip(model.parameters, values.tolist(), strict=True)), source)
     return writer.mechanism()
@@ -145,12 +143,10 @@ class _Writer:
         if spring is not None:
             (stiffness, k), (_, preload) = (self._values[element, role] for role in ("stiffness", "preload"))
             if k == 0.0 and preload != 0.0:
-                raise InputError(
-                    Problem(
-                        where=f"{element}.stiffness",
-                        what=f"is zero, with a preload of {preload:g}: no rest position gives that",
-                        remedy="describe the constant force as the offset of friction",
-                    )
+                raise InputError.of(
+                    f"{element}.stiffness",
+                    f"is zero, with a preload of {preload:g}: no rest position gives that",
+                    "describe the constant force as the offset of friction",
                 )
             rest = preload / k if k else 0.0
             unit = "rad" if "rad" in stiffness.unit else "m"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
 from tauloop.identification.estimation.fitting import fit
@@ -158,9 +158,7 @@ def scan_filters(
     if not cutoffs and first.cutoff is not None:
         cutoffs = tuple(factor * first.cutoff for factor in (0.25, 0.5, 1.0, 2.0))
     if not cutoffs or not orders:
-        raise IdentificationError(
-            Problem(where="cutoffs", what="there is no filter to try", remedy="give cut-offs (Hz) and orders")
-        )
+        raise IdentificationError.of("cutoffs", "there is no filter to try", "give cut-offs (Hz) and orders")
     trials: list[FilterTrial] = []
     best: Identification | None = None
     base: BaseParameters | None = None
@@ -188,9 +186,7 @@ def scan_filters(
             best = whole
         trials.append(trial)
     if best is None or base is None:
-        raise IdentificationError(
-            Problem(where="log", what="no filter gave a finite error", remedy="look at the log's forces")
-        )
+        raise IdentificationError.of("log", "no filter gave a finite error", "look at the log's forces")
     number = min(range(len(trials)), key=lambda k: trials[k].validation_error)
     spread = np.ptp([trial.values for trial in trials], axis=0)
     ratio = spread / np.maximum(best.standard_deviations, np.finfo(float).tiny)

@@ -175,9 +175,9 @@ def _require_different(logs: Sequence[MeasuredLog]) -> None:
     """Refuse a log that is another over again: samples would count twice, or a fit be judged by its own data."""
     InputError.raise_if_any(
         Problem(
-            where=f"{two.name} (log {k + 1})",
-            what=f"is {one.name} (log {i + 1}) over again, in all {len(one.log.time)} samples",
-            remedy="give each log once, and judge by another",
+            f"{two.name} (log {k + 1})",
+            f"is {one.name} (log {i + 1}) over again, in all {len(one.log.time)} samples",
+            "give each log once, and judge by another",
         )
         for (i, one), (k, two) in combinations(enumerate(logs), 2)
         if _same(one.log, two.log)
@@ -242,10 +242,10 @@ def require_same_outputs(logs: Sequence[MeasuredLog], parts: Sequence[Regression
     present = [{part.outputs[k] for k in part.kept} for part in parts]
     InputError.raise_if_any(
         Problem(
-            where=log.name,
-            what=f"has {'no' if part < present[0] else 'a'} force of {', '.join(sorted(part ^ present[0]))}, and "
+            log.name,
+            f"has {'no' if part < present[0] else 'a'} force of {', '.join(sorted(part ^ present[0]))}, and "
             f"{logs[0].name} {'has' if part < present[0] else 'has not'}",
-            remedy="give logs with the same forces, or leave the columns that not all have out of their YAML files",
+            "give logs with the same forces, or leave the columns that not all have out of their YAML files",
         )
         for log, part in zip(logs, present, strict=True)
         if part != present[0]
@@ -264,4 +264,4 @@ def require_all_outputs(logs: Sequence[MeasuredLog], parts: Sequence[RegressionD
         what = f"has {'not' if apart - judged else 'more than'} all forces that the fitted logs have: "
         what += ", ".join(sorted(apart))
         remedy = "judge by a log with the same forces, or by the end of each log, which is then held out"
-        raise InputError(Problem(where=logs[-1].name, what=what, remedy=remedy))
+        raise InputError.of(logs[-1].name, what, remedy)

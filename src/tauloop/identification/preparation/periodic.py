@@ -82,10 +82,10 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
         largest[unit] = max(largest.get(unit, 0.0), whole)
     return tuple(
         Problem(
-            where=name,
-            what=f"moves by {stroke[name]:.3g} in the mean of {average.periods} periods (RMS), and differs from it by "
+            name,
+            f"moves by {stroke[name]:.3g} in the mean of {average.periods} periods (RMS), and differs from it by "
             f"{noise:.3g}: it does not repeat after the given period",
-            remedy="correct the period, or trim the start and the end of the log",
+            "correct the period, or trim the start and the end of the log",
         )
         for name in moves
         if (noise := average.noise[name]) > NOT_REPEATED * largest[average.log[name].attrs["unit"]]

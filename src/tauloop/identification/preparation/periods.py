@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.fft
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.logs import sample_period
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.shown import Shown
@@ -60,15 +60,13 @@ def average_periods(log: xr.Dataset, period: float) -> PeriodAverage:
     periods = total // count if count else 0
     if periods < 2:
         what = f"{total} samples of {step:g} s hold fewer than two periods of {period:g} s"
-        raise InputError(Problem(where="period", what=what, remedy="record longer, or give the period in seconds"))
+        raise InputError.of("period", what, "record longer, or give the period in seconds")
     if abs(samples - count) * periods > WHOLE:
-        raise InputError(
-            Problem(
-                where="period",
-                what=f"{period:g} s are {samples:.6g} samples: {periods} periods drift by "
-                f"{abs(samples - count) * periods:.2g} samples",
-                remedy="choose a sampling rate at which the period is a whole number of samples",
-            )
+        raise InputError.of(
+            "period",
+            f"{period:g} s are {samples:.6g} samples: {periods} periods drift by "
+            f"{abs(samples - count) * periods:.2g} samples",
+            "choose a sampling rate at which the period is a whole number of samples",
         )
     channels, scatter = [], {}
     for name, variable in log.data_vars.items():
@@ -109,12 +107,10 @@ def fourier_derivatives(x: np.ndarray, rate: float, highest: float) -> tuple[np.
         InputError: the highest frequency is not below half the rate.
     """
     if not 0.0 < highest < 0.5 * rate:
-        raise InputError(
-            Problem(
-                where="highest",
-                what=f"{highest:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz",
-                remedy="give a frequency a little above the highest harmonic of the motion",
-            )
+        raise InputError.of(
+            "highest",
+            f"{highest:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz",
+            "give a frequency a little above the highest harmonic of the motion",
         )
     frequencies = scipy.fft.rfftfreq(len(x), 1.0 / rate)
     spectrum = scipy.fft.rfft(x, axis=0) * (frequencies <= highest)[:, None]

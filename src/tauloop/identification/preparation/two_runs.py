@@ -131,7 +131,7 @@ def subtract(
     step = sample_period(connected)
     if abs(sample_period(disconnected) / step - 1.0) > SAME_RATE:
         what = f"is sampled every {sample_period(disconnected):.6g} s, the connected run every {step:.6g} s"
-        raise InputError(Problem(where="disconnected", what=what, remedy="record both runs at one rate"))
+        raise InputError.of("disconnected", what, "record both runs at one rate")
     noise: dict[str, float] = {}
     periods = (1, 1)
     if period is not None:
@@ -150,14 +150,14 @@ def subtract(
     stroke = np.ptp(positions[0], axis=0)
     moving = stroke > 0.0
     if not moving.any():
-        raise LogError(Problem(where="connected", what="nothing moves", remedy="excite the actuators"))
+        raise LogError.of("connected", "nothing moves", "excite the actuators")
     scaled = [x[:, moving] / stroke[moving] for x in positions]
     signal: _Signal = _Record(scaled[1]) if period is None else _Periodic(scaled[1])
     shift = _delay(scaled[0], signal, min(largest_delay / step, len(scaled[0]) / 2))
     covered = signal.covered(len(scaled[0]), shift)
     if len(covered) < COVERED * len(scaled[0]):
         what = f"covers {len(covered)} of {len(scaled[0])} samples of the connected run after alignment"
-        raise LogError(Problem(where="disconnected", what=what, remedy="record the whole motion in both runs"))
+        raise LogError.of("disconnected", what, "record the whole motion in both runs")
     difference = scaled[0][covered] - signal.at(covered, shift)
     shares = np.zeros(len(names))
     shares[moving] = difference.std(axis=0)
@@ -301,19 +301,17 @@ def _common(connected: xr.Dataset, disconnected: xr.Dataset) -> tuple[tuple[str,
     order = tuple(dict.fromkeys((*channels(connected, "force"), *channels(disconnected, "force"))))
     names = tuple(name for name in order if name in has[0] & has[1])
     if not names:
-        raise LogError(
-            Problem(
-                where="force",
-                what=f"no channel has position and force in both runs: the connected one has {listing(sorted(has[0]))}"
-                f", the disconnected one {listing(sorted(has[1]))}",
-                remedy="name the channels of both logs alike",
-            )
+        raise LogError.of(
+            "force",
+            f"no channel has position and force in both runs: the connected one has {listing(sorted(has[0]))}"
+            f", the disconnected one {listing(sorted(has[1]))}",
+            "name the channels of both logs alike",
         )
     LogError.raise_if_any(
         Problem(
-            where=f"{quantity}.{name}",
-            what=f"is in {theirs[name]} in the disconnected run, in {ours[name]} in the connected one",
-            remedy="correct the unit of the column",
+            f"{quantity}.{name}",
+            f"is in {theirs[name]} in the disconnected run, in {ours[name]} in the connected one",
+            "correct the unit of the column",
         )
         for quantity in ("position", "force")
         for ours, theirs in [(units(connected, quantity), units(disconnected, quantity))]
@@ -326,9 +324,9 @@ def _common(connected: xr.Dataset, disconnected: xr.Dataset) -> tuple[tuple[str,
 def _require_alike(names: tuple[str, ...], shares: np.ndarray, delay: float) -> None:
     LogError.raise_if_any(
         Problem(
-            where=f"position.{name}",
-            what=f"differs between the runs by {share:.1%} of its stroke (RMS, after a shift of {delay:.4g} s)",
-            remedy="run the same motion twice; where it starts later than searched, allow a larger delay",
+            f"position.{name}",
+            f"differs between the runs by {share:.1%} of its stroke (RMS, after a shift of {delay:.4g} s)",
+            "run the same motion twice; where it starts later than searched, allow a larger delay",
         )
         for name, share in zip(names, shares.tolist(), strict=True)
         if share > UNLIKE

@@ -49,9 +49,9 @@ class RankOptions:
         }
         IdentificationError.raise_if_any(
             Problem(
-                where=f"RankOptions.{name}",
-                what=f"{getattr(self, name)} is not in range",
-                remedy=f"choose more than {lower:g} and at most {upper:g}",
+                f"RankOptions.{name}",
+                f"{getattr(self, name)} is not in range",
+                f"choose more than {lower:g} and at most {upper:g}",
             )
             for name, (lower, upper) in ranges.items()
             if not lower < getattr(self, name) <= upper
@@ -209,25 +209,21 @@ def base_parameters(
     norms = np.linalg.norm(matrix, axis=0)
     effective = np.flatnonzero((norms > options.no_effect * norms.max()) & (norms > 0.0))
     if not len(effective):
-        raise IdentificationError(
-            Problem(
-                where="regressor",
-                what=f"is zero in all columns ({', '.join(list(names)[:5])}, ...), so its rank is 0",
-                remedy="check that the samples hold the motion of the machine, and its units",
-            )
+        raise IdentificationError.of(
+            "regressor",
+            f"is zero in all columns ({', '.join(list(names)[:5])}, ...), so its rank is 0",
+            "check that the samples hold the motion of the machine, and its units",
         )
     scaled = matrix[:, effective] / norms[effective]
     chosen, remainders = _threshold_pivoting(scaled, options.preference)
     rank = int(np.sum(remainders > options.tolerance))
     if rank < len(remainders) and remainders[rank - 1] < options.least_gap * remainders[rank]:
-        raise IdentificationError(
-            Problem(
-                where="regressor",
-                what=f"has no clear rank: at the tolerance {options.tolerance:.3g} the remainders of unit-norm columns "
-                f"fall from {remainders[rank - 1]:.3g} ({rank} columns) only to {remainders[rank]:.3g}, by a factor of "
-                f"{remainders[rank - 1] / remainders[rank]:.3g} (at least {options.least_gap:g} is asked)",
-                remedy="record a motion that excites more, or set the tolerance inside a larger gap",
-            )
+        raise IdentificationError.of(
+            "regressor",
+            f"has no clear rank: at the tolerance {options.tolerance:.3g} the remainders of unit-norm columns "
+            f"fall from {remainders[rank - 1]:.3g} ({rank} columns) only to {remainders[rank]:.3g}, by a factor of "
+            f"{remainders[rank - 1] / remainders[rank]:.3g} (at least {options.least_gap:g} is asked)",
+            "record a motion that excites more, or set the tolerance inside a larger gap",
         )
     basis, triangle, shares = _well_conditioned(scaled, np.sort(chosen[:rank]), options.largest_share)
     independent = effective[basis]
@@ -308,9 +304,9 @@ def _well_conditioned(
 def _check(matrix: np.ndarray, names: Sequence[str], units: Sequence[str]) -> list[Problem]:
     if matrix.ndim != 2 or 0 in matrix.shape:
         remedy = "give (rows, parameters) or (samples, outputs, parameters), none of them zero"
-        return [Problem(where="regressor", what=f"has shape {matrix.shape}", remedy=remedy)]
+        return [Problem("regressor", f"has shape {matrix.shape}", remedy)]
     problems = [
-        Problem(where=where, what=f"has {len(items)} entries", remedy=f"give {matrix.shape[1]}, one for each column")
+        Problem(where, f"has {len(items)} entries", f"give {matrix.shape[1]}, one for each column")
         for where, items in (("names", names), ("units", units))
         if len(items) != matrix.shape[1]
     ]
@@ -318,9 +314,7 @@ def _check(matrix: np.ndarray, names: Sequence[str], units: Sequence[str]) -> li
         count = int(np.sum(~np.isfinite(matrix)))
         problems.append(
             Problem(
-                where="regressor",
-                what=f"{count} of {matrix.size} numbers are not finite",
-                remedy="repair or leave out these samples",
+                "regressor", f"{count} of {matrix.size} numbers are not finite", "repair or leave out these samples"
             )
         )
     return problems

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge
 
@@ -27,9 +27,7 @@ def with_columns(
     """
     if columns.shape[:2] != data.regressor.shape[:2] or columns.shape[2:] != (len(names),):
         expected = (*data.regressor.shape[:2], len(names))
-        raise IdentificationError(
-            Problem(where="columns", what=f"have shape {columns.shape}", remedy=f"give {expected}, as the regressor")
-        )
+        raise IdentificationError.of("columns", f"have shape {columns.shape}", f"give {expected}, as the regressor")
     ties = data.ties
     if ties is not None:
         zero, count = np.zeros((len(data.parameters), len(names))), len(ties.parameters)
@@ -81,9 +79,7 @@ def stribeck_friction(velocity: np.ndarray, speed: np.ndarray, rows: np.ndarray 
     """
     speed = np.asarray(speed, dtype=float)
     if not np.all(speed > 0.0):
-        raise IdentificationError(
-            Problem(where="speed", what=f"{speed.min():g} is not positive", remedy="give speeds above zero")
-        )
+        raise IdentificationError.of("speed", f"{speed.min():g} is not positive", "give speeds above zero")
     return _on_rows(np.sign(velocity) * np.exp(-((velocity / speed) ** 2)), rows)
 
 
@@ -119,17 +115,13 @@ def gain_regression(
     parts = []
     for data, force in ((unloaded, np.zeros(unloaded.forces.shape)), (loaded, np.asarray(payload, dtype=float))):
         if data.ties is not None and np.any(data.ties.offset):
-            raise IdentificationError(
-                Problem(
-                    where="ties",
-                    what="known parameters are taken from forces, which are not known here",
-                    remedy="leave the known parameters among the unknowns, or count them to the payload",
-                )
+            raise IdentificationError.of(
+                "ties",
+                "known parameters are taken from forces, which are not known here",
+                "leave the known parameters among the unknowns, or count them to the payload",
             )
         if force.shape != data.forces.shape:
-            raise IdentificationError(
-                Problem(where="payload", what=f"has shape {force.shape}", remedy=f"give {data.forces.shape}")
-            )
+            raise IdentificationError.of("payload", f"has shape {force.shape}", f"give {data.forces.shape}")
         columns = -_diagonal(data.forces)[:, :, data.kept]
         names = [f"{data.outputs[k]}.gain" for k in data.kept]
         parts.append(replace(with_columns(data, columns, names, units), forces=-force))

@@ -82,26 +82,26 @@ def ties(
     place = {name: j for j, name in enumerate(parameters)}
     used = Counter([name for group in equal.values() for name in group] + list(known))
     problems = [
-        Problem(where="ties", what=f"unknown parameter {name!r}", remedy="name a column of the regressor")
+        Problem("ties", f"unknown parameter {name!r}", "name a column of the regressor")
         for name in used
         if name not in place
     ]
     problems += [
-        Problem(where="ties", what=f"{name!r} is used {count} times", remedy="use every parameter once")
+        Problem("ties", f"{name!r} is used {count} times", "use every parameter once")
         for name, count in used.items()
         if count > 1
     ]
     problems += [
         Problem(
-            where=f"ties.{group}",
-            what=f"equal parameters have different units: {', '.join(sorted(kinds))}",
-            remedy="tie parameters of one kind only",
+            f"ties.{group}",
+            f"equal parameters have different units: {', '.join(sorted(kinds))}",
+            "tie parameters of one kind only",
         )
         for group, members in equal.items()
         if len(kinds := {units[place[name]] for name in members if name in place}) > 1
     ]
     problems += [
-        Problem(where=f"ties.{group}", what="has no members", remedy="name the parameters that are equal")
+        Problem(f"ties.{group}", "has no members", "name the parameters that are equal")
         for group, members in equal.items()
         if not members
     ]
@@ -159,12 +159,8 @@ class RegressionData(Shown):
         """
         regressor, forces = numbers(self.regressor, "regressor"), numbers(self.forces, "forces")
         if regressor.ndim != 3 or 0 in regressor.shape:
-            raise IdentificationError(
-                Problem(
-                    where="regressor",
-                    what=f"has shape {regressor.shape}",
-                    remedy="give (samples, outputs, parameters), none of them zero",
-                )
+            raise IdentificationError.of(
+                "regressor", f"has shape {regressor.shape}", "give (samples, outputs, parameters), none of them zero"
             )
         samples, n_outputs, n_parameters = regressor.shape
         measured = np.ones(n_outputs, dtype=bool) if self.measured is None else np.asarray(self.measured)
@@ -182,13 +178,9 @@ class RegressionData(Shown):
             *(_shape("ties.matrix", self.ties.matrix, (n_parameters, len(self.ties.parameters))) if self.ties else ()),
         ]
         if measured.dtype != bool:
-            problems.append(
-                Problem(where="measured", what=f"is of type {measured.dtype}", remedy="give True or False per output")
-            )
+            problems.append(Problem("measured", f"is of type {measured.dtype}", "give True or False per output"))
         elif not measured.any():
-            problems.append(
-                Problem(where="measured", what="no output is measured", remedy="measure at least one actuator's force")
-            )
+            problems.append(Problem("measured", "no output is measured", "measure at least one actuator's force"))
         if not problems:
             labels = (self.outputs, self.parameters)
             problems += _finite("regressor", regressor, labels)
@@ -263,12 +255,10 @@ def split(data: RegressionData, share: float = 0.7) -> tuple[RegressionData, Reg
     """
     cut = round(share * len(data)) if np.isfinite(share) else 0
     if not 0 < cut < len(data):
-        raise IdentificationError(
-            Problem(
-                where="share",
-                what=f"{share:g} of {len(data)} samples leaves one part without samples",
-                remedy="choose a share between 0 and 1, such as 0.7",
-            )
+        raise IdentificationError.of(
+            "share",
+            f"{share:g} of {len(data)} samples leaves one part without samples",
+            "choose a share between 0 and 1, such as 0.7",
         )
     return data.part(slice(None, cut)), data.part(slice(cut, None))
 
@@ -286,9 +276,7 @@ def _names(where: str, names: Sequence[str], count: int) -> list[Problem]:
     twice = [name for name, times in Counter(names).items() if times > 1]
     problems = _count(where, names, count)
     if twice:
-        problems.append(
-            Problem(where=where, what=f"named twice: {', '.join(twice[:10])}", remedy="give every one its own name")
-        )
+        problems.append(Problem(where, f"named twice: {', '.join(twice[:10])}", "give every one its own name"))
     return problems
 
 
@@ -296,13 +284,13 @@ def _count(where: str, items: Sequence[str], count: int) -> list[Problem]:
     if not isinstance(items, str) and len(items) == count:
         return []
     what = "is one text" if isinstance(items, str) else f"has {len(items)} entries"
-    return [Problem(where=where, what=what, remedy=f"give {count}, as many as the regressor has")]
+    return [Problem(where, what, f"give {count}, as many as the regressor has")]
 
 
 def _shape(where: str, array: np.ndarray, shape: tuple[int, ...]) -> list[Problem]:
     if array.shape == shape:
         return []
-    return [Problem(where=where, what=f"has shape {array.shape}", remedy=f"give {shape} to suit the regressor")]
+    return [Problem(where, f"has shape {array.shape}", f"give {shape} to suit the regressor")]
 
 
 def _time(time: np.ndarray) -> list[Problem]:
@@ -311,7 +299,7 @@ def _time(time: np.ndarray) -> list[Problem]:
     if not problems and np.any(steps <= 0.0):
         sample = int(np.argmax(steps <= 0.0)) + 1
         what = f"does not increase at sample {sample}: {time[sample - 1]:.9g} s, then {time[sample]:.9g} s"
-        problems.append(Problem(where="time", what=what, remedy="give the samples in order of time"))
+        problems.append(Problem("time", what, "give the samples in order of time"))
     return problems
 
 
@@ -327,8 +315,8 @@ def _finite(where: str, array: np.ndarray, labels: tuple[Sequence[str], ...]) ->
     place = "".join(f", {names[k]}" for names, k in zip(labels, rest, strict=True))
     return [
         Problem(
-            where=where,
-            what=f"{len(bad)} of {array.size} numbers are not finite, the first at sample {sample}{place}",
-            remedy="repair or leave out these samples",
+            where,
+            f"{len(bad)} of {array.size} numbers are not finite, the first at sample {sample}{place}",
+            "repair or leave out these samples",
         )
     ]

@@ -219,7 +219,7 @@ def regressor_rows(
 
 def _require_known(output: str) -> None:
     if output not in OUTPUTS:
-        raise InputError(Problem(where="output", what=f"{output!r} is unknown", remedy=" or ".join(OUTPUTS)))
+        raise InputError.of("output", f"{output!r} is unknown", " or ".join(OUTPUTS))
 
 
 def _regressor(
@@ -333,15 +333,15 @@ def require_channels(model: Model, log: Log, output: str) -> None:
     if not present and not needs_all:
         problems.append(
             Problem(
-                where="force",
-                what=f"the log has no force of an actuator; it has {', '.join(measured) or 'none'}",
-                remedy=f"map columns to some or all of {', '.join(units)}",
+                "force",
+                f"the log has no force of an actuator; it has {', '.join(measured) or 'none'}",
+                f"map columns to some or all of {', '.join(units)}",
             )
         )
     elif not needs_all:
         absent = [name for name in units if name not in present]
         problems += [
-            Problem(where=f"force.{name}", what="is no actuator of the machine", remedy=meant)
+            Problem(f"force.{name}", "is no actuator of the machine", meant)
             for name in measured
             if name not in units and (meant := suggestion(name, absent))
         ]

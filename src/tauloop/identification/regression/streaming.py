@@ -64,9 +64,9 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
             continue
         IdentificationError.raise_if_any(
             Problem(
-                where=f"part {number}",
-                what=f"its {name} are others than those of the first part",
-                remedy="prepare all parts alike, with one machine and the same ties",
+                f"part {number}",
+                f"its {name} are others than those of the first part",
+                "prepare all parts alike, with one machine and the same ties",
             )
             for name in ("unknowns", "unknown_units", "outputs")
             if getattr(part, name) != getattr(whole, name)
@@ -75,9 +75,7 @@ def condense_parts(parts: Iterable[RegressionData]) -> Condensed:
         triangles = np.asarray(np.linalg.qr(stacked, mode="r"))
         whole = replace(whole, triangles=triangles, samples=whole.samples + part.samples)
     if whole is None:
-        raise IdentificationError(
-            Problem(where="parts", what="there are none", remedy="give at least one part with samples")
-        )
+        raise IdentificationError.of("parts", "there are none", "give at least one part with samples")
     return whole
 
 
@@ -106,14 +104,12 @@ def merge(logs: Iterable[RegressionData]) -> RegressionData:
     """
     parts = list(logs)
     if not parts:
-        raise IdentificationError(Problem(where="logs", what="there are none", remedy="give at least one log"))
+        raise IdentificationError.of("logs", "there are none", "give at least one log")
     first = parts[0]
     if len(parts) == 1:
         return first
     IdentificationError.raise_if_any(
-        Problem(
-            where=f"log {number}", what=f"its {name} are others than the first log's", remedy="prepare all logs alike"
-        )
+        Problem(f"log {number}", f"its {name} are others than the first log's", "prepare all logs alike")
         for number, part in enumerate(parts[1:], start=1)
         for name in ("parameters", "parameter_units", "outputs", "output_units", "unknowns")
         if getattr(part, name) != getattr(first, name)
