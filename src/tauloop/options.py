@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError, Problem, TauloopError
 
 #: Under this key a field's metadata hold its `Option`.
 KEY = "option"
@@ -25,7 +25,8 @@ class Option:
     """What is said of one field.
 
     Attributes:
-        least, most: limits of a number, or of each of several; None for no limit.
+        least, most, above, below: limits of a number, or of each of several; None for no limit.
+        remedy: what to give instead of what is outside them, where that is more than the limits.
         choices: what a text may be; any where it is empty.
         named: objects that the command line takes by their names; Python takes others of their type as well.
         flag: its name on the command line, and a short one behind a space; None for that of the field, "" where it is
@@ -37,6 +38,9 @@ class Option:
 
     least: float | None = None
     most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    remedy: str = ""
     choices: tuple[str, ...] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
     flag: str | None = None
@@ -47,15 +51,13 @@ class Option:
     @property
     def limits(self) -> str:
         """The limits in words, "" without any."""
-        limits = [f"at least {self.least:g}"] if self.least is not None else []
-        limits += [f"at most {self.most:g}"] if self.most is not None else []
-        return " and ".join(limits)
+        words = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
+        return " and ".join(f"{word} {limit:g}" for word, limit in words.items() if limit is not None)
 
 
-def option(default: Any = None, *, factory: Callable[[], Any] | None = None, **said: Any) -> Any:
-    """A field of options with a default (or what makes one) and what `Option` says of it."""
-    made: dict[str, Any] = {"default": default} if factory is None else {"default_factory": factory}
-    return field(**made, metadata={KEY: Option(**said)})
+def option(default: Any = MISSING, *, factory: Any = MISSING, **said: Any) -> Any:
+    """A field of options with a default (or what makes one), if it has any, and what `Option` says of it."""
+    return field(default=default, default_factory=factory, metadata={KEY: Option(**said)})
 
 
 def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
@@ -64,34 +66,39 @@ def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
-def require(options: Any) -> None:
+def require(options: Any, error: type[TauloopError] = InputError) -> None:
     """Refuse values outside their limits and choices, all at once; call it from ``__post_init__``.
 
+    Args:
+        options: an object whose fields say what they may be.
+        error: what is raised; one other than `InputError`, of objects that Python alone makes, names their class too.
+
     Raises:
-        InputError: each with the field's name, the value and what it may be.
+        error: each with the field's name, the value and what it may be.
     """
-    problems = []
+    problems, owner = [], "" if error is InputError else f"{type(options).__name__}."
     for item in fields(options):
         value, said = getattr(options, item.name), item.metadata.get(KEY, Option())
         for one in value if isinstance(value, tuple) else (value,):
-            if problem := _problem(item.name, one, said):
+            if problem := _problem(f"{owner}{item.name}", one, said, is_whole=str(item.type).startswith("int")):
                 problems.append(problem)
-    InputError.raise_if_any(problems)
+    error.raise_if_any(problems)
 
 
-def _problem(name: str, value: object, said: Option) -> Problem | None:
+def _problem(name: str, value: object, said: Option, *, is_whole: bool) -> Problem | None:
     if said.choices and isinstance(value, str) and value not in said.choices:
         return Problem(where=name, what=f"unknown: {value!r}", remedy=f"choose among {', '.join(said.choices)}")
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    if not math.isfinite(value) and said.most is None and value == math.inf:
+    if value == math.inf and said.most is None and said.below is None:
         return None  # no limit, where one may be given
-    low = said.least is not None and not value >= said.least
-    high = said.most is not None and not value <= said.most
-    if not low and not high and not math.isnan(value):
+    low = (said.least is not None and not value >= said.least) or (said.above is not None and not value > said.above)
+    high = (said.most is not None and not value <= said.most) or (said.below is not None and not value < said.below)
+    is_broken = is_whole and isinstance(value, float)
+    if not (low or high or is_broken or math.isnan(value)):
         return None
     what = "is no number" if math.isnan(value) else f"is {value:g}"
-    return Problem(where=name, what=what, remedy=f"give a number {said.limits}".strip())
+    return Problem(name, what, said.remedy or f"give a {'whole ' * is_broken}number {said.limits}".strip())
 
 
 def described(options: type) -> dict[str, str]:

@@ -150,7 +150,7 @@ def test_a_prior_that_says_nothing():
     model = machine("five_bar")
     with pytest.raises(IdentificationError, match=r"none of its .* bodies has a mass"):
         regularised(0.0 * model.pi, cones(model.parameters), Regularisation())
-    with pytest.raises(IdentificationError, match=r"mass_share: 0\.0 is not in range"):
+    with pytest.raises(IdentificationError, match=r"mass_share: is 0"):
         Regularisation(mass_share=0.0)
     with pytest.raises(IdentificationError, match="without a prior masses run away"):
         PhysicallyConsistent(weights=(0.0,))

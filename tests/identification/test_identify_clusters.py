@@ -146,7 +146,7 @@ def test_a_log_that_does_not_tell_all_is_left_out_and_named() -> None:
 
 @pytest.mark.parametrize(
     ("errors", "what"),
-    [({"by": "day"}, "'day' is unknown"), ({"blocks": 1}, "is 1"), ({"by": "log"}, "a single log has no other")],
+    [({"by": "day"}, "unknown: 'day'"), ({"blocks": 1}, "is 1"), ({"by": "log"}, "a single log has no other")],
 )
 def test_clusters_that_cannot_be(errors: dict[str, object], what: str) -> None:
     with pytest.raises(IdentificationError, match=what):

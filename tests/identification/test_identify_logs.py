@@ -295,7 +295,7 @@ def test_options_of_periods_that_have_no_meaning(periodic_log, options, says):
 
 
 def test_noise_that_is_not_known_is_refused(recordings, model):
-    with pytest.raises(IdentificationError, match="1 are not above zero"):
+    with pytest.raises(IdentificationError, match="noise: is 0"):
         KnownNoise(noise=(1.0, 0.0))
     data = regression_data(model, read_log(recordings[0].with_suffix(".csv")), FIRST)
     with pytest.raises(IdentificationError, match="has 3 entries for 2 measured outputs"):

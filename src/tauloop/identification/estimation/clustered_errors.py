@@ -8,8 +8,9 @@ from typing import final
 import numpy as np
 import scipy.special
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.error_models import Equations, ErrorModel
+from tauloop.options import option
 
 #: What errors are clustered by.
 CLUSTERS = ("block", "log")
@@ -35,18 +36,8 @@ class ClusteredErrors(ErrorModel):
         blocks: how many in each log.
     """
 
-    by: str = "block"
-    blocks: int = 12
-
-    def __post_init__(self) -> None:
-        """Check the choice."""
-        problems = []
-        if self.by not in CLUSTERS:
-            problems.append(Problem("ClusteredErrors.by", f"{self.by!r} is unknown", "block or log"))
-        if not isinstance(self.blocks, int) or self.blocks < 2:
-            what = f"is {self.blocks!r}"
-            problems.append(Problem("ClusteredErrors.blocks", what, "give at least 2, such as 12"))
-        IdentificationError.raise_if_any(problems)
+    by: str = option("block", choices=CLUSTERS)
+    blocks: int = option(12, least=2, remedy="give at least 2, such as 12")
 
     def covariance(self, equations: Equations) -> np.ndarray:
         """See `ErrorModel`.

@@ -11,6 +11,7 @@ import scipy.fft
 
 from tauloop.errors import IdentificationError
 from tauloop.logs import decimate
+from tauloop.options import option, require
 from tauloop.shown import Shown
 
 #: Half the lags kept by `decimation_correlation`, in decimated samples; the filter reaches ten to each side.
@@ -57,6 +58,10 @@ class ErrorModel(Shown, ABC):
 
     __slots__ = ()
 
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self, IdentificationError)
+
     @abstractmethod
     def covariance(self, equations: Equations) -> np.ndarray:
         """Covariance (r, r) of the parameters, SI."""
@@ -88,16 +93,7 @@ class AutocorrelatedErrors(ErrorModel):
         lags: L; None to choose the bandwidth. 0 is White's estimator: independent, but of any size.
     """
 
-    lags: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the range."""
-        if self.lags is not None and (not isinstance(self.lags, int) or self.lags < 0):
-            raise IdentificationError.of(
-                "AutocorrelatedErrors.lags",
-                f"is {self.lags!r}",
-                "give a whole number of samples from 0 on, or None to choose it from the data",
-            )
+    lags: int | None = option(None, least=0, remedy="give a whole number from 0 on, or None to choose it from the data")
 
     def covariance(self, equations: Equations) -> np.ndarray:
         """See `ErrorModel`."""

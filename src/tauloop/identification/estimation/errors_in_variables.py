@@ -12,6 +12,7 @@ from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression, base_columns
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, Equations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
+from tauloop.options import option
 from tauloop.result import Evidence
 
 #: Instruments with a smaller correlation with the regressor are weak.
@@ -34,16 +35,9 @@ class TotalLeastSquares(Estimator):
         column_error: error of each column as a share of its root mean square, such as 0.01.
     """
 
-    column_error: float
-
-    def __post_init__(self) -> None:
-        """Check the range."""
-        if not 0.0 < self.column_error < 1.0:
-            raise IdentificationError.of(
-                "TotalLeastSquares.column_error",
-                f"is {self.column_error}",
-                "give the error of the regressor's columns as a share, above 0 and below 1, such as 0.01",
-            )
+    column_error: float = option(
+        above=0.0, below=1.0, remedy="give it as a share of the column, above 0 and below 1, such as 0.01"
+    )
 
     def estimate_from(self, regression: BaseRegression) -> Estimate:
         """See `Estimator`.

@@ -11,6 +11,7 @@ from scipy.linalg import solve_triangular
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression
+from tauloop.options import option, require
 from tauloop.result import Evidence
 from tauloop.shown import Shown
 
@@ -46,6 +47,10 @@ class Estimator(Shown, ABC):
     """How forces f = Y p + e are turned into p, by the r equations Z^T (f - Y p) = 0 with some instruments Z."""
 
     __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self, IdentificationError)
 
     @abstractmethod
     def estimate_from(self, regression: BaseRegression) -> Estimate:
@@ -111,16 +116,9 @@ class WeightedLeastSquares(CondensedEstimator):
         reweightings: how many times the weights are renewed.
     """
 
-    reweightings: int = 3
-
-    def __post_init__(self) -> None:
-        """Check the range."""
-        if not isinstance(self.reweightings, int) or not 1 <= self.reweightings <= 1000:
-            raise IdentificationError.of(
-                "WeightedLeastSquares.reweightings",
-                f"is {self.reweightings!r}",
-                "give a whole number from 1 to 1000 (3 is usual), or use OrdinaryLeastSquares()",
-            )
+    reweightings: int = option(
+        3, least=1, most=1000, remedy="give a whole number from 1 to 1000 (3 is usual), or use OrdinaryLeastSquares()"
+    )
 
     def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """See `Estimator`."""
@@ -144,14 +142,7 @@ class KnownNoise(CondensedEstimator):
         noise: standard deviation of every measured output's force, SI.
     """
 
-    noise: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        """Check the range."""
-        silent = [k for k, value in enumerate(self.noise) if not (np.isfinite(value) and value > 0.0)]
-        if silent or not self.noise:
-            what = f"has {len(self.noise)} entries, of which {len(silent)} are not above zero and finite"
-            raise IdentificationError.of("KnownNoise.noise", what, "give measured noise, or use WeightedLeastSquares()")
+    noise: tuple[float, ...] = option(above=0.0, below=np.inf, remedy="measure it, or use WeightedLeastSquares()")
 
     def estimate(self, triangles: np.ndarray, samples: int | np.ndarray) -> Estimate:
         """See `Estimator`."""

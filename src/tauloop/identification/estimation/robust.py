@@ -7,11 +7,12 @@ from typing import final
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, Equations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
 from tauloop.identification.regression.data import RegressionData
+from tauloop.options import option
 
 #: Standard deviation of normal errors over the median of their absolute values.
 _NORMAL_OVER_MEDIAN = 1.482602218505602
@@ -32,21 +33,9 @@ class IterativelyReweightedLeastSquares(Estimator):
         repetitions: at most so many.
     """
 
-    threshold: float = 1.345
-    tolerance: float = 1e-8
-    repetitions: int = 200
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        IdentificationError.raise_if_any(
-            Problem(f"IterativelyReweightedLeastSquares.{name}", f"is {value}", remedy)
-            for name, value, good, remedy in (
-                ("threshold", self.threshold, 0.0 < self.threshold < np.inf, "give a positive number, 1.345 is usual"),
-                ("tolerance", self.tolerance, 0.0 < self.tolerance < 1.0, "give a small positive number"),
-                ("repetitions", self.repetitions, self.repetitions >= 1, "give a whole number from 1 on"),
-            )
-            if not good
-        )
+    threshold: float = option(1.345, above=0.0, below=np.inf, remedy="give a positive number, 1.345 is usual")
+    tolerance: float = option(1e-8, above=0.0, below=1.0)
+    repetitions: int = option(200, least=1)
 
     def estimate_from(self, regression: BaseRegression) -> Estimate:
         """See `Estimator`.

@@ -9,7 +9,8 @@ from itertools import groupby
 import numpy as np
 
 from tauloop.equations.dynamic_parameters import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
+from tauloop.options import option, require
 from tauloop.shown import Shown
 
 #: Roles outside bodies and rods that cannot be negative; offsets and preloads have either sign.
@@ -114,16 +115,12 @@ class Regularisation:
         radius_share: every central radius of gyration is at least this share of the median of the other bodies'.
     """
 
-    mass_share: float = 0.01
-    radius_share: float = 0.1
+    mass_share: float = option(0.01, above=0.0, most=1.0)
+    radius_share: float = option(0.1, above=0.0, most=1.0)
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        IdentificationError.raise_if_any(
-            Problem(f"Regularisation.{name}", f"{value} is not in range", "choose above 0, at most 1")
-            for name, value in (("mass_share", self.mass_share), ("radius_share", self.radius_share))
-            if not 0.0 < value <= 1.0
-        )
+        """Refuse what is out of range."""
+        require(self, IdentificationError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

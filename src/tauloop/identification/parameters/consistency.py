@@ -20,6 +20,7 @@ from tauloop.identification.parameters.prior_weight import WeightTrial, chosen_w
 from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.threads import one_thread
+from tauloop.options import option, require
 from tauloop.result import Evidence, Result, plain, provenance, write_json
 
 FORMAT = "tauloop-consistent-identification/1"
@@ -44,24 +45,21 @@ class PhysicallyConsistent:
         reweightings: of the unconstrained fit that the outputs' noise is taken from.
     """
 
-    weights: tuple[float, ...] = tuple(float(w) for w in np.logspace(-6.0, 2.0, 9))
-    validation_share: float = 0.3
+    weights: tuple[float, ...] = option(
+        tuple(float(w) for w in np.logspace(-6.0, 2.0, 9)),
+        above=0.0,
+        below=np.inf,
+        remedy="give positive weights: without a prior masses run away at equal errors",
+    )
+    validation_share: float = option(0.3, above=0.0, below=1.0)
     regularisation: Regularisation = field(default_factory=Regularisation)
     reweightings: int = 3
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        problems = Problems()
-        if not self.weights or not all(np.isfinite(w) and w > 0.0 for w in self.weights):
-            problems.add(
-                "PhysicallyConsistent.weights",
-                f"{self.weights} are not all positive",
-                "give positive weights: without a prior masses run away at equal errors",
-            )
-        if not 0.0 < self.validation_share < 1.0:
-            what = f"{self.validation_share} is not in range"
-            problems.add("PhysicallyConsistent.validation_share", what, "choose between 0 and 1")
-        IdentificationError.raise_if_any(problems)
+        """Refuse what is out of range."""
+        require(self, IdentificationError)
+        if not self.weights:
+            raise IdentificationError.of("PhysicallyConsistent.weights", "are none", "give at least one, above zero")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,6 +10,7 @@ from scipy.linalg import solve_triangular
 
 from tauloop.assembly.ports import numbers
 from tauloop.errors import IdentificationError, Problem
+from tauloop.options import option, require
 from tauloop.shown import Shown
 
 
@@ -30,32 +31,16 @@ class RankOptions:
         smallest_share: a term of a regrouping is named when it is at least this share of its own column.
     """
 
-    tolerance: float = 1e-8
-    least_gap: float = 10.0
-    preference: float = 0.1
-    largest_share: float = 4.0
-    no_effect: float = 1e-10
-    smallest_share: float = 1e-6
+    tolerance: float = option(1e-8, above=0.0, most=1.0)
+    least_gap: float = option(10.0, above=1.0)
+    preference: float = option(0.1, above=0.0, most=1.0)
+    largest_share: float = option(4.0, above=1.0)
+    no_effect: float = option(1e-10, above=0.0, most=1.0)
+    smallest_share: float = option(1e-6, above=0.0, most=1.0)
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        ranges = {
-            "tolerance": (0.0, 1.0),
-            "least_gap": (1.0, np.inf),
-            "preference": (0.0, 1.0),
-            "largest_share": (1.0, np.inf),
-            "no_effect": (0.0, 1.0),
-            "smallest_share": (0.0, 1.0),
-        }
-        IdentificationError.raise_if_any(
-            Problem(
-                f"RankOptions.{name}",
-                f"{getattr(self, name)} is not in range",
-                f"choose more than {lower:g} and at most {upper:g}",
-            )
-            for name, (lower, upper) in ranges.items()
-            if not lower < getattr(self, name) <= upper
-        )
+        """Refuse what is out of range."""
+        require(self, IdentificationError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
