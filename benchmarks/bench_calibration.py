@@ -6,7 +6,7 @@
 The data are those of `tauloop reproduce gantry-tau-calibration`, and the Delta printer's where FOLDER (by default
 ../shared/data/delta_printer) holds them. Both fits start from the nominal geometry and must end at the same cost.
 Times are those of a fit that is set up: reading files and making functions come before. Rows "core" are the search
-alone, beside SciPy; rows "whole" are `fit`: checks of the data, ranks, null directions, search, error bars, outliers;
+alone, beside SciPy; rows "whole" are `fit_geometry`: data, ranks, null directions, search, error bars, outliers;
 "compiled" with machine code for the equations instead of CasADi's interpreter. They are times on the wall, or with
 --cpu those of the processor, for computers that are busy otherwise.
 """
@@ -29,7 +29,7 @@ from rich.table import Table
 from scipy.optimize import least_squares
 
 from tauloop import Model, load
-from tauloop.calibration.fitting import fit
+from tauloop.calibration.fitting import fit_geometry
 from tauloop.calibration.judging.validation import bootstrap
 from tauloop.calibration.measurements.instruments import Position
 from tauloop.calibration.measurements.reading import read_measurements
@@ -122,7 +122,7 @@ def whole_rows(name: str, problem: CalibrationProblem, asked: float, options: ar
     for how, one in (("", problem), (", compiled", compiled(problem))):
         row = Row(
             work=f"{name}: whole{how}",
-            seconds=least_time(lambda one=one: fit(one, rng), options),
+            seconds=least_time(lambda one=one: fit_geometry(one, rng), options),
             asked=asked,
             peer=None,
             note="",

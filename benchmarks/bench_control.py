@@ -27,7 +27,7 @@ from rich.table import Table
 
 from tauloop import Model, load
 from tauloop.errors import EngineError
-from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, MachineLimits, Together, Trajectory, Turn, plan, stroke
+from tauloop.motion import POLYNOMIAL_345, AxisTurn, Ellipse, Line, MachineLimits, Together, Trajectory, plan, stroke
 from tauloop.simulation.controllers.laws import HEUN_3, RUNGE_KUTTA_4, SPACES, ComputedTorque, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, Loop, Trace
 from tauloop.simulation.controllers.run import follow, reference_states
@@ -86,7 +86,7 @@ def rcid() -> Trajectory:
     """A diagonal of 17 mm beside a turn, there and back."""
     model = Model(load("rcid"))
     here = model.platform.ports.at(model.assembly.q)
-    path = Together((Line(here[:3] - 0.005, here[:3] + 0.005), Turn(here[3:], [0.05, 0.05, -0.05])))
+    path = Together((Line(here[:3] - 0.005, here[:3] + 0.005), AxisTurn(here[3:], [0.05, 0.05, -0.05])))
     placed = stroke(model, path, model.platform.ports.position.columns)
     return plan(placed, POLYNOMIAL_345, MachineLimits(force=SHARE, speed=SHARE), returns=True)
 

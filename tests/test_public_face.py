@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from importlib import metadata
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -53,6 +55,27 @@ def contents(root: object) -> Iterator[object]:
 def test_a_package_lists_its_public_names_and_nothing_else(package: ModuleType):
     assert dir(package) == sorted(package.__all__)
     assert [name for name in package.__all__ if not hasattr(package, name)] == []
+
+
+def test_no_public_name_means_two_things():
+    meanings: dict[str, list[object]] = {}
+    for package in PACKAGES:
+        for name in package.__all__:
+            value, known = getattr(package, name), meanings.setdefault(name, [])
+            if not any(value is other for other in known):
+                known.append(value)
+    assert len(meanings) > 400
+    assert [name for name, known in meanings.items() if len(known) > 1] == []
+
+
+def test_no_two_classes_of_the_library_have_one_name():
+    places: dict[str, list[str]] = {}
+    for path in sorted(Path(tauloop.__path__[0]).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{path.name}:{node.lineno}")
+    assert len(places) > 500
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 def test_the_version_is_that_of_the_distribution():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.engines.rigid_tree import GROUND, LinkInertia, RigidTree
-from tauloop.mechanism.poses import IDENTITY, Array, Pose
+from tauloop.mechanism.poses import IDENTITY, Array, FramePose
 from tauloop.mechanism.primitives import Primitive
 
 
@@ -30,7 +30,7 @@ class PeerBody:
     """
 
     parent: int
-    at: Pose
+    at: FramePose
     primitives: tuple[Primitive, ...]
     q: tuple[int, ...]
     v: tuple[int, ...]
@@ -52,7 +52,7 @@ class PeerEnd:
     """A frame fixed on a body, or on the ground."""
 
     body: int
-    at: Pose
+    at: FramePose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,7 +77,7 @@ NOTHING = LinkInertia(mass=0.0, center=np.zeros(3), about_center=np.zeros((3, 3)
 
 def peer_tree(tree: RigidTree) -> PeerTree:
     """Put the links of a tree together into bodies."""
-    where: dict[int, tuple[int, Pose]] = {GROUND: (GROUND, IDENTITY)}
+    where: dict[int, tuple[int, FramePose]] = {GROUND: (GROUND, IDENTITY)}
     bodies: list[PeerBody] = []
     q = v = 0
     for i, link in enumerate(tree.links):
@@ -98,7 +98,7 @@ def peer_tree(tree: RigidTree) -> PeerTree:
         if link.inertia is not None and body != GROUND:
             bodies[body] = replace(bodies[body], inertia=_joined(bodies[body].inertia, link.inertia, at))
 
-    def end(link: int, at: Pose) -> PeerEnd:
+    def end(link: int, at: FramePose) -> PeerEnd:
         body, offset = where[link]
         return PeerEnd(body=body, at=offset @ at)
 
@@ -120,7 +120,7 @@ def _continues(tree: RigidTree, i: int) -> bool:
     return parent.primitive is not None and parent.inertia is None and is_alone and stays
 
 
-def _joined(one: LinkInertia, other: LinkInertia, at: Pose) -> LinkInertia:
+def _joined(one: LinkInertia, other: LinkInertia, at: FramePose) -> LinkInertia:
     """Two inertias as one, the other's frame at a pose in the first's."""
     mass, center = one.mass + other.mass, at.position + at.rotation @ other.center
     common = (one.mass * one.center + other.mass * center) / mass if mass else np.zeros(3)

@@ -13,7 +13,7 @@ from peers.bodies import peer_tree
 from peers.own import FORWARD, INVERSE, Contender, Ready
 from peers.states import NotComparable, PeerStates, shared_out, tree_states
 from peers.timing import LOOP, seconds_per_call
-from tauloop.engines import Engine, Motion, frictionless, mujoco_engine, pinocchio_engine
+from tauloop.engines import Engine, NamedMotion, frictionless, mujoco_engine, pinocchio_engine
 from tauloop.errors import EngineError
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.model import Mechanism
@@ -152,12 +152,12 @@ def _faster(one: Times, other: Times) -> Times:
     return replace(one, **{name: min(pair) for name, pair in both.items() if None not in pair})
 
 
-def consistent(mechanism: Mechanism, n: int, rng: np.random.Generator) -> tuple[Engine, Motion, RandomStates]:
+def consistent(mechanism: Mechanism, n: int, rng: np.random.Generator) -> tuple[Engine, NamedMotion, RandomStates]:
     """An engine for the machine, and the same n random states as engines and as Tauloop take them."""
     model = Model(mechanism)
     chosen = random_states(model, n, rng)
     shape = model.topology
-    motion = Motion(
+    motion = NamedMotion(
         q={name: chosen.q[:, i] for i, name in enumerate(shape.coordinate_names)},
         v={name: chosen.v[:, i] for i, name in enumerate(shape.velocity_names)},
         a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},
@@ -187,7 +187,7 @@ def closing_engine(mechanism: Mechanism) -> Engine:
 
 
 def _peers(
-    engine: Engine, motion: Motion, reference: Array, settings: Settings, say: Callable[[str], None]
+    engine: Engine, motion: NamedMotion, reference: Array, settings: Settings, say: Callable[[str], None]
 ) -> tuple[tuple[Times, ...], tuple[Times, ...]]:
     """Inverse and forward dynamics of the peers."""
     try:

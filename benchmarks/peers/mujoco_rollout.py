@@ -15,7 +15,7 @@ from peers.bodies import peer_tree
 from peers.comparison import closing_engine
 from peers.mujoco_peer import mujoco_model
 from peers.states import tree_states
-from tauloop.engines import Motion
+from tauloop.engines import NamedMotion
 from tauloop.engines.optional import engine_module
 from tauloop.mechanism.poses import Array
 from tauloop.model import Model
@@ -62,7 +62,7 @@ def rollouts(model: Model, q: Array, force: Array, actuated: Array, period: floa
 
     shape, engine = model.topology, closing_engine(model.mechanism)
     still = {name: np.zeros(1) for name in shape.velocity_names}
-    start = Motion(q={name: q[i : i + 1] for i, name in enumerate(shape.coordinate_names)}, v=still, a=still)
+    start = NamedMotion(q={name: q[i : i + 1] for i, name in enumerate(shape.coordinate_names)}, v=still, a=still)
     peer, states = peer_tree(engine.tree), tree_states(engine, start)
     made, q_order, v_order = mujoco_model(mj, peer)
     S = engine.tree.loads.transmission

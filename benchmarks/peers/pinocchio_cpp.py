@@ -19,7 +19,7 @@ from peers.cache import NotBuilt, built
 from peers.computer import compiler_version, processor
 from peers.pinocchio_joints import COORDINATES, PinJoints, pin_joints, pin_loads, pin_states
 from peers.states import NotComparable, PeerStates
-from tauloop.mechanism.poses import Array, Pose
+from tauloop.mechanism.poses import Array, FramePose
 
 SOURCE = Path(__file__).with_name("pinocchio_peer.cpp")
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-DNDEBUG", "-w")
@@ -265,5 +265,5 @@ def _numbers(x: Iterable[float] | Array) -> str:
     return " ".join(f"{value:.17g}" for value in np.ravel(x))
 
 
-def _pose(pose: Pose) -> str:
+def _pose(pose: FramePose) -> str:
     return f"{_numbers(pose.rotation)} {_numbers(pose.position)}"

@@ -10,7 +10,7 @@ import numpy as np
 from peers.bodies import PeerBody, PeerTree
 from peers.states import NotComparable, PeerStates
 from tauloop.engines.rigid_tree import GROUND, LinkInertia, RigidTree
-from tauloop.mechanism.poses import IDENTITY, Array, Pose, quaternion_rotation, turned
+from tauloop.mechanism.poses import IDENTITY, Array, FramePose, quaternion_rotation, turned
 
 Kind = Literal["free", "planar", "translation", "universal", "ball", "hinge", "slide"]
 
@@ -36,7 +36,7 @@ class PinJoint:
     """
 
     parent: int
-    at: Pose
+    at: FramePose
     kind: Kind
     axes: Array
     sign: float
@@ -87,7 +87,7 @@ def _kind(body: PeerBody) -> Kind | None:
     return None
 
 
-def _joint(body: PeerBody, k: int, kind: Kind, parent: int, at: Pose, inertia: LinkInertia | None) -> PinJoint:
+def _joint(body: PeerBody, k: int, kind: Kind, parent: int, at: FramePose, inertia: LinkInertia | None) -> PinJoint:
     axes = body.axes[k : k + 2] if kind == "universal" else np.stack([body.axes[k], body.axes[k]])
     sign = 1.0
     if kind in ("hinge", "slide") and np.min(axes[0]) == -1.0:

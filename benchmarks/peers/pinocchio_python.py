@@ -13,7 +13,7 @@ from peers.pinocchio_joints import PinJoint, PinLoads, pin_joints, pin_loads, pi
 from peers.states import NotComparable, PeerStates
 from peers.timing import LOOP, seconds_per_call
 from tauloop.engines.optional import engine_module
-from tauloop.mechanism.poses import Array, Pose
+from tauloop.mechanism.poses import Array, FramePose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -210,5 +210,5 @@ def _joint(pin: Any, joint: PinJoint) -> Any:
     return unaligned(joint.axes[0])
 
 
-def _se3(pin: Any, pose: Pose) -> Any:
+def _se3(pin: Any, pose: FramePose) -> Any:
     return pin.SE3(pose.rotation, pose.position)

@@ -11,7 +11,7 @@ from peers.bodies import peer_tree
 from peers.comparison import closing_engine
 from peers.mujoco_rollout import Rollout
 from peers.states import tree_states
-from tauloop.engines import Motion
+from tauloop.engines import NamedMotion
 from tauloop.mechanism.poses import Array
 from tauloop.model import Model
 
@@ -36,7 +36,7 @@ def rollout(
     """
     shape, engine = model.topology, closing_engine(model.mechanism)
     still = {name: np.zeros(1) for name in shape.velocity_names}
-    start = Motion(q={name: q[i : i + 1] for i, name in enumerate(shape.coordinate_names)}, v=still, a=still)
+    start = NamedMotion(q={name: q[i : i + 1] for i, name in enumerate(shape.coordinate_names)}, v=still, a=still)
     states = tree_states(engine, start)
     found = pinocchio_cpp.rollout(program, peer_tree(engine.tree), states, force, period, seconds)
     names = [engine.tree.velocity_names[i] for i in states.driven]

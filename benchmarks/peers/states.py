@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from tauloop.engines import Engine, Motion, TreeStates
+from tauloop.engines import Engine, NamedMotion, TreeStates
 from tauloop.mechanism.poses import Array
 
 #: A choice of constraint rows whose matrix is worse than this somewhere is no choice: on the machines it is below 1e4.
@@ -44,7 +44,7 @@ class PeerStates:
     is_regular: bool
 
 
-def tree_states(engine: Engine, motion: Motion) -> PeerStates:
+def tree_states(engine: Engine, motion: NamedMotion) -> PeerStates:
     """Coordinates of the engine's tree for a motion of the machine; those that the motion lacks follow from the loops.
 
     Raises:

@@ -10,7 +10,15 @@ import pytest
 from calibration_sessions import encoders, machine, measured, part_errors
 from typer.testing import CliRunner
 
-from tauloop.calibration import Bounds, CalibrationProblem, FitOptions, Position, bootstrap, calibration_problem, fit
+from tauloop.calibration import (
+    Bounds,
+    CalibrationProblem,
+    FitOptions,
+    Position,
+    bootstrap,
+    calibration_problem,
+    fit_geometry,
+)
 from tauloop.calibration.measurements.reading import read_measurements
 from tauloop.cli.app import app
 from tauloop.errors import InputError
@@ -36,7 +44,7 @@ def rng() -> np.random.Generator:
 
 def half_way(problem: CalibrationProblem) -> tuple[str, Bounds, float]:
     """The largest correction, bounds that allow half of it, and the bound."""
-    result = fit(problem, rng())
+    result = fit_geometry(problem, rng())
     largest = max(result.estimates[:3], key=lambda e: abs(e.correction))
     edge = largest.nominal + largest.correction / 2
     bounds = Bounds(lower=edge) if largest.correction < 0 else Bounds(upper=edge)
@@ -47,10 +55,10 @@ def half_way(problem: CalibrationProblem) -> tuple[str, Bounds, float]:
 def test_a_bound_holds_and_is_told(problem, way):
     name, bounds, edge = half_way(problem)
     if way == "fit":
-        result = fit(problem, rng(), options=FitOptions(bounds={name: bounds}))
+        result = fit_geometry(problem, rng(), options=FitOptions(bounds={name: bounds}))
     else:
         made = calibration_problem(machine(NAME), problem.series, PARAMETERS, bounds={name: bounds})
-        result = fit(made, rng())
+        result = fit_geometry(made, rng())
     held = {estimate.name: estimate for estimate in result.estimates}
     assert held[name].value == pytest.approx(edge, abs=NEAR * held[name].tolerance)
     assert held[name].bound == edge
@@ -60,15 +68,15 @@ def test_a_bound_holds_and_is_told(problem, way):
     # a second route: the bounded parameter put there and not estimated at all
     fixed = machine(NAME).with_values({name: edge})
     others = [parameter for parameter in problem.names if parameter != name]
-    again = fit(calibration_problem(fixed, problem.series, others), rng())
+    again = fit_geometry(calibration_problem(fixed, problem.series, others), rng())
     for estimate in again.estimates:
         assert held[estimate.name].value == pytest.approx(estimate.value, abs=0.1 * estimate.deviation)
 
 
 def test_bounds_that_do_not_bind_change_nothing(problem):
-    free = fit(problem, rng())
+    free = fit_geometry(problem, rng())
     bounds = {"track*.length": Bounds(lower=0.1, upper=5.0), "track1.yaw": Bounds(upper=1.0, unit="rad")}
-    bounded = fit(problem, rng(), options=FitOptions(bounds=bounds))
+    bounded = fit_geometry(problem, rng(), options=FitOptions(bounds=bounds))
     assert [e.value for e in bounded.estimates] == [e.value for e in free.estimates]
     assert bounded.status is free.status
     assert bounded.provenance.options["bounds"]["track1.yaw"] == [None, 1.0]
@@ -76,7 +84,7 @@ def test_bounds_that_do_not_bind_change_nothing(problem):
 
 def test_bootstrap_keeps_bounds(problem):
     name, bounds, _ = half_way(problem)
-    result = fit(problem, rng(), options=FitOptions(bounds={name: bounds}))
+    result = fit_geometry(problem, rng(), options=FitOptions(bounds={name: bounds}))
     drawn = bootstrap(result.problem, result.solution, rng(), replicates=20)
     column = drawn.names.index(name)
     values = drawn.corrections[:, column] + result.estimates[column].nominal

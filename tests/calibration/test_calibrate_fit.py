@@ -30,8 +30,8 @@ from tauloop.calibration import (
     Tolerances,
     bootstrap,
     calibration_problem,
-    compare,
-    fit,
+    compare_unknowns,
+    fit_geometry,
     identifiability,
     indistinguishable_swaps,
     inspect,
@@ -153,7 +153,7 @@ def test_weak_unknowns_are_left_out_on_request(tracker):
 
 def test_the_papers_calibration_finds_the_geometry_within_its_error_bars(tracker, odd):
     true, series = tracker
-    result = fit(odd, rng())
+    result = fit_geometry(odd, rng())
     off = np.array([e.value - true[e.name] for e in result.estimates])
     assert (np.abs(off) < DEVIATIONS * np.array([e.deviation for e in result.estimates])).all()
     low, high = scipy.stats.chi2.ppf(LIKELY, len(off))
@@ -197,7 +197,7 @@ def test_a_prior_makes_51_parameters_of_positions_estimable():
     problem = calibration_problem(
         machine(name), [series.take(np.arange(0, 80, 2))], P51, tolerances=Tolerances(priors=("*",))
     )
-    result = fit(problem, rng())
+    result = fit_geometry(problem, rng())
     assert len(result.estimates) == 51
     assert not result.identifiability.left_out
     assert max(e.deviation / e.tolerance for e in result.estimates) <= 1.0 + 1e-9
@@ -230,7 +230,7 @@ def test_several_instruments_encoders_and_nuisances_together():
         instrument = replace(instrument, frame=guess) if k == 0 else instrument
         series.append(replace(item, instrument=instrument, encoders=(positions - offsets) / scales))
     problem = calibration_problem(machine(name), series, (*parameters, "encoder.*", "tracker.frame.*"))
-    result = fit(problem, rng(), options=FitOptions(refuse=False))
+    result = fit_geometry(problem, rng(), options=FitOptions(refuse=False))
     values = result.values
     deviations = {e.name: e.deviation for e in result.estimates}
     assert result.variance_factor == pytest.approx(1.0, abs=0.25)
@@ -247,7 +247,7 @@ def test_several_instruments_encoders_and_nuisances_together():
 
 def test_loop_equations_judge_by_the_instruments_errors_too(tracker):
     problem = calibration_problem(machine("gantry_tau_3dof"), [tracker[1]], P21, residuals=LoopEquations())
-    result = fit(problem, rng())
+    result = fit_geometry(problem, rng())
     assert all(after.rms == pytest.approx(NOISE, rel=0.2) for after in result.after)
     assert result.status is not None
 
@@ -262,7 +262,7 @@ def test_one_gross_outlier_among_176_is_named(tracker, kind):
     wrong[57, 1] += 30 * NOISE
     spoiled = replace(series, readings=wrong)
     problem = calibration_problem(machine("gantry_tau_3dof"), [spoiled], P21, residuals=kind)
-    result = fit(problem, rng())
+    result = fit_geometry(problem, rng())
     assert [outlier.pose for outlier in result.outliers] == [57]
     assert result.outliers[0].label == "tracker, pose 58"
     assert result.outliers[0].deviations > 15
@@ -346,16 +346,16 @@ def test_nested_models_are_compared_in_pairs():
         "more": ("track*.length", "track*.yaw", "track*.pitch"),
     }
     problems = {key: calibration_problem(machine(name), [series], value) for key, value in sets.items()}
-    result = compare({key: problems[key] for key in ("more", "one", "lengths")}, rng(), draws=3)
+    result = compare_unknowns({key: problems[key] for key in ("more", "one", "lengths")}, rng(), draws=3)
     assert [model.name for model in result.models] == ["one", "lengths", "more"]
     assert result.recommended == "lengths"
     assert "does not predict better" in result.reason
     with pytest.raises(InputError, match="two or more"):
-        compare({"one": problems["one"]}, rng())
+        compare_unknowns({"one": problems["one"]}, rng())
 
 
 def test_the_calibrated_machine_is_written_beside_the_nominal_one(odd, tmp_path):
-    result = fit(odd, rng())
+    result = fit_geometry(odd, rng())
     machine_again = loads(to_yaml(result.mechanism))
     nominal = machine("gantry_tau_3dof")
     for estimate in result.estimates:
@@ -377,7 +377,7 @@ def test_the_calibrated_machine_is_written_beside_the_nominal_one(odd, tmp_path)
 
 def faults(problem) -> str:
     with pytest.raises(IdentificationError) as caught:
-        fit(problem, rng())
+        fit_geometry(problem, rng())
     assert all(item.remedy for item in caught.value.problems)
     return "\n".join(item.what for item in caught.value.problems)
 
@@ -454,7 +454,7 @@ def test_single_rows_in_another_unit_are_named(tracker, field, factor, message):
     rows[[4, 9, 100]] *= factor
     problem = calibration_problem(machine("gantry_tau_3dof"), [replace(series, **{field: rows})], P21)
     with pytest.raises(IdentificationError) as caught:
-        fit(problem, rng())
+        fit_geometry(problem, rng())
     told = caught.value.problems
     assert {item.where for item in told} == {f"tracker, pose {k}" for k in (5, 10, 101)}
     assert all(message in item.what for item in told)
@@ -468,7 +468,7 @@ def test_a_reading_too_gross_to_be_fitted_is_named_before(tracker, field):
     rows[37, 0] += 0.3
     problem = calibration_problem(machine("gantry_tau_3dof"), [replace(series, **{field: rows})], P21)
     with pytest.raises(IdentificationError) as caught:
-        fit(problem, rng())
+        fit_geometry(problem, rng())
     assert [item.where for item in caught.value.problems] == ["tracker, pose 38"]
     assert "1 of 176" in caught.value.problems[0].what
     assert not inspect(problem, gross=False)
@@ -504,7 +504,7 @@ def printer(bed: Series, parameters: tuple[str, ...]):
 
 def test_the_printer_with_six_parameters(bed):
     problem = printer(bed, SIX)
-    result = fit(problem, rng())
+    result = fit_geometry(problem, rng())
     assert result.status is Status.OK, result.advice
     assert 1e3 * result.before[0].rms == pytest.approx(NOMINAL_RMS, abs=0.005)
     assert 1e3 * result.after[0].rms <= SIX_RMS
@@ -520,7 +520,7 @@ def test_the_printer_with_six_parameters(bed):
 def test_the_printer_with_eleven_parameters_has_two_null_directions(bed):
     """The bed has no place in x and y: the machine may be shifted over it."""
     problem = printer(bed, ELEVEN)
-    result = fit(problem, rng())
+    result = fit_geometry(problem, rng())
     told = result.identifiability
     assert (told.rank, told.generic_rank, len(told.gauge)) == (9, 9, 2)
     assert len(result.estimates) == 9
@@ -547,7 +547,7 @@ def test_the_printer_with_eleven_parameters_has_two_null_directions(bed):
 def test_the_printers_models_are_compared_and_one_is_recommended(bed):
     problems = {"six": printer(bed, SIX), "eleven": printer(bed, ELEVEN)}
     problems["eleven"] = problems["eleven"].only(identifiability(problems["eleven"], rng()).subset)
-    result = compare(problems, rng(), draws=30)
+    result = compare_unknowns(problems, rng(), draws=30)
     six, eleven = result.models
     assert (six.unknowns, eleven.unknowns) == (6, 9)
     assert 0.045 < 1e3 * six.fold_errors.min() < 1e3 * six.fold_errors.max() < 0.068

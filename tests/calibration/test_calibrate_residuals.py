@@ -11,7 +11,7 @@ import scipy.stats
 from calibration_sessions import encoders, machine, measured, part_errors
 from typer.testing import CliRunner
 
-from tauloop.calibration import Calibration, LoopEquations, Position, Series, calibration_problem, fit
+from tauloop.calibration import Calibration, LoopEquations, Position, Series, calibration_problem, fit_geometry
 from tauloop.calibration.judging.residual_analysis import _quantity, _trend
 from tauloop.cli.app import app
 
@@ -29,7 +29,7 @@ def series() -> Series:
 
 
 def calibrated(series: Series, **options: object) -> Calibration:
-    return fit(calibration_problem(machine(NAME), [series], LENGTHS, **options), np.random.default_rng(0))
+    return fit_geometry(calibration_problem(machine(NAME), [series], LENGTHS, **options), np.random.default_rng(0))
 
 
 def added(series: Series, column: int, values: np.ndarray) -> Series:
@@ -70,7 +70,9 @@ def test_what_the_model_lacks_is_a_trend_with_the_place():
     series = measured(NAME, true, Position(name="tracker"), encoders(NAME, POSES, draw), NOISE)
     analysis = calibrated(series).residual_analysis
     assert any("the model lacks something that depends on the place" in line for line in analysis.remarks)
-    whole = fit(calibration_problem(machine(NAME), [series], (*LENGTHS, "track1.yaw")), np.random.default_rng(0))
+    whole = fit_geometry(
+        calibration_problem(machine(NAME), [series], (*LENGTHS, "track1.yaw")), np.random.default_rng(0)
+    )
     assert whole.residual_analysis.remarks == ()
 
 

@@ -23,7 +23,7 @@ from tauloop.calibration import (
     Tolerances,
     aligned,
     calibration_problem,
-    fit,
+    fit_geometry,
     indistinguishable_swaps,
     solve,
 )
@@ -63,10 +63,10 @@ def test_a_target_that_is_mounted_askew_has_a_turn_of_its_own(kind: type[Pose] |
     true = kind(name="t", frame=FRAME, target_quaternion=quaternion(askew))
     series = measured("hexapod", {}, true, encoders("hexapod", 15, rng(), 0.02), NOISE)
     series = replace(series, instrument=replace(true, target_quaternion=(1.0, 0.0, 0.0, 0.0)))
-    found = fit(calibration_problem(machine("hexapod"), [series], ("t.target.r?", "t.frame.r?")), rng())
+    found = fit_geometry(calibration_problem(machine("hexapod"), [series], ("t.target.r?", "t.frame.r?")), rng())
     assert found.status is Status.OK, found.advice
     assert (turn_of(found, (1.0, 0.0, 0.0, 0.0)) * askew.inv()).magnitude() < 1e-5
-    blind = fit(
+    blind = fit_geometry(
         calibration_problem(machine("hexapod"), [series], ("t.frame.r?",)), rng(), options=FitOptions(refuse=False)
     )
     assert blind.status is Status.DOUBTFUL
@@ -79,7 +79,7 @@ def test_a_target_that_is_turned_by_a_right_angle_is_found_from_alignment() -> N
     lost = replace(series, instrument=replace(true, target_quaternion=(1.0, 0.0, 0.0, 0.0), frame=Frame()))
     start = aligned(machine("hexapod"), lost)
     assert isinstance(start.instrument, Pose)
-    found = fit(calibration_problem(machine("hexapod"), [start], ("t.target.*", "t.frame.*")), rng())
+    found = fit_geometry(calibration_problem(machine("hexapod"), [start], ("t.target.*", "t.frame.*")), rng())
     assert found.status is Status.OK, found.advice
     assert (turn_of(found, start.instrument.target_quaternion) * turn.inv()).magnitude() < 1e-5
 
@@ -157,7 +157,9 @@ def fitted(size: float, tolerance: float) -> Calibration:
     true = part_errors(name, ("*.length", "*.B_?"), size, np.random.default_rng(3))
     series = measured(name, true, Position(name="t"), encoders(name, 40, rng()), 2e-5)
     tolerances = Tolerances(length=tolerance, priors=("*",))
-    return fit(calibration_problem(machine(name), [series], ("*.length", "*.B_?"), tolerances=tolerances), rng())
+    return fit_geometry(
+        calibration_problem(machine(name), [series], ("*.length", "*.B_?"), tolerances=tolerances), rng()
+    )
 
 
 def test_priors_that_are_too_tight_are_told_by_the_data() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tauloop.codegen.compiler import find_compiler
 from tauloop.drives import LINE_INTEGRATOR, Axis, load_drive, simulate_axis
-from tauloop.drives.plant_search import Observation, Unknown, assess_plant, predicted, search_plant
+from tauloop.drives.plant_search import Observation, PlantUnknown, assess_plant, predicted, search_plant
 from tauloop.errors import InputError
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compi
 FOUND = 1e-3
 TRUTH = {"cart_viscous": 2400.0, "preload": 8.5, "first_step": 0.12}
 UNKNOWNS = (
-    Unknown(name="cart_viscous", lower=1000.0, upper=6000.0),
-    Unknown(name="preload", lower=5.0, upper=12.0, logarithmic=False),
-    Unknown(name="first_step", lower=0.05, upper=0.3),
+    PlantUnknown(name="cart_viscous", lower=1000.0, upper=6000.0),
+    PlantUnknown(name="preload", lower=5.0, upper=12.0, logarithmic=False),
+    PlantUnknown(name="first_step", lower=0.05, upper=0.3),
 )
 GAINS = {"kp": 150.0, "ti": 1.8}
 
@@ -107,7 +107,7 @@ def test_search_from_afar_ends_at_the_same_plant(axis: Axis, observations: tuple
 
 def test_what_nothing_tells_is_named(axis: Axis, observations: tuple[Observation, ...]) -> None:
     """The settling band has no part in rise times and energies: one direction, along it, is open."""
-    unknowns = (*UNKNOWNS, Unknown(name="band", lower=1e-4, upper=1e-2))
+    unknowns = (*UNKNOWNS, PlantUnknown(name="band", lower=1e-4, upper=1e-2))
     start = np.append(shares(TRUTH), 0.3)
     fit = search_plant(axis, unknowns, observations, seed=0, generations=0, start=start)
     assert fit.undetermined.shape == (1, 4)
@@ -151,9 +151,9 @@ def test_bad_input_is_refused_with_all_problems_at_once(axis: Axis, observations
         search_plant(axis, (), (), seed=0)
     assert [problem.where for problem in error.value.problems] == ["unknowns", "observations"]
     wrong = (
-        Unknown(name="cart_viscous", lower=-1.0, upper=6000.0),
-        Unknown(name="preload", lower=5.0, upper=5.0),
-        Unknown(name="colour", lower=1.0, upper=2.0),
+        PlantUnknown(name="cart_viscous", lower=-1.0, upper=6000.0),
+        PlantUnknown(name="preload", lower=5.0, upper=5.0),
+        PlantUnknown(name="colour", lower=1.0, upper=2.0),
     )
     bad = replace(observations[1], tolerances={}, weights={})
     with pytest.raises(InputError) as error:

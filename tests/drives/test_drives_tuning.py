@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tauloop.drives.tuning.evaluations import Pointwise
 from tauloop.drives.tuning.grid import dense_grid
-from tauloop.drives.tuning.methods import SQP, Genetic, Method, NelderMead, PatternSearch
+from tauloop.drives.tuning.methods import SQP, Genetic, NelderMead, PatternSearch, SearchMethod
 from tauloop.drives.tuning.pareto import pareto_front, robustness
 from tauloop.drives.tuning.search import Minimum, minimise, minimise_from
 from tauloop.errors import InputError
@@ -46,7 +46,7 @@ def two_wells(points: np.ndarray) -> np.ndarray:
 
 
 @by_method
-def test_minimum_inside(method: Method) -> None:
+def test_minimum_inside(method: SearchMethod) -> None:
     centre = np.array([0.31, 0.62])
     found = minimise(bowl(centre), BOUNDS, START, method)
     assert found.status is Status.OK, found.advice
@@ -60,7 +60,7 @@ def test_minimum_inside(method: Method) -> None:
 @by_method
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(centre=st.tuples(st.floats(-0.5, -0.1), st.floats(0.1, 0.9)))
-def test_minimum_on_a_bound(method: Method, centre: tuple[float, float]) -> None:
+def test_minimum_on_a_bound(method: SearchMethod, centre: tuple[float, float]) -> None:
     """With x = 0 active, 3 (y - cy)^2 + (0 - cx)(y - cy) is least at cy + cx / 6, or at the corner."""
     found = minimise(bowl(np.array(centre)), BOUNDS, START, method)
     expected = np.array([0.0, np.clip(centre[1] + centre[0] / 6, 0.0, 1.0)])
@@ -69,7 +69,7 @@ def test_minimum_on_a_bound(method: Method, centre: tuple[float, float]) -> None
 
 
 @by_method
-def test_start_on_the_minimum_is_kept(method: Method) -> None:
+def test_start_on_the_minimum_is_kept(method: SearchMethod) -> None:
     found = minimise(bowl((np.array(START) - LOWER) / SPAN), BOUNDS, START, method)
     assert found.cost == 2.0
     np.testing.assert_array_equal(found.best, START)
@@ -88,7 +88,7 @@ def test_local_methods_get_stuck_and_the_grid_shows_it() -> None:
 
 
 @by_method
-def test_same_call_same_history(method: Method) -> None:
+def test_same_call_same_history(method: SearchMethod) -> None:
     first, second = (minimise(two_wells, BOUNDS, START, method) for _ in range(2))
     np.testing.assert_array_equal(first.points, second.points)
     np.testing.assert_array_equal(first.costs, second.costs)
@@ -100,7 +100,7 @@ def test_seed_changes_the_genetic_algorithm() -> None:
 
 
 @by_method
-def test_costs_that_are_not_finite_are_priced(method: Method) -> None:
+def test_costs_that_are_not_finite_are_priced(method: SearchMethod) -> None:
     """Half of the box diverges; the minimum of the other half lies beside the edge."""
     centre = np.array([0.45, 0.5])
 
@@ -115,7 +115,7 @@ def test_costs_that_are_not_finite_are_priced(method: Method) -> None:
 
 
 @by_method
-def test_a_start_without_a_cost(method: Method) -> None:
+def test_a_start_without_a_cost(method: SearchMethod) -> None:
     """A poll of the neighbours or a generation finds costs; a gradient of nothing does not, and says so."""
 
     def cost(points: np.ndarray) -> np.ndarray:
@@ -131,7 +131,7 @@ def test_a_start_without_a_cost(method: Method) -> None:
 
 
 @by_method
-def test_interruption_keeps_the_best_so_far(method: Method) -> None:
+def test_interruption_keeps_the_best_so_far(method: SearchMethod) -> None:
     def watcher(count: int, least: float) -> None:
         if count >= 12:
             raise KeyboardInterrupt
@@ -146,7 +146,7 @@ def test_interruption_keeps_the_best_so_far(method: Method) -> None:
 
 @by_method
 @pytest.mark.parametrize("budget", [1, 7, 20])
-def test_budget(method: Method, budget: int) -> None:
+def test_budget(method: SearchMethod, budget: int) -> None:
     found = minimise(bowl(np.array([0.9, 0.1])), BOUNDS, START, method, budget=budget)
     assert len(found.points) == budget
     assert found.ending == f"all {budget} evaluations are used up"
@@ -281,7 +281,7 @@ def test_bad_input_is_refused_with_all_problems_at_once() -> None:
         (Genetic, {"seed": -1}, "Genetic.seed"),
     ],
 )
-def test_bad_options_are_refused(method: type[Method], options: dict[str, float], where: str) -> None:
+def test_bad_options_are_refused(method: type[SearchMethod], options: dict[str, float], where: str) -> None:
     with pytest.raises(InputError) as error:
         method(**options)
     assert error.value.problems[0].where == where

@@ -23,7 +23,7 @@ from extras import extra
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tauloop.engines import Engine, Motion, pinocchio_engine
+from tauloop.engines import Engine, NamedMotion, pinocchio_engine
 from tauloop.engines.pinocchio_constraints import constrained_dynamics
 from tauloop.errors import EngineError, InputError
 from tauloop.mechanism.expression import Constant
@@ -33,7 +33,7 @@ extra("pinocchio")
 extra("mujoco")
 
 
-def machine_and_motion(name: str) -> tuple[Mechanism, Motion]:
+def machine_and_motion(name: str) -> tuple[Mechanism, NamedMotion]:
     if name == "arms":
         return three_arms({"lower": SLENDER}, THIN)[0], three_arm_motion(6)[0]
     if name == "arms with massless rods":
@@ -42,7 +42,7 @@ def machine_and_motion(name: str) -> tuple[Mechanism, Motion]:
         rods = {"lower": SLENDER, "upper": THIN_UPPER}
         return six_legs(rods, from_platform=False), six_leg_states(6)[0]
     angle = {"shoulder": np.linspace(0.5, 1.2, 6)}
-    return four_bar()[0], Motion(q=angle, v={"shoulder": np.ones(6)}, a={"shoulder": np.linspace(-1.0, 2.0, 6)})
+    return four_bar()[0], NamedMotion(q=angle, v={"shoulder": np.ones(6)}, a={"shoulder": np.linspace(-1.0, 2.0, 6)})
 
 
 @pytest.mark.parametrize("name", ["arms", "arms with massless rods", "legs", "bar"])
@@ -106,7 +106,7 @@ def test_velocities_of_arms_follow_from_the_hand(engine: str) -> None:
 def test_many_states_come_in_one_piece(engine: str) -> None:
     mechanism, _ = three_arms({"lower": SLENDER}, THIN)
     motion, _ = three_arm_motion(300)
-    last = Motion(**{part: {k: x[299:] for k, x in getattr(motion, part).items()} for part in "qva"})
+    last = NamedMotion(**{part: {k: x[299:] for k, x in getattr(motion, part).items()} for part in "qva"})
     made = MAKERS[engine](mechanism)
     forces = made.inverse_dynamics(motion).forces
     whole, alone = made.forward_dynamics(motion, forces), made.forward_dynamics(last, forces[299:])
@@ -121,7 +121,7 @@ def test_freedom_without_inertia_is_refused(engine: str) -> None:
     light = replace(mechanism, bodies=(mechanism.bodies[0], Body(name="b1")))
     state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
     with pytest.raises(EngineError, match="without any inertia"):
-        MAKERS[engine](light).forward_dynamics(Motion(q=state, v=state, a=state), np.ones((1, 2)))
+        MAKERS[engine](light).forward_dynamics(NamedMotion(q=state, v=state, a=state), np.ones((1, 2)))
 
 
 @pytest.mark.parametrize("forces", [np.ones((6, 2)), np.ones(3), np.full((6, 3), np.nan)])
@@ -194,7 +194,7 @@ def test_what_pinocchios_solver_cannot_hold_is_named() -> None:
     assert "parts without inertia" in str(caught.value)
 
 
-def geared(terms: tuple[tuple[tuple[str, float], ...], ...]) -> tuple[Mechanism, Motion]:
+def geared(terms: tuple[tuple[tuple[str, float], ...], ...]) -> tuple[Mechanism, NamedMotion]:
     """A branched tree with a ball, a rotor and a spring, its joints j1 to j3 coupled, and a state on the couplings."""
     rng = np.random.default_rng(6)
     kinds = ["spherical", "revolute", "prismatic", "revolute", "revolute"]
@@ -212,7 +212,7 @@ def geared(terms: tuple[tuple[tuple[str, float], ...], ...]) -> tuple[Mechanism,
         (first, *others), offset = of, 0.05
         for part, constant in ((q, offset), (v, 0.0), (a, 0.0)):
             part[first[0]] = (constant - sum(ratio * part[name] for name, ratio in others)) / first[1]
-    return replace(mechanism, joints=joints, couplings=couplings), Motion(q=q, v=v, a=a)
+    return replace(mechanism, joints=joints, couplings=couplings), NamedMotion(q=q, v=v, a=a)
 
 
 def test_gears_are_mimic_joints_of_pinocchio() -> None:

@@ -11,7 +11,7 @@ from extras import extra
 from typer.testing import CliRunner
 
 from tauloop.cli.app import app
-from tauloop.engines import check, mujoco_engine, pinocchio_engine
+from tauloop.engines import check_with_engines, mujoco_engine, pinocchio_engine
 from tauloop.engines.building import rigid_tree
 from tauloop.engines.filled_inertias import turning_axes, with_possible_inertias
 from tauloop.errors import EngineError
@@ -39,7 +39,7 @@ platform: {{body: b, independent: [first, second]}}
 def test_a_planar_machine_is_compared_with_both_engines() -> None:
     extra("pinocchio")
     extra("mujoco")
-    found = check(load(PLANAR), 10, np.random.default_rng(0))
+    found = check_with_engines(load(PLANAR), 10, np.random.default_rng(0))
     assert {row.engine for row in found.comparisons} == {"Pinocchio", "MuJoCo"}
     assert found.worst < AGREEMENT
     assert found.different == 10

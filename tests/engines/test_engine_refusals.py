@@ -11,7 +11,7 @@ from engine_machines import four_bar, pendulum, random_tree, six_leg_states, six
 from engine_mechanics import EXACT, MAKERS, about_origin, assert_near, vector
 from extras import extra
 
-from tauloop.engines import Engine, Motion, PinocchioEngine, pinocchio_engine
+from tauloop.engines import Engine, NamedMotion, PinocchioEngine, pinocchio_engine
 from tauloop.engines.building import rigid_tree
 from tauloop.engines.pinocchio_constraints import constrained_inverse_dynamics
 from tauloop.errors import EngineError, InputError
@@ -68,17 +68,17 @@ def test_actuators_that_work_against_each_other_are_refused(engine: str) -> None
     state = {"j0": np.array([0.3]), "j1": np.array([0.4])}
     made = MAKERS[engine](replace(mechanism, actuators=both))
     with pytest.raises(EngineError, match="motor, second"):
-        made.inverse_dynamics(Motion(q=state, v=state, a=state))
+        made.inverse_dynamics(NamedMotion(q=state, v=state, a=state))
     if isinstance(made, PinocchioEngine):
         with pytest.raises(EngineError, match="motor, second"):
-            constrained_inverse_dynamics(made, made.states(Motion(q=state, v=state, a=state)))
+            constrained_inverse_dynamics(made, made.states(NamedMotion(q=state, v=state, a=state)))
 
 
 @pytest.mark.parametrize("engine", MAKERS)
 def test_redundant_actuators_share_with_the_least_squares(engine: str) -> None:
     """By hand: one motor's torque Q does Q per rad of the shoulder, two share it in proportion to what they turn."""
     mechanism, _ = four_bar()
-    motion = Motion(q={"shoulder": np.array([0.9])}, v={"shoulder": np.zeros(1)}, a={"shoulder": np.ones(1)})
+    motion = NamedMotion(q={"shoulder": np.array([0.9])}, v={"shoulder": np.zeros(1)}, a={"shoulder": np.ones(1)})
     (alone,) = MAKERS[engine](mechanism).inverse_dynamics(motion).forces[0]
     second = Actuator(name="second", drives=(("foot", Constant(1.0)),))
     made = MAKERS[engine](replace(mechanism, actuators=(*mechanism.actuators, second)))
@@ -97,10 +97,10 @@ def test_motion_that_leaves_something_open_is_refused(engine: str) -> None:
     mechanism, _ = random_tree(np.random.default_rng(1), ["revolute", "spherical"], [False, True])
     zero = {"j0": np.zeros(1)}
     with pytest.raises(EngineError, match=r"j1\.wx, j1\.wy, j1\.wz"):
-        MAKERS[engine](mechanism).inverse_dynamics(Motion(q=zero, v=zero, a=zero))
+        MAKERS[engine](mechanism).inverse_dynamics(NamedMotion(q=zero, v=zero, a=zero))
 
 
-def engine_and_motion() -> tuple[Engine, Motion]:
+def engine_and_motion() -> tuple[Engine, NamedMotion]:
     mechanism = six_legs({}, from_platform=False)
     return pinocchio_engine(mechanism), six_leg_states(3)[0]
 
@@ -111,7 +111,7 @@ def test_all_faults_of_a_motion_are_told_at_once() -> None:
     v = {name: x for name, x in motion.v.items() if name not in ("platform.wy", "leg2")}
     a = dict(motion.a) | {"leg0": np.zeros(4)}
     with pytest.raises(InputError) as caught:
-        engine.inverse_dynamics(Motion(q=q, v=v, a=a))
+        engine.inverse_dynamics(NamedMotion(q=q, v=v, a=a))
     text = str(caught.value)
     assert len(caught.value.problems) == 5
     assert "did you mean platform.x?" in text
@@ -134,4 +134,4 @@ def test_quaternions_must_be_unit_quaternions() -> None:
 def test_empty_motion_is_refused() -> None:
     engine, _ = engine_and_motion()
     with pytest.raises(InputError, match="shapes"):
-        engine.inverse_dynamics(Motion(q={}, v={}, a={}))
+        engine.inverse_dynamics(NamedMotion(q={}, v={}, a={}))

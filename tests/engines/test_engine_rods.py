@@ -62,7 +62,7 @@ from engine_mechanics import (
 from extras import extra
 from scipy.spatial.transform import Rotation
 
-from tauloop.engines import Motion, pinocchio_engine
+from tauloop.engines import NamedMotion, pinocchio_engine
 from tauloop.engines.building import rigid_tree
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Actuator, Body, Joint, Rod, Telescope
@@ -141,7 +141,7 @@ def test_telescopic_rods_agree_with_dalembert(model: str, from_platform: bool) -
 def test_lengths_of_rods_need_not_be_given() -> None:
     mechanism = six_legs({"lower": SLENDER, "upper": THIN_UPPER}, from_platform=False)
     motion, _ = six_leg_states(5)
-    poor = Motion(**{part: {k: x for k, x in getattr(motion, part).items() if "leg" not in k} for part in "qva"})
+    poor = NamedMotion(**{part: {k: x for k, x in getattr(motion, part).items() if "leg" not in k} for part in "qva"})
     wanted = pinocchio_engine(mechanism).inverse_dynamics(motion).forces
     for found in both(mechanism, poor).values():
         assert_near(found.forces, wanted, EXACT)
@@ -190,7 +190,7 @@ def test_orientation_is_found_from_lengths_alone(engine: str, is_flipped: bool) 
         lengths.append([path[2], FIRST @ path / STEP, SECOND @ path / STEP**2])
         wanted.append(np.linalg.solve(J.T, dalembert(poses, [PAYLOAD, *[THIN] * 3], v, a)))
     columns = np.array(lengths).transpose(1, 2, 0)
-    motion = Motion(**{part: {f"leg{i}": x for i, x in enumerate(columns[k])} for k, part in enumerate("qva")})
+    motion = NamedMotion(**{part: {f"leg{i}": x for i, x in enumerate(columns[k])} for k, part in enumerate("qva")})
     found = MAKERS[engine](mechanism).inverse_dynamics(motion)
     assert_near(found.forces, np.array(wanted), BY_DIFFERENCES)
     assert np.max(found.closure) < CLOSED
@@ -199,7 +199,7 @@ def test_orientation_is_found_from_lengths_alone(engine: str, is_flipped: bool) 
 def test_many_states_are_worked_on_in_pieces() -> None:
     mechanism, _ = three_arms({"lower": SLENDER}, THIN)
     motion, _ = three_arm_motion(600)
-    one = Motion(**{part: {k: x[555:556] for k, x in getattr(motion, part).items()} for part in "qva"})
+    one = NamedMotion(**{part: {k: x[555:556] for k, x in getattr(motion, part).items()} for part in "qva"})
     engine = pinocchio_engine(mechanism)
     forces = engine.inverse_dynamics(motion)
     assert forces.forces.shape == (600, 3)
@@ -214,12 +214,14 @@ def test_start_is_exact_on_the_manifold(machine_name: str, monkeypatch: pytest.M
         mechanism, motion = three_arms({"lower": SLENDER}, THIN)[0], three_arm_motion(5)[0]
     elif machine_name == "legs":
         mechanism, motion = six_legs({"lower": SLENDER, "upper": THIN_UPPER}, from_platform=True), six_leg_states(5)[0]
-        motion = Motion(**{part: {k: x for k, x in getattr(motion, part).items() if "leg" not in k} for part in "qva"})
+        motion = NamedMotion(
+            **{part: {k: x for k, x in getattr(motion, part).items() if "leg" not in k} for part in "qva"}
+        )
     else:
         mechanism = four_bar()[0]
         angles = dict(zip(("shoulder", "elbow", "wrist"), four_bar_angles(0.6)[:, None], strict=False))
         rest = {name: np.zeros(1) for name in angles}
-        motion = Motion(q=angles, v=rest, a=rest)
+        motion = NamedMotion(q=angles, v=rest, a=rest)
         assert "foot" in rigid_tree(mechanism).tree
     monkeypatch.setattr("tauloop.engines.engine.MOST_STEPS", 0)
     assert np.max(pinocchio_engine(mechanism).inverse_dynamics(motion).closure) < 1e-14

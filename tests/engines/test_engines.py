@@ -40,7 +40,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from tauloop.engines import Motion
+from tauloop.engines import NamedMotion
 from tauloop.engines.building import rigid_tree
 from tauloop.engines.least_squares import LeastSquares
 from tauloop.mechanism.expression import Constant
@@ -121,7 +121,7 @@ def test_pendulum_with_gear_rotor_and_spring() -> None:
     q, v, a = np.random.default_rng(0).normal(size=(3, 50))
     # turning about +y lowers the arm, which lies along x at zero; friction is left out
     torque = (0.3 + 0.04 + 3.0**2 * 0.1) * a - 0.6 * 9.81 * np.cos(q) + 5.0 * (q - 0.2)
-    forces = both(pendulum(), Motion(q={"swing": q}, v={"swing": v}, a={"swing": a}))
+    forces = both(pendulum(), NamedMotion(q={"swing": q}, v={"swing": v}, a={"swing": a}))
     assert_all_near(forces, torque[:, None] / 3.0, 1e-13)
 
 

@@ -22,7 +22,7 @@ from extras import extra
 from tauloop import Model
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.spins import find_spins
-from tauloop.engines import check, pinocchio_engine
+from tauloop.engines import check_with_engines, pinocchio_engine
 from tauloop.engines.comparison import OWN_FORWARD, OWN_INVERSE
 from tauloop.formats.urdf import load_urdf
 from tauloop.formats.urdf_tree import identifier
@@ -417,7 +417,9 @@ def test_welds_and_gears_are_verified_with_pinocchios_own_solver() -> None:
     """As `tauloop verify` does, which writes its own tree into Pinocchio; docs/importing.md has all eight models."""
     for name in ("5bar_linkage_iso6d", "revolute_rotor_chain"):
         model = gepetto(name) if name in GEPETTO else grbda(name)
-        found = check(model.mechanism, STATES, np.random.default_rng(3), engines={"Pinocchio": pinocchio_engine})
+        found = check_with_engines(
+            model.mechanism, STATES, np.random.default_rng(3), engines={"Pinocchio": pinocchio_engine}
+        )
         methods = {row.quantity: row.method for row in found.comparisons}
         own = "its mimic joints" if name == "revolute_rotor_chain" else "its constraint solver"
         assert (methods[OWN_FORWARD], methods[OWN_INVERSE]) == (own, own)

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from tauloop.assembly.loops import loops
 from tauloop.cli.app import app
 from tauloop.codegen import Interpreted
-from tauloop.engines import Motion, mujoco_engine, pinocchio_engine
+from tauloop.engines import NamedMotion, mujoco_engine, pinocchio_engine
 from tauloop.errors import DescriptionError, InputError
 from tauloop.formats import load, loads
 from tauloop.formats.options import ImportOptions, RodRecognition
@@ -392,7 +392,7 @@ def test_gears_and_cuts_agree_with_engines(engine: str) -> None:
     names = model.topology.velocity_names
     columns = [{name: x[:, i] for i, name in enumerate(names)} for x in (states.q, states.v, states.a)]
     made = pinocchio_engine(mechanism) if engine == "pinocchio" else mujoco_engine(mechanism)
-    theirs = made.inverse_dynamics(Motion(q=columns[0], v=columns[1], a=columns[2]))
+    theirs = made.inverse_dynamics(NamedMotion(q=columns[0], v=columns[1], a=columns[2]))
     assert np.abs(theirs.forces - mine).max() < AGREEMENT * (1 + np.abs(mine).max())
     assert theirs.closure.max() < AGREEMENT
 

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from tauloop import InputError, Model, load, loads
-from tauloop.calibration import Pose, Series, calibration_problem, fit
+from tauloop.calibration import Pose, Series, calibration_problem, fit_geometry
 from tauloop.cli.app import app
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.yaml_writer import to_yaml
@@ -90,7 +90,7 @@ def test_an_arm_with_errors_in_all_origins_is_calibrated(tmp_path: Path) -> None
     left = {}
     for origins in (False, True):
         machine = drawn(tmp_path, origins=origins)
-        found = fit(calibration_problem(machine, [series], ("*.origin.*",)), np.random.default_rng(0))
+        found = fit_geometry(calibration_problem(machine, [series], ("*.origin.*",)), np.random.default_rng(0))
         others = rng.uniform(-1.5, 1.5, (50, 4))
         for told in (found.mechanism, loads(to_yaml(found.mechanism))):  # as it is, and as a file
             model = Model(told)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop.cli.app import app
-from tauloop.engines import Motion, pinocchio_engine
+from tauloop.engines import NamedMotion, pinocchio_engine
 from tauloop.engines.comparison import frictionless
 from tauloop.errors import DescriptionError, InputError
 from tauloop.extensions import _brought
@@ -669,7 +669,7 @@ def round_trip(machine: Mechanism, form: str, folder: Path) -> Mechanism:
     return load_urdf(folder / "machine.urdf", side)
 
 
-def moved_by_random_forces(machine: Mechanism, samples: int) -> tuple[Motion, np.ndarray]:
+def moved_by_random_forces(machine: Mechanism, samples: int) -> tuple[NamedMotion, np.ndarray]:
     """Motor forces (N, n_u) and how they move a machine in random assembled states, by Pinocchio.
 
     Passive freedoms move as they must, so that every inertia has a part in it.
@@ -678,16 +678,16 @@ def moved_by_random_forces(machine: Mechanism, samples: int) -> tuple[Motion, np
     shape, chosen = model.topology, random_states(model, samples, np.random.default_rng(2))
     q = dict(zip(shape.coordinate_names, chosen.q.T, strict=True))
     v, a = (dict(zip(shape.velocity_names, x.T, strict=True)) for x in (chosen.v, chosen.a))
-    motion = Motion(q=q, v=v, a=a)
+    motion = NamedMotion(q=q, v=v, a=a)
     usual = np.abs(engine.inverse_dynamics(motion).forces).max()
     forces = usual * np.random.default_rng(3).normal(size=(samples, len(machine.actuators)))
     found = engine.forward_dynamics(motion, forces)
     states = engine.states(motion)
     v, a = (dict(zip(found.names, x.T, strict=True)) for x in (states.v, found.accelerations))
-    return Motion(q=q, v=v, a=a), forces
+    return NamedMotion(q=q, v=v, a=a), forces
 
 
-def forces_again(machine: Mechanism, motion: Motion, other: Mechanism) -> np.ndarray:
+def forces_again(machine: Mechanism, motion: NamedMotion, other: Mechanism) -> np.ndarray:
     """Forces that move another machine alike, by Pinocchio, in the order of the machine's motors.
 
     It gets the joints that both have; the others, and the loops, it closes itself.
@@ -696,7 +696,7 @@ def forces_again(machine: Mechanism, motion: Motion, other: Mechanism) -> np.nda
     both = [j for j in other.joints if kinds.get(j.name) == j.kind and {*j.velocity_names} <= {*motion.a}]
     names = [name for joint in both for name in joint.velocity_names]
     q, v, a = ({name: x[name] for name in names} for x in (motion.q, motion.v, motion.a))
-    found = pinocchio_engine(other).inverse_dynamics(Motion(q=q, v=v, a=a))
+    found = pinocchio_engine(other).inverse_dynamics(NamedMotion(q=q, v=v, a=a))
     assert found.closure.max() < STARTS_CLOSED
     theirs = [actuator.name for actuator in other.actuators]
     return found.forces[:, [theirs.index(actuator.name) for actuator in machine.actuators]]

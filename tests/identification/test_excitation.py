@@ -22,7 +22,12 @@ from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError, TauloopError
 from tauloop.identification.excitation import search as excitation_search
-from tauloop.identification.excitation.criteria import ConditionNumber, Criterion, CriterionFunction, LogDeterminant
+from tauloop.identification.excitation.criteria import (
+    ConditionNumber,
+    CriterionFunction,
+    ExcitationCriterion,
+    LogDeterminant,
+)
 from tauloop.identification.excitation.design import ExcitationOptions, excite
 from tauloop.identification.excitation.drives import driven_at
 from tauloop.identification.excitation.limits import Bound, ExcitationLimits
@@ -131,7 +136,7 @@ CRITERIA = (
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=15, deadline=None)
 def test_criteria_have_exact_gradients(number: int, seed: int) -> None:
-    criterion: Criterion = CRITERIA[number]
+    criterion: ExcitationCriterion = CRITERIA[number]
     rng = np.random.default_rng(seed)
     Y = rng.normal(size=(12, 4)) * [1.0, 3.0, 0.5, 2.0]
     M, D = Y.T @ Y, rng.normal(size=(4, 4))

@@ -25,7 +25,7 @@ from tauloop.identification.excitation.design import ExcitationOptions, excite
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.excitation.search import random_search
-from tauloop.identification.excitation.solver import STOPPED, Outcome, SolverOptions
+from tauloop.identification.excitation.solver import STOPPED, SolverOptions, StartOutcome
 from tauloop.result import Status
 
 TASK = ExcitationTask(harmonics=3, period=3.0, limits=ExcitationLimits(stroke=0.3, speed=3.0, acceleration=20.0))
@@ -128,7 +128,7 @@ def test_a_step_that_takes_long_is_left_with_the_best_so_far(monkeypatch: pytest
     """The optimiser does not look around for a minute, as in the middle of an iteration with many loops."""
     woken = threading.Event()
 
-    def asleep(*_: object, **__: object) -> Iterator[tuple[int, Outcome]]:
+    def asleep(*_: object, **__: object) -> Iterator[tuple[int, StartOutcome]]:
         os.kill(os.getpid(), signal.SIGINT)
         woken.wait(60.0)
         return iter(())

@@ -18,7 +18,7 @@ from tauloop import Model
 from tauloop.cli.app import app
 from tauloop.formats import loads
 from tauloop.identification import regression_data
-from tauloop.identification.faults.residual_trends import Trend, residual_trends, trend_problems
+from tauloop.identification.faults.residual_trends import ResidualTrend, residual_trends, trend_problems
 from tauloop.identification.faults.time_stamps import jitter
 from tauloop.logs import Preparation, Signals, write_log
 
@@ -50,7 +50,7 @@ def model() -> Model:
     return Model(loads(MACHINE))
 
 
-def told(model: Model, forces: np.ndarray, preparation: Preparation = PREPARATION) -> tuple[Trend, ...]:
+def told(model: Model, forces: np.ndarray, preparation: Preparation = PREPARATION) -> tuple[ResidualTrend, ...]:
     data = regression_data(model, arm_log(MOTION, forces), preparation)
     return residual_trends(data, FRICTION_NAMES, speeds=speeds_of(MOTION, preparation, len(data)))
 

@@ -14,7 +14,7 @@ import tauloop as tl
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError
 from tauloop.identification import AnalyticRegrouping, analytic_regrouping
-from tauloop.identification.parameters.regrouping import Monomial, Quantity
+from tauloop.identification.parameters.regrouping import ColumnParameter, Monomial
 
 #: Sums of some ten terms.
 ALGEBRA = 1e-9
@@ -29,12 +29,12 @@ def invented(lengths: dict[str, float]) -> np.ndarray:
 
 
 QUANTITIES = tuple(
-    Quantity(name=name, unit=unit)
+    ColumnParameter(name=name, unit=unit)
     for name, unit in (("A", "kg m^2"), ("B", "kg m"), ("C", "kg"), ("D", "kg m"), ("E", "kg"))
 )
 
 
-def regrouped(columns: Any = invented, quantities: tuple[Quantity, ...] = QUANTITIES) -> AnalyticRegrouping:
+def regrouped(columns: Any = invented, quantities: tuple[ColumnParameter, ...] = QUANTITIES) -> AnalyticRegrouping:
     return analytic_regrouping(columns, quantities, {"p": 0.7, "q": 1.9}, np.random.default_rng(0))
 
 
@@ -60,7 +60,7 @@ def test_what_is_no_formula_is_refused() -> None:
 
     with pytest.raises(IdentificationError, match="no sum of simple monomials"):
         regrouped(curved)
-    wrong = (*QUANTITIES[:3], Quantity(name="D", unit="N s"), QUANTITIES[4])
+    wrong = (*QUANTITIES[:3], ColumnParameter(name="D", unit="N s"), QUANTITIES[4])
     with pytest.raises(IdentificationError, match="no power of a length"):
         regrouped(quantities=wrong)
 

@@ -26,7 +26,7 @@ from tauloop.identification import (
     fit,
     whiteness,
 )
-from tauloop.identification.estimation.error_models import Equations
+from tauloop.identification.estimation.error_models import EstimatingEquations
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.logs import decimate
 
@@ -87,7 +87,7 @@ def coverage(name: str, runs: int) -> float:
     residuals = noise - (flat @ deviations).reshape(noise.shape)
     inside = []
     for run in range(runs):
-        case = Equations(instruments=regressor, regressor=regressor, residual=residuals[:, :, run])
+        case = EstimatingEquations(instruments=regressor, regressor=regressor, residual=residuals[:, :, run])
         inside.append(np.abs(deviations[:, run]) < QUANTILE * np.sqrt(np.diag(errors.covariance(case))))
     return float(np.mean(inside))
 
@@ -102,9 +102,9 @@ def test_unknown_correlation_covers_nearly_95_percent_and_independence_far_less(
     assert coverage("independent", FEWER_RUNS) < 0.85
 
 
-def equations(count: int = 120) -> Equations:
+def equations(count: int = 120) -> EstimatingEquations:
     rng = np.random.default_rng(6)
-    return Equations(
+    return EstimatingEquations(
         instruments=rng.standard_normal((count, 2, 3)),
         regressor=rng.standard_normal((count, 2, 3)) + 1.0,
         residual=rng.standard_normal((count, 2)),

@@ -15,7 +15,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import tauloop.integrate
-from tauloop.integrate.interpreted import Problem, Run, Stepped
+from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
 from tauloop.integrate.tableau import dormand_prince
 
 FOLDER = Path(tauloop.integrate.__file__).parent
@@ -41,21 +41,21 @@ def in_c(tmp_path_factory) -> dict[str, list[float]]:
     return {name: [float(number) for number in numbers] for name, *numbers in rows}
 
 
-class Swing(Problem):
+class Swing(InterpretedProblem):
     """y'' = -y."""
 
     def rate(self, run, time, y):
         return np.array([y[1], -y[0]]), np.zeros(0), True
 
 
-class VanDerPol(Problem):
+class VanDerPol(InterpretedProblem):
     """Van der Pol's oscillator, stiff."""
 
     def rate(self, run, time, y):
         return np.array([y[1], ((1 - y[0] ** 2) * y[1] - y[0]) * 1e6]), np.zeros(0), True
 
 
-class Ball(Problem):
+class Ball(InterpretedProblem):
     """A ball under gravity; its mode says that it has touched the ground."""
 
     def __init__(self, restitution: float) -> None:
@@ -69,7 +69,7 @@ class Ball(Problem):
         return np.array([0.0, -self.restitution * y[1]]) if run.s[0] else y
 
 
-class Circle(Problem):
+class Circle(InterpretedProblem):
     """A pendulum in the plane, led back onto its circle."""
 
     def rate(self, run, time, y):
@@ -81,7 +81,7 @@ class Circle(Problem):
         return np.concatenate([place, y[2:] - (place @ y[2:]) * place]), 1
 
 
-class Border(Problem):
+class Border(InterpretedProblem):
     """There is nothing below zero."""
 
     def rate(self, run, time, y):
@@ -95,7 +95,7 @@ class Lost(Swing):
         return y, -1 if y[0] < 0.5 else 0
 
 
-class Held(Problem):
+class Held(InterpretedProblem):
     """A guess follows the state."""
 
     def rate(self, run, time, y):
@@ -115,7 +115,7 @@ PROBLEMS = {
 }
 
 
-def ran(problem: Problem, method, y, end, rtol, modes=0) -> tuple[Run, Stepped]:
+def ran(problem: InterpretedProblem, method, y, end, rtol, modes=0) -> tuple[Run, Stepped]:
     start = {"modes": np.zeros(modes), "guess": np.zeros(1), "step": 1e-6}
     run = Run(problem, method, np.array(y), rtol=rtol, atol=1e-3 * rtol, **start)
     code = Stepped.STEPPED

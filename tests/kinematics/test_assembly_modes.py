@@ -24,9 +24,9 @@ from tauloop.equations.topology import integrate
 from tauloop.errors import InputError
 from tauloop.formats import load, loads
 from tauloop.kinematics.assembly_modes_equations import position_problem
-from tauloop.kinematics.homotopy import Ending, Line, TrackingOptions, track
+from tauloop.kinematics.homotopy import ParameterLine, PathEnding, TrackingOptions, track
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
-from tauloop.kinematics.homotopy_monodromy import LOST_ROUNDS, MonodromyOptions, _Search, distinct
+from tauloop.kinematics.homotopy_monodromy import LOST_ROUNDS, MonodromyOptions, _ModeSearch, distinct
 from tauloop.kinematics.homotopy_widening import Widened
 from tauloop.kinematics.modes import ModeOptions, Modes, assembly_modes, working_modes
 from tauloop.mechanism.shipped import machine_path
@@ -217,7 +217,7 @@ def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(name: 
     family = Widened(block, rng)
     w = problem.variables.values(assembly.q[None, :])[0]
     y = family.of_machine(w[list(block.y)]).astype(complex)
-    search = _Search(family, y, rng, MonodromyOptions())
+    search = _ModeSearch(family, y, rng, MonodromyOptions())
     search.probe(64)
     while not search.is_complete():
         search.loop()
@@ -230,7 +230,7 @@ def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(name: 
 
 def test_a_search_whose_trace_lines_all_lose_a_path_ends_as_doubtful(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nearly degenerate machines do so after a minute of search; here every line is declared lost."""
-    monkeypatch.setattr(_Search, "_bend", lambda self: np.inf)
+    monkeypatch.setattr(_ModeSearch, "_bend", lambda self: np.inf)
     found = working_modes(model("five_bar"))
     assert [block.lost_lines for block in found.blocks] == [LOST_ROUNDS, LOST_ROUNDS]
     assert [block.trace for block in found.blocks] == [None, None]
@@ -399,9 +399,9 @@ class Powers:
         return x**self.n - y, self.n * x[:, :, None] ** (self.n - 1), -y_rate
 
 
-def line(start: complex, end: complex, n: int) -> Line:
+def line(start: complex, end: complex, n: int) -> ParameterLine:
     zero = np.zeros((n, 1), dtype=complex)
-    return Line(y0=np.full((n, 1), start), y1=np.full((n, 1), end), e0=zero, e1=zero)
+    return ParameterLine(y0=np.full((n, 1), start), y1=np.full((n, 1), end), e0=zero, e1=zero)
 
 
 def test_paths_follow_the_branches_of_a_root() -> None:
@@ -415,13 +415,13 @@ def test_paths_follow_the_branches_of_a_root() -> None:
 
 def test_paths_that_end_at_a_multiple_solution_are_not_regular() -> None:
     found = track(Powers(2), np.array([[1.0], [-1.0]]), line(1.0 + 0j, 0j, 2))
-    assert (found.endings == Ending.STOPPED).all()
+    assert (found.endings == PathEnding.STOPPED).all()
     assert (found.t > 1 - 1e-6).all()
 
 
 def test_paths_to_infinity_are_told() -> None:
     found = track(Powers(-1), np.array([[1.0 + 0j]]), line(1.0 + 0j, 0j, 1), TrackingOptions(infinity=1e4))
-    assert found.endings[0] == Ending.INFINITE
+    assert found.endings[0] == PathEnding.INFINITE
 
 
 def test_repeated_points_are_dropped() -> None:

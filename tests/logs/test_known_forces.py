@@ -17,7 +17,7 @@ from tauloop.cli.app import app
 from tauloop.errors import InputError, LogError
 from tauloop.logs import Signals, load_recording, write_log
 from tauloop.logs.channels import Channel
-from tauloop.logs.known_forces import KnownForce, Polynomial, Table, without_known_forces
+from tauloop.logs.known_forces import ForceTable, KnownForce, Polynomial, without_known_forces
 
 CART = """
 format: tauloop-machine/1
@@ -113,7 +113,7 @@ def test_what_is_known_is_taken_off_and_said(tmp_path, law):
 
 
 def test_a_table_is_not_extended():
-    short = KnownForce(channel="motor", of="motor", law=Table(position=(-0.1, 0.2), force=(1.0, 2.0)))
+    short = KnownForce(channel="motor", of="motor", law=ForceTable(position=(-0.1, 0.2), force=(1.0, 2.0)))
     with pytest.raises(LogError, match=r"position.motor goes from .* and the table from -0.1 to 0.2"):
         without_known_forces(log_of(np.zeros(1)), [short])
 
@@ -129,7 +129,7 @@ def test_channels_and_units_of_a_law_are_checked():
         with pytest.raises(LogError, match=says):
             without_known_forces(log_of(np.zeros(1)), [known])
     with pytest.raises(InputError, match="do not increase"):
-        Table(position=(0.0, 0.0), force=(1.0, 2.0))
+        ForceTable(position=(0.0, 0.0), force=(1.0, 2.0))
 
 
 @pytest.mark.parametrize(

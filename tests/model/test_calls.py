@@ -12,8 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop import InputError, Model, State, load
 from tauloop.codegen.evaluator import Compiled
-from tauloop.engines import Motion as EngineMotion
-from tauloop.engines import frictionless
+from tauloop.engines import NamedMotion, frictionless
 from tauloop.engines.in_pinocchio import pinocchio_engine
 from tauloop.equations.topology import integrate
 from tauloop.kinematics import RandomStates, random_states
@@ -48,10 +47,10 @@ def same(one: np.ndarray, other: np.ndarray, tolerance: float = SAME) -> bool:
     return bool(np.abs(one - other).max(initial=0.0) < tolerance * max(1.0, np.abs(other).max(initial=0.0)))
 
 
-def as_motion(model: Model, state: State) -> EngineMotion:
+def as_motion(model: Model, state: State) -> NamedMotion:
     shape = model.topology
     columns = {"q": shape.coordinate_names, "v": shape.velocity_names, "a": shape.velocity_names}
-    return EngineMotion(
+    return NamedMotion(
         **{kind: dict(zip(names, getattr(state, kind).T, strict=True)) for kind, names in columns.items()}
     )
 

@@ -17,7 +17,7 @@ from tauloop.assembly.freedoms import independent_rows
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.spins import find_spins
 from tauloop.codegen import Compiled, Interpreted
-from tauloop.engines import check
+from tauloop.engines import check_with_engines
 from tauloop.errors import AssemblyError, InputError
 from tauloop.kinematics import random_states
 from tauloop.kinematics.states import RandomStates
@@ -147,7 +147,7 @@ def test_a_machine_that_nothing_drives_falls_freely() -> None:
 
 def test_engines_agree_on_a_machine_with_a_passive_freedom() -> None:
     extra("pinocchio")
-    found = check(driven_by(load("delta"), ("leg1.motor", "leg2.motor")), 10, np.random.default_rng(18))
+    found = check_with_engines(driven_by(load("delta"), ("leg1.motor", "leg2.motor")), 10, np.random.default_rng(18))
     assert {row.quantity for row in found.comparisons} >= {"inverse dynamics", "forward dynamics"}
     assert found.worst < SAME
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tauloop import Model, load
 from tauloop.calibration.problem.building import _inverse as inverses
 from tauloop.cli.app import app
-from tauloop.engines.check import check
+from tauloop.engines.check import check_with_engines
 from tauloop.errors import AssemblyError, PoseError
 from tauloop.kinematics.singularities import singularities
 from tauloop.motion import Line
@@ -77,7 +77,7 @@ def test_engines_agree_near_dead_centres_of_the_actuators() -> None:
     """
     extra("pinocchio")
     extra("mujoco")
-    found = check(model("plantar_hybrid.xml").mechanism, 200, np.random.default_rng(0))
+    found = check_with_engines(model("plantar_hybrid.xml").mechanism, 200, np.random.default_rng(0))
     assert len(found.comparisons) == 10
     assert max(comparison.largest_difference for comparison in found.comparisons) < 5e-12
 

@@ -15,6 +15,7 @@ from tauloop.motion import (
     LAWS,
     POLYNOMIAL_345,
     POLYNOMIAL_4567,
+    AxisTurn,
     Clothoid,
     Ellipse,
     Line,
@@ -22,7 +23,6 @@ from tauloop.motion import (
     SampledPath,
     Together,
     Trapezoidal,
-    Turn,
     polyline,
     sheared_ellipse,
     turn_between,
@@ -45,8 +45,8 @@ PATHS = {
     "polyline": polyline(CORNERS, 0.4),
     "spline": SampledPath([[0.0, 0.0], [1.0, 0.3], [1.2, 1.0], [0.5, 2.0]]),
     "closed spline": SampledPath([[0.0, 0.0], [1.0, 0.3], [1.2, 1.0], [0.0, 0.0]]),
-    "turn": Turn(UNIT, [0.3, -2.0, 1.0]),
-    "line beside turn": Together((Line([0.0], [1.0]), Turn(UNIT, [0.1, 0.2, 0.3]))),
+    "turn": AxisTurn(UNIT, [0.3, -2.0, 1.0]),
+    "line beside turn": Together((Line([0.0], [1.0]), AxisTurn(UNIT, [0.1, 0.2, 0.3]))),
 }
 
 
@@ -164,8 +164,8 @@ def test_a_turn_between_orientations_is_slerp(seed):
         (lambda: polyline(CORNERS, 1.2), ["points[0] to points[1]", "points[1] to points[2]"]),
         (lambda: SampledPath([[0.0, 1.0]]), ["points"]),
         (lambda: SampledPath([[0.0], [1.0], [1.0]]), ["points[2]"]),
-        (lambda: Turn([1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0]), ["start"]),
-        (lambda: Turn([1.0, 0.0, 0.0], [0.0, 0.0, 1.0]), ["start"]),
+        (lambda: AxisTurn([1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0]), ["start"]),
+        (lambda: AxisTurn([1.0, 0.0, 0.0], [0.0, 0.0, 1.0]), ["start"]),
         (lambda: Trapezoidal(0.6), ["ramp"]),
         (
             lambda: Clothoid(

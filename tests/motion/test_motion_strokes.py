@@ -16,6 +16,7 @@ from tauloop.errors import InputError, PoseError
 from tauloop.motion import (
     LAWS,
     POLYNOMIAL_345,
+    AxisTurn,
     Ellipse,
     Line,
     MachineLimits,
@@ -25,7 +26,6 @@ from tauloop.motion import (
     SampledPath,
     Seconds,
     Together,
-    Turn,
     fastest_rate,
     plan,
     polyline,
@@ -65,7 +65,7 @@ def strokes() -> dict:
             Together(
                 (
                     Line(pose[:3], pose[:3] + np.array([0.03, -0.02, 0.02])),
-                    Turn([1.0, 0.0, 0.0, 0.0], [0.1, -0.15, 0.2]),
+                    AxisTurn([1.0, 0.0, 0.0, 0.0], [0.1, -0.15, 0.2]),
                 )
             ),
             hexapod.platform.ports.position.columns,

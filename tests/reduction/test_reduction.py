@@ -16,14 +16,14 @@ from tauloop.errors import InputError
 from tauloop.formats import load, loads
 from tauloop.kinematics import random_states
 from tauloop.kinematics.alike import mass_center, motion, parallel_rods
-from tauloop.kinematics.reduction import Reduction, ReductionOptions, compare, reduce
+from tauloop.kinematics.reduction import Reduction, ReductionOptions, compare_reduction, reduce
 from tauloop.mechanism import Mechanism, shipped_machines
 from tauloop.mechanism.expression import Constant, evaluate, multiply
 from tauloop.mechanism.model import Actuator, Body, Inertia, Joint, Placement, SlenderPart, Vector
 from tauloop.mechanism.rotation import rotation_matrix
 from tauloop.model import Model
 from tauloop.reduction import (
-    Motion,
+    BodyMotions,
     drop_rod_inertia,
     equivalence,
     gather_joints,
@@ -110,12 +110,12 @@ def model(mechanism: Mechanism) -> Model:
 
 def largest_error(full: Mechanism, reduced: Mechanism, seed: int = 3) -> float:
     """Largest error of a force over random states, and of the motion of an actuator (m, rad)."""
-    found = compare(model(full), model(reduced), np.random.default_rng(seed), states=STATES)
+    found = compare_reduction(model(full), model(reduced), np.random.default_rng(seed), states=STATES)
     assert all(e.largest > 0 for e in found.errors)
     return max(max(e.maximum, e.gravity, e.inertia, e.velocity, e.motion) for e in found.errors)
 
 
-def alike(mechanism: Mechanism) -> Motion:
+def alike(mechanism: Mechanism) -> BodyMotions:
     return motion(model(mechanism), random_states(model(mechanism), 20, np.random.default_rng(0)).q)
 
 
@@ -496,7 +496,7 @@ def test_full_and_reduced_machine_against_the_energies_of_the_m_structure() -> N
 def test_dropped_spindles_are_an_approximation_and_its_error_is_right() -> None:
     full = model(load("spidermill"))
     small = model(drop_rod_inertia(stages()[-1], ("side1.spindle", "side2.spindle"))[0])
-    found = compare(full, small, np.random.default_rng(8), states=STATES)
+    found = compare_reduction(full, small, np.random.default_rng(8), states=STATES)
     assert found.mass[0] - found.mass[1] == pytest.approx(20.0)
     # by the same states and the two machines by hand
     s = random_states(full, STATES, np.random.default_rng(8))
@@ -709,7 +709,7 @@ def test_lumped_forearms_are_rods_with_all_mass_at_their_ends() -> None:
 
     rods = tuple(replace(rod, lower=with_ends(rod.lower)) for rod in full.rods if isinstance(rod.lower, SlenderPart))
     assert largest_error(replace(full, rods=rods), lumped) < EXACT
-    found = compare(model(full), model(lumped), np.random.default_rng(0), states=STATES)
+    found = compare_reduction(model(full), model(lumped), np.random.default_rng(0), states=STATES)
     for e in found.errors:
         assert e.gravity < EXACT  # mass and mass centre are those of the rods
         assert e.inertia > 1e-4  # the moment of inertia is not
@@ -847,7 +847,7 @@ def test_mass_center_is_where_gravity_pulls() -> None:
 
 def test_machines_with_other_ports_are_not_compared() -> None:
     with pytest.raises(InputError) as caught:
-        compare(model(load("delta")), model(load("five_bar")), np.random.default_rng(0))
+        compare_reduction(model(load("delta")), model(load("five_bar")), np.random.default_rng(0))
     assert {problem.where for problem in caught.value.problems} == {"platform", "actuators"}
 
 

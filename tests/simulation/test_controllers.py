@@ -18,7 +18,7 @@ from scipy.integrate import solve_ivp
 from tauloop import Model, load
 from tauloop.errors import InputError
 from tauloop.integrate.integrators import DormandPrince, Radau
-from tauloop.motion import POLYNOMIAL_345, Ellipse, Line, Seconds, Together, Turn, plan, stroke
+from tauloop.motion import POLYNOMIAL_345, AxisTurn, Ellipse, Line, Seconds, Together, plan, stroke
 from tauloop.motion.paths import quaternion_product
 from tauloop.result import Status
 from tauloop.simulation.controllers.laws import (
@@ -59,7 +59,7 @@ def trajectory(name: str, seconds: float = 0.2, returns: bool = False):
     if name == "nuwar":
         path = Ellipse([0, 0, -0.9 * SCALE], [0, -0.2 * SCALE, 0], [0, 0, 0.4 * SCALE], 0.0, np.pi)
     elif name == "rcid":
-        path = Together((Line(here[:3] - 0.004, here[:3] + 0.004), Turn([1.0, 0.0, 0.0, 0.0], [0.05, 0.04, -0.06])))
+        path = Together((Line(here[:3] - 0.004, here[:3] + 0.004), AxisTurn([1.0, 0.0, 0.0, 0.0], [0.05, 0.04, -0.06])))
     else:
         shift = 0.02 * np.cos(np.arange(len(here)))
         path = Line(here - shift, here + shift)

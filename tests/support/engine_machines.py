@@ -20,7 +20,7 @@ from engine_mechanics import (
 )
 from scipy.spatial.transform import Rotation
 
-from tauloop.engines import Motion
+from tauloop.engines import NamedMotion
 from tauloop.mechanism.expression import ZERO, Constant
 from tauloop.mechanism.model import (
     JOINT_KINDS,
@@ -240,7 +240,7 @@ def three_arm_poses(p: np.ndarray) -> list[np.ndarray]:
     return [*arms, hand, *rods]
 
 
-def three_arm_motion(samples: int) -> tuple[Motion, np.ndarray]:
+def three_arm_motion(samples: int) -> tuple[NamedMotion, np.ndarray]:
     """Random states, the arms' angles by exact differentiation of the forearms' length; and p, v, a (N, 3, 3)."""
     rng = np.random.default_rng(2)
     q: dict[str, Any] = {}
@@ -253,7 +253,7 @@ def three_arm_motion(samples: int) -> tuple[Motion, np.ndarray]:
     for i in range(3):
         rows = np.array([elbow(i, *state)[:3] for state in hand])
         q[f"q{i}"], v[f"q{i}"], a[f"q{i}"] = rows.T
-    return Motion(q=q, v=v, a=a), hand
+    return NamedMotion(q=q, v=v, a=a), hand
 
 
 def elbow(leg: int, p: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[Any, ...]:
@@ -315,7 +315,7 @@ def six_legs(rod: dict[str, Any], *, from_platform: bool) -> Mechanism:
     return machine(bodies=(plate,), joints=(free,), rods=tuple(rods), actuators=actuators)
 
 
-def six_leg_states(samples: int) -> tuple[Motion, list[Any]]:
+def six_leg_states(samples: int) -> tuple[NamedMotion, list[Any]]:
     """Random states with the legs' lengths by hand; and (p, R, twist, acceleration, ℓ'' (6), Jacobian (6, 6))."""
     rng = np.random.default_rng(4)
     joint = Joint(name="platform", kind="free", parent=place("base"), child=place("plate"))

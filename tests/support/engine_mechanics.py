@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from tauloop.engines import Motion, mujoco_engine, pinocchio_engine
+from tauloop.engines import NamedMotion, mujoco_engine, pinocchio_engine
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Actuator, Inertia, Joint, Mechanism, ParameterTable, Placement, Platform, Turn
 
@@ -154,7 +154,7 @@ def dalembert(poses: Callable[[np.ndarray], list[np.ndarray]], solids: Any, v: n
     return tau
 
 
-def as_motion(joints: Any, states: list[list[tuple[np.ndarray, np.ndarray, np.ndarray]]]) -> Motion:
+def as_motion(joints: Any, states: list[list[tuple[np.ndarray, np.ndarray, np.ndarray]]]) -> NamedMotion:
     """From (q, v, a) by sample and joint."""
     q, v, a = {}, {}, {}
     for j, joint in enumerate(joints):
@@ -162,10 +162,10 @@ def as_motion(joints: Any, states: list[list[tuple[np.ndarray, np.ndarray, np.nd
         q |= dict(zip(joint.coordinate_names, columns[0].T, strict=True))
         v |= dict(zip(joint.velocity_names, columns[1].T, strict=True))
         a |= dict(zip(joint.velocity_names, columns[2].T, strict=True))
-    return Motion(q=q, v=v, a=a)
+    return NamedMotion(q=q, v=v, a=a)
 
 
-def both(mechanism: Mechanism, motion: Motion) -> dict[str, Any]:
+def both(mechanism: Mechanism, motion: NamedMotion) -> dict[str, Any]:
     return {name: make(mechanism).inverse_dynamics(motion) for name, make in MAKERS.items()}
 
 

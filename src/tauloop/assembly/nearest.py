@@ -51,14 +51,14 @@ def nearest(rows: np.ndarray, sides: np.ndarray) -> Nearest:
     Source: Goldfarb and Idnani, "A numerically stable dual method for solving strictly convex quadratic programs",
         Mathematical Programming 27, 1983.
     """
-    search = _Search(rows, sides)
+    search = _NearestSearch(rows, sides)
     for _ in range(MOST_CHANGES):
         if not search.change():
             break
     return search.result()
 
 
-class _Search:
+class _NearestSearch:
     """Where the search of every sample stands."""
 
     def __init__(self, rows: np.ndarray, sides: np.ndarray) -> None:

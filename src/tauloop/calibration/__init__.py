@@ -1,10 +1,17 @@
 """Geometric calibration: the geometry a machine really has, from measurements, with what the data cannot say."""
 
-from tauloop.calibration.fitting import FitOptions, fit
+from tauloop.calibration.fitting import FitOptions, fit_geometry
 from tauloop.calibration.judging.identifiability import Direction, Identifiability, LeftOut, identifiability
 from tauloop.calibration.judging.observability import Observability, observability
 from tauloop.calibration.judging.residual_analysis import ResidualAnalysis, analyse_residuals
-from tauloop.calibration.judging.validation import Bootstrap, Comparison, HeldOut, bootstrap, compare, leave_one_out
+from tauloop.calibration.judging.validation import (
+    Bootstrap,
+    Comparison,
+    HeldOut,
+    bootstrap,
+    compare_unknowns,
+    leave_one_out,
+)
 from tauloop.calibration.measurements.instruments import (
     Contact,
     Distance,
@@ -35,7 +42,7 @@ from tauloop.calibration.pose_selection.selection import (
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, calibration_problem
 from tauloop.calibration.problem.residuals import ForwardKinematics, LoopEquations
 from tauloop.calibration.problem.unknowns import PICKED_GROUPS, Bounds, Tolerances, Unknown, select_unknowns
-from tauloop.calibration.result import Calibration, Estimate
+from tauloop.calibration.result import Calibration, EstimatedUnknown
 from tauloop.calibration.solving.align import aligned
 from tauloop.calibration.solving.checks import inspect
 from tauloop.calibration.solving.exchanges import Exchanges, indistinguishable_swaps
@@ -61,7 +68,7 @@ __all__ = [
     "Direction",
     "Distance",
     "EOptimal",
-    "Estimate",
+    "EstimatedUnknown",
     "Evaluation",
     "Exchanges",
     "FitOptions",
@@ -100,8 +107,8 @@ __all__ = [
     "calibrate",
     "calibration_problem",
     "candidate_poses",
-    "compare",
-    "fit",
+    "compare_unknowns",
+    "fit_geometry",
     "identifiability",
     "indistinguishable_swaps",
     "inspect",

@@ -13,7 +13,7 @@ from tauloop.calibration.judging.prior_tightness import prior_tightness
 from tauloop.calibration.judging.statistics import correlations, covariance, error_figures, outliers, variance_factor
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.problem.unknowns import Bounds, read_bounds
-from tauloop.calibration.result import Calibration, Estimate
+from tauloop.calibration.result import Calibration, EstimatedUnknown
 from tauloop.calibration.solving.checks import inspect
 from tauloop.calibration.solving.exchanges import SECONDS
 from tauloop.calibration.solving.losses import LOSSES, Loss, Squares
@@ -58,7 +58,7 @@ class FitOptions(Shown):
 
 
 @solving(IdentificationError)
-def fit(
+def fit_geometry(
     problem: CalibrationProblem,
     rng: np.random.Generator,
     *,
@@ -105,7 +105,7 @@ def fit(
     found = outliers(reduced, solution, errors)
     at_bounds = bounds_met(reduced, solution)
     estimates = tuple(
-        Estimate(
+        EstimatedUnknown(
             name=unknown.name,
             members=unknown.members,
             unit=unknown.unit,
@@ -178,7 +178,7 @@ def _evidence(
     problem: CalibrationProblem,
     solution: Solution,
     predicted: Evaluation,
-    estimates: tuple[Estimate, ...],
+    estimates: tuple[EstimatedUnknown, ...],
     factor: float | None,
     n_outliers: int,
 ) -> tuple[Evidence, ...]:

@@ -27,7 +27,7 @@ STRONG = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class EstimatedUnknown:
     """One unknown after the fit, SI.
 
     Attributes:
@@ -72,7 +72,7 @@ class Calibration(Result):
 
     problem: CalibrationProblem
     solution: Solution
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[EstimatedUnknown, ...]
     covariance: np.ndarray
     correlations: np.ndarray
     variance_factor: float | None

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from tauloop.calibration.fitting import FitOptions, fit
-from tauloop.calibration.judging.validation import Comparison, bootstrap, compare, leave_one_out
+from tauloop.calibration.fitting import FitOptions, fit_geometry
+from tauloop.calibration.judging.validation import Comparison, bootstrap, compare_unknowns, leave_one_out
 from tauloop.calibration.measurements.measurement_grammar import KINDS
 from tauloop.calibration.measurements.measurement_set import MeasurementSet, joined
 from tauloop.calibration.measurements.reading import read_measurements
@@ -85,8 +85,8 @@ def calibrate(
     """Calibrate a machine's geometry, with error bars, and say what the data cannot tell.
 
     Measurements are checked, the unknowns that they can show are chosen, corrections found by (robust) least squares of
-    the whitened residuals, and judged as the options ask: see `fit`, `indistinguishable_swaps`, `leave_one_out`,
-    `bootstrap` and `compare`.
+    the whitened residuals, and judged as the options ask: see `fit_geometry`, `indistinguishable_swaps`,
+    `leave_one_out`, `bootstrap` and `compare_unknowns`.
 
     Args:
         mechanism: the nominal machine.
@@ -105,7 +105,7 @@ def calibrate(
         given = _measured(mechanism, measurements, options)
         problem = _problem(mechanism, given, options.parameters or given.parameters, options)
         rng = np.random.default_rng(options.seed)
-        result = fit(problem, rng, options=options.fit)
+        result = fit_geometry(problem, rng, options=options.fit)
         exchanges = indistinguishable_swaps(result.problem, result.solution, options.fit.exchanges)
         held_out = drawn = None
         if options.leave_one_out:
@@ -167,6 +167,6 @@ def _compared(
     report: Progress,
 ) -> Comparison:
     """Both sets of unknowns, each set's identifiable part, judged at the same poses."""
-    other = fit(_problem(mechanism, given, options.against, options), rng, options=options.fit)
+    other = fit_geometry(_problem(mechanism, given, options.against, options), rng, options=options.fit)
     sets = {"--parameters": result.problem.predicting(), "--against": other.problem.predicting()}
-    return compare(sets, rng, draws=options.draws, progress=partial(report, "comparing"))
+    return compare_unknowns(sets, rng, draws=options.draws, progress=partial(report, "comparing"))

@@ -8,11 +8,11 @@ from tauloop.drives.machine.circle import CircleTest
 from tauloop.drives.machine.play import PlayMap
 from tauloop.drives.machine.workflow import BallbarOptions, PlayOptions, ballbar, play, play_section
 from tauloop.drives.plant_fit import FittedPlant, PlantFitOptions, fit_plant, load_steps
-from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, Unknown, assess_plant, search_plant
+from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, PlantUnknown, assess_plant, search_plant
 from tauloop.drives.reader import load_drive, read_drive, shipped_drives
 from tauloop.drives.tuning.evaluations import BatchCost
 from tauloop.drives.tuning.grid import Grid, dense_grid
-from tauloop.drives.tuning.methods import SQP, Genetic, Gradient, Method, NelderMead, PatternSearch
+from tauloop.drives.tuning.methods import SQP, Genetic, Gradient, NelderMead, PatternSearch, SearchMethod
 from tauloop.drives.tuning.pareto import ParetoFront, Robustness, pareto_front, robustness
 from tauloop.drives.tuning.search import Minimum, minimise
 from tauloop.drives.tuning.tune import Tuning, TuningOptions, tune
@@ -34,7 +34,6 @@ __all__ = [
     "Genetic",
     "Gradient",
     "Grid",
-    "Method",
     "Minimum",
     "NelderMead",
     "Observation",
@@ -43,14 +42,15 @@ __all__ = [
     "PatternSearch",
     "PlantFit",
     "PlantFitOptions",
+    "PlantUnknown",
     "PlayMap",
     "PlayOptions",
     "Record",
     "Robustness",
+    "SearchMethod",
     "SensitiveAxis",
     "Tuning",
     "TuningOptions",
-    "Unknown",
     "assess_plant",
     "ballbar",
     "dense_grid",

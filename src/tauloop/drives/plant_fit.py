@@ -20,7 +20,7 @@ import numpy as np
 
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis
 from tauloop.drives.criteria import NAMES
-from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, Unknown, search_plant
+from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, PlantUnknown, search_plant
 from tauloop.drives.tuning.tune import read_ranges
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.documents import Amount, contents, open_document
@@ -28,7 +28,7 @@ from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.kinds import Choice, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import TIME
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 from tauloop.options import option, require
 from tauloop.result import Evidence, Result, plain, provenance
 from tauloop.shown import Shown
@@ -75,7 +75,7 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
         InputError: everything that is wrong, with lines.
     """
     root = open_document(path, STEPS)
-    found = contents(root, Values(None)) or {}
+    found = contents(root, ValueReader(None)) or {}
     root.collector.raise_any(InputError)
 
     def numbers(given: Mapping[str, float | Amount]) -> dict[str, float]:
@@ -203,7 +203,7 @@ def fit_plant(line: DriveLine, steps: Sequence[Observation] | str | Path, option
     )
     axis = Axis(line, threads=options.threads)
     unknowns = [
-        Unknown(name=name, lower=low, upper=high, logarithmic=low > 0.0)
+        PlantUnknown(name=name, lower=low, upper=high, logarithmic=low > 0.0)
         for name, (low, high) in options.unknowns.items()
     ]
     start = np.clip([one.share(max(known[one.name], one.lower)) for one in unknowns], 0.0, 1.0)

@@ -49,7 +49,7 @@ class Observation(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
+class PlantUnknown:
     """One figure to be found.
 
     Attributes:
@@ -113,7 +113,7 @@ class PlantFit(Shown):
 
 def predicted(
     axis: Axis,
-    unknowns: Sequence[Unknown],
+    unknowns: Sequence[PlantUnknown],
     observations: Sequence[Observation],
     shares: np.ndarray,
     integrator: Integrator | None = None,
@@ -166,7 +166,7 @@ def predicted(
 @solving(InputError)
 def search_plant(
     axis: Axis,
-    unknowns: Sequence[Unknown],
+    unknowns: Sequence[PlantUnknown],
     observations: Sequence[Observation],
     *,
     seed: int,
@@ -249,7 +249,7 @@ def search_plant(
 
 def assess_plant(
     axis: Axis,
-    unknowns: Sequence[Unknown],
+    unknowns: Sequence[PlantUnknown],
     observations: Sequence[Observation],
     share: np.ndarray,
     *,
@@ -300,7 +300,7 @@ def _loss(residuals: np.ndarray) -> np.ndarray:
 
 def _require(
     axis: Axis,
-    unknowns: Sequence[Unknown],
+    unknowns: Sequence[PlantUnknown],
     observations: Sequence[Observation],
     known: Mapping[str, float] | None,
 ) -> None:

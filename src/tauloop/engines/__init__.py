@@ -1,11 +1,11 @@
 """The same machine in Pinocchio and MuJoCo, made independently of Tauloop's equations, to check results against."""
 
-from tauloop.engines.check import check
-from tauloop.engines.comparison import EngineComparison, Verification, compare, frictionless
+from tauloop.engines.check import check_with_engines
+from tauloop.engines.comparison import EngineComparison, Verification, compare_forces, frictionless
 from tauloop.engines.engine import Engine
 from tauloop.engines.in_mujoco import MujocoEngine, mujoco_engine
 from tauloop.engines.in_pinocchio import PinocchioEngine, pinocchio_engine
-from tauloop.engines.motion import Motion
+from tauloop.engines.motion import NamedMotion
 from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, TreeStates
 from tauloop.engines.verification import VerifiedMachine, VerifyOptions, verify
 
@@ -15,15 +15,15 @@ __all__ = [
     "EngineComparison",
     "EngineForces",
     "EngineVelocities",
-    "Motion",
     "MujocoEngine",
+    "NamedMotion",
     "PinocchioEngine",
     "TreeStates",
     "Verification",
     "VerifiedMachine",
     "VerifyOptions",
-    "check",
-    "compare",
+    "check_with_engines",
+    "compare_forces",
     "frictionless",
     "mujoco_engine",
     "pinocchio_engine",

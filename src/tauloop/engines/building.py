@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.engines.rigid_tree import GROUND, Anchor, Constraint, Link, Loads, PlacedJoint, RigidTree
+from tauloop.engines.rigid_tree import GROUND, Anchor, Constraint, EngineLink, Loads, PlacedJoint, RigidTree
 from tauloop.errors import EngineError, Problems
 from tauloop.mechanism.model import BASE, JOINT_KINDS, AxisName, Freedom, Joint, Mechanism
-from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, Pose, placement_pose
+from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
 from tauloop.mechanism.rigid_tree import rigid_tree as spanned
 
 
@@ -20,21 +20,21 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
         EngineError: something in it cannot be represented by rigid bodies and ideal joints.
     """
     tree = spanned(mechanism, JOINT_KINDS, EngineError, keeps_loaded=False)
-    links: list[Link] = []
+    links: list[EngineLink] = []
     places = {BASE: Anchor(link=GROUND, at=IDENTITY)}
     for part in tree.links:
         near = places[part.parent]
         parent, at = near.link, near.at @ part.at
         for primitive in part.chain:
-            links.append(Link(name=part.joint, parent=parent, at=at, primitive=primitive))
+            links.append(EngineLink(name=part.joint, parent=parent, at=at, primitive=primitive))
             parent, at = len(links) - 1, IDENTITY
         at = at @ part.frame
         if part.mass is not None or not part.chain or not at.is_identity:
-            links.append(Link(name=part.name, parent=parent, at=at, inertia=part.mass))
+            links.append(EngineLink(name=part.name, parent=parent, at=at, inertia=part.mass))
             parent, at = len(links) - 1, IDENTITY
         places[part.name] = Anchor(link=parent, at=at)
 
-    def anchor(end: tuple[str, Pose]) -> Anchor:
+    def anchor(end: tuple[str, FramePose]) -> Anchor:
         return Anchor(link=places[end[0]].link, at=places[end[0]].at @ end[1])
 
     def placed(joint: Joint) -> PlacedJoint:
@@ -102,7 +102,7 @@ def _freedoms(mechanism: Mechanism) -> Iterator[tuple[str, Freedom]]:
             yield rod.name, rod.telescope.freedom
 
 
-def _loads(mechanism: Mechanism, links: list[Link]) -> Loads:
+def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
     """Rotors, springs and transmissions on the coordinates of the tree.
 
     Raises:

@@ -26,7 +26,7 @@ from tauloop.engines.comparison import (
 )
 from tauloop.engines.engine import Engine
 from tauloop.engines.in_pinocchio import PinocchioEngine
-from tauloop.engines.motion import Motion
+from tauloop.engines.motion import NamedMotion
 from tauloop.engines.pinocchio_constraints import constrained_dynamics, constrained_inverse_dynamics
 from tauloop.engines.results import EngineAccelerations
 from tauloop.errors import EngineError, Problem, Problems, TauloopError, solving
@@ -55,7 +55,7 @@ class _Subject:
 
     model: Model
     states: RandomStates
-    motion: Motion
+    motion: NamedMotion
     forces: np.ndarray
     driving: np.ndarray
 
@@ -151,7 +151,7 @@ def _unit_accelerations(model: Model) -> np.ndarray:
 
 
 @solving(EngineError)
-def check(
+def check_with_engines(
     mechanism: Mechanism,
     states: int,
     rng: np.random.Generator,
@@ -235,7 +235,7 @@ def _subject(model: Model, states: int, rng: np.random.Generator, condition: flo
     return _Subject(
         model=model,
         states=chosen,
-        motion=Motion(
+        motion=NamedMotion(
             q={name: chosen.q[:, i] for i, name in enumerate(shape.coordinate_names)},
             v={name: chosen.v[:, i] for i, name in enumerate(shape.velocity_names)},
             a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},

@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.engines.engine import Engine
 from tauloop.engines.in_mujoco import mujoco_engine
 from tauloop.engines.in_pinocchio import pinocchio_engine
-from tauloop.engines.motion import Motion
+from tauloop.engines.motion import NamedMotion
 from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, Residuals
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.mechanism.model import Freedom, Joint, Mechanism
@@ -103,9 +103,9 @@ class Verification(Shown):
         return float(np.max([comparison.worst for comparison in self.comparisons]))
 
 
-def compare(
+def compare_forces(
     mechanism: Mechanism,
-    motion: Motion,
+    motion: NamedMotion,
     forces: Array,
     *,
     engines: Mapping[str, Callable[[Mechanism], Engine]] = ENGINES,
@@ -168,7 +168,7 @@ def _without(joint: Joint) -> Joint:
     return replace(joint, freedoms=tuple(smooth(freedom) for freedom in joint.freedoms))
 
 
-def _checked(mechanism: Mechanism, motion: Motion, forces: Array) -> Array:
+def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
     forces = np.asarray(forces, dtype=float)
     samples = len(next(iter(motion.q.values()))) if motion.q else 0
     wanted = (samples, len(mechanism.actuators))

@@ -32,7 +32,7 @@ class LinkMotion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Closure:
+class ConstraintRows:
     """All constraint rows: phi = 0, K v = 0, K a + bias = 0.
 
     Attributes:
@@ -46,7 +46,7 @@ class Closure:
     bias: Array
 
 
-def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> Closure:
+def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
     """Constraint rows of a tree.
 
     With e fixed in the first frame, f in the second and d from the first origin to the second:
@@ -70,27 +70,27 @@ def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> Closure:
     return joined(_points(frames, twist, point_rows), _directions(frames, twist, direction_rows))
 
 
-def joined(*parts: Closure) -> Closure:
+def joined(*parts: ConstraintRows) -> ConstraintRows:
     """Rows of several kinds, one after the other."""
-    return Closure(
+    return ConstraintRows(
         residual=np.concatenate([part.residual for part in parts], axis=1),
         jacobian=np.concatenate([part.jacobian for part in parts], axis=1),
         bias=np.concatenate([part.bias for part in parts], axis=1),
     )
 
 
-def gear_rows(loads: Loads, q: Array) -> Closure:
+def gear_rows(loads: Loads, q: Array) -> ConstraintRows:
     """Couplings between coordinates at (N, n_q): linear, so without bias."""
     samples = len(q)
     residual = q[:, list(loads.q_index)] @ loads.gears.T - loads.gear_offsets
-    return Closure(
+    return ConstraintRows(
         residual=residual,
         jacobian=np.broadcast_to(loads.gears, (samples, *loads.gears.shape)),
         bias=np.zeros_like(residual),
     )
 
 
-def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> Closure:
+def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> ConstraintRows:
     one = np.array([index for index, _ in rows], dtype=int)
     two = one + 1
     local = np.array([e for _, e in rows]).reshape(-1, 3)
@@ -100,7 +100,7 @@ def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> 
     J, bias = frames.jacobian, frames.bias
     w = twist[:, one, 3:]
     e_rate = np.cross(w, e)
-    return Closure(
+    return ConstraintRows(
         residual=_dot(e, d),
         jacobian=_times(e, J[:, two, :3] - J[:, one, :3]) + _times(arm, J[:, one, 3:]),
         bias=_dot(e, bias[:, two, :3] - bias[:, one, :3])
@@ -110,7 +110,7 @@ def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> 
     )
 
 
-def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> Closure:
+def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> ConstraintRows:
     one = np.array([index for index, _ in rows], dtype=int)
     two = one + 1
     local = np.array([pair for _, pair in rows]).reshape(-1, 2, 3)
@@ -120,7 +120,7 @@ def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]])
     J, bias = frames.jacobian, frames.bias
     w_one, w_two = twist[:, one, 3:], twist[:, two, 3:]
     normal_rate = np.cross(np.cross(w_two, f), e) + np.cross(f, np.cross(w_one, e))
-    return Closure(
+    return ConstraintRows(
         residual=_dot(e, f),
         jacobian=_times(normal, J[:, two, 3:] - J[:, one, 3:]),
         bias=_dot(normal, bias[:, two, 3:] - bias[:, one, 3:]) + _dot(normal_rate, w_two - w_one),

@@ -13,9 +13,9 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
-from tauloop.engines.constraints import Closure, LinkMotion, anchored_frames, closure, gear_rows, joined
+from tauloop.engines.constraints import ConstraintRows, LinkMotion, anchored_frames, closure, gear_rows, joined
 from tauloop.engines.least_squares import LeastSquares, times
-from tauloop.engines.motion import Motion, checked
+from tauloop.engines.motion import NamedMotion, checked
 from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, Residuals, TreeStates
 from tauloop.engines.rigid_tree import RigidTree
 from tauloop.engines.start import start_coordinates
@@ -72,7 +72,7 @@ class Engine(Shown, ABC):
         """Mass matrices (N, n_v, n_v) of the links of the tree at coordinates (N, n_q), by composite rigid bodies."""
 
     @final
-    def states(self, motion: Motion) -> TreeStates:
+    def states(self, motion: NamedMotion) -> TreeStates:
         """The tree's states for a motion of the machine.
 
         Coordinates that the motion gives are taken as they are; all others (rods' angles, joints that are missing in
@@ -85,7 +85,7 @@ class Engine(Shown, ABC):
         return _joined([self._states(part) for part in _parts(checked(self.tree, motion))])
 
     @final
-    def inverse_dynamics(self, motion: Motion) -> EngineForces:
+    def inverse_dynamics(self, motion: NamedMotion) -> EngineForces:
         """Actuator forces for a motion: the least squares solution of S u + Kᵀ λ = M a + h.
 
         Constraints may be redundant; so may actuators, which then share with the least sum of squares. What the motion
@@ -98,7 +98,7 @@ class Engine(Shown, ABC):
         return _joined([self._inverse(self._states(part)) for part in _parts(checked(self.tree, motion))])
 
     @final
-    def forward_dynamics(self, motion: Motion, forces: Array, wrench: Array | None = None) -> EngineAccelerations:
+    def forward_dynamics(self, motion: NamedMotion, forces: Array, wrench: Array | None = None) -> EngineAccelerations:
         """Accelerations of the tree that actuator forces give: M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0.
 
         With P the projector on the null space of K and a = a_0 + P y, a_0 of least length: P M P y = P (S u - h -
@@ -118,7 +118,7 @@ class Engine(Shown, ABC):
         return _joined([self._forward(self._states(part), u, wrench) for part, u in zip(parts, pieces, strict=True)])
 
     @final
-    def velocities(self, motion: Motion, independent: tuple[str, ...]) -> EngineVelocities:
+    def velocities(self, motion: NamedMotion, independent: tuple[str, ...]) -> EngineVelocities:
         """Velocities of the tree and of the actuators per unit of the independent ones, from K G = 0.
 
         Args:
@@ -159,7 +159,7 @@ class Engine(Shown, ABC):
         M = self._from_engine(states.q, np.swapaxes(half, 1, 3))[:, :, 0]
         return M + self.tree.loads.inertia
 
-    def _states(self, given: Motion) -> TreeStates:
+    def _states(self, given: NamedMotion) -> TreeStates:
         names = self.tree.velocity_names
         unknown = [i for i, name in enumerate(names) if name not in given.v]
         q = self._close(start_coordinates(self.tree, given.q), unknown)
@@ -239,7 +239,7 @@ class Engine(Shown, ABC):
             names=names, embedding=G, actuator_jacobian=jacobian, residuals=residuals, method=BY_JACOBIANS
         )
 
-    def _checked_forces(self, parts: list[Motion], forces: Array) -> Array:
+    def _checked_forces(self, parts: list[NamedMotion], forces: Array) -> Array:
         wanted = (sum(_samples(part) for part in parts), len(self.tree.loads.actuators))
         forces = np.asarray(forces, dtype=float)
         if forces.shape != wanted or not np.all(np.isfinite(forces)):
@@ -275,7 +275,7 @@ class Engine(Shown, ABC):
             moved[:, iq : iq + 4] = turned_quaternion(q[:, iq : iq + 4], step[:, iv : iv + 3])
         return moved
 
-    def _closure(self, q: Array, v: Array) -> Closure:
+    def _closure(self, q: Array, v: Array) -> ConstraintRows:
         moving = self.link_motion(self._engine_q(q), self._engine_v(q, v))
         loops = closure(self.tree, replace(moving, jacobian=self._from_engine(q, moving.jacobian)), v)
         return loops if len(self.tree.loads.gears) == 0 else joined(loops, gear_rows(self.tree.loads, q))
@@ -362,18 +362,18 @@ class Engine(Shown, ABC):
         return rows
 
 
-def _parts(motion: Motion) -> Iterator[Motion]:
+def _parts(motion: NamedMotion) -> Iterator[NamedMotion]:
     """The motion in pieces of at most `CHUNK` samples."""
     for first in range(0, _samples(motion), CHUNK):
         piece = slice(first, first + CHUNK)
-        yield Motion(
+        yield NamedMotion(
             q={name: x[piece] for name, x in motion.q.items()},
             v={name: x[piece] for name, x in motion.v.items()},
             a={name: x[piece] for name, x in motion.a.items()},
         )
 
 
-def _samples(motion: Motion) -> int:
+def _samples(motion: NamedMotion) -> int:
     return len(next(iter(motion.q.values())))
 
 

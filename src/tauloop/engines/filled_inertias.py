@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.engines.rigid_tree import GROUND, Link, RigidTree
+from tauloop.engines.rigid_tree import GROUND, EngineLink, RigidTree
 from tauloop.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
 
@@ -29,7 +29,7 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
         EngineError: links that turn about several directions and have one beyond rounding.
     """
     axes = turning_axes(tree)
-    links: list[Link] = []
+    links: list[EngineLink] = []
     problems = Problems()
     for link, directions in zip(tree.links, axes, strict=True):
         inertia = link.inertia

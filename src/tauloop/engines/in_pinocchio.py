@@ -19,7 +19,7 @@ from tauloop.engines.optional import engine_module
 from tauloop.engines.results import TreeStates
 from tauloop.engines.rigid_tree import GROUND, RigidTree
 from tauloop.mechanism.model import Mechanism
-from tauloop.mechanism.poses import Array, Pose
+from tauloop.mechanism.poses import Array, FramePose
 from tauloop.mechanism.primitives import Primitive
 
 
@@ -171,5 +171,5 @@ def _joint(pin: Any, primitive: Primitive) -> Any:
     return unaligned(np.array(primitive.axis))
 
 
-def _se3(pin: Any, pose: Pose) -> Any:
+def _se3(pin: Any, pose: FramePose) -> Any:
     return pin.SE3(pose.rotation, pose.position)

@@ -20,7 +20,7 @@ QUATERNION_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Motion(Shown):
+class NamedMotion(Shown):
     """States of a machine by the names of its joints' coordinates and telescopic rods; N samples.
 
     Joints may be missing (those that were cut, for one), but not in part. Angular velocities of free and spherical
@@ -38,7 +38,7 @@ class Motion(Shown):
     a: Mapping[str, Array]
 
 
-def checked(tree: RigidTree, motion: Motion) -> Motion:
+def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     """The motion as arrays, with unit quaternions.
 
     Raises:
@@ -72,7 +72,7 @@ def checked(tree: RigidTree, motion: Motion) -> Motion:
     InputError.raise_if_any(problems)
     for joint in joints:
         _normalise(joint, arrays["q"])
-    return Motion(q=arrays["q"], v=arrays["v"], a=arrays["a"])
+    return NamedMotion(q=arrays["q"], v=arrays["v"], a=arrays["a"])
 
 
 def _unknown(part: str, name: str, known: set[str]) -> Problem:
@@ -84,7 +84,7 @@ def _unknown(part: str, name: str, known: set[str]) -> Problem:
     )
 
 
-def _in_part(motion: Motion, joint: Joint) -> list[Problem]:
+def _in_part(motion: NamedMotion, joint: Joint) -> list[Problem]:
     """A joint is wholly given or wholly missing."""
     wanted = [(motion.q, joint.coordinate_names), (motion.v, joint.velocity_names), (motion.a, joint.velocity_names)]
     present = [name in given for given, names in wanted for name in names]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tauloop.mechanism.model import Joint
-from tauloop.mechanism.poses import Array, Pose
+from tauloop.mechanism.poses import Array, FramePose
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import LinkInertia, RodLinks
 
@@ -19,7 +19,7 @@ GROUND = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Link:
+class EngineLink:
     """A rigid link whose frame moves against its parent's by at most one primitive.
 
     Attributes:
@@ -32,7 +32,7 @@ class Link:
 
     name: str
     parent: int
-    at: Pose
+    at: FramePose
     primitive: Primitive | None = None
     inertia: LinkInertia | None = None
 
@@ -42,7 +42,7 @@ class Anchor:
     """A frame fixed on a link."""
 
     link: int
-    at: Pose
+    at: FramePose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,8 +68,8 @@ class PlacedJoint:
     """A joint of the file with its two frames in numbers; every one of them, cut or not."""
 
     joint: Joint
-    parent: Pose
-    child: Pose
+    parent: FramePose
+    child: FramePose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,7 +116,7 @@ class RigidTree:
 
     name: str
     gravity: Array
-    links: tuple[Link, ...]
+    links: tuple[EngineLink, ...]
     bodies: dict[str, int]
     joints: dict[str, PlacedJoint]
     tree: tuple[str, ...]

@@ -8,7 +8,7 @@ import numpy as np
 
 from tauloop.engines.rigid_tree import PlacedJoint, RigidTree
 from tauloop.mechanism.model import BASE
-from tauloop.mechanism.poses import Array, Pose, turned
+from tauloop.mechanism.poses import Array, FramePose, turned
 from tauloop.mechanism.primitives import joint_coordinates, joint_pose
 
 
@@ -24,7 +24,7 @@ def reference_coordinates(joints: Mapping[str, PlacedJoint]) -> dict[str, Array]
 
 def body_poses(
     joints: Mapping[str, PlacedJoint], tree: tuple[str, ...], given: Mapping[str, Array], samples: int
-) -> dict[str, Pose]:
+) -> dict[str, FramePose]:
     """Poses (N) of all bodies in the base frame.
 
     They are spread from the base over those joints, cut or not, whose coordinates are given; a body that cannot be
@@ -36,7 +36,7 @@ def body_poses(
         given: coordinates (N,) by name.
         samples: N.
     """
-    poses = {BASE: Pose(np.broadcast_to(np.eye(3), (samples, 3, 3)), np.zeros((samples, 3)))}
+    poses = {BASE: FramePose(np.broadcast_to(np.eye(3), (samples, 3, 3)), np.zeros((samples, 3)))}
     known = [joints[name] for name in tree] + [placed for name, placed in joints.items() if name not in tree]
     known = [placed for placed in known if all(name in given for name in placed.joint.coordinate_names)]
     reference = reference_coordinates(joints)
@@ -51,11 +51,11 @@ def body_poses(
     return poses
 
 
-def _reaches(placed: PlacedJoint, poses: Mapping[str, Pose]) -> bool:
+def _reaches(placed: PlacedJoint, poses: Mapping[str, FramePose]) -> bool:
     return (placed.joint.parent.body in poses) != (placed.joint.child.body in poses)
 
 
-def _set(placed: PlacedJoint, coordinates: Mapping[str, Array], poses: dict[str, Pose]) -> None:
+def _set(placed: PlacedJoint, coordinates: Mapping[str, Array], poses: dict[str, FramePose]) -> None:
     """Pose of the body at the far side of a joint."""
     joint = placed.joint
     across = placed.parent @ joint_pose(joint, coordinates) @ placed.child.inverse()

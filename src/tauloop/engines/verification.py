@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.assembly.named_values import TOOL, wrench_of
-from tauloop.engines.check import CONDITION, check
+from tauloop.engines.check import CONDITION, check_with_engines
 from tauloop.engines.comparison import (
     FORWARD_DYNAMICS,
     OWN_FORWARD,
@@ -111,7 +111,7 @@ def verify(machine: Mechanism | Model, options: VerifyOptions | None = None) -> 
     options = options or VerifyOptions()
     mechanism = machine.mechanism if isinstance(machine, Model) else machine
     rng, wrench = np.random.default_rng(options.seed), None if options.wrench is None else np.array(options.wrench)
-    found = check(mechanism, options.states, rng, wrench=wrench, condition=options.condition)
+    found = check_with_engines(mechanism, options.states, rng, wrench=wrench, condition=options.condition)
     return VerifiedMachine(
         machine=mechanism.name,
         options=options,

@@ -7,7 +7,7 @@ import casadi as ca
 from tauloop.equations.dynamic_parameters import Entries
 from tauloop.equations.topology import Topology
 from tauloop.equations.values import Values
-from tauloop.mechanism.model import Friction, Loss, Mechanism
+from tauloop.mechanism.model import CombinedFriction, Friction, Mechanism
 
 
 def friction_force(entries: Entries, element: str, velocity: ca.SX, friction: Friction | None, values: Values) -> ca.SX:
@@ -56,7 +56,9 @@ def friction_forces(mechanism: Mechanism, topology: Topology, values: Values, v:
     return tau
 
 
-def add_loss(tau: ca.SX, loss: Loss, topology: Topology, values: Values, v: ca.SX, entries: Entries) -> None:
+def add_loss(
+    tau: ca.SX, loss: CombinedFriction, topology: Topology, values: Values, v: ca.SX, entries: Entries
+) -> None:
     """Add friction of a combination of coordinates to forces (n_v,): ratio_j F on each, by virtual work."""
     terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in loss.terms]
     velocity = sum((ratio * v[i] for i, ratio in terms), ca.SX(0))

@@ -69,7 +69,7 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class TreeLink:
     """One tree joint with its frames worked out: the outer body B as seen from the inner body P.
 
     Attributes:
@@ -191,7 +191,7 @@ class TreeMotion:
     """Motion of everything: bodies by name, links from the base outwards, and the state it belongs to."""
 
     bodies: dict[str, BodyMotion]
-    links: tuple[Link, ...]
+    links: tuple[TreeLink, ...]
     configuration: Configuration
     v: ca.SX
     a: ca.SX
@@ -328,14 +328,14 @@ def _carried(
     )
 
 
-def _link(edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, R_P: ca.SX) -> Link:
+def _link(edge: TreeJoint, values: Values, configuration: Configuration, v: ca.SX, R_P: ca.SX) -> TreeLink:
     """Move the joint's motion from its outer frame C to the origin of the outer body B."""
     R_PF, p_PF = values.placement(edge.inner)
     R_BC, p_BC = values.placement(edge.outer)
     joint = joint_motion(edge, configuration, v)
     R_PB = R_PF @ joint.R @ R_BC.T
     R_F = R_P @ R_PF
-    return Link(
+    return TreeLink(
         edge=edge,
         R_PB=R_PB,
         p_PB=p_PF + R_PF @ joint.p - R_PB @ p_BC,

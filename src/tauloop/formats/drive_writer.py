@@ -14,7 +14,7 @@ from tauloop.mechanism.drive_line import (
     DualDrive,
     ElasticBacklash,
     ExactBacklash,
-    Inertia,
+    LineInertia,
     LuGre,
     Pid,
     SingleDrive,
@@ -81,7 +81,7 @@ def _values(item: object, keys: tuple[str, ...], turns: bool, text: Text) -> dic
     return found
 
 
-def _inertia(inertia: Inertia, text: Text) -> dict[str, Any]:
+def _inertia(inertia: LineInertia, text: Text) -> dict[str, Any]:
     kind, dimension = ("inertia", units.INERTIA) if inertia.turns else ("mass", units.MASS)
     written: dict[str, Any] = {kind: text(inertia.value, dimension)}
     law = inertia.friction

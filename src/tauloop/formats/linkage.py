@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.parallel_axes import as_matrices, offset_inertia
-from tauloop.mechanism.poses import Pose, placement_pose
+from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.mechanism.primitives import primitives
 from tauloop.mechanism.spanning import is_loaded
 
@@ -44,9 +44,9 @@ class Linkage:
         return float(np.median(lengths)) if lengths else 1.0
 
     @cached_property
-    def world(self) -> dict[str, Pose]:
+    def world(self) -> dict[str, FramePose]:
         """Poses of all bodies at the reference coordinates, along the joints that are not cut."""
-        found = {BASE: Pose()}
+        found = {BASE: FramePose()}
         waiting = [joint for joint in self.mechanism.joints if not joint.is_cut]
         while True:
             further = [j for j in waiting if (j.parent.body in found) != (j.child.body in found)]
@@ -127,9 +127,9 @@ class Linkage:
         inertia = self.mechanism.body(body).inertia
         return 0.0 if inertia is None else self.mechanism.value(inertia.mass)
 
-    def pose_in(self, link: Sequence[str], body: str) -> Pose:
+    def pose_in(self, link: Sequence[str], body: str) -> FramePose:
         """Pose of a body of a link in the frame of the link's first body, through the welds."""
-        found = {link[0]: Pose()}
+        found = {link[0]: FramePose()}
         while body not in found:
             for weld in self._welds:
                 parent, child = (placement_pose(self.mechanism, side) for side in (weld.parent, weld.child))
@@ -173,9 +173,9 @@ class Linkage:
                 found |= {joint.parent.body, joint.child.body}
 
 
-def _across(joint: Joint) -> Pose:
+def _across(joint: Joint) -> FramePose:
     """Relative pose across a joint at its reference coordinates."""
-    pose = Pose()
+    pose = FramePose()
     for primitive in primitives(joint):
         pose = pose @ primitive.pose()
     return pose

@@ -28,7 +28,7 @@ from tauloop.formats.urdf_builder import Leaves
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode, read_xml
 from tauloop.mechanism.model import ZERO_VECTOR, Coupling, Joint, Mechanism, ParameterTable, Platform, Vector
-from tauloop.mechanism.poses import Pose
+from tauloop.mechanism.poses import FramePose
 
 #: Gravity of an MJCF file that says nothing, m/s^2 (MuJoCo's XML reference, option/gravity).
 _GRAVITY = (0.0, 0.0, -9.81)
@@ -151,7 +151,7 @@ def _platform(
         if unknown:
             what, remedy = f"there is no coordinate {', '.join(unknown)}", f"there are {', '.join(every)}"
             reader.problem(root, where, what, remedy)
-    body, pose = bodies.last or (bodies.bodies[-1].name if bodies.bodies else ""), Pose()
+    body, pose = bodies.last or (bodies.bodies[-1].name if bodies.bodies else ""), FramePose()
     wanted = options.platform or " ".join(reader.listed("platform"))
     if wanted in bodies.sites:
         body, pose = bodies.sites[wanted]

@@ -14,7 +14,7 @@ from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import ONE, Expression, add, multiply
 from tauloop.mechanism.model import JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Joint
-from tauloop.mechanism.poses import Pose
+from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.suggestions import suggestion
 
 #: What a fixed tendon may put on its length that its motor can have.
@@ -91,7 +91,7 @@ class ConstraintReader:
             return None
         kind = "spherical" if node.tag == "connect" else "fixed"
         if kind == "spherical":
-            pose_one, pose_two = Pose(position=pose_one.position), Pose(position=pose_two.position)
+            pose_one, pose_two = FramePose(position=pose_one.position), FramePose(position=pose_two.position)
         return Joint(
             name=name,
             kind=kind,
@@ -102,7 +102,7 @@ class ConstraintReader:
             is_cut=True,
         )
 
-    def _site_ends(self, node: XmlNode, name: str) -> tuple[tuple[str, Pose], tuple[str, Pose]] | None:
+    def _site_ends(self, node: XmlNode, name: str) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
         ends = []
         for key in ("site1", "site2"):
             word = self._reader.word(node, key)
@@ -113,7 +113,7 @@ class ConstraintReader:
             ends.append(self._bodies.sites[word])
         return ends[0], ends[1]
 
-    def _body_ends(self, node: XmlNode, name: str) -> tuple[tuple[str, Pose], tuple[str, Pose]] | None:
+    def _body_ends(self, node: XmlNode, name: str) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
         """Bodies with the frames that coincide; where the file gives one frame, the initial pose gives the other."""
         reader = self._reader
         names = [reader.word(node, "body1"), reader.word(node, "body2") or "world"]
@@ -129,7 +129,7 @@ class ConstraintReader:
         if node.tag == "connect":
             if "anchor" not in node.attributes:
                 reader.problem(node, name, "has no anchor", 'add anchor="x y z", a point of body1')
-            anchor = Pose(position=reader.triple(node, name, "anchor"))
+            anchor = FramePose(position=reader.triple(node, name, "anchor"))
             return (one, anchor), (two, one_in_two @ anchor)
         reader.use(node, "anchor")  # it weighs the soft constraint; a hard one holds every point
         if reader.value(node, name, "torquescale", 1.0) == 0.0:
@@ -140,10 +140,10 @@ class ConstraintReader:
             reader.problem(node, name, f"relpose has {len(numbers)} numbers, not 7", "write position and quaternion")
             return None
         if not any(numbers[3:]):
-            return (one, one_in_two.inverse()), (two, Pose())
+            return (one, one_in_two.inverse()), (two, FramePose())
         turn = replace(node, attributes={"quat": " ".join(map(repr, numbers[3:]))})
-        pose = Pose(position=np.array(numbers[:3]), rotation=reader.orientation(turn, name))
-        return (one, pose), (two, Pose())
+        pose = FramePose(position=np.array(numbers[:3]), rotation=reader.orientation(turn, name))
+        return (one, pose), (two, FramePose())
 
     def _coupling(self, node: XmlNode, name: str) -> Coupling | None:
         """x1 - x1_0 = a0 + a1 (x2 - x2_0), with x a joint or a fixed tendon; one alone is held where it is."""

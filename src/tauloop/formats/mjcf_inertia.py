@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tauloop.formats.mjcf_settings import MjcfReader, shortest_turn
-from tauloop.formats.urdf_parts import LinkInertia
+from tauloop.formats.urdf_parts import UrdfInertia
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.parallel_axes import offset_inertia
-from tauloop.mechanism.poses import Pose
+from tauloop.mechanism.poses import FramePose
 
 #: Density of a geom that says nothing, kg/m^3.
 _DENSITY = 1000.0
@@ -22,8 +22,8 @@ _SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 
 
 def body_inertia(
-    reader: MjcfReader, name: str, node: XmlNode, geoms: Sequence[tuple[XmlNode, Pose]]
-) -> LinkInertia | None:
+    reader: MjcfReader, name: str, node: XmlNode, geoms: Sequence[tuple[XmlNode, FramePose]]
+) -> UrdfInertia | None:
     """Inertia of a body about its mass centre, in body axes; None where it has no mass.
 
     Args:
@@ -45,7 +45,7 @@ def body_inertia(
     return _sum(parts)
 
 
-def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
+def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> UrdfInertia:
     mass = reader.value(node, name, "mass", math.nan) if "mass" in node.attributes else math.nan
     if "mass" not in node.attributes:
         reader.problem(node, name, "<inertial> has no mass", 'add mass="..."')
@@ -71,10 +71,10 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
     if not (R == np.eye(3)).all():
         inertia = R @ inertia @ R.T
     x, y, z = (float(value) for value in center)
-    return LinkInertia(mass=mass, center=(x, y, z), inertia=inertia)
+    return UrdfInertia(mass=mass, center=(x, y, z), inertia=inertia)
 
 
-def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: Pose) -> LinkInertia | None:
+def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose) -> UrdfInertia | None:
     kind = reader.word(node, "type", "sphere")
     low, high = reader.compiler.groups
     if kind in _FLAT or not low <= reader.value(node, body, "group") <= high:
@@ -97,10 +97,12 @@ def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: Pose) -> LinkIner
     mass = density * volume if given_mass is None else given_mass
     x, y, z = (float(value) for value in pose.position)
     inertia = pose.rotation @ np.diag(mass * gyration) @ pose.rotation.T
-    return LinkInertia(mass=mass, center=(x, y, z), inertia=inertia)
+    return UrdfInertia(mass=mass, center=(x, y, z), inertia=inertia)
 
 
-def _shape(reader: MjcfReader, body: str, kind: str, node: XmlNode, frame: Pose) -> tuple[np.ndarray | None, Pose]:
+def _shape(
+    reader: MjcfReader, body: str, kind: str, node: XmlNode, frame: FramePose
+) -> tuple[np.ndarray | None, FramePose]:
     """Sizes of a shape (half lengths, radii) and its pose on the body."""
     size = np.array(reader.numbers(node, body, "size"))
     ends = reader.numbers(node, body, "fromto")
@@ -114,7 +116,7 @@ def _shape(reader: MjcfReader, body: str, kind: str, node: XmlNode, frame: Pose)
             reader.problem(node, body, "the two points of fromto coincide", "correct one of them")
             return None, frame
         # MuJoCo's z points from the second point to the first
-        pose = Pose(position=(a + b) / 2, rotation=shortest_turn(a - b))
+        pose = FramePose(position=(a + b) / 2, rotation=shortest_turn(a - b))
         size = np.array([*np.repeat(size[:1], 2 if kind in ("box", "ellipsoid") else 1), length / 2])
     else:
         pose = reader.pose(node, body)
@@ -154,7 +156,7 @@ def _solid(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
     )
 
 
-def _sum(parts: Sequence[LinkInertia]) -> LinkInertia:
+def _sum(parts: Sequence[UrdfInertia]) -> UrdfInertia:
     mass = sum(part.mass for part in parts)
     center = sum((part.mass * np.array(part.center) for part in parts), np.zeros(3)) / mass
     inertia = np.zeros((3, 3))
@@ -162,4 +164,4 @@ def _sum(parts: Sequence[LinkInertia]) -> LinkInertia:
         d = np.array(part.center) - center
         inertia += part.inertia + part.mass * offset_inertia(d)
     x, y, z = (float(value) for value in center)
-    return LinkInertia(mass=mass, center=(x, y, z), inertia=inertia)
+    return UrdfInertia(mass=mass, center=(x, y, z), inertia=inertia)

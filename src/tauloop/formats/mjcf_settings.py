@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from tauloop.formats.xml_nodes import XmlNode, XmlReader
-from tauloop.mechanism.poses import Pose, quaternion_rotation, rotation_about
+from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_about
 from tauloop.mechanism.suggestions import suggestion
 
 #: The class of everything that names none.
@@ -38,7 +38,7 @@ FOR_MUJOCO = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compiler:
+class MjcfCompiler:
     """Settings that change what numbers mean.
 
     Attributes:
@@ -133,7 +133,7 @@ class MjcfReader(XmlReader):
         for child in node.all("default"):
             self._read_class(child, mine, is_top=False)
 
-    def _compiler(self, root: XmlNode) -> Compiler:
+    def _compiler(self, root: XmlNode) -> MjcfCompiler:
         settings: dict[str, str] = {}
         last = None
         for node in root.all("compiler"):
@@ -147,7 +147,7 @@ class MjcfReader(XmlReader):
                 if self.number(node, "compiler", key, 0.0) <= FOR_MUJOCO:
                     self.use(node, key)
         if last is None:
-            return Compiler()
+            return MjcfCompiler()
         angle = settings.get("angle", "degree")
         euler = settings.get("eulerseq", "xyz")
         from_geoms = settings.get("inertiafromgeom", "auto")
@@ -162,7 +162,7 @@ class MjcfReader(XmlReader):
         node = replace(last, attributes=settings)
         low, high = self.vector(node, "compiler", "inertiagrouprange", (0.0, 5.0))
         is_whole = math.isfinite(low + high)
-        return Compiler(
+        return MjcfCompiler(
             angle=1.0 if angle == "radian" else math.pi / 180,
             euler=euler if len(euler) == 3 and set(euler) <= set("xyzXYZ") else "xyz",
             has_autolimits=settings.get("autolimits", "true") != "false",
@@ -206,9 +206,9 @@ class MjcfReader(XmlReader):
         self.use(node, attribute)
         return np.array(self.vector(node, where, attribute, default))
 
-    def pose(self, node: XmlNode, where: str) -> Pose:
+    def pose(self, node: XmlNode, where: str) -> FramePose:
         """Position and orientation of an element, in any of the five ways to say it."""
-        return Pose(position=self.triple(node, where, "pos"), rotation=self.orientation(node, where))
+        return FramePose(position=self.triple(node, where, "pos"), rotation=self.orientation(node, where))
 
     def orientation(self, node: XmlNode, where: str) -> np.ndarray:
         """Axes (3, 3) of an element."""

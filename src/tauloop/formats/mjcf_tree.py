@@ -27,7 +27,7 @@ from tauloop.mechanism.model import (
     Turn,
 )
 from tauloop.mechanism.placements import placed
-from tauloop.mechanism.poses import Pose, rotation_quaternion
+from tauloop.mechanism.poses import FramePose, rotation_quaternion
 from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
 
 #: Joint types and what they are here.
@@ -54,10 +54,10 @@ class Bodies:
 
     bodies: list[Body] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
-    world: dict[str, Pose] = field(default_factory=lambda: {BASE: Pose()})
+    world: dict[str, FramePose] = field(default_factory=lambda: {BASE: FramePose()})
     kinds: dict[str, str] = field(default_factory=dict)
     references: dict[str, Expression] = field(default_factory=dict)
-    sites: dict[str, tuple[str, Pose]] = field(default_factory=dict)
+    sites: dict[str, tuple[str, FramePose]] = field(default_factory=dict)
     body_names: dict[str, str] = field(default_factory=lambda: {"world": BASE})
     joint_names: dict[str, str] = field(default_factory=dict)
     last: str = ""
@@ -80,10 +80,10 @@ class TreeReader:
 
     def read(self, world: XmlNode) -> Bodies:
         """Everything below the world."""
-        self._children(world, BASE, Pose(), "")
+        self._children(world, BASE, FramePose(), "")
         return self.found
 
-    def placement(self, body: str, pose: Pose, name: str) -> Placement:
+    def placement(self, body: str, pose: FramePose, name: str) -> Placement:
         """A frame on a body with a leaf for every number that is not zero."""
         position = [0.0 if abs(value) < _ROUNDING else float(value) for value in pose.position]
         x, y, z = (self._leaves.structural(f"{name}.at[{k}]", position[k], "m", "geometry") for k in range(3))
@@ -94,7 +94,7 @@ class TreeReader:
         )
         return Placement(body=body, position=(x, y, z), turns=turns)
 
-    def _children(self, node: XmlNode, body: str, frame: Pose, childclass: str) -> None:
+    def _children(self, node: XmlNode, body: str, frame: FramePose, childclass: str) -> None:
         for child, outer, inherited in self._flattened(node, frame, childclass):
             if child.tag == "body":
                 self._body(child, body, outer, inherited)
@@ -104,7 +104,7 @@ class TreeReader:
                 what = f"<{child.tag}> makes parts that the file does not show"
                 self._reader.problem(child, child.tag, what, "let MuJoCo write the model out: mj_saveLastXML")
 
-    def _flattened(self, node: XmlNode, frame: Pose, childclass: str) -> Iterator[tuple[XmlNode, Pose, str]]:
+    def _flattened(self, node: XmlNode, frame: FramePose, childclass: str) -> Iterator[tuple[XmlNode, FramePose, str]]:
         """Children of a body, those in ``<frame>`` included, each with the pose of its frame on the body."""
         for child in node.children:
             if child.tag == "frame":
@@ -128,13 +128,13 @@ class TreeReader:
         known[original or name] = name
         return name
 
-    def _body(self, node: XmlNode, parent: str, frame: Pose, inherited: str) -> None:
+    def _body(self, node: XmlNode, parent: str, frame: FramePose, inherited: str) -> None:
         reader = self._reader
         name = self._name(node, f"body_{len(self.found.bodies) + 1}", self.found.body_names)
         childclass = reader.childclass(node, inherited)
         pose = frame @ reader.pose(node, name)
         self.found.world[name] = self.found.world[parent] @ pose
-        inside = list(self._flattened(node, Pose(), childclass))
+        inside = list(self._flattened(node, FramePose(), childclass))
         geoms = [(reader.resolved(child, own), outer) for child, outer, own in inside if child.tag == "geom"]
         inertia = body_inertia(reader, name, node, geoms)
         joints = [(child, outer, own) for child, outer, own in inside if child.tag in ("joint", "freejoint")]
@@ -145,10 +145,10 @@ class TreeReader:
         self.found.bodies.append(body)
         if inertia is not None and inertia.mass > 0.0:
             self.found.last = name
-        self._children(node, name, Pose(), childclass)
+        self._children(node, name, FramePose(), childclass)
 
     def _joints(
-        self, node: XmlNode, body: str, parent: str, pose: Pose, joints: list[tuple[XmlNode, Pose, str]]
+        self, node: XmlNode, body: str, parent: str, pose: FramePose, joints: list[tuple[XmlNode, FramePose, str]]
     ) -> None:
         """The chain of joints that carries a body; each turns or slides in axes of that body."""
         outer = self.placement(parent, pose, body)
@@ -182,7 +182,7 @@ class TreeReader:
             self._reader.problem(node, name, f"{word!r} is not a joint type", f"use one of {', '.join(_KINDS)}")
         return _KINDS.get(word, "fixed")
 
-    def _free(self, node: XmlNode, name: str, body: str, pose: Pose) -> Joint:
+    def _free(self, node: XmlNode, name: str, body: str, pose: FramePose) -> Joint:
         """A free joint starts at the pose of its body."""
         w, x, y, z = rotation_quaternion(pose.rotation).tolist()
         px, py, pz = (float(value) for value in pose.position)
@@ -195,10 +195,10 @@ class TreeReader:
             freedoms=self._freedoms(node, name, "free") if node.tag == "joint" else (Freedom(),) * 6,
         )
 
-    def _joint(self, node: XmlNode, name: str, kind: str, frame: Pose, outer: Placement, body: str) -> Joint:
+    def _joint(self, node: XmlNode, name: str, kind: str, frame: FramePose, outer: Placement, body: str) -> Joint:
         reader = self._reader
         at = frame.position + frame.rotation @ reader.triple(node, name, "pos")
-        anchor = self.placement(body, Pose(position=at), f"{name}.anchor").position
+        anchor = self.placement(body, FramePose(position=at), f"{name}.anchor").position
         axes: tuple[AxisName, ...] = ()
         turns: tuple[Turn, ...] = ()
         if kind in ("revolute", "prismatic"):
@@ -313,7 +313,7 @@ class TreeReader:
             reader.problem(node, name, f"the range {ends[0]:g} to {ends[1]:g} is empty", "swap or correct its ends")
         return ends[0] * scale, ends[1] * scale
 
-    def _site(self, node: XmlNode, body: str, frame: Pose, inherited: str) -> None:
+    def _site(self, node: XmlNode, body: str, frame: FramePose, inherited: str) -> None:
         site = self._reader.resolved(node, inherited)
         name = self._reader.word(site, "name")
         if name:

@@ -21,7 +21,7 @@ from tauloop.files import write_file
 from tauloop.formats.mjcf_settings import CUSTOM
 from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Mechanism
-from tauloop.mechanism.poses import Pose, placement_pose, rotation_quaternion
+from tauloop.mechanism.poses import FramePose, placement_pose, rotation_quaternion
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, rigid_tree
 
@@ -38,7 +38,7 @@ _CLOSABLE = ("spherical", "revolute", "fixed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class MjcfText:
     """Text in another format.
 
     Attributes:
@@ -50,7 +50,7 @@ class Written:
     notes: tuple[str, ...]
 
 
-def to_mjcf(mechanism: Mechanism) -> Written:
+def to_mjcf(mechanism: Mechanism) -> MjcfText:
     """Text of an MJCF file.
 
     Args:
@@ -59,7 +59,7 @@ def to_mjcf(mechanism: Mechanism) -> Written:
     Raises:
         DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`).
     """
-    return _Writer(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError)).write()
+    return _MjcfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError)).write()
 
 
 def write_mjcf(mechanism: Mechanism, path: str | Path) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class _OnJoint:
 
 
 @dataclass(slots=True)
-class _Writer:
+class _MjcfWriter:
     mechanism: Mechanism
     tree: Tree
     notes: list[str] = field(default_factory=list)
@@ -96,7 +96,7 @@ class _Writer:
     _light: list[str] = field(default_factory=list)
     _extras: dict[str, float] = field(default_factory=dict)
 
-    def write(self) -> Written:
+    def write(self) -> MjcfText:
         m = self.mechanism
         self.notes = ["parameters are written as numbers", *self.tree.notes]
         driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
@@ -129,7 +129,7 @@ class _Writer:
             self._actuator(tendons, actuators, actuator)
         root.extend(section for section in (equality, tendons, actuators, self._custom()) if len(section))
         ElementTree.indent(root)
-        return Written(text=ElementTree.tostring(root, encoding="unicode") + "\n", notes=tuple(self.notes))
+        return MjcfText(text=ElementTree.tostring(root, encoding="unicode") + "\n", notes=tuple(self.notes))
 
     def _link(self, link: Link) -> None:
         element = ElementTree.SubElement(self.bodies[link.parent], "body", {"name": link.name} | _placed(link.pose()))
@@ -142,7 +142,7 @@ class _Writer:
         element.extend(reversed(joints))
         element.append(self._inertial(link.name, link.mass))
 
-    def _joint(self, primitive: Primitive, tail: Pose) -> ElementTree.Element:
+    def _joint(self, primitive: Primitive, tail: FramePose) -> ElementTree.Element:
         """A joint in the axes of the body at the start; `tail` is the body's frame behind the joint."""
         attributes = {"name": primitive.name, "type": primitive.kind}
         origin = tail.inverse()
@@ -238,14 +238,14 @@ class _Writer:
             fullinertia=_numbers([xx, yy, zz, xy, xz, yz]),
         )
 
-    def _site(self, name: str, body: str, pose: Pose) -> None:
+    def _site(self, name: str, body: str, pose: FramePose) -> None:
         ElementTree.SubElement(self.bodies[body], "site", {"name": name} | _placed(pose))
 
     def _closure(self, equality: ElementTree.Element, closure: Closure) -> None:
         points = [0.0] if closure.kind != "revolute" else [-_APART / 2, _APART / 2]
         for k, distance in enumerate(points):
             name = closure.name + (f".{k + 1}" if len(points) > 1 else "")
-            shift = Pose(np.eye(3), distance * closure.axis)
+            shift = FramePose(np.eye(3), distance * closure.axis)
             for end, (body, pose) in (("a", closure.first), ("b", closure.second)):
                 self._site(f"{name}.{end}", body, pose @ shift)
             tag = "weld" if closure.kind == "fixed" else "connect"
@@ -334,7 +334,7 @@ def _numbers(values: np.ndarray | list[float]) -> str:
     return " ".join(_number(value) for value in values)
 
 
-def _placed(pose: Pose) -> dict[str, str]:
+def _placed(pose: FramePose) -> dict[str, str]:
     """Attributes of a pose that is not the parent's own."""
     found = {"pos": _numbers(pose.position)} if pose.position.any() else {}
     if pose.is_turned:

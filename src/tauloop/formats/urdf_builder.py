@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tauloop.formats.urdf_parts import LinkFrame, LinkInertia, Triple, UrdfCoupling, UrdfJoint, UrdfLoop
+from tauloop.formats.urdf_parts import LinkFrame, Triple, UrdfCoupling, UrdfInertia, UrdfJoint, UrdfLoop
 from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, add, evaluate, multiply, negate
 from tauloop.mechanism.inertias import about_origin
 from tauloop.mechanism.model import (
@@ -112,7 +112,7 @@ class JointExtra:
     floating: Floating | None = None
 
 
-def make_body(name: str, inertial: LinkInertia | None, leaves: Leaves) -> Body:
+def make_body(name: str, inertial: UrdfInertia | None, leaves: Leaves) -> Body:
     """A body with ten inertial leaves (zero or not: all may be identified), or a massless one."""
     if inertial is None:
         return Body(name=name)

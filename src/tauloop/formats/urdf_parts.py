@@ -31,7 +31,7 @@ Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkInertia:
+class UrdfInertia:
     """Mass, mass centre in link axes, and inertia (3, 3) about the mass centre in link axes; SI units."""
 
     mass: float
@@ -44,7 +44,7 @@ class UrdfLink:
     """A link; without ``<inertial>`` it is massless."""
 
     name: str
-    inertial: LinkInertia | None
+    inertial: UrdfInertia | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,13 +56,22 @@ from tauloop.mechanism.elements import Coordinates, read_actuator, read_coupling
 from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.joints import read_freedom
 from tauloop.mechanism.losses import read_loss
-from tauloop.mechanism.model import JOINT_KINDS, Actuator, Coupling, Freedom, Loss, Parameter, Placement, Vector
+from tauloop.mechanism.model import (
+    JOINT_KINDS,
+    Actuator,
+    CombinedFriction,
+    Coupling,
+    Freedom,
+    Parameter,
+    Placement,
+    Vector,
+)
 from tauloop.mechanism.patterns import Names
 from tauloop.mechanism.placements import Placements
 from tauloop.mechanism.poses import rotation_quaternion
 from tauloop.mechanism.rotation import rotation_matrix
 from tauloop.mechanism.suggestions import listing, suggestion
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import Scalar, parse_nodes, read_text
 
 #: Parameter groups whose zeros are unknowns to be identified.
@@ -84,7 +93,7 @@ class Side:
     independent: tuple[str, ...] | None = None
     joints: Mapping[str, JointExtra] = field(default_factory=dict)
     couplings: tuple[Coupling, ...] = ()
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[CombinedFriction, ...] = ()
     actuators: tuple[Actuator, ...] | None = None
     parameters: tuple[Parameter, ...] = ()
     loops: tuple[UrdfLoop, ...] = ()
@@ -115,7 +124,7 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
         top = Cursor(node=node, kind=shape, where="", leaf="", prefix="", collector=Collector(name))
         node, origins, (status, _) = without_origins(top, ("chosen", path.name))
         root = document(node, name, shape, path.parent, top.collector)
-        values = Values(None, origins=origins, unknown=_UNKNOWN)
+        values = ValueReader(None, origins=origins, unknown=_UNKNOWN)
         side = _SideReader(root, values, tree).side()
         if isinstance(top.node, yaml_nodes.Mapping) and top.node.get("provenance") is None:
             side = replace(side, notes=(f"{path.name} states no provenance: its values are {status}",))
@@ -126,7 +135,7 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
 class _SideReader:
     """One pass over the sections."""
 
-    def __init__(self, root: Cursor, values: Values, tree: UrdfTree) -> None:
+    def __init__(self, root: Cursor, values: ValueReader, tree: UrdfTree) -> None:
         self._root, self._values, self._tree = root, values, tree
         self._placements = Placements(values, Names())
         self._joints = {joint.name: joint for joint in tree.joints}

@@ -27,8 +27,8 @@ from tauloop.mechanism import units
 from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.grammar import FREEDOM, FRICTION, SPRING
 from tauloop.mechanism.kinds import Shape
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freedom, Loss, Mechanism
-from tauloop.mechanism.poses import IDENTITY, Pose
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, CombinedFriction, Coupling, Freedom, Mechanism
+from tauloop.mechanism.poses import IDENTITY, FramePose
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
 
@@ -62,7 +62,7 @@ def to_urdf(mechanism: Mechanism) -> WrittenUrdf:
     Raises:
         DescriptionError: rigid links and ideal joints do not represent it (see `mechanism.rigid_tree`).
     """
-    return _Writer(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError)).write()
+    return _UrdfWriter(mechanism, rigid_tree(mechanism, _CLOSABLE, DescriptionError)).write()
 
 
 def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[Path, tuple[str, ...]]:
@@ -83,7 +83,7 @@ def write_urdf(mechanism: Mechanism, path: str | Path) -> tuple[Path, tuple[str,
 
 
 @dataclass(slots=True)
-class _Writer:
+class _UrdfWriter:
     mechanism: Mechanism
     tree: Tree
     notes: list[str] = field(default_factory=list)
@@ -160,7 +160,7 @@ class _Writer:
         """A link with its chain; what stands between two joints, or before a turned frame, is a massless link."""
         parent, at, chain, frame = self.links[link.parent], link.at, list(link.chain), link.at
         self._note_unwritten(link)
-        steps: list[tuple[Pose, str, str, Primitive | None, np.ndarray]] = []
+        steps: list[tuple[FramePose, str, str, Primitive | None, np.ndarray]] = []
         if [p.kind for p in chain] == ["slide", "slide", "slide", "ball"]:
             joint = chain[-1].name.removesuffix(".turn")
             for primitive in chain:
@@ -202,7 +202,7 @@ class _Writer:
         if [p.kind for p in link.chain] == ["ball"] and link.chain[0].freedom != Freedom():
             self.notes.append(f"joint {link.chain[0].name}: limits, and what acts on it, have no place in URDF")
 
-    def _floating(self, name: str, frame: Pose) -> dict[str, Any]:
+    def _floating(self, name: str, frame: FramePose) -> dict[str, Any]:
         """Where the coordinates of a floating joint are counted from, and what acts on them."""
         kind, found = JOINT_KINDS["free"], dict[str, Any]()
         if frame.position.any():
@@ -241,7 +241,7 @@ class _Writer:
         kind: str,
         parent: str,
         child: str,
-        start: Pose,
+        start: FramePose,
         axis: np.ndarray,
         primitive: Primitive | None,
         is_coupled: bool,
@@ -301,7 +301,7 @@ class _Writer:
     def _closure(self, closure: Closure) -> tuple[tuple[str, str], str]:
         """The two frames of a loop, each a massless link with z along the axis, and the type of the loop."""
         along, _ = Rotation.align_vectors([closure.axis], [[0.0, 0.0, 1.0]])
-        turn = Pose(np.round(along.as_matrix(), 15) + 0.0, np.zeros(3))
+        turn = FramePose(np.round(along.as_matrix(), 15) + 0.0, np.zeros(3))
         frames = []
         for end, (link, pose) in (("A", closure.first), ("B", closure.second)):
             frame = self._named(f"{closure.name}.{end}")
@@ -350,7 +350,7 @@ class _Writer:
         offset = self._value(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
         return {"of": self._ratios(coupling.terms, coupling.turns), "offset": offset}
 
-    def _loss(self, loss: Loss) -> dict[str, Any]:
+    def _loss(self, loss: CombinedFriction) -> dict[str, Any]:
         return {
             "of": self._ratios(loss.terms, loss.turns),
             "friction": self._values(FRICTION, loss.friction, loss.turns),
@@ -385,7 +385,7 @@ class _Writer:
         return found
 
 
-def _add_origin(element: ElementTree.Element, pose: Pose) -> None:
+def _add_origin(element: ElementTree.Element, pose: FramePose) -> None:
     """URDF's origin: R = Rz(yaw) Ry(pitch) Rx(roll)."""
     if pose.is_identity:
         return

@@ -40,12 +40,12 @@ from tauloop.mechanism.model import (
     ZERO_VECTOR,
     Actuator,
     Body,
+    CombinedFriction,
     Coupling,
     Freedom,
     Friction,
     Inertia,
     Joint,
-    Loss,
     Mechanism,
     Parameter,
     Placement,
@@ -82,7 +82,7 @@ def to_yaml(mechanism: Mechanism) -> str:
             unit where one is needed); the lines are those of the text.
     """
     text = yaml.dump(
-        _Writer(mechanism).machine(),
+        _YamlWriter(mechanism).machine(),
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
@@ -116,7 +116,7 @@ class _Block(dict[str, Any]):
     """A mapping that is written one key a line."""
 
 
-class _Line(dict[str, Any]):
+class _Braces(dict[str, Any]):
     """A mapping in braces."""
 
 
@@ -135,14 +135,14 @@ _Dumper.add_representer(
     _Block, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=False)
 )
 _Dumper.add_representer(
-    _Line, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=True)
+    _Braces, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=True)
 )
 _Dumper.add_representer(
     _Prose, lambda dumper, data: dumper.represent_scalar("tag:yaml.org,2002:str", str(data), style="|")
 )
 
 
-class _Writer:
+class _YamlWriter:
     """Turns the parts of one mechanism into plain data."""
 
     def __init__(self, mechanism: Mechanism) -> None:
@@ -228,7 +228,7 @@ class _Writer:
 
     def _placement(self, placement: Placement) -> str | dict[str, Any]:
         pose = self._pose(placement)
-        return _Line({"on": placement.body} | pose) if pose else placement.body
+        return _Braces({"on": placement.body} | pose) if pose else placement.body
 
     # Inertia
 
@@ -358,7 +358,7 @@ class _Writer:
             written["offset"] = self._text(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
         return written
 
-    def _loss(self, loss: Loss) -> dict[str, Any]:
+    def _loss(self, loss: CombinedFriction) -> dict[str, Any]:
         return {"of": self._ratios(loss.terms, loss.turns), "friction": self._friction(loss.friction, loss.turns)}
 
     def _actuator(self, actuator: Actuator) -> dict[str, Any]:
@@ -407,7 +407,7 @@ class _Writer:
             written["motion"] = joint.kind
         tool = self._pose(platform.tool)
         if tool:
-            written["tool"] = _Line(tool)
+            written["tool"] = _Braces(tool)
         independent = list(platform.independent)
         if joint is None:
             return written | {"independent": independent}

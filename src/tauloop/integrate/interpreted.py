@@ -41,7 +41,7 @@ class Stepped(enum.IntEnum):
     CROWDED = 4
 
 
-class Problem(ABC):
+class InterpretedProblem(ABC):
     """What is carried forward: y' = f(t, y) under modes; as `tl_problem`."""
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Run:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: InterpretedProblem,
         method: Tableau | None,
         y: np.ndarray,
         *,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         jacobian,
     )
     from tauloop.kinematics.pose_conditioning import Conditioning, conditioning
-    from tauloop.kinematics.reduction import Comparison, Reduction, ReductionOptions, compare, reduce
+    from tauloop.kinematics.reduction import Reduction, ReductionComparison, ReductionOptions, compare_reduction, reduce
     from tauloop.kinematics.states import RandomStates, random_states
     from tauloop.kinematics.workspace_map import Workspace
 else:
@@ -40,7 +40,9 @@ else:
                 "named_kinematics",
             ),
             **dict.fromkeys(("Conditioning", "conditioning"), "pose_conditioning"),
-            **dict.fromkeys(("Comparison", "Reduction", "ReductionOptions", "compare", "reduce"), "reduction"),
+            **dict.fromkeys(
+                ("ReductionComparison", "Reduction", "ReductionOptions", "compare_reduction", "reduce"), "reduction"
+            ),
             **dict.fromkeys(("WorkspaceOptions", "workspace"), "machine_workspace"),
             "Workspace": "workspace_map",
             **dict.fromkeys(("RandomStates", "random_states"), "states"),
@@ -49,7 +51,6 @@ else:
 
 __all__ = [
     "CheckOptions",
-    "Comparison",
     "Conditioning",
     "DescribeOptions",
     "Description",
@@ -60,12 +61,13 @@ __all__ = [
     "Modes",
     "RandomStates",
     "Reduction",
+    "ReductionComparison",
     "ReductionOptions",
     "Workspace",
     "WorkspaceOptions",
     "assembly_modes",
     "check",
-    "compare",
+    "compare_reduction",
     "conditioning",
     "describe",
     "forward_kinematics",

@@ -10,14 +10,14 @@ from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.mechanism.model import Inertia, Mechanism, Rod
 from tauloop.model import Model
-from tauloop.reduction import Motion, numbers
+from tauloop.reduction import BodyMotions, numbers
 
 #: Orientations (and rod directions, in lengths) that differ by less over all states move alike: far above the residual
 #: of closed loops, far below what a joint error of a micrometre makes.
 ALIKE = 1e-8
 
 
-def motion(model: Model, states: np.ndarray) -> Motion:
+def motion(model: Model, states: np.ndarray) -> BodyMotions:
     """Which bodies turn alike, from their orientations over assembled states.
 
     Bodies b and c turn alike when R_b(q) R_b(q_0)^T = R_c(q) R_c(q_0)^T in every state q.
@@ -37,7 +37,7 @@ def motion(model: Model, states: np.ndarray) -> Motion:
             groups.append([i])
         else:
             home.append(i)
-    return Motion(
+    return BodyMotions(
         groups=tuple(frozenset(names[i] for i in group) for group in groups),
         orientation={name: R[0, i] for i, name in enumerate(names)},
         position={name: p[0, i] for i, name in enumerate(names)},

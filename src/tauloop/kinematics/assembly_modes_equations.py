@@ -217,7 +217,7 @@ def position_problem(
     given = assembly.q if start is None else start
     equations, gears = split_gears(equations, shape.is_angle, unknown, given, mechanism.file)
     variables = Variables.of(shape, loops.length, gears)
-    builder = _Builder(shape, equations, variables, loops.length)
+    builder = _EquationsBuilder(shape, equations, variables, loops.length)
     blocks = builder.blocks(tuple(i for i in unknown if i not in gears.followers))
     return PositionProblem(variables=variables, given=given_q, unknown=unknown, rows=rows, blocks=blocks)
 
@@ -251,7 +251,7 @@ def _rows(assembly: Assembly, moving: list[int]) -> tuple[int, ...]:
 ROW_RANK = 1e-8
 
 
-class _Builder:
+class _EquationsBuilder:
     """Writes position equations in the variables."""
 
     def __init__(self, shape: Topology, equations: PositionEquations, variables: Variables, length: float) -> None:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 
-class System(Protocol):
+class PolynomialSystem(Protocol):
     """A square polynomial system with parameters: F(x, y) + e."""
 
     def linearised(self, x: np.ndarray, y: np.ndarray, y_rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -47,7 +47,7 @@ class TrackingOptions:
     steps: int = 2000
 
 
-class Ending(enum.IntEnum):
+class PathEnding(enum.IntEnum):
     """How a path ended."""
 
     REGULAR = 0
@@ -56,7 +56,7 @@ class Ending(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ParameterLine:
     """Parameters along a straight line, one row for each path.
 
     Attributes:
@@ -82,7 +82,7 @@ class Tracked:
     Attributes:
         x: last points (N, m).
         t: how far they came (N,).
-        endings: `Ending` of every path (N,).
+        endings: `PathEnding` of every path (N,).
         steps: steps tried by the whole batch.
     """
 
@@ -94,7 +94,7 @@ class Tracked:
     @property
     def is_regular(self) -> np.ndarray:
         """Which paths reached t = 1 at a regular solution (N,)."""
-        return np.asarray(self.endings == Ending.REGULAR)
+        return np.asarray(self.endings == PathEnding.REGULAR)
 
 
 @dataclass(slots=True)
@@ -112,7 +112,9 @@ class _Paths:
         self.active = np.arange(len(self.x))
 
 
-def track(system: System, x: np.ndarray, line: Line, options: TrackingOptions | None = None) -> Tracked:
+def track(
+    system: PolynomialSystem, x: np.ndarray, line: ParameterLine, options: TrackingOptions | None = None
+) -> Tracked:
     """Follow solutions x (N, m) from t = 0 to t = 1.
 
     A path whose Jacobian turns singular at t = 1 (a multiple solution, or one at infinity) takes ever smaller steps
@@ -125,7 +127,7 @@ def track(system: System, x: np.ndarray, line: Line, options: TrackingOptions | 
         t=np.zeros(n),
         h=np.full(n, options.first_step),
         successes=np.zeros(n, dtype=int),
-        endings=np.full(n, Ending.STOPPED),
+        endings=np.full(n, PathEnding.STOPPED),
     )
     steps = 0
     with np.errstate(all="ignore"):  # a step that overflows is refused
@@ -135,7 +137,7 @@ def track(system: System, x: np.ndarray, line: Line, options: TrackingOptions | 
     return Tracked(x=paths.x, t=paths.t, endings=paths.endings, steps=steps)
 
 
-def _step(system: System, paths: _Paths, line: Line, options: TrackingOptions) -> None:
+def _step(system: PolynomialSystem, paths: _Paths, line: ParameterLine, options: TrackingOptions) -> None:
     """Try one step of every path that is on its way, and let its length follow."""
     rows = paths.active
     t = paths.t[rows]
@@ -161,19 +163,23 @@ def _step(system: System, paths: _Paths, line: Line, options: TrackingOptions) -
     paths.h[grown] = np.minimum(2.0 * paths.h[grown], options.longest_step)
     paths.successes[grown] = 0
     size = np.abs(paths.x[rows]).max(axis=1)
-    paths.endings[rows[size > options.infinity]] = Ending.INFINITE
-    paths.endings[rows[is_good & is_last]] = Ending.REGULAR
+    paths.endings[rows[size > options.infinity]] = PathEnding.INFINITE
+    paths.endings[rows[is_good & is_last]] = PathEnding.REGULAR
     done = (is_good & is_last) | (size > options.infinity) | (paths.h[rows] < options.smallest_step)
     paths.active = rows[~done]
 
 
-def _tangent(system: System, x: np.ndarray, line: Line, rows: np.ndarray, t: np.ndarray) -> np.ndarray:
+def _tangent(
+    system: PolynomialSystem, x: np.ndarray, line: ParameterLine, rows: np.ndarray, t: np.ndarray
+) -> np.ndarray:
     y, y_rate, _, e_rate = line.at(rows, t)
     _, J, rate = system.linearised(x, y, y_rate)
     return -_solved(J, rate + e_rate)
 
 
-def _predicted(system: System, x: np.ndarray, line: Line, rows: np.ndarray, t: np.ndarray, h: np.ndarray) -> np.ndarray:
+def _predicted(
+    system: PolynomialSystem, x: np.ndarray, line: ParameterLine, rows: np.ndarray, t: np.ndarray, h: np.ndarray
+) -> np.ndarray:
     half, step = 0.5 * h[:, None], h[:, None]
     k1 = _tangent(system, x, line, rows, t)
     k2 = _tangent(system, x + half * k1, line, rows, t + 0.5 * h)
@@ -183,9 +189,9 @@ def _predicted(system: System, x: np.ndarray, line: Line, rows: np.ndarray, t: n
 
 
 def newton(
-    system: System,
+    system: PolynomialSystem,
     x: np.ndarray,
-    line: Line,
+    line: ParameterLine,
     rows: np.ndarray,
     t: np.ndarray,
     tolerance: float,

@@ -21,7 +21,7 @@ from tauloop.kinematics.homotopy_target import TargetSolutions, target_solutions
 from tauloop.kinematics.homotopy_widening import Widenable, Widened
 
 
-class Block(Widenable, Protocol):
+class PolynomialBlock(Widenable, Protocol):
     """A system whose variables are columns of a common row of variables."""
 
     @property
@@ -75,7 +75,7 @@ class BlockCount:
 
 
 def solve_blocks(
-    blocks: Sequence[Block],
+    blocks: Sequence[PolynomialBlock],
     w: np.ndarray,
     rng: np.random.Generator,
     options: MonodromyOptions,
@@ -105,7 +105,7 @@ def solve_blocks(
         known = partial[:, list(block.y)]
         cases, case_of = np.unique(known, axis=0, return_inverse=True)
         is_wide = block.terms and len(block.angles) <= options.traced_angles
-        family: Widened | Block = Widened(block, rng) if is_wide else block
+        family: Widened | PolynomialBlock = Widened(block, rng) if is_wide else block
         own = [family.of_machine(case) for case in cases] if isinstance(family, Widened) else list(cases)
         generic = generic_solutions(family, own[0].astype(complex), rng, options, tell)
         targets = []
@@ -117,7 +117,9 @@ def solve_blocks(
     return partial, tuple(counts)
 
 
-def _extended(partial: np.ndarray, block: Block, targets: Sequence[TargetSolutions], case_of: np.ndarray) -> np.ndarray:
+def _extended(
+    partial: np.ndarray, block: PolynomialBlock, targets: Sequence[TargetSolutions], case_of: np.ndarray
+) -> np.ndarray:
     """Every solution so far together with every real solution of its case."""
     rows = []
     for w, case in zip(partial, case_of, strict=True):
@@ -129,7 +131,7 @@ def _extended(partial: np.ndarray, block: Block, targets: Sequence[TargetSolutio
     return np.concatenate(rows)
 
 
-def _count(block: Block, generic: GenericSolutions, targets: Sequence[TargetSolutions]) -> BlockCount:
+def _count(block: PolynomialBlock, generic: GenericSolutions, targets: Sequence[TargetSolutions]) -> BlockCount:
     real = sum(int(target.is_real.sum()) for target in targets)
     return BlockCount(
         equations=block.names,

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from tauloop.errors import PoseError, Problem
-from tauloop.kinematics.homotopy import Line, System, TrackingOptions, track
+from tauloop.kinematics.homotopy import ParameterLine, PolynomialSystem, TrackingOptions, track
 
 #: Two solutions nearer than this, relative to their size, are the same: tracking brings them to 1e-7 or better, and
 #: those of a random system lie some 0.01 apart.
@@ -44,7 +44,7 @@ LOST_ROUNDS = 4
 PROBES = 64
 
 
-class Family(System, Protocol):
+class Family(PolynomialSystem, Protocol):
     """A system that knows random points of its variety."""
 
     @property
@@ -172,7 +172,7 @@ def generic_solutions(
         PoseError: there are more solutions than the options allow, or loops do not come to rest.
     """
     options = options or MonodromyOptions()
-    search = _Search(family, y, rng, options)
+    search = _ModeSearch(family, y, rng, options)
     search.probe(min(options.batch, PROBES))
     search.tell(report)
     while not search.is_complete():
@@ -205,7 +205,7 @@ def generic_solutions(
 Member = tuple[np.ndarray, np.ndarray]
 
 
-class _Search:
+class _ModeSearch:
     """What is known so far."""
 
     def __init__(self, family: Family, y: np.ndarray, rng: np.random.Generator, options: MonodromyOptions) -> None:
@@ -227,7 +227,7 @@ class _Search:
         (y0, e0), (y1, e1) = (
             (np.broadcast_to(y, (len(x), y.shape[-1])), np.broadcast_to(e, x.shape)) for y, e in (start, end)
         )
-        found = track(self._family, x, Line(y0=y0, y1=y1, e0=e0, e1=e1), self._options.tracking)
+        found = track(self._family, x, ParameterLine(y0=y0, y1=y1, e0=e0, e1=e1), self._options.tracking)
         return found.x, found.is_regular
 
     def _add(self, x: np.ndarray) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial import cKDTree
 
-from tauloop.kinematics.homotopy import Ending, Line, TrackingOptions, newton, track
+from tauloop.kinematics.homotopy import ParameterLine, PathEnding, TrackingOptions, newton, track
 from tauloop.kinematics.homotopy_monodromy import SAME, Family, GenericSolutions, comparable, distinct, repeated
 
 #: Paths that met are followed again with steps and tolerance smaller by this factor, at most so many times.
@@ -76,7 +76,7 @@ def target_solutions(
     n = len(generic.x)
 
     def ends(rows: np.ndarray, careful: TrackingOptions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        line = Line(
+        line = ParameterLine(
             y0=np.tile(generic.y, (len(rows), 1)),
             y1=np.tile(y, (len(rows), 1)),
             e0=np.tile(generic.e, (len(rows), 1)),
@@ -99,9 +99,9 @@ def target_solutions(
         )
         x[met], endings[met], grows[met] = ends(met, options)
         met = _meeting(family, x, endings)
-    is_regular = endings == Ending.REGULAR
+    is_regular = endings == PathEnding.REGULAR
     regular = family.unsigned(_polished(family, x[is_regular], y))
-    is_infinite = (endings == Ending.INFINITE) | (~is_regular & grows)
+    is_infinite = (endings == PathEnding.INFINITE) | (~is_regular & grows)
     is_singular = ~is_regular & ~is_infinite
     is_real = np.abs(regular.imag).max(axis=1, initial=0.0) < REAL * (1.0 + np.abs(regular).max(axis=1, initial=0.0))
     return TargetSolutions(
@@ -118,7 +118,7 @@ def target_solutions(
 def _grows(
     family: Family,
     start: np.ndarray,
-    line: Line,
+    line: ParameterLine,
     end: np.ndarray,
     is_regular: np.ndarray,
     options: TrackingOptions,
@@ -133,7 +133,7 @@ def _grows(
     earlier = track(
         family,
         start[rows],
-        Line(y0=y, y1=y + fraction * (line.y1[rows] - y), e0=e, e1=e + fraction * (line.e1[rows] - e)),
+        ParameterLine(y0=y, y1=y + fraction * (line.y1[rows] - y), e0=e, e1=e + fraction * (line.e1[rows] - e)),
         options,
     )
     size = np.abs(end[rows]).max(axis=1)
@@ -145,7 +145,7 @@ def _polished(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Solutions brought to rounding; one whose Jacobian is singular to rounding stays as it is."""
     rows, y = np.arange(len(x)), np.tile(y.astype(complex), (len(x), 1))
     zero = np.zeros_like(x)
-    line = Line(y0=y, y1=y, e0=zero, e1=zero)
+    line = ParameterLine(y0=y, y1=y, e0=zero, e1=zero)
     for _ in range(POLISHING):
         nearer, _ = newton(family, x, line, rows, np.ones(len(x)), 0.0, 1)
         x = np.where(np.isfinite(nearer).all(axis=1, keepdims=True), nearer, x)
@@ -154,7 +154,7 @@ def _polished(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _meeting(family: Family, x: np.ndarray, endings: np.ndarray) -> np.ndarray:
     """Paths whose regular end another path has reached too."""
-    rows = np.flatnonzero(endings == Ending.REGULAR)
+    rows = np.flatnonzero(endings == PathEnding.REGULAR)
     if len(rows) < 2:
         return rows[:0]
     return np.asarray(rows[np.unique(repeated(family.unsigned(x[rows])))])

@@ -16,7 +16,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.options import option, require
 from tauloop.reduction import (
-    Motion,
+    BodyMotions,
     Step,
     drop_rod_inertia,
     gather_joints,
@@ -93,7 +93,7 @@ class ActuatorError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Shown):
+class ReductionComparison(Shown):
     """A reduced machine beside the full one, over random states.
 
     Attributes:
@@ -125,7 +125,7 @@ class Reduction(Result):
     full: Mechanism
     mechanism: Mechanism
     steps: tuple[Step, ...]
-    comparison: Comparison
+    comparison: ReductionComparison
     coordinates: tuple[int, int]
     equations: tuple[int, int]
 
@@ -204,7 +204,7 @@ def reduce(mechanism: Mechanism, options: ReductionOptions | None = None) -> Red
             steps.append(step)
     result = without_unused_parameters(result)
     reduced = Model(result)
-    found = compare(full, reduced, rng, states=options.states, speed=options.speed)
+    found = compare_reduction(full, reduced, rng, states=options.states, speed=options.speed)
     limit = EXACT if all(step.is_exact for step in steps) else None
     advice = "no approximation was asked for, so a part was taken to move alike that does not: check tolerances"
     return Reduction(
@@ -284,7 +284,7 @@ def _steps(full: Model, rng: np.random.Generator, options: ReductionOptions) -> 
         yield mechanism, step
 
 
-def _one_of_each(mechanism: Mechanism, alike: Motion) -> Iterator[tuple[Mechanism, Step]]:
+def _one_of_each(mechanism: Mechanism, alike: BodyMotions) -> Iterator[tuple[Mechanism, Step]]:
     """Group parallel links until none is left; the one that carries more stays."""
     found = True
     while found:
@@ -310,9 +310,9 @@ def _burden(mechanism: Mechanism, body: str) -> int:
     return sum(body in (rod.start.body, rod.end.body) for rod in mechanism.rods)
 
 
-def compare(
+def compare_reduction(
     full: Model, reduced: Model, rng: np.random.Generator, *, states: int = 200, speed: float = 1.0
-) -> Comparison:
+) -> ReductionComparison:
     """Error of a reduced machine's inverse dynamics against the full one over random states.
 
     Cables count as rods that push as well: which tensions are chosen within bounds is no matter of the reduction.
@@ -354,7 +354,7 @@ def compare(
     difference = reduced.actuator_position(state.q)[:, columns] - full.actuator_position(sample.q)
     centers = mass_center(reduced, state.q) - mass_center(full, sample.q)
     shift = centers.mean(axis=0)
-    return Comparison(
+    return ReductionComparison(
         errors=tuple(
             ActuatorError(
                 actuator=actuator.name,

@@ -16,7 +16,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ForceTable:
     """A force by straight lines between points; beyond them it is not known.
 
     Attributes:
@@ -86,7 +86,7 @@ class KnownForce:
 
     channel: str
     of: str
-    law: Table | Polynomial
+    law: ForceTable | Polynomial
     units: tuple[str, str] = ("", "")
 
 

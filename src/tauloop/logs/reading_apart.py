@@ -79,7 +79,7 @@ def _answer(kind: str, path: Path, reader: str, *request: Any) -> tuple[dict[str
     raise _refused(kind, path, f"it ends the process that reads it (exit status {ended})")
 
 
-class _Reader:
+class _ReadingProcess:
     """The process that reads, kept for the next file."""
 
     def __init__(self) -> None:
@@ -125,8 +125,8 @@ class _Reader:
 
 
 @functools.lru_cache(maxsize=1)
-def _reader(process: int) -> _Reader:
-    return _Reader()
+def _reader(process: int) -> _ReadingProcess:
+    return _ReadingProcess()
 
 
 def _refused(kind: str, path: Path, what: str) -> LogError:

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from tauloop.errors import InputError, LogError
-from tauloop.logs.known_forces import KnownForce, Polynomial, Table
+from tauloop.logs.known_forces import ForceTable, KnownForce, Polynomial
 from tauloop.logs.preparation import Preparation
 from tauloop.logs.reading import LogFile
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.documents import Amount, contents, is_whole, open_document
 from tauloop.mechanism.kinds import Choice, ListOf, MapOf, Shape, Text, Value, Whole, field, need
 from tauloop.mechanism.units import ANGLE, FORCE, FREQUENCY, LENGTH, ONE, TORQUE
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 from tauloop.shown import Shown
 
 FORMAT = "tauloop-log/1"
@@ -125,7 +125,7 @@ def load_recording(path: str | Path, folder: str | Path | None = None) -> Record
         LogError: everything that is wrong, with lines.
         DescriptionError: the file is no plain YAML.
     """
-    root, values = open_document(path, RECORDING), Values(None)
+    root, values = open_document(path, RECORDING), ValueReader(None)
     folder = Path(folder) if folder is not None else Path(path).parent
     found = contents(root, values) or {}
     preparation = _preparation(root.get("preparation"), found.get("preparation"))
@@ -151,7 +151,7 @@ def _preparation(place: Cursor | None, found: dict[str, Any] | None) -> Preparat
         return None
 
 
-def _known_force(name: str, place: Cursor, values: Values) -> KnownForce | None:
+def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | None:
     """The law of one channel; None where it cannot be read, which is noted."""
     found = contents(place, values) or {}
     if ("table" in found) == ("polynomial" in found):
@@ -165,13 +165,13 @@ def _known_force(name: str, place: Cursor, values: Values) -> KnownForce | None:
     units = _units(place, forces, positions, powers=not table)
     if units is None:
         return None
-    law: Table | Polynomial
+    law: ForceTable | Polynomial
     if not table:
         origin = about.value if about is not None else 0.0
         law = Polynomial(coefficients=tuple(term.value for term in forces), about=origin)
     else:
         try:
-            law = Table(position=tuple(x.value for x in positions), force=tuple(f.value for f in forces))
+            law = ForceTable(position=tuple(x.value for x in positions), force=tuple(f.value for f in forces))
         except InputError as error:
             for problem in error.problems:
                 place.problem(problem.what, problem.remedy, "table")

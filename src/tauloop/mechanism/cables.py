@@ -10,13 +10,13 @@ from tauloop.errors import Problem
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.tension import Tension
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 
 #: Words in the names of rods, legs and motors that say that a rod is a cable.
 _WORDS = re.compile(r"(?<![a-z])(cable|rope|wire|tendon|tether|winch)(s|es)?(?![a-z])", re.IGNORECASE)
 
 
-def read_tension(cursor: Cursor | None, values: Values) -> Tension | None:
+def read_tension(cursor: Cursor | None, values: ValueReader) -> Tension | None:
     """The bounds of a cable; None without them, or if something is wrong, which is noted."""
     if cursor is None:
         return None

@@ -10,7 +10,7 @@ from tauloop.mechanism.cursor import Collector, Cursor, accepts, chosen
 from tauloop.mechanism.kinds import ListOf, MapOf, Shape, Value, Whole
 from tauloop.mechanism.structure import check_structure
 from tauloop.mechanism.units import Dimension
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import Node, parse_nodes, read_text
 
 
@@ -50,7 +50,7 @@ def open_document(path: str | Path, shape: Shape) -> Cursor:
     return document(parse_nodes(read_text(path), str(path)), str(path), shape, path.parent)
 
 
-def contents(cursor: Cursor | None, values: Values) -> Any:
+def contents(cursor: Cursor | None, values: ValueReader) -> Any:
     """What stands at a place: dict of a mapping, tuple of a list, str of a text, int of a whole number, float in SI.
 
     An `Amount` stands for a value whose dimension is open. What is wrong, which is noted, is None.

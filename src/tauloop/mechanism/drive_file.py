@@ -14,7 +14,7 @@ from tauloop.mechanism.drive_reader import DriveReader
 from tauloop.mechanism.grammar import PROVENANCE
 from tauloop.mechanism.kinds import Choice, MapOf, Name, Reference, Shape, Text, Value, field, need
 from tauloop.mechanism.structure import check_structure
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import parse_nodes
 
 #: First line of every drive-line file.
@@ -65,7 +65,7 @@ def read_drive(text: str, file: str = "<text>", values: Mapping[str, float] = Ma
     root = Cursor(node=parse_nodes(text, file), kind=DRIVE, where="", leaf="", prefix="", collector=collector)
     check_structure(root)
     collector.raise_any()
-    table = Values(root.get("provenance"))
+    table = ValueReader(root.get("provenance"))
     named = root.get("parameters")
     for name, cursor in named.entries() if named is not None else ():
         table.define(name, cursor)

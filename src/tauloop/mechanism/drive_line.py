@@ -10,7 +10,7 @@ from tauloop.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Friction:
+class LineFriction:
     """Friction of an inertia against the frame.
 
     F = (coulomb + (static - coulomb) exp(-(v/stribeck)^2)) sign(v) + viscous v, with sticking up to `static`.
@@ -48,7 +48,7 @@ class LuGre:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inertia:
+class LineInertia:
     """A body with one freedom.
 
     Attributes:
@@ -61,7 +61,7 @@ class Inertia:
     name: str
     turns: bool
     value: Expression
-    friction: Friction | LuGre | None = None
+    friction: LineFriction | LuGre | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +252,7 @@ class DriveLine(Shown):
     name: str
     description: str = ""
     parameters: ParameterTable = field(default_factory=ParameterTable)
-    inertias: tuple[Inertia, ...]
+    inertias: tuple[LineInertia, ...]
     connections: tuple[Connection, ...]
     motors: tuple[Motor, ...]
     encoders: tuple[Encoder, ...]
@@ -260,7 +260,7 @@ class DriveLine(Shown):
     performance: Performance
     file: str = ""
 
-    def inertia(self, name: str) -> Inertia:
+    def inertia(self, name: str) -> LineInertia:
         """The inertia of that name."""
         return next(item for item in self.inertias if item.name == name)
 

@@ -11,20 +11,20 @@ from tauloop.errors import DescriptionError
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.drive_file import read_drive
 from tauloop.mechanism.drive_grammar import SECTIONS
-from tauloop.mechanism.drive_line import DriveLine, Inertia, Performance
+from tauloop.mechanism.drive_line import DriveLine, LineInertia, Performance
 from tauloop.mechanism.drive_reader import DriveReader
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf
 from tauloop.mechanism.expression import leaves as expression_leaves
 from tauloop.mechanism.model import ParameterTable
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import ONE, named, parse_unit
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import read_text
 
 _SECTIONS = tuple(field.name for field in SECTIONS)
 
 
-def read_actuator_drive(name: str, cursor: Cursor, values: Values, turns: bool) -> DriveLine | None:
+def read_actuator_drive(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> DriveLine | None:
     """The drive line of an actuator; None if something is wrong, which is noted.
 
     Args:
@@ -60,7 +60,7 @@ def read_actuator_drive(name: str, cursor: Cursor, values: Values, turns: bool) 
     return line
 
 
-def _from_file(name: str, cursor: Cursor, values: Values, turns: bool) -> DriveLine | None:
+def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> DriveLine | None:
     """A drive-line file, its load replaced by the machine and its parameters taken up by the machine."""
     path = Path(cursor.word("file") or "")
     if not path.is_absolute():
@@ -91,7 +91,7 @@ def _from_file(name: str, cursor: Cursor, values: Values, turns: bool) -> DriveL
         what = f"the file's load {load} {kinds[0]}, and the actuator {kinds[1]}"
         cursor.problem(what, "take another file, or give the actuator a ratio with its unit", "file")
         return None
-    machine = Inertia(name=load, turns=turns, value=ZERO)
+    machine = LineInertia(name=load, turns=turns, value=ZERO)
     line = replace(
         line,
         name=name,
@@ -108,7 +108,7 @@ def _from_file(name: str, cursor: Cursor, values: Values, turns: bool) -> DriveL
     return found
 
 
-def _changed(cursor: Cursor, values: Values, line: DriveLine) -> dict[str, Expression] | None:
+def _changed(cursor: Cursor, values: ValueReader, line: DriveLine) -> dict[str, Expression] | None:
     """Expressions for the file's parameters that `set` changes; None if one of them is wrong, which is noted."""
     changes = cursor.get("set")
     found: dict[str, Expression] = {}

@@ -15,8 +15,8 @@ from tauloop.mechanism.drive_line import (
     ElasticBacklash,
     Encoder,
     ExactBacklash,
-    Friction,
-    Inertia,
+    LineFriction,
+    LineInertia,
     LuGre,
     Motor,
     Performance,
@@ -26,7 +26,7 @@ from tauloop.mechanism.drive_line import (
 )
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, divide
 from tauloop.mechanism.suggestions import listing, suggestion
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 
 #: N of the derivative's filter where a file says none (Modelica's LimPID; Gantry-Tau paper, section 4).
 FILTER = 10.0
@@ -37,7 +37,7 @@ _TRANSMISSIONS = ("gear", "rack_and_pinion", "ball_screw")
 class DriveReader:
     """Reads sections whose form is right; what is wrong in them is noted, and something stands in until all is read."""
 
-    def __init__(self, root: Cursor, values: Values, load: tuple[str, bool] | None = None) -> None:
+    def __init__(self, root: Cursor, values: ValueReader, load: tuple[str, bool] | None = None) -> None:
         """Start to read.
 
         Args:
@@ -61,7 +61,7 @@ class DriveReader:
                 what = f"{load} is the load, in whose place the machine stands"
                 self._root.problem(what, "take it out of the inertias, or give the load another name", "inertias")
             self._turns[load] = turns
-            inertias[load] = Inertia(name=load, turns=turns, value=ZERO)
+            inertias[load] = LineInertia(name=load, turns=turns, value=ZERO)
         connections = [self._connection(key, cursor) for key, cursor in self._entries("connections")]
         motors = {key: self._motor(key, cursor) for key, cursor in self._entries("motors")}
         encoders = {key: self._encoder(key, cursor) for key, cursor in self._entries("encoders")}
@@ -107,14 +107,14 @@ class DriveReader:
             cursor.problem(f"there is no {what} {name}", remedy, key)
         return name
 
-    def _inertia(self, name: str, cursor: Cursor) -> Inertia:
+    def _inertia(self, name: str, cursor: Cursor) -> LineInertia:
         turns = cursor.has("inertia")
         self._turns[name] = turns
         if turns == cursor.has("mass"):
             what = "both inertia and mass are given" if turns else "neither inertia nor mass is given"
             cursor.problem(what, "give inertia (it turns) or mass (it slides)")
         value = self.need(cursor, "inertia" if turns else "mass", turns)
-        friction: Friction | LuGre | None = None
+        friction: LineFriction | LuGre | None = None
         plain, dynamic = cursor.get("friction"), cursor.get("lugre")
         if plain is not None and dynamic is not None:
             cursor.problem("both friction and lugre are given", "keep one of them", "lugre")
@@ -123,7 +123,7 @@ class DriveReader:
             friction = LuGre(**{key: self.need(dynamic, key, turns) for key in keys})
         elif plain is not None:
             parts = ("viscous", "coulomb", "static", "stribeck")
-            friction = Friction(**{key: self._maybe(plain, key, turns) for key in parts})
+            friction = LineFriction(**{key: self._maybe(plain, key, turns) for key in parts})
             if plain.has("static") and not (plain.has("coulomb") and plain.has("stribeck")):
                 plain.problem(
                     "static stands without coulomb and stribeck", "give all three, or coulomb alone", "static"
@@ -134,7 +134,7 @@ class DriveReader:
                 if static < coulomb:
                     what = f"static friction {static:g} is below sliding friction {coulomb:g}"
                     place.problem(what, "friction at rest is the larger one: swap or correct them", "static")
-        return Inertia(name=name, turns=turns, value=value, friction=friction)
+        return LineInertia(name=name, turns=turns, value=value, friction=friction)
 
     def _connection(self, name: str, cursor: Cursor) -> Connection:
         first, second = (self.refer(cursor, key, self._turns, "inertia") for key in ("first", "second"))

@@ -16,10 +16,10 @@ from tauloop.mechanism.placements import Placements
 from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.mechanism.suggestions import listing
 from tauloop.mechanism.units import Dimension, named
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 
 
-def read_body(name: str, cursor: Cursor, values: Values) -> Body | None:
+def read_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
     """A body; None if something is wrong, which is noted."""
     if cursor.text is not None:
         return Body(name=name)
@@ -88,7 +88,7 @@ class Coordinates:
         return None
 
 
-def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordinates) -> Actuator | None:
+def read_actuator(name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates) -> Actuator | None:
     """An actuator; None if something is wrong, which is noted."""
     on, several = cursor.get("on"), cursor.get("drives")
     if on is not None and several is not None:
@@ -124,7 +124,7 @@ def read_actuator(name: str, cursor: Cursor, values: Values, coordinates: Coordi
     )
 
 
-def read_coupling(name: str, cursor: Cursor, values: Values, coordinates: Coordinates) -> Coupling | None:
+def read_coupling(name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates) -> Coupling | None:
     """A gear between coordinates; None if something is wrong, which is noted."""
     of = cursor.get("of")
     places: list[tuple[str, Cursor, Cursor | None]]
@@ -141,7 +141,7 @@ def read_coupling(name: str, cursor: Cursor, values: Values, coordinates: Coordi
 def read_terms(
     cursor: Cursor,
     places: list[tuple[str, Cursor, Cursor | None]],
-    values: Values,
+    values: ValueReader,
     coordinates: Coordinates,
     what: str,
 ) -> tuple[tuple[tuple[str, Expression], ...], bool | None]:
@@ -180,7 +180,7 @@ def motor_turns(is_angular: bool, ratio: Dimension) -> bool | None:
     return True if motor.matches(units.ANGLE) else False if motor.matches(units.LENGTH) else None
 
 
-def platform_joint(cursor: Cursor, values: Values, names: Names) -> Joint | None:
+def platform_joint(cursor: Cursor, values: ValueReader, names: Names) -> Joint | None:
     """The joint that `motion` adds; None without it, or if something is wrong, which is noted."""
     motion = cursor.word("motion")
     if motion is None:

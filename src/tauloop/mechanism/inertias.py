@@ -13,7 +13,7 @@ from tauloop.mechanism.grammar import MOMENTS
 from tauloop.mechanism.kinds import Value
 from tauloop.mechanism.model import ZERO_VECTOR, Inertia, SlenderPart, Vector
 from tauloop.mechanism.parallel_axes import as_matrices, offset_inertia
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 
 Moments = tuple[Expression, Expression, Expression, Expression, Expression, Expression]
 
@@ -48,7 +48,7 @@ def _times(mass: Expression, center: Vector) -> Vector:
     return x, y, z
 
 
-def read_inertia(cursor: Cursor, values: Values) -> Inertia | None:
+def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
     """Inertia of a body or of a full link; None if something is wrong, which is noted."""
     mass = values.expression(_unchecked(cursor, "mass"))
     center, first_moment = cursor.get("center"), cursor.get("first_moment")
@@ -90,7 +90,7 @@ def _unchecked(cursor: Cursor, key: str) -> Cursor | None:
     return replace(place, kind=replace(place.kind, sign=""))
 
 
-def _read_moments(cursor: Cursor | None, values: Values) -> Moments | None:
+def _read_moments(cursor: Cursor | None, values: ValueReader) -> Moments | None:
     """The six moments in Pinocchio's order; what is absent is zero."""
     if cursor is None:
         return (ZERO,) * 6
@@ -137,7 +137,7 @@ def is_possible(parameters: Sequence[float]) -> bool:
     return bool(least >= -allowance and largest <= least + middle + allowance)
 
 
-def _is_possible(inertia: Inertia, cursor: Cursor, values: Values) -> bool:
+def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
     """Whether a body can have this inertia: principal moments about the mass centre a, b >= 0 and c <= a + b."""
     found = principal_moments([values.nominal(p) for p in inertia.parameters])
     if found is None:
@@ -163,7 +163,7 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: Values) -> bool:
     return True
 
 
-def read_slender(cursor: Cursor, values: Values) -> SlenderPart | None:
+def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
     """Inertia of a slender link about its own end: h = m s, J = I + m s^2; None if something is wrong, noted."""
     for key in ("first_moment", "about"):
         if cursor.has(key):

@@ -25,7 +25,7 @@ from tauloop.mechanism.placements import Placements, constant_turns, with_turns
 from tauloop.mechanism.rotation import quaternion, turns_to_axes, turns_to_axis
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import ANGLE, LENGTH, shown
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import Mapping
 
 #: Keys of the start value of each kind of joint with several freedoms.
@@ -44,7 +44,7 @@ PERPENDICULAR_TOLERANCE = 1e-6
 Direction = tuple[float, float, float]
 
 
-def read_joint(name: str, cursor: Cursor, values: Values, placements: Placements) -> Joint | None:
+def read_joint(name: str, cursor: Cursor, values: ValueReader, placements: Placements) -> Joint | None:
     """A joint; None if something is wrong, which is noted."""
     kind_name = cursor.word("type") or ""
     kind = JOINT_KINDS.get(kind_name)
@@ -71,7 +71,7 @@ def read_joint(name: str, cursor: Cursor, values: Values, placements: Placements
     )
 
 
-def _read_axes(cursor: Cursor, kind: str, values: Values) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
+def _read_axes(cursor: Cursor, kind: str, values: ValueReader) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
     """Letters of the axes, and constant turns of both frames that bring the letters there."""
     number = JOINT_KINDS[kind].axes
     key, other = ("axes", "axis") if number == 2 else ("axis", "axes")
@@ -115,7 +115,7 @@ def _two_axes(
     return ("x", "y"), turns_to_axes(first, second)
 
 
-def _direction(cursor: Cursor, values: Values) -> Direction | None:
+def _direction(cursor: Cursor, values: ValueReader) -> Direction | None:
     """Unit vector of an axis given as a letter (``-x``) or as numbers."""
     if cursor.text is not None:
         letter = cursor.text[-1:]
@@ -126,7 +126,7 @@ def _direction(cursor: Cursor, values: Values) -> Direction | None:
     return read_direction(cursor, values)
 
 
-def read_direction(cursor: Cursor, values: Values) -> Direction | None:
+def read_direction(cursor: Cursor, values: ValueReader) -> Direction | None:
     """Unit vector from three numbers, whose length does not matter."""
     numbers = [values.number(item) for item in cursor.items()]
     components = [number for number in numbers if number is not None]
@@ -140,7 +140,7 @@ def read_direction(cursor: Cursor, values: Values) -> Direction | None:
     return x, y, z
 
 
-def read_reference(cursor: Cursor | None, kind: str, values: Values) -> tuple[float, ...] | None:
+def read_reference(cursor: Cursor | None, kind: str, values: ValueReader) -> tuple[float, ...] | None:
     """Start values of the coordinates of a joint (m, rad, quaternion w x y z); neutral where nothing is given."""
     coordinates = JOINT_KINDS[kind].coordinates
     if cursor is None:
@@ -167,7 +167,7 @@ def read_reference(cursor: Cursor | None, kind: str, values: Values) -> tuple[fl
     return _several(cursor, kind, values) if is_known else None
 
 
-def _several(cursor: Cursor, kind: str, values: Values) -> tuple[float, ...] | None:
+def _several(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...] | None:
     coordinates = JOINT_KINDS[kind].coordinates
     at, turn = cursor.get("at"), cursor.get("turn")
     position = [values.number(item) for item in at.items()] if at is not None else [0.0] * 3
@@ -196,7 +196,7 @@ def _several(cursor: Cursor, kind: str, values: Values) -> tuple[float, ...] | N
 
 
 def _read_freedoms(
-    cursor: Cursor, kind_name: str, values: Values, reference: tuple[float, ...] | None
+    cursor: Cursor, kind_name: str, values: ValueReader, reference: tuple[float, ...] | None
 ) -> tuple[Freedom, ...]:
     """One `Freedom` for each velocity."""
     kind = JOINT_KINDS[kind_name]
@@ -242,7 +242,7 @@ def scalar_start(kind: JointKind, name: str, reference: tuple[float, ...] | None
 
 
 def read_freedom(
-    cursor: Cursor, values: Values, is_angular: bool, start: float | None, is_scalar: bool = True
+    cursor: Cursor, values: ValueReader, is_angular: bool, start: float | None, is_scalar: bool = True
 ) -> Freedom:
     """What acts on one freedom; what is wrong is noted and left out.
 
@@ -267,7 +267,7 @@ def read_freedom(
 
 
 def with_limits(
-    freedom: Freedom, cursor: Cursor | None, values: Values, is_angular: bool, start: float | None
+    freedom: Freedom, cursor: Cursor | None, values: ValueReader, is_angular: bool, start: float | None
 ) -> Freedom:
     """A freedom with its range and the kind of that; without if there is none. A start value outside is noted."""
     kind: LimitKind = "stop"
@@ -291,7 +291,7 @@ def with_limits(
     return replace(freedom, lower=ends[0], upper=ends[1], limit=kind)
 
 
-def read_friction(cursor: Cursor | None, values: Values, is_angular: bool) -> Friction | None:
+def read_friction(cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Friction | None:
     """Friction; None if there is none."""
     if cursor is None:
         return None
@@ -304,7 +304,7 @@ def read_friction(cursor: Cursor | None, values: Values, is_angular: bool) -> Fr
     return found
 
 
-def _read_spring(cursor: Cursor | None, values: Values, is_angular: bool) -> Spring | None:
+def _read_spring(cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Spring | None:
     if cursor is None:
         return None
     stiffness, rest = (values.expression(cursor.get(key), is_angular) for key in ("stiffness", "rest"))

@@ -8,15 +8,15 @@ from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.elements import Coordinates, motor_turns, read_terms
 from tauloop.mechanism.expression import Expression, add, multiply
 from tauloop.mechanism.joints import read_friction
-from tauloop.mechanism.model import Actuator, Loss
+from tauloop.mechanism.model import Actuator, CombinedFriction
 from tauloop.mechanism.patterns import note_unknown
 from tauloop.mechanism.units import named
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 
 
 def read_loss(
-    name: str, cursor: Cursor, values: Values, coordinates: Coordinates, actuators: Mapping[str, Actuator | None]
-) -> Loss | None:
+    name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates, actuators: Mapping[str, Actuator | None]
+) -> CombinedFriction | None:
     """Friction of a combination of coordinates or motors; None if something is wrong, which is noted."""
     of, motors = cursor.get("of"), cursor.get("motors")
     if (of is None) == (motors is None):
@@ -33,11 +33,11 @@ def read_loss(
     friction = read_friction(cursor.get("friction"), values, turns)
     if friction is None:
         return None
-    return Loss(name=name, terms=terms, friction=friction, turns=turns)
+    return CombinedFriction(name=name, terms=terms, friction=friction, turns=turns)
 
 
 def _of_motors(
-    cursor: Cursor, motors: Cursor | None, values: Values, actuators: Mapping[str, Actuator | None]
+    cursor: Cursor, motors: Cursor | None, values: ValueReader, actuators: Mapping[str, Actuator | None]
 ) -> tuple[tuple[tuple[str, Expression], ...], bool | None]:
     """A combination of motors as one of the coordinates that they drive; None where nothing is left of it."""
     terms: dict[str, Expression] = {}

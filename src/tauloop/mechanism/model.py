@@ -423,7 +423,7 @@ class Coupling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class CombinedFriction:
     """Friction of a combination of coordinates, sum of ratio_j q_j: a belt, a cable, a pinion between two motors.
 
     Attributes:
@@ -468,7 +468,7 @@ class Mechanism(Shown):
     rods: tuple[Rod, ...] = ()
     couplings: tuple[Coupling, ...] = ()
     actuators: tuple[Actuator, ...] = ()
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[CombinedFriction, ...] = ()
     platform: Platform
     file: str = ""
 
@@ -487,7 +487,7 @@ class Mechanism(Shown):
     @property
     def combined(self) -> frozenset[str]:
         """Names of the coordinates in couplings and losses."""
-        found: tuple[Coupling | Loss, ...] = (*self.couplings, *self.losses)
+        found: tuple[Coupling | CombinedFriction, ...] = (*self.couplings, *self.losses)
         return frozenset(name for one in found for name, _ in one.terms)
 
     def value(self, expression: Expression | str) -> float:

@@ -68,7 +68,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class ParameterName:
     """A parameter by its name."""
 
     text: str
@@ -82,7 +82,7 @@ class Operation:
     arguments: tuple[Syntax, ...]
 
 
-Syntax = Number | Name | Operation
+Syntax = Number | ParameterName | Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def parse(text: str) -> Syntax:
 
 def names(syntax: Syntax) -> Iterator[str]:
     """Every name that an expression uses."""
-    if isinstance(syntax, Name):
+    if isinstance(syntax, ParameterName):
         yield syntax.text
     elif isinstance(syntax, Operation):
         for argument in syntax.arguments:
@@ -231,7 +231,7 @@ class _Parser:
             return self._number(text)
         if kind == "name":
             self._index += 1
-            return self._call(text) if self._accept("(") else Name(text)
+            return self._call(text) if self._accept("(") else ParameterName(text)
         if self._accept("("):
             inner = self._nested(self._sum)
             if not self._accept(")"):
@@ -293,7 +293,7 @@ def resolve(syntax: Syntax, lookup: Callable[[str], Quantity | None]) -> Quantit
     """
     if isinstance(syntax, Number):
         return Quantity(Constant(syntax.value), syntax.dimension)
-    if isinstance(syntax, Name):
+    if isinstance(syntax, ParameterName):
         if syntax.text in CONSTANTS:
             value, dimension = CONSTANTS[syntax.text]
             return Quantity(Constant(value), dimension)

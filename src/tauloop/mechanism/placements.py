@@ -12,7 +12,7 @@ from tauloop.mechanism.ordering import chain, ordered
 from tauloop.mechanism.parser import is_too_large
 from tauloop.mechanism.patterns import Names
 from tauloop.mechanism.rotation import rotated
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 
 _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 
@@ -27,7 +27,7 @@ def placed(outer: Placement, position: Vector, turns: tuple[Turn, ...]) -> Place
 class Placements:
     """Reads placements; frames by their complete names are known after `define`."""
 
-    values: Values
+    values: ValueReader
     names: Names
     _frames: dict[str, Placement | None] = field(default_factory=dict)
 
@@ -106,7 +106,7 @@ def single_turn(cursor: Cursor) -> tuple[AxisName | None, Cursor | None]:
     return axes[0], cursor.get(axes[0])
 
 
-def constant_turns(cursor: Cursor | None, values: Values) -> list[tuple[AxisName, float]] | None:
+def constant_turns(cursor: Cursor | None, values: ValueReader) -> list[tuple[AxisName, float]] | None:
     """Turns as numbers (rad), for a start value."""
     turns: list[tuple[AxisName, float]] = []
     is_whole = True

@@ -21,7 +21,7 @@ UNIT_VECTORS: dict[str, tuple[float, float, float]] = {"x": (1.0, 0.0, 0.0), "y"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pose:
+class FramePose:
     """Where a frame B is in a frame A.
 
     Attributes:
@@ -32,14 +32,14 @@ class Pose:
     rotation: Array = field(default_factory=lambda: np.eye(3))
     position: Array = field(default_factory=lambda: np.zeros(3))
 
-    def __matmul__(self, other: Pose) -> Pose:
+    def __matmul__(self, other: FramePose) -> FramePose:
         """The pose of C in A, from that of B in A (self) and that of C in B."""
-        return Pose(self.rotation @ other.rotation, self.position + turned(self.rotation, other.position))
+        return FramePose(self.rotation @ other.rotation, self.position + turned(self.rotation, other.position))
 
-    def inverse(self) -> Pose:
+    def inverse(self) -> FramePose:
         """The pose of A in B."""
         back = np.swapaxes(self.rotation, -1, -2)
-        return Pose(back, -turned(back, self.position))
+        return FramePose(back, -turned(back, self.position))
 
     @property
     def is_turned(self) -> bool:
@@ -52,13 +52,13 @@ class Pose:
         return not self.is_turned and not self.position.any()
 
 
-IDENTITY = Pose()
+IDENTITY = FramePose()
 
 
-def placement_pose(mechanism: Mechanism, placement: Placement) -> Pose:
+def placement_pose(mechanism: Mechanism, placement: Placement) -> FramePose:
     """Pose of a placed frame in its body, at the nominal parameters."""
     turns = [(turn.axis, mechanism.value(turn.angle)) for turn in placement.turns]
-    return Pose(rotation_matrix(turns), np.array([mechanism.value(x) for x in placement.position]))
+    return FramePose(rotation_matrix(turns), np.array([mechanism.value(x) for x in placement.position]))
 
 
 def turned(rotation: Array, vector: Array) -> Array:

@@ -12,7 +12,7 @@ from tauloop.mechanism.model import JOINT_KINDS, Freedom, Joint
 from tauloop.mechanism.poses import (
     UNIT_VECTORS,
     Array,
-    Pose,
+    FramePose,
     angle_about,
     quaternion_rotation,
     rotation_about,
@@ -45,18 +45,18 @@ class Primitive:
     freedom: Freedom
     is_reversed: bool = False
 
-    def pose(self, q: Array | None = None) -> Pose:
+    def pose(self, q: Array | None = None) -> FramePose:
         """Motion at coordinates (N, 1) or (N, 4); at the start values without them."""
         if q is None:
             pose = self.pose(np.array([self.reference]))
-            return Pose(pose.rotation[0], pose.position[0])
+            return FramePose(pose.rotation[0], pose.position[0])
         still = np.zeros((len(q), 3))
         if self.kind == "ball":
             rotation = quaternion_rotation(q)
-            return Pose(np.swapaxes(rotation, -1, -2) if self.is_reversed else rotation, still)
+            return FramePose(np.swapaxes(rotation, -1, -2) if self.is_reversed else rotation, still)
         if self.kind == "hinge":
-            return Pose(rotation_about(self.axis, q[:, 0]), still)
-        return Pose(np.broadcast_to(np.eye(3), (len(q), 3, 3)), q * self.axis)
+            return FramePose(rotation_about(self.axis, q[:, 0]), still)
+        return FramePose(np.broadcast_to(np.eye(3), (len(q), 3, 3)), q * self.axis)
 
 
 def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, ...]:
@@ -113,15 +113,15 @@ def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str
     return []
 
 
-def joint_pose(joint: Joint, coordinates: Mapping[str, Array]) -> Pose:
+def joint_pose(joint: Joint, coordinates: Mapping[str, Array]) -> FramePose:
     """Pose of a joint's child frame in its parent frame, from its coordinates (N,) by name."""
-    pose = Pose()
+    pose = FramePose()
     for primitive in primitives(joint):
         pose = pose @ primitive.pose(np.stack([coordinates[name] for name in primitive.coordinates], -1))
     return pose
 
 
-def joint_coordinates(joint: Joint, pose: Pose) -> Array:
+def joint_coordinates(joint: Joint, pose: FramePose) -> Array:
     """Coordinates (N, n) of a joint whose child frame has this pose (N) in its parent frame; inverse of `joint_pose`.
 
     Angles lie within half a turn of the joint's reference, where it has one.

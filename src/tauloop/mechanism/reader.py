@@ -24,7 +24,7 @@ from tauloop.mechanism.placements import Placements
 from tauloop.mechanism.rods import read_rod
 from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.mechanism.structure import check_structure
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import parse_nodes
 
 
@@ -105,8 +105,8 @@ def _read(root: Cursor, parts: list[Scope]) -> Mechanism | None:
     )
 
 
-def _parameters(root: Cursor, parts: list[Scope]) -> Values:
-    values = Values(root.get("provenance"))
+def _parameters(root: Cursor, parts: list[Scope]) -> ValueReader:
+    values = ValueReader(root.get("provenance"))
     defined: dict[str, Cursor] = {}
     for scope in parts:
         if scope.number:

@@ -28,7 +28,7 @@ from tauloop.mechanism.model import (
     SlenderPart,
 )
 from tauloop.mechanism.parallel_axes import about_center, as_matrices
-from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, Pose, placement_pose
+from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
 from tauloop.mechanism.primitives import Primitive, primitives
 from tauloop.mechanism.rotation import turns_to_axes
 from tauloop.mechanism.spanning import is_loaded, spanning_joints
@@ -68,13 +68,13 @@ class Link:
 
     name: str
     parent: str
-    at: Pose
+    at: FramePose
     chain: tuple[Primitive, ...]
-    frame: Pose = IDENTITY
+    frame: FramePose = IDENTITY
     mass: LinkInertia | None = None
     joint: str = ""
 
-    def pose(self) -> Pose:
+    def pose(self) -> FramePose:
         """Pose in the parent's frame at the start values."""
         pose = self.at
         for primitive in self.chain:
@@ -88,8 +88,8 @@ class Closure:
 
     name: str
     kind: str
-    first: tuple[str, Pose]
-    second: tuple[str, Pose]
+    first: tuple[str, FramePose]
+    second: tuple[str, FramePose]
     axes: tuple[AxisName, ...] = ()
 
     @property
@@ -110,8 +110,8 @@ class RodLinks:
     """
 
     name: str
-    start: tuple[str, Pose]
-    end: tuple[str, Pose]
+    start: tuple[str, FramePose]
+    end: tuple[str, FramePose]
     angles: tuple[str, str]
     is_telescopic: bool
 
@@ -154,7 +154,7 @@ def rigid_tree(
         TauloopError: of the given type; a body without a joint to the base, or a rod or mass that no rigid link and
             ideal joints represent.
     """
-    builder = _Builder(mechanism, keeps_loaded)
+    builder = _TreeBuilder(mechanism, keeps_loaded)
     # among equals the last in the file: mostly ball joints on which nothing acts are left to be cut
     for joint, is_reversed in spanning_joints(mechanism, error, lambda depth, index: (-index,)):
         builder.hang(joint, is_reversed)
@@ -174,7 +174,7 @@ def rigid_tree(
 
 
 @dataclass(slots=True)
-class _Builder:
+class _TreeBuilder:
     """Collects links and closures."""
 
     mechanism: Mechanism
@@ -185,7 +185,7 @@ class _Builder:
     problems: Problems = field(default_factory=Problems)
     used: list[str] = field(default_factory=list)
     rods: list[RodLinks] = field(default_factory=list)
-    poses: dict[str, Pose] = field(default_factory=lambda: {BASE: IDENTITY})
+    poses: dict[str, FramePose] = field(default_factory=lambda: {BASE: IDENTITY})
 
     def hang(self, joint: Joint, is_reversed: bool) -> None:
         """Append the body at the far side of a joint."""
@@ -226,7 +226,7 @@ class _Builder:
         """Append the links of a rod, and its closure."""
         A, B = placement_pose(self.mechanism, rod.start), placement_pose(self.mechanism, rod.end)
         d = (self.poses[rod.start.body] @ A).inverse() @ self.poses[rod.end.body] @ B
-        frame = Pose(self._hinges(rod, A, A.rotation @ d.position), A.position)
+        frame = FramePose(self._hinges(rod, A, A.rotation @ d.position), A.position)
         towards = frame.rotation.T @ A.rotation @ d.position
         x, y, z = towards / (np.linalg.norm(towards) or 1.0)
         # z of the rod is (sin b, -sin a cos b, cos a cos b) after turns a about x and b about y
@@ -241,7 +241,7 @@ class _Builder:
         mass = self._part(rod, rod.lower, 1.0)
         self._append(Link(name=lower, parent=rod.start.body, at=frame, chain=hinges, mass=mass, joint=rod.name))
         length = 0.0 if rod.length is None else self.mechanism.value(rod.length)
-        tip, tip_pose = lower, Pose(position=np.array([0.0, 0.0, length]))
+        tip, tip_pose = lower, FramePose(position=np.array([0.0, 0.0, length]))
         if rod.telescope is not None:
             slide = _single("slide", rod.name, "z", rod.telescope.reference, rod.telescope.freedom)
             tip, tip_pose = f"{rod.name}.upper", IDENTITY
@@ -264,7 +264,7 @@ class _Builder:
         self.links.append(link)
         self.poses[link.name] = self.poses[link.parent] @ link.pose()
 
-    def _hinges(self, rod: Rod, A: Pose, along: np.ndarray) -> np.ndarray:
+    def _hinges(self, rod: Rod, A: FramePose, along: np.ndarray) -> np.ndarray:
         """Axes (3, 3) whose x is opposite to the first hinge of a rod that lies along a vector (3,) at the start."""
         along = along / np.linalg.norm(along) if np.any(along) else VECTORS["z"]
         if rod.is_full and rod.spin == "universal":

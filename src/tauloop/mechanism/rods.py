@@ -11,10 +11,10 @@ from tauloop.mechanism.joints import read_direction, read_freedom
 from tauloop.mechanism.model import Inertia, Placement, Rod, SlenderPart, Telescope, Vector
 from tauloop.mechanism.placements import Placements, constant_vector
 from tauloop.mechanism.rotation import rotated
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 
 
-def read_rod(name: str, cursor: Cursor, values: Values, placements: Placements) -> Rod | None:
+def read_rod(name: str, cursor: Cursor, values: ValueReader, placements: Placements) -> Rod | None:
     """A rod; None if something is wrong, which is noted."""
     start, end = placements.read(cursor.get("from")), placements.read(cursor.get("to"))
     if start is not None and end is not None and start.body == end.body:
@@ -48,7 +48,7 @@ def read_rod(name: str, cursor: Cursor, values: Values, placements: Placements) 
     )
 
 
-def _read_telescope(cursor: Cursor | None, values: Values) -> Telescope | None:
+def _read_telescope(cursor: Cursor | None, values: ValueReader) -> Telescope | None:
     if cursor is None:
         return None
     reference = values.number(cursor.get("reference"))
@@ -61,7 +61,7 @@ def _read_telescope(cursor: Cursor | None, values: Values) -> Telescope | None:
 
 
 def _read_parts(
-    cursor: Cursor, model: str | None, is_telescopic: bool, values: Values
+    cursor: Cursor, model: str | None, is_telescopic: bool, values: ValueReader
 ) -> tuple[SlenderPart | Inertia | None, SlenderPart | Inertia | None]:
     """Inertia at A and at B; keys that do not belong to this rod, and missing ones, are noted."""
     allowed = () if model == "massless" else ("lower", "upper") if is_telescopic else ("link",)
@@ -86,7 +86,7 @@ def _read_parts(
     return parts.get("link") or parts.get("lower"), parts.get("upper")
 
 
-def _read_first_axis(cursor: Cursor, model: str | None, start: Placement | None, values: Values) -> Vector | None:
+def _read_first_axis(cursor: Cursor, model: str | None, start: Placement | None, values: ValueReader) -> Vector | None:
     """First axis of the universal joint at A in coordinates of A's body."""
     for key in ("first_axis", "spin"):
         if model == "full" and not cursor.has(key):

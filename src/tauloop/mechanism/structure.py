@@ -11,7 +11,7 @@ from tauloop.mechanism.kinds import Choice, Either, Kind, ListOf, MapOf, Name, R
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.parser import CONSTANTS
 from tauloop.mechanism.suggestions import listing, suggestion
-from tauloop.mechanism.yaml_nodes import Entry, Mapping, Scalar, Sequence
+from tauloop.mechanism.yaml_nodes import Mapping, MappingEntry, Scalar, Sequence
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 REFERENCE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)*", re.ASCII)
@@ -88,7 +88,7 @@ def _check_shape(cursor: Cursor, shape: Shape) -> None:
             )
 
 
-def _remedy(cursor: Cursor, entry: Entry, known: list[str]) -> str:
+def _remedy(cursor: Cursor, entry: MappingEntry, known: list[str]) -> str:
     """What the writer of an unknown key may do."""
     if " " in entry.key:
         return "inside {...} a comma ends a text: put a text that holds commas in quotes"

@@ -43,7 +43,7 @@ class Definition:
     content: Literal | Syntax | None
 
 
-class Values:
+class ValueReader:
     """Reads values, and keeps the table of leaf parameters that grows while elements are read."""
 
     def __init__(

@@ -37,7 +37,7 @@ class Sequence:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MappingEntry:
     """A key of a mapping and what stands behind it."""
 
     key: str
@@ -49,7 +49,7 @@ class Entry:
 class Mapping:
     """Keys and nodes in the order of the file; keys are unique."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[MappingEntry, ...]
     line: int
 
     def get(self, key: str) -> Node | None:
@@ -115,10 +115,10 @@ def parse_nodes(text: str, file: str) -> Node:
         DescriptionError: the text is not YAML, is empty, or uses what descriptions do without: anchors, aliases, tags,
             several documents, repeated keys, lists or mappings as keys, deep nesting.
     """
-    return _Reader(text, file).document()
+    return _NodeReader(text, file).document()
 
 
-class _Reader:
+class _NodeReader:
     """Turns events into nodes."""
 
     def __init__(self, text: str, file: str) -> None:
@@ -202,7 +202,7 @@ class _Reader:
         return self._mapping(line, depth, where)
 
     def _mapping(self, line: int, depth: int, where: str) -> Mapping:
-        entries: dict[str, Entry] = {}
+        entries: dict[str, MappingEntry] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key_line = _line(event)
             key = self._node(event, depth + 1, where)
@@ -220,7 +220,7 @@ class _Reader:
                     )
                 )
             else:
-                entries[key.text] = Entry(key.text, key_line, value)
+                entries[key.text] = MappingEntry(key.text, key_line, value)
         return Mapping(tuple(entries.values()), line)
 
 

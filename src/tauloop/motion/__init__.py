@@ -16,13 +16,13 @@ from tauloop.motion.laws import (
 from tauloop.motion.limits import fastest_rate, tightest_limit
 from tauloop.motion.multisine import Multisine, random_multisine
 from tauloop.motion.paths import (
+    AxisTurn,
     Curve,
     Ellipse,
     Line,
     Path,
     SampledPath,
     Together,
-    Turn,
     sheared_ellipse,
     turn_between,
 )
@@ -36,6 +36,7 @@ __all__ = [
     "LAWS",
     "POLYNOMIAL_345",
     "POLYNOMIAL_4567",
+    "AxisTurn",
     "Chain",
     "Clothoid",
     "Curve",
@@ -63,7 +64,6 @@ __all__ = [
     "Together",
     "Trajectory",
     "Trapezoidal",
-    "Turn",
     "fastest_rate",
     "peak",
     "plan",

@@ -12,7 +12,7 @@ from tauloop.motion.laws import POLYNOMIAL_4567, Law
 from tauloop.motion.sampled import SampledMotion
 
 
-class Motion(Protocol):
+class SampleableMotion(Protocol):
     """Anything that can be sampled at times."""
 
     def sample(self, time: np.ndarray) -> SampledMotion:
@@ -33,7 +33,7 @@ class Faded:
         law: of the rise.
     """
 
-    motion: Motion
+    motion: SampleableMotion
     center: np.ndarray
     duration: float
     fade: float

@@ -29,7 +29,7 @@ SLOW = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class MotionLimits:
     """The finite force and speed limits of a machine.
 
     Attributes:
@@ -71,7 +71,7 @@ class Limits:
         return np.concatenate([shares, np.maximum(found.share, 0.0)[:, None]], axis=1), pulled
 
 
-def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> Limits:
+def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLimits:
     """The limits that the machine file gives, each times a share.
 
     Raises:
@@ -93,7 +93,7 @@ def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> Limits:
     all_names = (*names, *(f"{name} speed" for name in (*names, *shape.velocity_names)))
     all_units = (*force_units, *motor_units, *("rad/s" if turns else "m/s" for turns in shape.angular))
     kept = np.flatnonzero(np.isfinite(sizes))
-    return Limits(
+    return MotionLimits(
         names=tuple(all_names[i] for i in kept),
         units=tuple(all_units[i] for i in kept),
         kept=kept,
@@ -156,7 +156,7 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
 class _Allowed:
     """The largest rate that quadratics, and cables, allow; conditions of cables are kept."""
 
-    def __init__(self, limits: Limits, stroke: Stroke, law: Law, directions: tuple[float, ...]) -> None:
+    def __init__(self, limits: MotionLimits, stroke: Stroke, law: Law, directions: tuple[float, ...]) -> None:
         self._limits, self._stroke, self._law, self._directions = limits, stroke, law, directions
         self._kept: list[Quadratics] = []
 
@@ -211,7 +211,7 @@ def sample_times(stroke: Stroke, law: Law, count: int = SAMPLES) -> np.ndarray:
     return np.unique(np.concatenate([x, jumps, np.nextafter(jumps, 0.0)]))
 
 
-def _shares(limits: Limits, stroke: Stroke, progress: Progress, rate: float) -> Quadratics:
+def _shares(limits: MotionLimits, stroke: Stroke, progress: Progress, rate: float) -> Quadratics:
     """Shares of the limits (M, n) as quadratics in the rate's size, from three rates around the given one.
 
     Forces are quadratic and speeds linear; the sign of Coulomb friction does not change, for no rate is zero.
@@ -232,7 +232,7 @@ def _excess(shares: list[Quadratics]) -> Quadratics:
 
 
 def _peaks(
-    limits: Limits, stroke: Stroke, law: Law, x: np.ndarray, rate: float, directions: tuple[float, ...]
+    limits: MotionLimits, stroke: Stroke, law: Law, x: np.ndarray, rate: float, directions: tuple[float, ...]
 ) -> tuple[np.ndarray, float]:
     """Normalised times of the highest shares of the limits, and the highest share."""
     places, highest = [], 0.0
@@ -247,7 +247,7 @@ def _peaks(
     return np.concatenate(places), highest
 
 
-def _unmet(limits: Limits, stroke: Stroke, progress: Progress, shares: list[Quadratics]) -> list[Problem]:
+def _unmet(limits: MotionLimits, stroke: Stroke, progress: Progress, shares: list[Quadratics]) -> list[Problem]:
     """What is exceeded however slow the motion is."""
     still = np.concatenate([np.abs(share.c) for share in shares])
     problems = Problems()

@@ -212,7 +212,7 @@ class SampledPath(Path):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn(Path):
+class AxisTurn(Path):
     """A turn about a fixed axis: unit quaternions q(u) = exp(u rotation / 2) start, (w, x, y, z).
 
     This is the spherical interpolation (slerp) from the start to exp(rotation / 2) start.
@@ -259,15 +259,15 @@ class Turn(Path):
         return Curve(position=position, first=first, second=-((0.5 * angle) ** 2) * position)
 
 
-def turn_between(start: Sequence[float], end: Sequence[float]) -> Turn:
+def turn_between(start: Sequence[float], end: Sequence[float]) -> AxisTurn:
     """The shorter turn between two orientations (unit quaternions w, x, y, z).
 
     Raises:
         InputError: they are no unit quaternions.
     """
-    still = [Turn(np.asarray(q, dtype=float), np.zeros(3)).start for q in (start, end)]
+    still = [AxisTurn(np.asarray(q, dtype=float), np.zeros(3)).start for q in (start, end)]
     first, second = (Rotation.from_quat(np.roll(q, -1)) for q in still)
-    return Turn(still[0], (second * first.inv()).as_rotvec())
+    return AxisTurn(still[0], (second * first.inv()).as_rotvec())
 
 
 def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:

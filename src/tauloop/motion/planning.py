@@ -21,7 +21,7 @@ from tauloop.model.motion import Motion
 from tauloop.motion.clothoids import polyline
 from tauloop.motion.laws import LAWS
 from tauloop.motion.limits import tightest_limit
-from tauloop.motion.paths import Ellipse, Line, SampledPath, Together, Turn
+from tauloop.motion.paths import AxisTurn, Ellipse, Line, SampledPath, Together
 from tauloop.motion.paths import Path as Curve
 from tauloop.motion.stroke import stroke
 from tauloop.motion.timing import MachineLimits, PeakAcceleration, PeakSpeed, Seconds, Timing, peak
@@ -265,5 +265,5 @@ def _with_turn(
     if set(names) & set(moved):
         what = "given beside components of the quaternion"
         raise InputError(Problem(where="turn", what=what, remedy="one of them"))
-    turned = Turn(base[first : first + len(QUATERNION)], rotation)
+    turned = AxisTurn(base[first : first + len(QUATERNION)], rotation)
     return (*moved, *names), turned if path is None else Together((path, turned))

@@ -31,7 +31,7 @@ class Evaluate:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
-    def run(self, values: dict[str, np.ndarray], n: int, evidence: Evidence) -> None:
+    def run(self, values: dict[str, np.ndarray], n: int, evidence: RunEvidence) -> None:
         """Compute the outputs for n samples."""
         results = self.function([values[name] for name in self.inputs], n)
         values.update(zip(self.outputs, results, strict=True))
@@ -71,7 +71,7 @@ class Newton:
         """Name of the pivots' values."""
         return f"{self.solution}_pivots"
 
-    def run(self, values: dict[str, np.ndarray], n: int, evidence: Evidence) -> None:
+    def run(self, values: dict[str, np.ndarray], n: int, evidence: RunEvidence) -> None:
         """Iterate for n samples; samples that have converged are left alone."""
         known = [values[name] for name in self.inputs]
         x = values[self.start].copy()
@@ -142,7 +142,7 @@ class LinearBlock:
 
 
 @dataclass(slots=True)
-class Evidence:
+class RunEvidence:
     """What one run has shown about its health.
 
     Attributes:
@@ -187,10 +187,10 @@ class Program(Shown):
 
     def run(
         self, inputs: Mapping[str, np.ndarray], n: int, tolerance: float = NEWTON_STEP
-    ) -> tuple[dict[str, np.ndarray], Evidence]:
+    ) -> tuple[dict[str, np.ndarray], RunEvidence]:
         """Outputs by name and the evidence of the run; inputs are contiguous arrays (N, n), already checked."""
         values = dict(inputs)
-        evidence = Evidence(
+        evidence = RunEvidence(
             tolerance=tolerance, discriminants=np.ones((n, 0)), pivots=np.ones((n, 0)), missed=np.zeros(n)
         )
         for step in self.steps:

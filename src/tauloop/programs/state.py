@@ -14,7 +14,7 @@ from tauloop.mechanism.named import place
 from tauloop.programs.limits import CONVERGED as CONVERGED
 from tauloop.programs.limits import SMALLEST_PIVOT as SMALLEST_PIVOT
 from tauloop.programs.limits import WITHIN as WITHIN
-from tauloop.programs.program import ClosedForm, Evidence, Program
+from tauloop.programs.program import ClosedForm, Program, RunEvidence
 from tauloop.shown import Shown
 
 
@@ -76,7 +76,7 @@ class Health(Shown):
         return np.asarray(self.is_reached & (self.smallest_pivot > SMALLEST_PIVOT) & ~self.finite)
 
 
-def health(program: Program, evidence: Evidence, results: Mapping[str, np.ndarray] = MappingProxyType({})) -> Health:
+def health(program: Program, evidence: RunEvidence, results: Mapping[str, np.ndarray] = MappingProxyType({})) -> Health:
     """Evidence of a program's run in the caller's terms.
 
     Args:

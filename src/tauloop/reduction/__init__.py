@@ -12,12 +12,12 @@ from tauloop.reduction.links import group_parallel_links, merge_rods, parallel_j
 from tauloop.reduction.lumping import Equivalence, drop_rod_inertia, equivalence, lump_rods, total_mass
 from tauloop.reduction.planar import as_laminas, is_planar, links_as_rods, planar_inertia
 from tauloop.reduction.platform import hold_platform
-from tauloop.reduction.steps import Motion, Step
+from tauloop.reduction.steps import BodyMotions, Step
 from tauloop.reduction.symmetry import share_parameters
 
 __all__ = [
+    "BodyMotions",
     "Equivalence",
-    "Motion",
     "Step",
     "as_laminas",
     "displaced",

@@ -29,7 +29,7 @@ from tauloop.reduction.graph import (
 )
 from tauloop.reduction.inertia import clean, mean, minus, point_mass, turned_vector
 from tauloop.reduction.planar import frame
-from tauloop.reduction.steps import Motion, Step, limits_of, require
+from tauloop.reduction.steps import BodyMotions, Step, limits_of, require
 
 #: Points nearer than this are one, m.
 TOGETHER = 1e-12
@@ -63,7 +63,9 @@ def _attachments(mechanism: Mechanism, body: str) -> list[_Attachment]:
     return joints + rods
 
 
-def gather_joints(mechanism: Mechanism, body: str, motion: Motion, at: Vector | None = None) -> tuple[Mechanism, Step]:
+def gather_joints(
+    mechanism: Mechanism, body: str, motion: BodyMotions, at: Vector | None = None
+) -> tuple[Mechanism, Step]:
     """Shift what hangs on a body that never turns until all its joints meet in one point.
 
     Everything beyond a joint is displaced by a constant vector, up to the next bodies that never turn.
@@ -148,7 +150,7 @@ def _put(mechanism: Mechanism, body: str, point: Vector) -> Mechanism:
     )
 
 
-def _require_still(mechanism: Mechanism, body: str, motion: Motion) -> None:
+def _require_still(mechanism: Mechanism, body: str, motion: BodyMotions) -> None:
     problems = Problems()
     if body == BASE or body not in motion.translating:
         problems.add(
@@ -159,7 +161,7 @@ def _require_still(mechanism: Mechanism, body: str, motion: Motion) -> None:
     require(mechanism, problems)
 
 
-def point_masses(mechanism: Mechanism, motion: Motion) -> tuple[Mechanism, Step]:
+def point_masses(mechanism: Mechanism, motion: BodyMotions) -> tuple[Mechanism, Step]:
     """Keep of every body that never turns only its mass, at its origin."""
     reduced = tuple(
         replace(body, inertia=Inertia(mass=body.inertia.mass))
@@ -177,7 +179,7 @@ def point_masses(mechanism: Mechanism, motion: Motion) -> tuple[Mechanism, Step]
 
 
 def lump_translating_body(
-    mechanism: Mechanism, body: str, motion: Motion, host: str | None = None
+    mechanism: Mechanism, body: str, motion: BodyMotions, host: str | None = None
 ) -> tuple[Mechanism, Step]:
     """Replace a coupling element that never turns by a point mass at one of its joints.
 

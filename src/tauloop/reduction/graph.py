@@ -23,7 +23,7 @@ from tauloop.mechanism.model import (
     Vector,
 )
 from tauloop.reduction.inertia import clean, plus, total, turned_vector
-from tauloop.reduction.steps import Motion, require
+from tauloop.reduction.steps import BodyMotions, require
 
 #: Joints across which a body cannot turn.
 STRAIGHT = ("fixed", "prismatic", "translational")
@@ -97,7 +97,7 @@ def cluster(mechanism: Mechanism, body: str, still: frozenset[str]) -> frozenset
 
 
 def displaced(
-    mechanism: Mechanism, bodies: frozenset[str], by: Vector, motion: Motion, rods: Iterable[str] = ()
+    mechanism: Mechanism, bodies: frozenset[str], by: Vector, motion: BodyMotions, rods: Iterable[str] = ()
 ) -> Mechanism:
     """Move bodies by a constant vector, and with them their joints and rod ends on bodies that never turn.
 

@@ -28,13 +28,13 @@ from tauloop.reduction.graph import (
 )
 from tauloop.reduction.inertia import carried, clean, mean, minus, plus, total, turned_vector
 from tauloop.reduction.platform import constant_turns
-from tauloop.reduction.steps import Motion, Step, limits_of, require
+from tauloop.reduction.steps import BodyMotions, Step, limits_of, require
 
 #: Lengths that differ by a smaller share are equal.
 EQUAL = 1e-12
 
 
-def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: Motion) -> tuple[Mechanism, Step]:
+def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions) -> tuple[Mechanism, Step]:
     """Put one link in the place of two that turn alike and hang on the same bodies, a constant vector apart.
 
     Two cranks of a parallelogram, one of whose other sides never turns; or two equal links in front and behind of a
@@ -105,7 +105,7 @@ def group_parallel_links(mechanism: Mechanism, kept: str, removed: str, motion: 
     return mechanism, step
 
 
-def parallel_joints(mechanism: Mechanism, kept: str, removed: str, motion: Motion) -> list[tuple[Joint, Joint]]:
+def parallel_joints(mechanism: Mechanism, kept: str, removed: str, motion: BodyMotions) -> list[tuple[Joint, Joint]]:
     """Joints of a link with the joint of another link that does the same: (removed one's, kept one's)."""
     if kept == removed or motion.group(kept) is not motion.group(removed) or kept in motion.translating:
         return []
@@ -131,7 +131,7 @@ def _axis_on(rod: Rod, removed: str, R: np.ndarray) -> Vector | None:
     return turned_vector(R, rod.first_axis)
 
 
-def _guide(body: str, motion: Motion) -> Joint:
+def _guide(body: str, motion: BodyMotions) -> Joint:
     return Joint(
         name=f"{body}.guide",
         kind="translational",

@@ -12,7 +12,7 @@ from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mechanism, Placement, Turn, Vector
 from tauloop.mechanism.rotation import turns_to_axes
 from tauloop.reduction.inertia import clean
-from tauloop.reduction.steps import Motion, Step, require
+from tauloop.reduction.steps import BodyMotions, Step, require
 
 #: Joints by which a platform has coordinates of its own.
 KINDS = ("free", "planar", "translational")
@@ -24,7 +24,7 @@ def constant_turns(R: np.ndarray) -> tuple[Turn, ...]:
     return turns_to_axes(R[:, 0].tolist(), R[:, 1].tolist())
 
 
-def hold_platform(mechanism: Mechanism, held: Iterable[str], motion: Motion) -> tuple[Mechanism, Step]:
+def hold_platform(mechanism: Mechanism, held: Iterable[str], motion: BodyMotions) -> tuple[Mechanism, Step]:
     """Take from the platform's joint the freedoms that never move.
 
     A platform that does not turn and moves along all three axes gets a translational joint; along fewer, prismatic

@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Motion(Shown):
+class BodyMotions(Shown):
     """How the bodies of a machine move in all its poses (found by `tauloop.kinematics.reduction.motion`).
 
     Attributes:

@@ -16,7 +16,7 @@ from tauloop.motion import SampledMotion
 from tauloop.programs.catalogue import INVERSE_DYNAMICS
 
 
-class Motion(Protocol):
+class MotionInTime(Protocol):
     """A motion that can be asked for any time, such as `motion.Trajectory` or `motion.Multisine`."""
 
     def at(self, time: np.ndarray) -> SampledMotion:
@@ -66,7 +66,7 @@ class ConstantForce(ForceLaw):
 class InverseDynamicsForce(ForceLaw):
     """The forces that a motion needs, computed by inverse dynamics at every evaluation and never interpolated."""
 
-    def __init__(self, model: Model, motion: Motion) -> None:
+    def __init__(self, model: Model, motion: MotionInTime) -> None:
         """Prepare.
 
         Args:

@@ -15,7 +15,7 @@ from tauloop.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.model import Model
 from tauloop.result import Evidence, Result
-from tauloop.simulation.forces import InverseDynamicsForce, Motion
+from tauloop.simulation.forces import InverseDynamicsForce, MotionInTime
 from tauloop.simulation.routes import Route
 from tauloop.simulation.simulation import Simulation, Simulator, start_state
 
@@ -74,7 +74,7 @@ class RoundTrip(Result):
 
 def round_trip(
     model: Model,
-    motion: Motion,
+    motion: MotionInTime,
     duration: float,
     *,
     route: Route | None = None,

@@ -24,7 +24,7 @@ from tauloop.simulation.events import Event, Occurrence, occurrences
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench
 from tauloop.simulation.routes import IndependentCoordinates, Route
 from tauloop.simulation.stepping.choice import stepper
-from tauloop.simulation.stepping.stepper import Law, Progress, Stepper
+from tauloop.simulation.stepping.stepper import Law, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, Steps, joined_steps, without_last
 from tauloop.simulation.system import BALANCE, System
 
@@ -278,7 +278,7 @@ class Simulator:
             remedy = "simulate in full coordinates (`Projected`), or make the start the reference (`Model.at`)"
             raise InputError(Problem(where=name, what=what, remedy=remedy))
 
-    def _occurrences(self, events: tuple[Event, ...], part: Steps, progress: Progress) -> list[Occurrence]:
+    def _occurrences(self, events: tuple[Event, ...], part: Steps, progress: SteppingState) -> list[Occurrence]:
         if not events or not len(part):
             return []
 
@@ -294,7 +294,7 @@ class Simulator:
         duration: float,
         ending: Ending,
         happened: list[Occurrence],
-        progress: Progress,
+        progress: SteppingState,
         acting: _Acting,
     ) -> Simulation:
         steps, last_q, last_v = self._usable(steps, progress.guess)
@@ -411,7 +411,7 @@ class _Acting:
             self._near = q[0]
         return q[0], v[0]
 
-    def at(self, time: float, y: np.ndarray, q: np.ndarray, progress: Progress) -> np.ndarray:
+    def at(self, time: float, y: np.ndarray, q: np.ndarray, progress: SteppingState) -> np.ndarray:
         """What acts at the end; a sampled law's is held."""
         acting = progress.acting.copy()
         if self.law is not None and not self.period:

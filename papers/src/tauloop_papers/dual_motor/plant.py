@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.drives import DETERMINED, Axis, DriveLine, PlantFit, Unknown, assess_plant, load_drive, search_plant
+from tauloop.drives import DETERMINED, Axis, DriveLine, PlantFit, PlantUnknown, assess_plant, load_drive, search_plant
 from tauloop.result import Evidence, plain, provenance
 from tauloop_papers.dual_motor import settings as tuned
 from tauloop_papers.dual_motor.settings import STEPPING, THREADS, DriveSettings
@@ -175,7 +175,7 @@ class _Search:
     def fit(
         self,
         axis: Axis,
-        unknowns: Sequence[Unknown],
+        unknowns: Sequence[PlantUnknown],
         effort: Effort,
         *,
         known: Mapping[str, float] | None = None,

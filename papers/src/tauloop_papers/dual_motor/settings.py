@@ -15,12 +15,12 @@ from tauloop.drives import (
     Criteria,
     Genetic,
     Gradient,
-    Method,
     NelderMead,
     Observation,
     PatternSearch,
+    PlantUnknown,
+    SearchMethod,
     SensitiveAxis,
-    Unknown,
     simulate_axis,
     weighted_sum,
     weighted_worst,
@@ -137,7 +137,7 @@ class DriveSettings:
     scatter: Mapping[str, float]
     scatter_samples: int
     choices: tuple[str, ...]
-    unknowns: tuple[Unknown, ...]
+    unknowns: tuple[PlantUnknown, ...]
     found: Mapping[str, float]
     observations: tuple[Observation, ...]
 
@@ -146,7 +146,7 @@ class DriveSettings:
         held = dict(zip(axis.names, axis.nominal, strict=True)) | dict(self.found)
         return np.array([unknown.share(float(held[unknown.name])) for unknown in self.unknowns])
 
-    def methods(self) -> Mapping[str, Method]:
+    def methods(self) -> Mapping[str, SearchMethod]:
         """The methods by the paper's names."""
         return {
             "pattern search": PatternSearch(),
@@ -327,20 +327,20 @@ SETTINGS = DriveSettings(
         "pinion radius, contact stiffness and damping of the plant: chosen",
     ),
     unknowns=(
-        Unknown(name="cart_mass", lower=1, upper=500),
-        Unknown(name="motor_inertia", lower=0.0002, upper=0.03),
-        Unknown(name="cart_viscous", lower=30, upper=10_000),
-        Unknown(name="motor_viscous", lower=0.01, upper=5),
-        Unknown(name="cart_coulomb", lower=0.2, upper=200),
-        Unknown(name="gap", lower=2e-5, upper=0.005),
-        Unknown(name="preload", lower=3, upper=10.6, logarithmic=False),
-        Unknown(name="feed_forward_share", lower=0, upper=1.1, logarithmic=False),
-        Unknown(name="torque_share", lower=0, upper=1, logarithmic=False),
-        Unknown(name="first_step", lower=0.02, upper=1),
-        Unknown(name="band", lower=0.0002, upper=0.01),
-        Unknown(name="switching_kp", lower=100, upper=3000, logarithmic=False),
-        Unknown(name="switching_ti", lower=0.1, upper=2, logarithmic=False),
-        Unknown(name="switching_td", lower=0.005, upper=0.1),
+        PlantUnknown(name="cart_mass", lower=1, upper=500),
+        PlantUnknown(name="motor_inertia", lower=0.0002, upper=0.03),
+        PlantUnknown(name="cart_viscous", lower=30, upper=10_000),
+        PlantUnknown(name="motor_viscous", lower=0.01, upper=5),
+        PlantUnknown(name="cart_coulomb", lower=0.2, upper=200),
+        PlantUnknown(name="gap", lower=2e-5, upper=0.005),
+        PlantUnknown(name="preload", lower=3, upper=10.6, logarithmic=False),
+        PlantUnknown(name="feed_forward_share", lower=0, upper=1.1, logarithmic=False),
+        PlantUnknown(name="torque_share", lower=0, upper=1, logarithmic=False),
+        PlantUnknown(name="first_step", lower=0.02, upper=1),
+        PlantUnknown(name="band", lower=0.0002, upper=0.01),
+        PlantUnknown(name="switching_kp", lower=100, upper=3000, logarithmic=False),
+        PlantUnknown(name="switching_ti", lower=0.1, upper=2, logarithmic=False),
+        PlantUnknown(name="switching_td", lower=0.005, upper=0.1),
     ),
     found=FOUND,
     observations=OBSERVATIONS,

@@ -170,7 +170,7 @@ class Comparison(Shown):
 
 
 @solving(IdentificationError)
-def compare(
+def compare_unknowns(
     problems: Mapping[str, CalibrationProblem],
     rng: np.random.Generator,
     *,

@@ -40,7 +40,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import UnitError, named
-from tauloop.mechanism.values import Values
+from tauloop.mechanism.values import ValueReader
 
 
 class _HeadlessTable(Table):
@@ -126,7 +126,7 @@ def read_instrument(path: str | Path) -> Instrument:
         DescriptionError: the file is no plain YAML.
     """
     root = open_document(path, INSTRUMENT)
-    instrument = instrument_of(root, contents(root, Values(None)) or {})
+    instrument = instrument_of(root, contents(root, ValueReader(None)) or {})
     root.collector.raise_any(InputError)
     if instrument is None:
         raise AssertionError("an instrument that cannot be read has a problem that was noted")
@@ -190,7 +190,7 @@ def _series(
 
 
 def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
-    values = Values(None)
+    values = ValueReader(None)
     found = contents(root, values) or {}
     places = root.get("series")
     series = [_series_of(place, values, folder, mechanism) for place in (places.items() if places is not None else ())]
@@ -221,7 +221,7 @@ def _several(found: str | tuple[str, ...]) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) else found
 
 
-def _series_of(place: Cursor, values: Values, folder: Path, mechanism: Mechanism) -> Series | None:
+def _series_of(place: Cursor, values: ValueReader, folder: Path, mechanism: Mechanism) -> Series | None:
     """One series; None where something is wrong with it, which is noted."""
     before = place.collector.count
     entry = contents(place, values) or {}

@@ -8,9 +8,9 @@ import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
 from tauloop.drives.axis.source import CHATTERING, DIVERGED, OK, REPORT, TOO_LONG
-from tauloop.drives.equations.system import INPUTS, System
+from tauloop.drives.equations.system import INPUTS, AxisSystem
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.interpreted import Problem, Run, Stepped
+from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
 
 #: As in `axis.c`; and halvings that find where the judged position passes a level or turns.
 FAR, HUGE, LATE, HALVINGS = 1e3, 1e12, 0.75, 50
@@ -19,7 +19,7 @@ FAR, HUGE, LATE, HALVINGS = 1e3, 1e12, 0.75, 50
 class InterpretedAxis:
     """What the compiled library does, one step after the other."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: AxisSystem) -> None:
         """Keep the equations."""
         self._system = system
         self._calls = tuple(BatchFunction(f) for f in (system.rate, system.reset, system.hold))
@@ -48,10 +48,10 @@ class InterpretedAxis:
         return reports
 
 
-class _Line(Problem):
+class _InterpretedLine(InterpretedProblem):
     """The equations of a line under one parameter set."""
 
-    def __init__(self, system: System, calls: tuple[BatchFunction, ...], p: np.ndarray) -> None:
+    def __init__(self, system: AxisSystem, calls: tuple[BatchFunction, ...], p: np.ndarray) -> None:
         self._calls, self._p = calls, p
         self.inputs, self.z = np.zeros(len(INPUTS)), np.zeros(system.held_size)
 
@@ -78,14 +78,14 @@ class _Step:
 
     def __init__(
         self,
-        system: System,
+        system: AxisSystem,
         calls: tuple[BatchFunction, ...],
         p: np.ndarray,
         fixed: np.ndarray,
         integrator: Integrator,
     ) -> None:
         method, self.most = integrator.method, integrator.max_steps
-        self.system, self.line = system, _Line(system, calls, p)
+        self.system, self.line = system, _InterpretedLine(system, calls, p)
         self.run = Run(
             self.line,
             method.tableau,

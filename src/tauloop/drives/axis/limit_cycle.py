@@ -15,7 +15,7 @@ from tauloop.drives.equations.switches import Direct
 from tauloop.drives.equations.system import build_system
 from tauloop.equations.values import Values
 from tauloop.errors import InputError, Problem, solving
-from tauloop.mechanism.drive_line import DriveLine, ElasticBacklash, Friction, LuGre, Shaft, SingleDrive
+from tauloop.mechanism.drive_line import DriveLine, ElasticBacklash, LineFriction, LuGre, Shaft, SingleDrive
 from tauloop.mechanism.expression import Leaf
 from tauloop.mechanism.model import Parameter, ParameterTable
 
@@ -167,7 +167,7 @@ def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
         if isinstance(friction, LuGre):
             remedy = "write friction in its place, or simulate instead"
             raise InputError(Problem(where=inertia.name, what="LuGre friction is not linear", remedy=remedy))
-        inertias.append(replace(inertia, friction=friction and Friction(viscous=friction.viscous)))
+        inertias.append(replace(inertia, friction=friction and LineFriction(viscous=friction.viscous)))
     connections = tuple(replace(c, compliance=shaft) if c.name == name else c for c in line.connections)
     system = build_system(replace(line, parameters=table, inertias=tuple(inertias), connections=connections))
     arguments = system.rate.sx_in()

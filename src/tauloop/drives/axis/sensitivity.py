@@ -12,7 +12,7 @@ import numpy as np
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, criteria_of, prepared_runs
 from tauloop.drives.axis.source import REPORT
 from tauloop.drives.criteria import NAMES, Criteria
-from tauloop.drives.equations.system import System, build_system
+from tauloop.drives.equations.system import AxisSystem, build_system
 from tauloop.errors import InputError, Problem
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.drive_line import DriveLine, ExactBacklash
@@ -146,7 +146,7 @@ class CriteriaGradients:
         return self.by[worst] / weights[worst]
 
 
-def _extended(system: System, names: Sequence[str]) -> System:
+def _extended(system: AxisSystem, names: Sequence[str]) -> AxisSystem:
     """The same system with S behind its states; the energy stays the last."""
     arguments = system.rate.sx_in()
     y, p = arguments[0], arguments[-1]

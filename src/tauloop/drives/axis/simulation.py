@@ -14,7 +14,7 @@ from tauloop.codegen.library import Library, is_forked
 from tauloop.drives.axis.interpreted import InterpretedAxis
 from tauloop.drives.axis.source import REPORT, axis_source
 from tauloop.drives.criteria import Criteria, Outcome, priced
-from tauloop.drives.equations.system import System, build_system
+from tauloop.drives.equations.system import AxisSystem, build_system
 from tauloop.errors import EngineError, InputError, Problem, Problems
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.integrate.source import integrator_source
@@ -39,7 +39,7 @@ class Axis:
         *,
         threads: int = 1,
         folder: Path | None = None,
-        system: System | None = None,
+        system: AxisSystem | None = None,
         interpreted: bool = False,
     ) -> None:
         """Sort the equations and compile them (or find them in the cache).

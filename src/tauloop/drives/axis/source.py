@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from tauloop.codegen.source import number
-from tauloop.drives.equations.system import INPUTS, System
+from tauloop.drives.equations.system import INPUTS, AxisSystem
 from tauloop.integrate.source import c_text
 
 #: What a run comes to, as in `axis.c`: all is well, the state grows without bound, the steps ran out, events pile up.
@@ -29,7 +29,7 @@ REPORT = (
 )
 
 
-def axis_source(system: System, integrator: str) -> str:
+def axis_source(system: AxisSystem, integrator: str) -> str:
     """C text of `drive_batch` for a drive line; the integrator's as of `integrator_source`."""
     generator = ca.CodeGenerator("drive.c", {"with_header": False, "casadi_int": "int", "include_math": True})
     for function in (system.rate, _without_guards(system.rate), system.reset, system.hold):
@@ -45,7 +45,7 @@ def _without_guards(rate: ca.Function) -> ca.Function:
     return ca.Function("drive_slope", arguments, [rate(*arguments)[0]])
 
 
-def _sizes(system: System) -> str:
+def _sizes(system: AxisSystem) -> str:
     sizes = {
         "NY": len(system.state_names),
         "NS": len(system.mode_names),

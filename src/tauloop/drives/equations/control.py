@@ -13,7 +13,7 @@ from tauloop.mechanism.drive_line import Control, DualDrive, Pid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Law:
+class ControlLaw:
     """What the control makes of its measurements.
 
     Attributes:
@@ -93,7 +93,7 @@ def control_law(
     values: Values,
     switches: Switches,
     feed: tuple[ca.SX, ca.SX] | None = None,
-) -> Law:
+) -> ControlLaw:
     """Torques asked of the motors (Gantry-Tau paper, Figure 7, for two of them).
 
     With u the output of the loops, v the switching variable, P the preload, s the torque share, f the share of the
@@ -119,7 +119,7 @@ def control_law(
     output += forward
     drive = control.drive
     if not isinstance(drive, DualDrive):
-        return Law(torques={drive.motor: output}, rates=rates, output=output, direction=ca.SX(0))
+        return ControlLaw(torques={drive.motor: output}, rates=rates, output=output, direction=ca.SX(0))
     step = reference - before
     still = ca.fabs(step) <= 0
     # |e| has its kink below e_min, where v is constant: no mode is needed
@@ -128,4 +128,6 @@ def control_law(
     shared = (1 + v) * values.scalar(drive.torque_share) * output
     pull = v * values.scalar(drive.preload) * ca.if_else(step < 0, -1, 1)
     master = output - shared - values.scalar(drive.feed_forward_share) * pull
-    return Law(torques={drive.master: master, drive.slave: shared + pull}, rates=rates, output=output, direction=v)
+    return ControlLaw(
+        torques={drive.master: master, drive.slave: shared + pull}, rates=rates, output=output, direction=v
+    )

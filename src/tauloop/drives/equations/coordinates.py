@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import casadi as ca
 
 from tauloop.errors import DescriptionError, Problem
-from tauloop.mechanism.drive_line import DriveLine, Friction, LuGre
+from tauloop.mechanism.drive_line import DriveLine, LineFriction, LuGre
 from tauloop.mechanism.expression import Expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coordinates:
+class LineCoordinates:
     """Which coordinate each inertia moves with.
 
     Attributes:
@@ -27,7 +27,7 @@ class Coordinates:
     factor: dict[str, ca.SX]
 
 
-def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> Coordinates:
+def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> LineCoordinates:
     """Coordinates of the inertias.
 
     Args:
@@ -67,12 +67,12 @@ def coordinates(line: DriveLine, scalar: Callable[[Expression], ca.SX]) -> Coord
         if len(dry) > 1:
             what = f"{' and '.join(dry)} are rigidly joined, and each has dry friction of its own"
             raise _wrong(line, "connections", what, "give one of them the friction of both, on its side")
-    return Coordinates(roots=tuple(roots), index=index, factor=factor)
+    return LineCoordinates(roots=tuple(roots), index=index, factor=factor)
 
 
-def _is_dry(friction: Friction | LuGre | None) -> bool:
+def _is_dry(friction: LineFriction | LuGre | None) -> bool:
     """Whether a body sticks; bristles give way, so that LuGre friction does not count."""
-    return isinstance(friction, Friction) and friction.coulomb is not None
+    return isinstance(friction, LineFriction) and friction.coulomb is not None
 
 
 def _wrong(line: DriveLine, where: str, what: str, remedy: str) -> DescriptionError:

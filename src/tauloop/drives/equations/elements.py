@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from tauloop.drives.equations.switches import Modes, Switches
+from tauloop.drives.equations.switches import Switches, SwitchModes
 
 #: Gap below which the elastic backlash element is a plain spring and damper (Modelica's ElastoBacklash).
 NO_GAP = 1e-10
@@ -50,7 +50,7 @@ class ExactGap:
 
 
 def exact_backlash(
-    gap: ca.SX, stiffness: ca.SX, damping: ca.SX, D: ca.SX, w: ca.SX, state: ca.SX, modes: Modes, name: str
+    gap: ca.SX, stiffness: ca.SX, damping: ca.SX, D: ca.SX, w: ca.SX, state: ca.SX, modes: SwitchModes, name: str
 ) -> ExactGap:
     """Force of a damped elastic shaft with a gap, whose position x_b in it is a state.
 
@@ -95,7 +95,7 @@ class DryFriction:
 
 
 def dry_friction(
-    level: ca.SX, static: ca.SX, v: ca.SX, required: ca.SX, standstill: ca.SX, modes: Modes, name: str
+    level: ca.SX, static: ca.SX, v: ca.SX, required: ca.SX, standstill: ca.SX, modes: SwitchModes, name: str
 ) -> DryFriction:
     """Sticking and sliding: it sticks when v reaches zero and slips when the force to hold it exceeds `static`.
 
@@ -129,7 +129,7 @@ def lugre(
     v: ca.SX,
     z: ca.SX,
     standstill: ca.SX,
-    modes: Modes,
+    modes: SwitchModes,
     name: str,
 ) -> tuple[ca.SX, ca.SX]:
     """Force sigma_0 z + sigma_1 dz/dt + sigma_2 v against the motion, and dz/dt = v - sigma_0 |v| z / g(v).

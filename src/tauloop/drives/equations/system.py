@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import casadi as ca
 
 from tauloop.assembly.batch import BatchFunction
-from tauloop.drives.equations.control import Law, control_law, pid_states
-from tauloop.drives.equations.coordinates import Coordinates, coordinates
+from tauloop.drives.equations.control import ControlLaw, control_law, pid_states
+from tauloop.drives.equations.coordinates import LineCoordinates, coordinates
 from tauloop.drives.equations.elements import (
     dry_friction,
     elastic_backlash,
@@ -17,7 +17,7 @@ from tauloop.drives.equations.elements import (
     motor_torque,
     stribeck_level,
 )
-from tauloop.drives.equations.switches import Direct, Modes
+from tauloop.drives.equations.switches import Direct, SwitchModes
 from tauloop.equations.values import Values
 from tauloop.mechanism.drive_line import (
     Connection,
@@ -25,7 +25,7 @@ from tauloop.mechanism.drive_line import (
     DualDrive,
     ElasticBacklash,
     ExactBacklash,
-    Friction,
+    LineFriction,
     LuGre,
 )
 from tauloop.mechanism.expression import ZERO
@@ -37,7 +37,7 @@ INPUTS = ("reference", "before", "load", "standstill")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class System:
+class AxisSystem:
     """CasADi functions of (y, modes, held, inputs, parameters), except where said.
 
     Attributes:
@@ -87,7 +87,7 @@ class Equations:
         self.line = line
         self.p = ca.SX.sym("p", len(parameters))
         self.values = Values(dict(zip(parameters.names, ca.vertsplit(self.p), strict=True)))
-        self.at: Coordinates = coordinates(line, lambda expression: ca.SX(self.values.scalar(expression)))
+        self.at: LineCoordinates = coordinates(line, lambda expression: ca.SX(self.values.scalar(expression)))
         self.n = len(self.at.roots)
         gaps = [c.name for c in line.connections if isinstance(c.compliance, ExactBacklash)]
         bristles = [i.name for i in line.inertias if isinstance(i.friction, LuGre)]
@@ -113,7 +113,7 @@ class Equations:
         self.is_sampled = line.control.sample_time is not None
         #: Held by a sampled control: measured position and speed, last count of the speed's encoder, torques.
         self.held = ca.SX.sym("held", 3 + len(line.motors) if self.is_sampled else 0)
-        self.modes = Modes()
+        self.modes = SwitchModes()
         self.rates = ca.SX(len(self.names), 1)
         self.reset = ca.SX(self.y)
         self.signals: dict[str, ca.SX] = {}
@@ -138,7 +138,7 @@ class Equations:
 
     # Parts
 
-    def law(self) -> tuple[Law, dict[str, ca.SX]]:
+    def law(self) -> tuple[ControlLaw, dict[str, ca.SX]]:
         """The control, and the torque asked of each motor."""
         control = self.line.control
         encoders = {encoder.name: encoder.on for encoder in self.line.encoders}
@@ -219,7 +219,7 @@ class Equations:
                 self.lost += self.scalar(law.viscous) * v**2
         return forces
 
-    def act(self) -> tuple[ca.SX, Law, ca.SX]:
+    def act(self) -> tuple[ca.SX, ControlLaw, ca.SX]:
         """Generalised forces (n,) of all but dry friction, the control, and the sum of squared torques."""
         line = self.line
         forces = self.smooth_friction()
@@ -253,7 +253,7 @@ class Equations:
         self.rates[: self.n], self.rates[self.n : 2 * self.n] = self.v, forces / mass
         for inertia in self.line.inertias:
             law = inertia.friction
-            if not isinstance(law, Friction) or law.coulomb is None:
+            if not isinstance(law, LineFriction) or law.coulomb is None:
                 continue
             k, factor = self.at.index[inertia.name], self.at.factor[inertia.name]
             v, coulomb = self.velocity(inertia.name), self.scalar(law.coulomb)
@@ -268,7 +268,7 @@ class Equations:
             self.reset[self.n + k] = ca.if_else(dry.sticks, 0, self.v[k])
 
 
-def build_system(line: DriveLine) -> System:
+def build_system(line: DriveLine) -> AxisSystem:
     """The equations of a drive line with its control.
 
     Raises:
@@ -289,7 +289,7 @@ def build_system(line: DriveLine) -> System:
         order = a.scalar(line.control.drive.switch_max) - a.scalar(line.control.drive.switch_min)
     period = a.optional(line.control.sample_time)
     scales = (a.at.factor[judged], a.scalar(line.performance.band), ca.SX(0) if period is None else period)
-    return System(
+    return AxisSystem(
         line=line,
         state_names=a.names,
         mode_names=a.modes.names,

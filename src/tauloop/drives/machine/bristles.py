@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tauloop.drives.machine.lines import on_the_load
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.drive_line import DriveLine, Friction, Inertia, LuGre
+from tauloop.mechanism.drive_line import DriveLine, LineFriction, LineInertia, LuGre
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, divide, multiply
 from tauloop.mechanism.model import Freedom, Mechanism
 from tauloop.mechanism.model import Friction as MachineFriction
@@ -70,10 +70,10 @@ def with_bristles(mechanism: Mechanism, line: DriveLine, coulomb: Expression, pr
         raise InputError(Problem(where="presliding", what=what, remedy="a positive length or angle, such as 1e-5"))
     ratios, stuck = line.ratios(), on_the_load(line)
 
-    def bristly(item: Inertia) -> Inertia:
+    def bristly(item: LineInertia) -> LineInertia:
         law = item.friction
         extra = coulomb if item.name == line.performance.of else ZERO
-        dry = isinstance(law, Friction) and law.coulomb is not None
+        dry = isinstance(law, LineFriction) and law.coulomb is not None
         if item.name not in stuck or not (dry or mechanism.value(extra) > 0):
             return item
         if isinstance(law, LuGre):

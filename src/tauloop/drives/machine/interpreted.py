@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
-from tauloop.drives.machine.run import MachineTrace, Start
+from tauloop.drives.machine.run import MachineTrace, RunStart
 from tauloop.drives.machine.source import CHATTERING, OK, TOO_LONG, TOO_SMALL, UNHEALTHY
 from tauloop.drives.machine.system import LineSystem, MachineSystem
 from tauloop.integrate.integrators import Integrator
-from tauloop.integrate.interpreted import Problem, Run, Stepped
+from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT, health
 
 _OUTCOMES = {
@@ -32,10 +32,10 @@ class InterpretedMachine:
         self._system = system
         self._calls = [_Calls.of(line) for line in system.lines]
 
-    def __call__(self, start: Start, reference: np.ndarray, integrator: Integrator) -> MachineTrace:
+    def __call__(self, start: RunStart, reference: np.ndarray, integrator: Integrator) -> MachineTrace:
         """Run it."""
         method = integrator.method
-        machine = _Machine(self._system, self._calls, start, integrator)
+        machine = _DrivenMachine(self._system, self._calls, start, integrator)
         run = Run(
             machine,
             method.tableau,
@@ -87,10 +87,10 @@ class _Calls:
         return cls(BatchFunction(line.rate), BatchFunction(line.reset), BatchFunction(line.hold))
 
 
-class _Machine(Problem):
+class _DrivenMachine(InterpretedProblem):
     """The equations of machine and lines, and what their controls hold."""
 
-    def __init__(self, system: MachineSystem, calls: list[_Calls], start: Start, integrator: Integrator) -> None:
+    def __init__(self, system: MachineSystem, calls: list[_Calls], start: RunStart, integrator: Integrator) -> None:
         self.system, self.calls, self.p = system, calls, start.parameters
         self.z = start.held.copy()
         self.inputs = np.zeros((len(system.lines), 6))

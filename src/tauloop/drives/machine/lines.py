@@ -17,8 +17,8 @@ from tauloop.mechanism.drive_line import (
     ElasticBacklash,
     Encoder,
     ExactBacklash,
-    Friction,
-    Inertia,
+    LineFriction,
+    LineInertia,
     Motor,
     Performance,
     Pid,
@@ -91,11 +91,11 @@ def without_play(line: DriveLine) -> DriveLine:
 def with_rigid_shafts(line: DriveLine) -> DriveLine:
     """The line with nothing that gives way and nothing that sticks: rigid connections, no dry friction."""
 
-    def sliding(inertia: Inertia) -> Inertia:
+    def sliding(inertia: LineInertia) -> LineInertia:
         law = inertia.friction
-        if not isinstance(law, Friction):
+        if not isinstance(law, LineFriction):
             return inertia
-        return replace(inertia, friction=Friction(viscous=law.viscous) if law.viscous is not None else None)
+        return replace(inertia, friction=LineFriction(viscous=law.viscous) if law.viscous is not None else None)
 
     return replace(
         line,
@@ -136,7 +136,7 @@ def direct_line(actuator: Actuator, turns: bool, mass: float, bandwidth: float, 
 
     return DriveLine(
         name=name,
-        inertias=(Inertia(name="load", turns=turns, value=ZERO),),
+        inertias=(LineInertia(name="load", turns=turns, value=ZERO),),
         connections=(),
         motors=(Motor(name="motor", on="load", torque=None if np.isinf(actuator.force) else Constant(actuator.force)),),
         encoders=(Encoder(name="encoder", on="load"),),

@@ -24,7 +24,7 @@ from tauloop.drives.machine.lines import (
     with_rigid_shafts,
     without_play,
 )
-from tauloop.drives.machine.run import CompiledMachine, MachineRunner, MachineTrace, Start
+from tauloop.drives.machine.run import CompiledMachine, MachineRunner, MachineTrace, RunStart
 from tauloop.drives.machine.source import CHATTERING, OK, TOO_LONG, TOO_SMALL
 from tauloop.drives.machine.system import MachineSystem, machine_system
 from tauloop.errors import EngineError, InputError, Problem, Problems
@@ -286,7 +286,7 @@ class PathRun:
         position, speed = np.array(found).T
         return position, speed
 
-    def start(self) -> Start:
+    def start(self) -> RunStart:
         """At rest at the start of the trajectory, every line in the middle of its gaps."""
         system = self.machine.system
         entry = system.plant.platform.ports
@@ -308,7 +308,7 @@ class PathRun:
             load = np.array([self.actuators[0, i], 0.0])
             modes, inputs = np.zeros(len(line.mode_names)), np.zeros(6)
             held.append(np.array(line.held(x, load, modes, np.zeros(line.held_size), inputs, p)).ravel())
-        return Start(states=np.concatenate(states), held=np.concatenate(held), q=q, parameters=p)
+        return RunStart(states=np.concatenate(states), held=np.concatenate(held), q=q, parameters=p)
 
     def _check(self, p: np.ndarray) -> None:
         """Refuse parameters that make no sense.

@@ -18,7 +18,7 @@ from tauloop.integrate.tableau import Tableau
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class RunStart:
     """Where a run begins.
 
     Attributes:
@@ -60,7 +60,7 @@ class MachineTrace:
 class MachineRunner(Protocol):
     """Runs a machine with its drive lines."""
 
-    def __call__(self, start: Start, reference: np.ndarray, integrator: Integrator) -> MachineTrace:
+    def __call__(self, start: RunStart, reference: np.ndarray, integrator: Integrator) -> MachineTrace:
         """The trace under a reference (N, n_u, 4): position, that before its step, speed, torque fed forward."""
         ...
 
@@ -90,7 +90,7 @@ class CompiledMachine:
             self._compiled[tableau] = library.function("drive_machine", "ndddddd**********", "n")
         return self._compiled[tableau]
 
-    def __call__(self, start: Start, reference: np.ndarray, integrator: Integrator) -> MachineTrace:
+    def __call__(self, start: RunStart, reference: np.ndarray, integrator: Integrator) -> MachineTrace:
         """Run it."""
         n, lines = len(reference), self.system.lines
         y, z, q = (np.array(part, dtype=float) for part in (start.states, start.held, start.q))
@@ -116,4 +116,4 @@ class CompiledMachine:
         )
 
 
-__all__ = ["OK", "WORST", "CompiledMachine", "MachineRunner", "MachineTrace", "Start"]
+__all__ = ["OK", "WORST", "CompiledMachine", "MachineRunner", "MachineTrace", "RunStart"]

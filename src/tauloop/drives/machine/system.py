@@ -12,7 +12,7 @@ from tauloop.drives.equations.system import INPUTS, Equations, must_be_positive,
 from tauloop.drives.machine.lines import on_the_load
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.cables import cable_problems
-from tauloop.mechanism.drive_line import DriveLine, Friction
+from tauloop.mechanism.drive_line import DriveLine, LineFriction
 from tauloop.mechanism.drive_on_actuator import leaves
 from tauloop.mechanism.model import Mechanism, ParameterTable
 from tauloop.model import Model
@@ -141,7 +141,7 @@ def _problems(mechanism: Mechanism, lines: tuple[DriveLine, ...]) -> list[Proble
             periods[line.name] = _period(mechanism, line)
         for name in on_the_load(line):
             law = line.inertia(name).friction
-            if isinstance(law, Friction) and law.coulomb is not None:
+            if isinstance(law, LineFriction) and law.coulomb is not None:
                 what = f"dry friction of {name}, which moves rigidly with the machine"
                 remedy = "write lugre, ask for LuGre friction (presliding), or put it on a body behind a shaft"
                 problems.append(Problem(where=f"{where}.inertias.{name}.friction.coulomb", what=what, remedy=remedy))

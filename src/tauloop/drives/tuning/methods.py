@@ -19,7 +19,7 @@ from tauloop.interrupts import interruptible
 Gradient: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
-class Method(ABC):
+class SearchMethod(ABC):
     """How a cost over a box is searched; options are the attributes."""
 
     __slots__ = ()
@@ -38,7 +38,7 @@ class Method(ABC):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PatternSearch(Method):
+class PatternSearch(SearchMethod):
     """Direct search by Hooke and Jeeves' pattern moves over a full poll of the axes.
 
     The neighbours of the best point along all axes (2 n of them) are evaluated at once, and with them the
@@ -61,7 +61,7 @@ class PatternSearch(Method):
         _require(self, step=(self.step, 0.0, 1.0), tolerance=(self.tolerance, 0.0, self.step))
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
-        """See `Method`."""
+        """See `SearchMethod`."""
         axes = np.concatenate([np.eye(len(start)), -np.eye(len(start))])
         best, cost, step, move = start, float(evaluations.at(start)[0]), self.step, np.zeros(len(start))
         while step >= self.tolerance:
@@ -81,7 +81,7 @@ class PatternSearch(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SQP(Method):
+class SQP(SearchMethod):
     """Sequential quadratic programming (SciPy's SLSQP), with given gradients or central differences in one batch.
 
     A difference at a bound is one-sided. Where a given gradient is not finite, differences stand in.
@@ -109,7 +109,7 @@ class SQP(Method):
         )
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
-        """See `Method`."""
+        """See `SearchMethod`."""
 
         def slopes(x: np.ndarray) -> np.ndarray:
             if self.gradient is not None:
@@ -134,7 +134,7 @@ class SQP(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NelderMead(Method):
+class NelderMead(SearchMethod):
     """The simplex of Nelder and Mead within bounds (SciPy's), begun anew where it ended.
 
     Points outside are put on the bound, which can flatten the simplex there: a new one shows whether it had ended
@@ -160,7 +160,7 @@ class NelderMead(Method):
         )
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
-        """See `Method`."""
+        """See `SearchMethod`."""
         found = self._simplex(evaluations, start)
         for _ in range(self.restarts):
             before, found = found, self._simplex(evaluations, found.x)
@@ -188,7 +188,7 @@ class NelderMead(Method):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Genetic(Method):
+class Genetic(SearchMethod):
     """A genetic algorithm (pymoo's: tournaments, simulated binary crossover, polynomial mutation).
 
     The start is one of the first generation, the others are drawn evenly over the box.
@@ -213,7 +213,7 @@ class Genetic(Method):
         )
 
     def search(self, evaluations: Evaluations, start: np.ndarray) -> str:
-        """See `Method`."""
+        """See `SearchMethod`."""
         first = np.random.default_rng(self.seed).random((self.population, len(start)))
         first[0] = start
         genetic = pymoo_module("pymoo.algorithms.soo.nonconvex.ga").GA(pop_size=self.population, sampling=first)
@@ -260,7 +260,7 @@ def pymoo_module(name: str) -> Any:
         ) from error
 
 
-def _require(method: Method, **ranges: tuple[float, float, float]) -> None:
+def _require(method: SearchMethod, **ranges: tuple[float, float, float]) -> None:
     """Refuse options that are not above their lower and at most their upper limit.
 
     Raises:

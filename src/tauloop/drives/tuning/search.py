@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
-from tauloop.drives.tuning.methods import Method, PatternSearch
+from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 from tauloop.errors import InputError, Problem, solving
 from tauloop.interrupts import interruptible
 from tauloop.result import Evidence, Result, provenance
@@ -58,7 +58,7 @@ def minimise(
     cost: BatchCost,
     bounds: Mapping[str, tuple[float, float]],
     start: Sequence[float] | np.ndarray,
-    method: Method | None = None,
+    method: SearchMethod | None = None,
     *,
     budget: int = BUDGET,
     watcher: Watcher | None = None,
@@ -140,7 +140,7 @@ def minimise_from(
     cost: BatchCost,
     bounds: Mapping[str, tuple[float, float]],
     starts: Sequence[Sequence[float]] | np.ndarray,
-    method: Method | None = None,
+    method: SearchMethod | None = None,
     *,
     budget: int = BUDGET,
     watcher: Watcher | None = None,

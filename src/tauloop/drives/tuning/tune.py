@@ -12,7 +12,7 @@ from tauloop.drives.axis.sensitivity import DIFFERENTIABLE, SensitiveAxis
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES, Criteria, weighted, weighted_sum, weighted_worst
 from tauloop.drives.tuning.evaluations import Watcher
-from tauloop.drives.tuning.methods import SQP, Genetic, Gradient, Method, NelderMead, PatternSearch
+from tauloop.drives.tuning.methods import SQP, Genetic, Gradient, NelderMead, PatternSearch, SearchMethod
 from tauloop.drives.tuning.pareto import ParetoFront, pareto_front
 from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise_from
 from tauloop.errors import InputError, Problem, Problems
@@ -25,7 +25,7 @@ from tauloop.shown import Shown
 #: How criteria over their weights become one cost.
 COMBINED = {"sum": weighted_sum, "worst": weighted_worst}
 #: Methods by name.
-METHODS: Mapping[str, Method] = {
+METHODS: Mapping[str, SearchMethod] = {
     "pattern": PatternSearch(),
     "sqp": SQP(),
     "simplex": NelderMead(),
@@ -84,7 +84,7 @@ class TuningOptions(Shown):
     )
     weights: Mapping[str, float] = option(factory=dict, flag="--weight")
     combine: str = option("sum", choices=tuple(COMBINED))
-    method: Method = option(METHODS["pattern"], named=METHODS)
+    method: SearchMethod = option(METHODS["pattern"], named=METHODS)
     exact_gradients: bool = False
     start: Mapping[str, float] = option(factory=dict)
     starts: int = option(1, least=1)
@@ -296,7 +296,7 @@ class _Steps:
 
 
 def _told(value: object) -> object:
-    return repr(value) if isinstance(value, Method) else plain(value)
+    return repr(value) if isinstance(value, SearchMethod) else plain(value)
 
 
 def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 
 from tauloop.errors import IdentificationError
-from tauloop.identification.estimation.error_models import Equations, ErrorModel
+from tauloop.identification.estimation.error_models import ErrorModel, EstimatingEquations
 from tauloop.options import option
 
 #: What errors are clustered by.
@@ -39,7 +39,7 @@ class ClusteredErrors(ErrorModel):
     by: str = option("block", choices=CLUSTERS)
     blocks: int = option(12, least=2, remedy="give at least 2, such as 12")
 
-    def covariance(self, equations: Equations) -> np.ndarray:
+    def covariance(self, equations: EstimatingEquations) -> np.ndarray:
         """See `ErrorModel`.
 
         Raises:
@@ -63,7 +63,7 @@ class ClusteredErrors(ErrorModel):
         few = float(scipy.special.stdtrit(count - 1, COVERED) / scipy.special.ndtri(COVERED))
         return np.asarray(few**2 * (count - 1) / count * steps.T @ steps)
 
-    def _clusters(self, equations: Equations) -> list[np.ndarray]:
+    def _clusters(self, equations: EstimatingEquations) -> list[np.ndarray]:
         """Numbers of the samples of every cluster."""
         count = len(equations.residual)
         labels = np.zeros(count, dtype=int) if equations.logs is None else np.asarray(equations.logs)

@@ -19,7 +19,7 @@ _REACH = 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Equations:
+class EstimatingEquations:
     """Estimating equations Z^T (f - Y p) = 0 at their solution.
 
     Attributes:
@@ -63,7 +63,7 @@ class ErrorModel(Shown, ABC):
         require(self, IdentificationError)
 
     @abstractmethod
-    def covariance(self, equations: Equations) -> np.ndarray:
+    def covariance(self, equations: EstimatingEquations) -> np.ndarray:
         """Covariance (r, r) of the parameters, SI."""
 
 
@@ -72,7 +72,7 @@ class ErrorModel(Shown, ABC):
 class IndependentErrors(ErrorModel):
     """White errors, of a constant standard deviation in each output."""
 
-    def covariance(self, equations: Equations) -> np.ndarray:
+    def covariance(self, equations: EstimatingEquations) -> np.ndarray:
         """See `ErrorModel`."""
         return _filtered(equations, np.ones(1))
 
@@ -95,7 +95,7 @@ class AutocorrelatedErrors(ErrorModel):
 
     lags: int | None = option(None, least=0, remedy="give a whole number from 0 on, or None to choose it from the data")
 
-    def covariance(self, equations: Equations) -> np.ndarray:
+    def covariance(self, equations: EstimatingEquations) -> np.ndarray:
         """See `ErrorModel`."""
         directions = equations.scores @ equations.sensitivity.T
         count, outputs = float(equations.measured.mean()), len(equations.measured)
@@ -132,7 +132,7 @@ class FilteredErrors(ErrorModel):
             )
         object.__setattr__(self, "correlation", correlation)
 
-    def covariance(self, equations: Equations) -> np.ndarray:
+    def covariance(self, equations: EstimatingEquations) -> np.ndarray:
         """See `ErrorModel`."""
         return _filtered(equations, self.correlation)
 
@@ -148,7 +148,7 @@ def correlated(columns: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.fft.irfft(spectrum, size, axis=0)[: len(columns)])
 
 
-def _filtered(equations: Equations, correlation: np.ndarray) -> np.ndarray:
+def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.ndarray:
     """B (sum over outputs k of s_k^2 sum over lags of c_l Z_k^T Z_k,shifted) B^T.
 
     The noise variance s_k^2 is the residual's sum of squares over N - t_k, where t_k is the part of the errors' own

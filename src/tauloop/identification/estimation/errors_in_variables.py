@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression, base_columns
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, Equations
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
 from tauloop.options import option
 from tauloop.result import Evidence
@@ -63,7 +63,7 @@ class TotalLeastSquares(Estimator):
         residual = regression.residual(values)
         freedom = np.maximum(regression.samples - len(values) / residual.shape[1], 1.0)
         noise = np.sqrt(np.sum(residual**2, axis=0) / freedom)
-        equations = Equations(
+        equations = EstimatingEquations(
             instruments=self.instruments(regression, estimate), regressor=regression.regressor, residual=residual
         )
         return Estimate(
@@ -180,7 +180,7 @@ class InstrumentalVariables(Estimator):
             _require_strong(square, triangle)
             values = np.linalg.solve(square, q.T @ forces.ravel())
             noise = np.sqrt(np.sum((forces - regressor @ values) ** 2, axis=0) / freedom)
-        equations = Equations(
+        equations = EstimatingEquations(
             instruments=columns * weights[:, None] ** 2, regressor=regressor, residual=forces - regressor @ values
         )
         return Estimate(

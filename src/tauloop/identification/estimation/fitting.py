@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.estimation.base_columns import BaseRegression
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, Equations, ErrorModel
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors, ErrorModel, EstimatingEquations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, require_equations
 from tauloop.identification.estimation.evaluation import OutputFit, judge
 from tauloop.identification.estimation.result import Identification
@@ -81,7 +81,7 @@ def fit(
         condition, condition_si = _conditions(base, triangles)
     regression = BaseRegression(data=training, base=base, triangles=triangles[:, :, [*base.independent, size]])
     estimate = estimator.estimate_from(regression)
-    equations = Equations(
+    equations = EstimatingEquations(
         instruments=estimator.instruments(regression, estimate),
         regressor=regression.regressor,
         residual=regression.residual(estimate.values),
@@ -244,7 +244,7 @@ def _refuse_undetermined(base: BaseParameters, estimate: Estimate, condition: fl
     )
 
 
-def _optimality(equations: Equations, forces: np.ndarray, weights: np.ndarray) -> float:
+def _optimality(equations: EstimatingEquations, forces: np.ndarray, weights: np.ndarray) -> float:
     """Largest |z_j^T e| / (|z_j / w| |w f|) over the parameters: zero at a solution of the estimating equations.
 
     For least squares, z = w^2 y: the cosine between the weighted residual and a base column. The residual and its
@@ -294,7 +294,7 @@ def _evidence(base: BaseParameters, condition: float, estimate: Estimate, optima
 def _error_evidence(
     data: RegressionData,
     estimate: Estimate,
-    equations: Equations,
+    equations: EstimatingEquations,
     training: tuple[OutputFit, ...],
     errors: ErrorModel | None,
 ) -> tuple[Evidence, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, Equations
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
 from tauloop.identification.regression.data import RegressionData
 from tauloop.options import option
@@ -69,7 +69,7 @@ class IterativelyReweightedLeastSquares(Estimator):
             )
         noise = np.maximum(_robust_noise(forces - regressor @ values, regression.data), least)
         estimate = Estimate(values=values, covariance=np.eye(rank), noise=noise, weights=1.0 / noise)
-        equations = Equations(
+        equations = EstimatingEquations(
             instruments=self.instruments(regression, estimate),
             regressor=regressor,
             residual=forces - regressor @ values,
@@ -93,10 +93,10 @@ def _huber(residual: np.ndarray, noise: np.ndarray, threshold: float) -> np.ndar
         return np.asarray(np.minimum(1.0, threshold * noise / np.abs(residual)))
 
 
-def _linearised(equations: Equations, noise: np.ndarray, threshold: float) -> Equations:
+def _linearised(equations: EstimatingEquations, noise: np.ndarray, threshold: float) -> EstimatingEquations:
     """Huber's equations as they change with p: samples beyond the threshold pull with a constant force."""
     inside = np.abs(equations.residual) <= threshold * noise
-    return Equations(
+    return EstimatingEquations(
         instruments=equations.instruments,
         regressor=equations.regressor * inside[:, :, None],
         residual=equations.residual,

@@ -15,7 +15,7 @@ SMALLEST_SHARE = 1e-15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Criterion(ABC):
+class ExcitationCriterion(ABC):
     """A function of the normal matrix M (r, r), to be made small, and its gradient."""
 
     @abstractmethod
@@ -28,7 +28,7 @@ class Criterion(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionNumber(Criterion):
+class ConditionNumber(ExcitationCriterion):
     """Logarithm of the condition number of Y, made smooth: (lse(p log l) + lse(-p log l)) / (2 p), l eigenvalues of M.
 
     lse is the logarithm of the sum of exponentials. The value lies above log(cond Y) by at most log(r) / p, and its
@@ -72,7 +72,7 @@ class ConditionNumber(Criterion):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogDeterminant(Criterion):
+class LogDeterminant(ExcitationCriterion):
     """-log det(M) / (2 r): D-optimal, the volume of the parameters' confidence ellipsoid, per parameter.
 
     A change of the parameters' units adds a constant and does not move the optimum.
@@ -94,7 +94,7 @@ def _eigen(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 #: Criteria by name. With unit-norm columns a share of the log-determinant keeps the motion from shrinking to nothing.
-CRITERIA: dict[str, Criterion] = {
+CRITERIA: dict[str, ExcitationCriterion] = {
     "condition": ConditionNumber(),
     "unit-condition": ConditionNumber(unit_norm=True, information=0.1),
     "determinant": LogDeterminant(),
@@ -104,7 +104,7 @@ CRITERIA: dict[str, Criterion] = {
 class CriterionFunction(ca.Callback):
     """A criterion as a CasADi function of vec(M), with its exact gradient. Keep it while functions call it."""
 
-    def __init__(self, criterion: Criterion, size: int) -> None:
+    def __init__(self, criterion: ExcitationCriterion, size: int) -> None:
         """Make the function for normal matrices (size, size)."""
         ca.Callback.__init__(self)
         self.criterion, self.size = criterion, size
@@ -131,7 +131,7 @@ class CriterionFunction(ca.Callback):
 class _Gradient(ca.Callback):
     """Gradient of a criterion as a row; the second argument is the value, as CasADi wants it."""
 
-    def __init__(self, criterion: Criterion, size: int) -> None:
+    def __init__(self, criterion: ExcitationCriterion, size: int) -> None:
         ca.Callback.__init__(self)
         self.criterion, self.size = criterion, size
         self.construct("jac_criterion", {})

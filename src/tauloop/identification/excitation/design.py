@@ -14,7 +14,7 @@ from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask, Judgement
 from tauloop.identification.excitation.progress import Report, Search
 from tauloop.identification.excitation.result import Conditions, Excitation, LimitUse, RandomSummary, Start
-from tauloop.identification.excitation.solver import Outcome
+from tauloop.identification.excitation.solver import StartOutcome
 from tauloop.interrupts import leavable
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME
@@ -150,7 +150,7 @@ def _evidence(
     judged: Judgement,
     conditions: Conditions,
     random: RandomSummary,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[StartOutcome],
     options: ExcitationOptions,
 ) -> tuple[Evidence, ...]:
     criterion, asked = options.criterion, options.random
@@ -206,5 +206,5 @@ def _evidence(
     return tuple(found)
 
 
-def _statuses(outcomes: Sequence[Outcome]) -> str:
+def _statuses(outcomes: Sequence[StartOutcome]) -> str:
     return ", ".join(sorted({outcome.status for outcome in outcomes}))

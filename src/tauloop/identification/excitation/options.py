@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tauloop.identification.excitation.criteria import CRITERIA, ConditionNumber, Criterion
+from tauloop.identification.excitation.criteria import CRITERIA, ConditionNumber, ExcitationCriterion
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.motion.sampled import SampledMotion
@@ -37,7 +37,7 @@ class ExcitationOptions(Shown):
     """
 
     task: ExcitationTask = field(default_factory=ExcitationTask)
-    criterion: Criterion = option(ConditionNumber(), named=CRITERIA)
+    criterion: ExcitationCriterion = option(ConditionNumber(), named=CRITERIA)
     after: tuple[Path | SampledMotion, ...] = option((), read=_paths, repeated=True, metavar="FILE")
     drive: tuple[str, ...] = ()
     random: int = option(1000, least=1)

@@ -18,7 +18,7 @@ from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationProblem, Judgement
 from tauloop.identification.excitation.result import Conditions, RandomSummary
 from tauloop.identification.excitation.search import RandomSearch, random_search, shrunk
-from tauloop.identification.excitation.solver import STOPPED, Outcome
+from tauloop.identification.excitation.solver import STOPPED, StartOutcome
 from tauloop.identification.excitation.starts import solve_all
 from tauloop.identification.regression.base_parameters import BaseParameters
 
@@ -66,8 +66,8 @@ class Search:
         self._summary: RandomSummary | None = None
         self._best: _Best | None = None
         self._interim: _Best | None = None
-        self._outcomes: dict[int, Outcome] = {}
-        self._polished: dict[int, Outcome] = {}
+        self._outcomes: dict[int, StartOutcome] = {}
+        self._polished: dict[int, StartOutcome] = {}
         self._phase, self._next = "random", 0.0
 
     def run(self, is_stopped: Callable[[], bool]) -> None:
@@ -104,7 +104,11 @@ class Search:
         self._best = _least([*judged, random])
 
     def _solve(
-        self, starts: list[np.ndarray], base: BaseParameters, is_stopped: Callable[[], bool], into: dict[int, Outcome]
+        self,
+        starts: list[np.ndarray],
+        base: BaseParameters,
+        is_stopped: Callable[[], bool],
+        into: dict[int, StartOutcome],
     ) -> None:
         options = self._options
         for number, outcome in solve_all(
@@ -211,7 +215,7 @@ class Search:
 
     def outcomes(
         self, is_interrupted: bool, coefficients: np.ndarray, value: float
-    ) -> tuple[list[Outcome], list[Outcome]]:
+    ) -> tuple[list[StartOutcome], list[StartOutcome]]:
         """What came of the starts, and of those that were polished; one that was left on its way reached the best."""
         done, polished = ([o for _, o in sorted(found.items())] for found in (self._outcomes.copy(), self._polished))
         is_stopped = any(outcome.status == STOPPED for outcome in done)
@@ -232,9 +236,9 @@ def _summary(drawn: _Drawn, si: list[float], unit: list[float]) -> RandomSummary
     )
 
 
-def _lost(start: np.ndarray, status: str, value: float = np.inf) -> Outcome:
+def _lost(start: np.ndarray, status: str, value: float = np.inf) -> StartOutcome:
     """A start that has not come to its end."""
-    return Outcome(coefficients=start, value=value, started=np.inf, status=status, converged=False, iterations=0)
+    return StartOutcome(coefficients=start, value=value, started=np.inf, status=status, converged=False, iterations=0)
 
 
 def _least(found: list[_Best | None]) -> _Best | None:

@@ -13,7 +13,7 @@ from tauloop.assembly.ports import Port
 from tauloop.errors import InputError, Problem
 from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationTask
-from tauloop.identification.excitation.solver import Outcome
+from tauloop.identification.excitation.solver import StartOutcome
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.logs.channels import Channel, build_log
 from tauloop.logs.writing import write_log
@@ -101,7 +101,7 @@ class Start:
     iterations: int
 
     @staticmethod
-    def of(outcome: Outcome) -> Start:
+    def of(outcome: StartOutcome) -> Start:
         """That of an outcome."""
         started, reached = (value if np.isfinite(value) else None for value in (outcome.started, outcome.value))
         status, converged = outcome.status, outcome.converged

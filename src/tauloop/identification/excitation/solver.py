@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from tauloop.identification.excitation.criteria import ConditionNumber, Criterion, CriterionFunction
+from tauloop.identification.excitation.criteria import ConditionNumber, CriterionFunction, ExcitationCriterion
 from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.identification.excitation.search import shrunk
 from tauloop.motion.fourier import fourier_basis
@@ -60,7 +60,7 @@ class SolverOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outcome:
+class StartOutcome:
     """What came out of one start.
 
     Attributes:
@@ -94,7 +94,7 @@ class ExcitationProgram:
         self,
         problem: ExcitationProblem,
         independent: np.ndarray,
-        criterion: Criterion,
+        criterion: ExcitationCriterion,
         grid: np.ndarray | None = None,
     ) -> None:
         """Build the expressions.
@@ -160,7 +160,7 @@ class ExcitationProgram:
         found[:, 0] += problem.center[problem.free]
         return np.asarray(found)
 
-    def solve(self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None) -> Outcome:
+    def solve(self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None) -> StartOutcome:
         """Optimise from one start; `watch` may stop it, and the best feasible iterate is the outcome.
 
         Args:
@@ -186,7 +186,7 @@ class ExcitationProgram:
                 break
         if value > started:
             best, value = self.start(coefficients), started
-        return Outcome(
+        return StartOutcome(
             coefficients=self.coefficients(best),
             value=value,
             started=started,
@@ -195,7 +195,7 @@ class ExcitationProgram:
             iterations=iterations,
         )
 
-    def polish(self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None) -> Outcome:
+    def polish(self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None) -> StartOutcome:
         """Go on from the optimum of a coarser grid, whose limits break a little between its samples.
 
         One stage without the first smoothing, and from where it is: a small barrier from the beginning. Whether the
@@ -213,7 +213,7 @@ class ExcitationProgram:
         keeper = _Keeper(self, watch)
         status, converged = self._run(stage, start, keeper, options, options.seconds, NEAR_OPTIMUM)
         best = start if keeper.best is None else keeper.best
-        return Outcome(
+        return StartOutcome(
             coefficients=coefficients if keeper.best is None else self.coefficients(best),
             value=self._value(best),
             started=self._value(start),
@@ -232,7 +232,7 @@ class ExcitationProgram:
 
     def _run(
         self,
-        stage: Criterion,
+        stage: ExcitationCriterion,
         start: np.ndarray,
         keeper: _Keeper,
         options: SolverOptions,

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.identification.excitation.criteria import Criterion
+from tauloop.identification.excitation.criteria import ExcitationCriterion
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.excitation.solver import ExcitationProgram, Outcome, SolverOptions, Watch
+from tauloop.identification.excitation.solver import ExcitationProgram, SolverOptions, StartOutcome, Watch
 from tauloop.mechanism.model import Mechanism
 
 Report = Callable[[str, float, float], None]
-Solve = Callable[[np.ndarray, SolverOptions, Watch], Outcome]
+Solve = Callable[[np.ndarray, SolverOptions, Watch], StartOutcome]
 #: Seconds between two looks at workers that are silent, until a stopped one is ended, and between two series that one
 #: tells of before it has arrived.
 LOOK, END, TOLD = 0.1, 0.5, 1.0
@@ -32,7 +32,7 @@ class Work:
     task: ExcitationTask
     before: np.ndarray
     independent: np.ndarray
-    criterion: Criterion
+    criterion: ExcitationCriterion
     starts: tuple[tuple[int, np.ndarray], ...]
     options: SolverOptions
     polishes: bool
@@ -41,7 +41,7 @@ class Work:
 def solve_all(
     problem: ExcitationProblem,
     independent: np.ndarray,
-    criterion: Criterion,
+    criterion: ExcitationCriterion,
     starts: list[np.ndarray],
     options: SolverOptions,
     processes: int,
@@ -50,7 +50,7 @@ def solve_all(
     is_stopped: Callable[[], bool],
     offer: Callable[[np.ndarray], None],
     polishes: bool = False,
-) -> Iterator[tuple[int, Outcome]]:
+) -> Iterator[tuple[int, StartOutcome]]:
     """Optimise from all starts: the number of each, and what came out, as it ends.
 
     Args:
@@ -94,7 +94,9 @@ def solve_all(
         yield number, outcome
 
 
-def _solver(problem: ExcitationProblem, independent: np.ndarray, criterion: Criterion, polishes: bool) -> Solve:
+def _solver(
+    problem: ExcitationProblem, independent: np.ndarray, criterion: ExcitationCriterion, polishes: bool
+) -> Solve:
     if polishes:
         return ExcitationProgram(problem, independent, criterion, problem.polish_grid).polish
     return ExcitationProgram(problem, independent, criterion).solve
@@ -106,7 +108,7 @@ def _one_by_one(
     options: SolverOptions,
     look: Callable[[], bool],
     offer: Callable[[np.ndarray], None],
-) -> Iterator[tuple[int, Outcome]]:
+) -> Iterator[tuple[int, StartOutcome]]:
     def watch(better: np.ndarray | None) -> bool:
         if better is not None:
             offer(better)
@@ -120,7 +122,7 @@ def _one_by_one(
 
 def _in_parallel(
     shares: list[Work], total: int, look: Callable[[], bool], offer: Callable[[np.ndarray], None]
-) -> Iterator[tuple[int, Outcome]]:
+) -> Iterator[tuple[int, StartOutcome]]:
     """Outcomes by number of the start. New interpreters are started, for threads may run in this one."""
     context = mp.get_context("spawn")
     stop, answers = context.Event(), context.Queue()
@@ -140,7 +142,7 @@ def _in_parallel(
                 if is_last:
                     return
                 continue
-            if isinstance(answer, Outcome):
+            if isinstance(answer, StartOutcome):
                 left -= 1
                 yield number, answer
             else:

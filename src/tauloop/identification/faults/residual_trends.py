@@ -40,7 +40,7 @@ RANK, LEFT = 1e-8, 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trend:
+class ResidualTrend:
     """What an output's residual follows.
 
     Attributes:
@@ -97,7 +97,7 @@ def residual_trends(
     *,
     passed: Callable[[np.ndarray], np.ndarray] | None = None,
     speeds: np.ndarray | None = None,
-) -> tuple[Trend, ...]:
+) -> tuple[ResidualTrend, ...]:
     """Trends of the residuals of one log, output by output; the one that explains most first, then what is left.
 
     Args:
@@ -110,7 +110,7 @@ def residual_trends(
     """
     if data.time is None or len(data) < 4 * BLOCKS:
         return ()
-    found: list[Trend] = []
+    found: list[ResidualTrend] = []
     for k in data.kept:
         rows = data.rows(k)
         if len(rows) == len(data):
@@ -118,7 +118,7 @@ def residual_trends(
     return tuple(found)
 
 
-def trend_problems(trends: Sequence[Trend]) -> tuple[Problem, ...]:
+def trend_problems(trends: Sequence[ResidualTrend]) -> tuple[Problem, ...]:
     """Trends as findings."""
     remedies = {
         "delay": "align force and motion in time",
@@ -143,7 +143,7 @@ def _of_output(
     friction: Sequence[str],
     passed: Callable[[np.ndarray], np.ndarray] | None,
     speeds: np.ndarray | None,
-) -> Iterator[Trend]:
+) -> Iterator[ResidualTrend]:
     regressor, forces = data.regressor[:, k], data.forces[:, k]
     if data.ties is not None:
         forces = forces - regressor @ np.asarray(data.ties.offset)
@@ -186,7 +186,9 @@ def _of_output(
         candidates = [one for one in candidates if one.kind != column.kind and not (one.cause and column.cause)]
 
 
-def _delayed(late: _Column, at: np.ndarray, basis: np.ndarray, forces: np.ndarray, speeds: np.ndarray) -> Trend | None:
+def _delayed(
+    late: _Column, at: np.ndarray, basis: np.ndarray, forces: np.ndarray, speeds: np.ndarray
+) -> ResidualTrend | None:
     """A delay of the force, by what no friction of this motion can be."""
     for v in (speeds / np.maximum(np.abs(speeds).max(axis=0), np.finfo(float).tiny)).T:
         for shape in (v, np.sign(v), v * np.abs(v), v**3, np.sign(v) * np.exp(-np.abs(v) / SLOW)):
@@ -233,7 +235,7 @@ def _faded(heat: np.ndarray, share: float) -> np.ndarray:
 
 def _judged(
     column: _Column, at: np.ndarray, basis: np.ndarray, residual: np.ndarray, force: float, least: float
-) -> tuple[Trend, _Column] | None:
+) -> tuple[ResidualTrend, _Column] | None:
     """The trend of a column, if it is one."""
     given = column.values[at]
     own = _off(basis, given)
@@ -251,7 +253,7 @@ def _judged(
         return None
     if column.kind == "compliance" and value < ATTENUATION * least:
         return None
-    trend = Trend(
+    trend = ResidualTrend(
         output="",
         unit="",
         kind=column.kind,
@@ -264,7 +266,7 @@ def _judged(
 
 
 def _feigned(lost: np.ndarray, candidates: Sequence[_Column], at: np.ndarray, basis: np.ndarray) -> float:
-    """What the preparation of the positions feigns of `Trend.value` of a bending transmission, s^2.
+    """What the preparation of the positions feigns of `ResidualTrend.value` of a bending transmission, s^2.
 
     Args:
         lost: (N,) what it takes off the predicted force.

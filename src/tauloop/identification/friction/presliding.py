@@ -132,7 +132,7 @@ def choose_presliding(
     """
     before = split_each(parts, share)[0] if share < 1.0 else list(parts)
     fits = BlockFits.of(before, fit(merge(before), None, WeightedLeastSquares()))
-    search = _Search(fits, motions, dict(given or {}))
+    search = _LengthSearch(fits, motions, dict(given or {}))
     none = search.errors({}, ())
     for name in tuple(search.lengths):
         search.rest(name)
@@ -149,7 +149,7 @@ def choose_presliding(
     )
 
 
-class _Search:
+class _LengthSearch:
     """Lengths so far, and those of whose friction stays at rest."""
 
     def __init__(self, fits: BlockFits, motions: Sequence[ElementMotion], lengths: dict[str, float]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.equations.dynamic_parameters import BODY_SUFFIXES
 from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.estimation.base_columns import BaseRegression
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, Equations
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.columns import with_columns
@@ -193,7 +193,7 @@ def drive_gains(data: RegressionData) -> DriveGains:
     )
     method = WeightedLeastSquares()
     estimate = method.estimate_from(regression)
-    equations = Equations(
+    equations = EstimatingEquations(
         instruments=method.instruments(regression, estimate),
         regressor=regression.regressor,
         residual=regression.residual(estimate.values),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import InputError, Problem
-from tauloop.identification.parameters.regrouping import AnalyticRegrouping, Quantity, analytic_regrouping
+from tauloop.identification.parameters.regrouping import AnalyticRegrouping, ColumnParameter, analytic_regrouping
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
 from tauloop.mechanism.model import Mechanism
 from tauloop.options import listed, option, require
@@ -70,5 +70,5 @@ def regroup(mechanism: Mechanism, options: RegroupingOptions | None = None) -> A
     def regressor(at: Mapping[str, float]) -> np.ndarray:
         return standard(at)[1][:, inertial]
 
-    quantities = [Quantity(name=model.parameters[k].name, unit=model.parameters[k].unit) for k in inertial]
+    quantities = [ColumnParameter(name=model.parameters[k].name, unit=model.parameters[k].unit) for k in inertial]
     return analytic_regrouping(regressor, quantities, lengths, rng, values=model.pi[inertial])

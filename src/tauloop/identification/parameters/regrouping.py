@@ -37,7 +37,7 @@ EXACT = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantity:
+class ColumnParameter:
     """A column's parameter: its name and SI unit."""
 
     name: str
@@ -120,7 +120,7 @@ class AnalyticRegrouping(Result):
         values: of the n parameters, SI; None where nobody said.
     """
 
-    parameters: tuple[Quantity, ...]
+    parameters: tuple[ColumnParameter, ...]
     independent: tuple[int, ...]
     base: tuple[AnalyticParameter, ...]
     no_effect: tuple[str, ...]
@@ -190,7 +190,7 @@ class AnalyticRegrouping(Result):
 
 def analytic_regrouping(
     regressor: Regressor,
-    parameters: Sequence[Quantity],
+    parameters: Sequence[ColumnParameter],
     lengths: Mapping[str, float],
     rng: np.random.Generator,
     options: RankOptions | None = None,

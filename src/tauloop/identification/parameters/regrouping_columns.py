@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tauloop.errors import IdentificationError, InputError, Problem
-from tauloop.identification.parameters.regrouping import Quantity
+from tauloop.identification.parameters.regrouping import ColumnParameter
 from tauloop.kinematics.states import random_states
 from tauloop.mechanism import parser
 from tauloop.mechanism.expression import Expression, Leaf, evaluate, leaves
@@ -116,9 +116,9 @@ class ProductColumns(Shown):
         return self.standard.mechanism
 
     @property
-    def quantities(self) -> tuple[Quantity, ...]:
+    def quantities(self) -> tuple[ColumnParameter, ...]:
         """The products with their units; ``m1 * d_c1`` is written ``m1 d_c1``."""
-        return tuple(Quantity(name=one.text.replace(" * ", " "), unit=one.unit) for one in self.products)
+        return tuple(ColumnParameter(name=one.text.replace(" * ", " "), unit=one.unit) for one in self.products)
 
     def values(self, parameters: Mapping[str, float] | None = None) -> np.ndarray:
         """Values (n,) of the products, SI, for values of all leaf parameters by name; the machine's without them."""
@@ -213,9 +213,9 @@ class SetColumns(Shown):
         )
 
     @property
-    def quantities(self) -> tuple[Quantity, ...]:
+    def quantities(self) -> tuple[ColumnParameter, ...]:
         """The combinations with their units."""
-        return tuple(Quantity(name=name, unit=self.units[name]) for name in self.members)
+        return tuple(ColumnParameter(name=name, unit=self.units[name]) for name in self.members)
 
     def coefficients(self, lengths: Mapping[str, float]) -> np.ndarray:
         """E (k, n): the k combinations as sums of the n products."""

@@ -48,11 +48,11 @@ def identified_mechanism(model: Model, values: np.ndarray, *, source: str = "ide
             f"has shape {values.shape} or numbers that are not finite",
             f"give {len(model.parameters)} finite values, one for each of model.parameters",
         )
-    writer = _Writer(model.mechanism, dict(zip(model.parameters, values.tolist(), strict=True)), source)
+    writer = _LeafWriter(model.mechanism, dict(zip(model.parameters, values.tolist(), strict=True)), source)
     return writer.mechanism()
 
 
-class _Writer:
+class _LeafWriter:
     """Puts new leaves in the places of the old expressions."""
 
     def __init__(self, mechanism: Mechanism, values: dict[DynamicParameter, float], source: str) -> None:

@@ -101,7 +101,7 @@ def choose_channels(
         InputError: a filter is not possible for this log.
     """
     parts = [_first(as_signals(log), shares[0]) for log in logs]
-    search = _Search(model, parts, estimator or WeightedLeastSquares(), output, ties, shares[1])
+    search = _PreparationSearch(model, parts, estimator or WeightedLeastSquares(), output, ties, shares[1])
     chosen = tuple(preparations)
     free = [name for name in velocities if all(p.velocity is None and name not in p.velocities for p in preparations)]
     before = best = search.errors(chosen)
@@ -142,7 +142,7 @@ def choose_channels(
     )
 
 
-class _Search:
+class _PreparationSearch:
     """Validation errors of preparations, all by the same base parameters and forces."""
 
     def __init__(

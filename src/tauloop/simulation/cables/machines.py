@@ -60,7 +60,7 @@ def cable_machine(mechanism: Mechanism, slack: frozenset[str], held: Mapping[str
     Raises:
         InputError: a cable cannot be simulated, with the reason.
     """
-    bounds, builder = cables(mechanism), _Builder(mechanism)
+    bounds, builder = cables(mechanism), _CableBuilder(mechanism)
     _require_possible(mechanism, held is not None)
     stretched = tuple(name for name, bound in bounds.items() if bound.stiffness is not None)
     bare = _bare(mechanism) if held is None else {}
@@ -83,7 +83,7 @@ def cable_machine(mechanism: Mechanism, slack: frozenset[str], held: Mapping[str
     )
 
 
-class _Builder:
+class _CableBuilder:
     """Collects the parts of the new machine."""
 
     def __init__(self, mechanism: Mechanism) -> None:

@@ -78,10 +78,10 @@ def simulate_cables(
         PoseError: no tensions hold the start, and no lengths are given.
     """
     chosen = Projected() if route is None else route
-    return _Run(model, duration, q, v, force, lengths, wrench, chosen, integrator, sharing, events).go()
+    return _CableRun(model, duration, q, v, force, lengths, wrench, chosen, integrator, sharing, events).go()
 
 
-class _Run:
+class _CableRun:
     """One simulation from change to change."""
 
     def __init__(

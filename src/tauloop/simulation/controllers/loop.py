@@ -16,7 +16,7 @@ from tauloop.codegen.evaluator import Compiled
 from tauloop.codegen.library import Callback, Library
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.integrate.integrators import Method
-from tauloop.integrate.interpreted import Problem as Dynamics
+from tauloop.integrate.interpreted import InterpretedProblem as Dynamics
 from tauloop.integrate.interpreted import Run, Stepped
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
@@ -200,7 +200,7 @@ class InterpretedLoop:
 
     def __call__(self, loop: Loop) -> Trace:
         """Run the loop."""
-        run = _Run(loop)
+        run = _InterpretedRun(loop)
         try:
             for k in range(len(loop.forward)):
                 run.sample(k)
@@ -247,7 +247,7 @@ class _Plant(Dynamics):
         return y, int(bool(whole))
 
 
-class _Run:
+class _InterpretedRun:
     """State of one interpreted run."""
 
     def __init__(self, loop: Loop) -> None:

@@ -12,7 +12,7 @@ from tauloop.codegen.library import Callback, Library
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
 from tauloop.simulation.stepping.source import stepping_source
-from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Law, Progress, Stepper
+from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Law, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, ManySteps, Steps
 from tauloop.simulation.system import System
 
@@ -53,17 +53,17 @@ class CompiledStepper(Stepper):
     def _numbers(self) -> tuple[float, float, float, float]:
         return self.method.first, self.method.rtol, self.method.atol, self.method.longest
 
-    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray) -> Progress:
+    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray) -> SteppingState:
         """The start of an integration at time zero."""
         filled = np.zeros(self._acting)
         forces = filled[: len(acting)]
         forces[:] = acting
         own = _Own(memory=np.zeros(-(-self._size // 8)), counted=np.zeros(2))
-        progress = Progress(time=0.0, y=np.array(y, dtype=float), acting=forces, guess=guess.copy(), own=own)
+        progress = SteppingState(time=0.0, y=np.array(y, dtype=float), acting=forces, guess=guess.copy(), own=own)
         self._begin(own.memory, progress.y, filled, progress.guess, *self._numbers())
         return progress
 
-    def advance(self, progress: Progress, end: float, law: Law | None, period: float | None) -> Steps:
+    def advance(self, progress: SteppingState, end: float, law: Law | None, period: float | None) -> Steps:
         """Steps in machine code; the law is called back for."""
         own = progress.own
         assert isinstance(own, _Own)

@@ -6,13 +6,13 @@ from typing import final
 
 import numpy as np
 
-from tauloop.integrate.interpreted import Problem, Run, Stepped
-from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Law, Progress, Stepper
+from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
+from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Law, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 
 
-class _Machine(Problem):
+class _InterpretedSystem(InterpretedProblem):
     """A system under a law."""
 
     def __init__(self, system: System, acting: np.ndarray) -> None:
@@ -49,10 +49,10 @@ class _Machine(Problem):
 class InterpretedStepper(Stepper):
     """The integrator in Python."""
 
-    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray) -> Progress:
+    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray) -> SteppingState:
         """The start of an integration at time zero."""
-        progress, method = Progress(time=0.0, y=y.copy(), acting=acting.copy(), guess=guess.copy()), self.method
-        machine = _Machine(self.system, progress.acting)
+        progress, method = SteppingState(time=0.0, y=y.copy(), acting=acting.copy(), guess=guess.copy()), self.method
+        machine = _InterpretedSystem(self.system, progress.acting)
         progress.own = Run(
             machine,
             method.tableau,
@@ -65,12 +65,12 @@ class InterpretedStepper(Stepper):
         )
         return progress
 
-    def advance(self, progress: Progress, end: float, law: Law | None, period: float | None) -> Steps:
+    def advance(self, progress: SteppingState, end: float, law: Law | None, period: float | None) -> Steps:
         """Steps one by one."""
         run = progress.own
         assert isinstance(run, Run)
         machine = run.problem
-        assert isinstance(machine, _Machine)
+        assert isinstance(machine, _InterpretedSystem)
         machine.law = None if period else law
         rows: list[tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
         evaluations, rejected, ending = run.evaluations, run.rejected, None

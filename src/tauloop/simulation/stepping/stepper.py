@@ -23,7 +23,7 @@ Law = Callable[[float, np.ndarray, np.ndarray], None]
 
 
 @dataclass(slots=True)
-class Progress:
+class SteppingState:
     """Where an integration stands; changed in place by a stepper.
 
     Attributes:
@@ -49,11 +49,11 @@ class Stepper(ABC):
         self.system, self.method, self.max_steps = system, integrator.method, integrator.max_steps
 
     @abstractmethod
-    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray) -> Progress:
+    def begin(self, y: np.ndarray, acting: np.ndarray, guess: np.ndarray) -> SteppingState:
         """The start of an integration at time zero."""
 
     @abstractmethod
-    def advance(self, progress: Progress, end: float, law: Law | None, period: float | None) -> Steps:
+    def advance(self, progress: SteppingState, end: float, law: Law | None, period: float | None) -> Steps:
         """Steps until `end`, or until the part is full; `progress` is moved along.
 
         Args:
