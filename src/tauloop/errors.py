@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
+
+from tauloop.records import dataclass
 
 #: Most characters of the parts of a problem, and what stands in the place of the rest.
 LONGEST, CUT = {"where": 400, "what": 2000, "remedy": 2000, "file": 4400}, " ..."

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from typing import Any
 
 from tauloop.errors import InputError, Problem, TauloopError
+from tauloop.records import dataclass
 
 #: Under this key a field's metadata hold its `Option`.
 KEY = "option"

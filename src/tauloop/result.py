@@ -8,10 +8,11 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -5,7 +5,7 @@ Decided once at build, over many assembled states, from singular values of the l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from tauloop.assembly.regular_reference import (
 )
 from tauloop.errors import AssemblyError, Problem, Problems
 from tauloop.mechanism.cables import unbounded_note
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: A coordinate is constant when no motion of unit size moves it by more than this.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -15,6 +14,7 @@ from tauloop.equations.tree import BodyMotion, Configuration, TreeMotion, tree_m
 from tauloop.equations.values import Values, unit_vector
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Freedom, Joint, Mechanism
+from tauloop.records import dataclass
 
 #: Kinds of cut joints whose motion follows from the two frames.
 SEEN = ("revolute", "prismatic")

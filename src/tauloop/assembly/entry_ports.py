@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 import numpy as np
 
@@ -12,6 +10,7 @@ from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
 from tauloop.assembly.ports import Port
 from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, Problem
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

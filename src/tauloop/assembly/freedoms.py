@@ -6,11 +6,11 @@ All choices are made once at build, for the worst of many assembled states, by p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.assembly.quantiles import quantile
+from tauloop.records import dataclass
 
 #: A pivot that shrinks below this share of a unit motion at some state determines nothing there.
 SMALLEST = 1e-8

@@ -6,7 +6,6 @@ Searches keep within limits of both kinds (`Limits.room`); a given motion is jud
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from tauloop.assembly.quantiles import quantile
 from tauloop.equations.topology import Topology
 from tauloop.errors import PoseError, Problem
 from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
+from tauloop.records import dataclass
 from tauloop.result import Evidence
 
 if TYPE_CHECKING:  # whose assembly walks within the limits

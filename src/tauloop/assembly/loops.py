@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -17,6 +17,7 @@ from tauloop.equations.topology import Topology, topology, with_ends
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values, unit_vector
 from tauloop.mechanism.model import Mechanism
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -8,9 +8,9 @@ weights c >= 0 with G^T c = 0 and c.h > 0 (Farkas).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from tauloop.records import dataclass
 
 #: Conditions may be missed by this share of the largest side: rounding, 5e-9 N of 500 N.
 MISSED = 1e-11

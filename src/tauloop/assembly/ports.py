@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.errors import InputError, Problem, Problems
+from tauloop.records import dataclass
 
 #: How many faulty places of one kind a message lists.
 LISTED = 5

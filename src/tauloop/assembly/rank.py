@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.closing import RANK_FLOOR, STEP, random_walk
 from tauloop.assembly.freedoms import independent_rows
 from tauloop.assembly.loops import Loops
 from tauloop.errors import Problem, Problems
+from tauloop.records import dataclass
 
 #: Gap between kept and dropped singular values that a rank decision needs (design, "How the general machine works").
 RANK_GAP = 1e3

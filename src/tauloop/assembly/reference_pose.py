@@ -7,8 +7,6 @@ further starts, and the nearest of the poses found is taken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.closing import ALIGNED, CLOSED, close_from_reference, close_loops, coordinate_limits
@@ -16,6 +14,7 @@ from tauloop.assembly.limited_loops import excess, limited, moved_inside
 from tauloop.assembly.loops import Loops, aligned
 from tauloop.equations.topology import integrate
 from tauloop.errors import Problem
+from tauloop.records import dataclass
 
 #: Further starts from which the nearest pose is chosen, and standard deviation of their positions, in lengths.
 STARTS, SPREAD = 40, 1.0

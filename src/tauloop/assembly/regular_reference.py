@@ -7,8 +7,6 @@ the independent coordinates do not determine the machine, the actuators do not h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.closing import RANK_FLOOR
@@ -18,6 +16,7 @@ from tauloop.assembly.loops import Loops
 from tauloop.assembly.rank import NEARLY, Probe
 from tauloop.assembly.reference_pose import named_pose
 from tauloop.errors import Problem
+from tauloop.records import dataclass
 
 #: A map whose least stretch is below this share of its largest over all states has lost a direction.
 LOST = NEARLY

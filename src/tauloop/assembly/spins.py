@@ -6,7 +6,7 @@ rod between two balls, for one. Its spin is a passive freedom, felt by the rest 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -22,6 +22,7 @@ from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName, Mechanism, Placement, Turn
 from tauloop.mechanism.parallel_axes import about_center, as_matrices
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.records import dataclass
 
 #: A spin moves the centre of mass, and turns away from the axis, by less than this share of what the turn itself is.
 STILL = 1e-6

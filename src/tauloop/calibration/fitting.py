@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from tauloop.calibration.solving.losses import LOSSES, Loss, Squares
 from tauloop.calibration.solving.solver import SQUARES, Solution, bounds_met, solve
 from tauloop.errors import IdentificationError, solving
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.result import Evidence, plain, provenance
 from tauloop.shown import Shown
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.calibration.solving.solver import Solution
 from tauloop.errors import Problem
 from tauloop.mechanism.model import Mechanism, ParameterTable
+from tauloop.records import dataclass
 from tauloop.result import Result, plain, write_json
 
 #: First entry of the JSON file; a change of its meaning changes the number.

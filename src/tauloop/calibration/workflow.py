@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tauloop.calibration.solving.exchanges import indistinguishable_swaps
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
 from tauloop.options import listed, option, require
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Measurements: a file, a measurement set or a series of it, or several of them.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from tauloop.formats import load
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.model import Mechanism
 from tauloop.options import option
+from tauloop.records import dataclass
 
 MachineArgument = Annotated[
     str,

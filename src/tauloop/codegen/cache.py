@@ -14,12 +14,12 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 from tauloop.files import hold, is_abandoned, locked, write_file
+from tauloop.records import dataclass
 
 #: Bytes that all files together may have; beyond, those go that were used longest ago. A library has some hundred
 #: thousand.

@@ -17,11 +17,11 @@ import subprocess
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from tauloop.codegen.cache import cache_folder, is_intact, keep, private, scratch
 from tauloop.errors import EngineError, InputError, Problem
+from tauloop.records import dataclass
 
 COMPILERS = ("cc", "gcc", "clang")
 #: -O2 with vectorised loops gives the same speed as -O3 here, and is sooner done.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import final
 
@@ -21,6 +21,7 @@ from tauloop.errors import EngineError
 from tauloop.programs.bounded import Bounded
 from tauloop.programs.program import Evaluate, Newton, Program, Step
 from tauloop.programs.state import Health
+from tauloop.records import dataclass
 
 _LOGGER = logging.getLogger("tauloop")
 #: Samples from which on compiling is sooner done than interpreting: about 1 ms against 10 ns for an operation.

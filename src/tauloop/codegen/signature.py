@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tauloop.records import dataclass
 
 #: Numbers that every function reports: least discriminant (at most 1), least pivot over its typical size (1e300 without
 #: pivots), sum of what Newton's loops leave of their equations (m or pure numbers), and most iterations of a loop.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import casadi as ca
 
@@ -22,6 +21,7 @@ from tauloop.codegen.straight import Instruction, Piece, instructions, pieces, w
 from tauloop.errors import InputError, Problem
 from tauloop.programs.bounded import Bounded
 from tauloop.programs.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
+from tauloop.records import dataclass
 
 #: Instructions of a stretch of straight-line code that stays in one piece, of one sample and of lanes, and of the
 #: pieces of longer ones, which are functions of their own: compilers share out registers in a time that grows with the

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from tauloop.errors import InputError, Problems
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: A criterion of a run that failed is this figure, doubled for one that fails at once: worse than any that did not,

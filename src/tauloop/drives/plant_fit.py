@@ -13,7 +13,7 @@ steps:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import TIME
 from tauloop.mechanism.values import ValueReader
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
 from tauloop.shown import Shown
 

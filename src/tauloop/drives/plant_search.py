@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import differential_evolution, least_squares
@@ -12,6 +12,7 @@ from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, simulate_axis
 from tauloop.drives.criteria import NAMES
 from tauloop.errors import InputError, Problems, solving
 from tauloop.integrate.integrators import Integrator
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: A direction along which all rows together change less than this share of their tolerances, over the whole range of

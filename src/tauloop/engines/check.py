@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.programs.hybrid_inertia import tree_inertias
 from tauloop.programs.rates import independent_rate_program
+from tauloop.records import dataclass
 
 #: Forces for forward dynamics: those of inverse dynamics times random factors, lest it only undoes the other.
 FACTORS = (0.5, 1.5)

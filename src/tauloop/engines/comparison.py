@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVel
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.mechanism.model import Freedom, Joint, Mechanism
 from tauloop.mechanism.poses import Array
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: How each engine is made, by its name.

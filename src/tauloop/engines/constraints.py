@@ -6,12 +6,11 @@ alone, so that no engine's own constraint solver (and its regularisation) takes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.engines.rigid_tree import GROUND, Anchor, Loads, RigidTree
 from tauloop.mechanism.poses import Array, skew
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

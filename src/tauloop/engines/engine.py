@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -21,6 +21,7 @@ from tauloop.engines.rigid_tree import RigidTree
 from tauloop.engines.start import start_coordinates
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.mechanism.poses import Array, quaternion_rotation, turned_quaternion
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Newton stops at the first step below this (rad, m): convergence is quadratic, so what is left is rounding.

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -18,6 +17,7 @@ from tauloop.engines.optional import engine_module
 from tauloop.engines.rigid_tree import GROUND, RigidTree
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array, rotation_quaternion
+from tauloop.records import dataclass
 
 
 @final

@@ -6,7 +6,7 @@ None of its constraint solvers takes part; its own forward dynamics are in `pino
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -21,6 +21,7 @@ from tauloop.engines.rigid_tree import GROUND, RigidTree
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array, FramePose
 from tauloop.mechanism.primitives import Primitive
+from tauloop.records import dataclass
 
 
 @final

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.mechanism.poses import Array
+from tauloop.records import dataclass
 
 #: Singular values below this share of the largest count as zero: far above rounding, far below machines in use.
 RANK_TOLERANCE = 1e-9

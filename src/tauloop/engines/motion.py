@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from tauloop.engines.rigid_tree import RigidTree
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Joint
 from tauloop.mechanism.poses import Array
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Largest error of a quaternion's norm that is taken for rounding.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tauloop.mechanism.poses import Array
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -7,12 +7,11 @@ with joints of its own, and cuts at the rods' far ends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tauloop.mechanism.model import Joint
 from tauloop.mechanism.poses import Array, FramePose
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import LinkInertia, RodLinks
+from tauloop.records import dataclass
 
 #: Index of the immovable base among the links.
 GROUND = -1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
 #: Largest relative difference that passes; rounding through the loops' conditioning stays well below.

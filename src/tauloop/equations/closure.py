@@ -8,7 +8,6 @@ forces in newtons (or couples in newton metres).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import casadi as ca
 
@@ -16,6 +15,7 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
 from tauloop.equations.values import Values, unit_vector
 from tauloop.mechanism.model import Coupling, Joint, Mechanism, Rod
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

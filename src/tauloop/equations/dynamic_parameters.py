@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import casadi as ca
 
@@ -15,6 +14,7 @@ from tauloop.equations.topology import Topology
 from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.expression import Expression, multiply
 from tauloop.mechanism.model import Friction, Inertia, Mechanism, SlenderPart
+from tauloop.records import dataclass
 
 BODY_SUFFIXES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 BODY_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)

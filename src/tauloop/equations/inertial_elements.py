@@ -8,7 +8,6 @@ matrices of equivalent virtual platforms.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import casadi as ca
@@ -19,6 +18,7 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Inertia, Mechanism, Rod
+from tauloop.records import dataclass
 
 #: What an element is a part of: the platform's body, another body, a rod, or a rotor on a coordinate or motor.
 Kind = Literal["platform", "body", "rod", "rotor"]

@@ -7,11 +7,10 @@ its spin. Sources: machines.md, "Two-point rods"; Lopes and Almeida for the fram
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 
 from tauloop.equations.tree import BodyMotion, PointMotion
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

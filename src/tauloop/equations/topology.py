@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from tauloop.errors import DescriptionError
 from tauloop.mechanism.model import JOINT_KINDS, Actuator, Body, Freedom, Joint, Mechanism, Placement, Rod
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.mechanism.spanning import is_loaded, spanning_joints
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -6,13 +6,12 @@ attachment are given in base coordinates (suffix W), where loops are closed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 
 from tauloop.equations.topology import Topology, TreeJoint
 from tauloop.equations.values import Values, elementary_rotation, unit_vector
 from tauloop.mechanism.model import BASE, Placement
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tauloop.formats.format import Written
 from tauloop.mechanism.model import Mechanism
+from tauloop.records import dataclass
 from tauloop.result import Result, provenance
 
 

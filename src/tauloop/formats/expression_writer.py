@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from tauloop.mechanism.expression import FUNCTIONS, Call, Constant, Expression, Leaf
 from tauloop.mechanism.kinds import Shape, Value
 from tauloop.mechanism.model import Freedom, Parameter
 from tauloop.mechanism.units import ANGLE, ONE, Dimension, parse_unit
+from tauloop.records import dataclass
 
 #: How strongly things bind, as in the grammar.
 _SUM, _PRODUCT, _SIGN, _ATOM = 1, 2, 3, 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

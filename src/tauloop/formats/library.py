@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.yaml_nodes import read_text
 from tauloop.options import option
+from tauloop.records import dataclass
 
 if TYPE_CHECKING:
     from tauloop.formats.conversion import Conversion
@@ -91,7 +91,7 @@ class ConvertOptions:
 def convert(
     source: Mechanism | str | Path,
     target: str | Path,
-    options: ConvertOptions = ConvertOptions(),
+    options: ConvertOptions | None = None,
 ) -> Conversion:
     """Write a machine in another format.
 
@@ -109,7 +109,7 @@ def convert(
     """
     from tauloop.formats.conversion import conversion
 
-    target = Path(target)
+    target, options = Path(target), options or ConvertOptions()
     by_ending = [one.name for one in FORMATS.values() if one.writes and target.suffix.lower() in one.endings]
     to = options.to or next(iter(by_ending), "")
     if not to:

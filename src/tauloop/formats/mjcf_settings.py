@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 from tauloop.formats.xml_nodes import XmlNode, XmlReader
 from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_about
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.records import dataclass
 
 #: The class of everything that names none.
 MAIN = "main"

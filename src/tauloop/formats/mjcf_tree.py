@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tauloop.mechanism.model import (
 from tauloop.mechanism.placements import placed
 from tauloop.mechanism.poses import FramePose, rotation_quaternion
 from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
+from tauloop.records import dataclass
 
 #: Joint types and what they are here.
 _KINDS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "free"}

@@ -10,7 +10,7 @@ written as they are, and the compiler's own bounds raise them to a number near t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,6 +24,7 @@ from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Coupling, Freed
 from tauloop.mechanism.poses import FramePose, placement_pose, rotation_quaternion
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, rigid_tree
+from tauloop.records import dataclass
 
 #: Smallest mass (kg) and principal moment of inertia (kg m^2) in MuJoCo, which wants more than 1e-14. Forces change by
 #: some 1e-13 of them there (digit_like's, with chains of massless bodies, by 2e-9).

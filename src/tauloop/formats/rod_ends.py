@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.formats.linkage import Linkage, axis_of
 from tauloop.mechanism.model import Joint, Placement
 from tauloop.mechanism.poses import placement_pose
+from tauloop.records import dataclass
 
 #: Lengths are alike within this share of the rod's length: exporters print some ten digits.
 SAME_POINT = 1e-7

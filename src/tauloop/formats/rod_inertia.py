@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from tauloop.formats.rod_ends import SAME_POINT
 from tauloop.mechanism.expression import Leaf, add, multiply
 from tauloop.mechanism.inertias import about_origin
 from tauloop.mechanism.model import Inertia, Mechanism, Parameter, SlenderPart
+from tauloop.records import dataclass
 
 #: Moments of inertia are alike, and products vanish, within this share of the largest.
 _SAME_MOMENT = 1e-6

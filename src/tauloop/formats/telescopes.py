@@ -8,7 +8,7 @@ universal and a ball joint is a full rod, an axisymmetric one between two balls 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ from tauloop.mechanism.model import (
     Telescope,
     Vector,
 )
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

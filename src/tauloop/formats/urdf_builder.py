@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from tauloop.mechanism.model import (
     Turn,
 )
 from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
+from tauloop.records import dataclass
 
 #: A turn after which z points where the axis of a letter did: a planar joint moves across z.
 _LETTER_TO_Z: dict[AxisName, tuple[Turn, ...]] = {

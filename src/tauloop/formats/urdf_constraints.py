@@ -24,12 +24,12 @@ In a coupling, a link stands for the joints from the nearest common ancestor of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tauloop.formats.urdf_cut_elements import CUT, read_cut
 from tauloop.formats.urdf_parts import LinkFrame, UrdfCoupling, UrdfJoint, UrdfLoop, UrdfReader, identifier
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.records import dataclass
 
 BALL = "drake:ball_constraint"
 ELEMENTS = ("loop", "coupling", CUT, BALL)

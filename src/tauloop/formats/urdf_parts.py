@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.rotation import rotation_matrix, turns_to_axes
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.records import dataclass
 
 #: Angles this close to a multiple of 90 degrees, rad, are taken as exact: files print pi/2 with some ten digits, and a
 #: machine whose zeros are not zeros costs a multiple of the operations.

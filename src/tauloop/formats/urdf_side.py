@@ -39,7 +39,7 @@ A file of Gepetto's form, without ``format``, is read too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +73,7 @@ from tauloop.mechanism.rotation import rotation_matrix
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import Scalar, parse_nodes, read_text
+from tauloop.records import dataclass
 
 #: Parameter groups whose zeros are unknowns to be identified.
 _UNKNOWN = ("friction", "drive")

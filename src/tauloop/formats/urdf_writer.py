@@ -9,7 +9,7 @@ robot.yaml, with kinds of joints beside ``3d`` and ``6d``. Joints with several f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -31,6 +31,7 @@ from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, CombinedFrictio
 from tauloop.mechanism.poses import IDENTITY, FramePose
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
+from tauloop.records import dataclass
 
 _CLOSABLE = ("spherical", "revolute", "prismatic", "cylindrical", "planar", "fixed")
 _TYPES = {"spherical": "3d", "fixed": "6d"}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from xml.parsers import expat
 
 from tauloop.errors import DescriptionError, Problem, Problems
 from tauloop.files import unreadable
+from tauloop.records import dataclass
 
 #: Largest file that is read, bytes; models with meshes by reference are far smaller.
 LARGEST_FILE = 20_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tauloop.errors import InputError, Problem
@@ -19,6 +18,7 @@ from tauloop.identification.preparation.filter_scan import FilterScan
 from tauloop.identification.regression.data import RegressionData
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.result import Result, Status, plain, status_of
 
 

@@ -6,7 +6,7 @@ Every class checks its own fields when it is made. Quantities are numbers in SI 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,6 +16,7 @@ from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.regression.from_log import OUTPUTS
 from tauloop.logs.velocities import SOURCES
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 if TYPE_CHECKING:

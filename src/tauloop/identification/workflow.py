@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,7 @@ from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.threads import one_thread
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
+from tauloop.records import dataclass
 
 if TYPE_CHECKING:
     from tauloop.identification.friction.stated import StatedFriction

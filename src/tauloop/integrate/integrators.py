@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import final
 
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.integrate.tableau import Tableau, dormand_prince, runge_kutta_4
+from tauloop.records import dataclass
 
 #: Tolerances below this are rounding: no step size can meet them.
 FINEST = 1e-14

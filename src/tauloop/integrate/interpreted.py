@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.integrate.tableau import Tableau
+from tauloop.records import dataclass
 
 #: As in `hybrid.c`, where the reasons stand.
 SAFETY, LEAST_FACTOR, GREATEST_FACTOR, RETREAT, STRETCH = 0.9, 0.2, 10.0, 0.25, 0.01

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from scipy.integrate import RK45
 
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

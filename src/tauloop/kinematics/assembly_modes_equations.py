@@ -7,8 +7,6 @@ the blocks before it as parameters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 import numpy as np
 
@@ -21,6 +19,7 @@ from tauloop.kinematics.assembly_modes_gears import NO_GEARS, Gears, split_gears
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
 from tauloop.programs.position_equations import PositionEquations, position_equations
 from tauloop.programs.sorting import blocks
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

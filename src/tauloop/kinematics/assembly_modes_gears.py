@@ -9,7 +9,7 @@ turn.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import casadi as ca
@@ -17,6 +17,7 @@ import numpy as np
 
 from tauloop.errors import AssemblyError, Problem
 from tauloop.programs.position_equations import PositionEquations
+from tauloop.records import dataclass
 
 #: Ratios of gears are fractions with denominators up to this; teeth are counted in tens to hundreds.
 LARGEST_DENOMINATOR = 1000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 import numpy as np
 
@@ -11,6 +9,7 @@ from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.model import Model
+from tauloop.records import dataclass
 
 #: Rods whose centre lines are nearer than this at the reference pose, m per characteristic length, share a joint.
 JOINED = 1e-3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from tauloop.model import Model
 from tauloop.options import option
 from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS
 from tauloop.programs.program import LinearBlock
+from tauloop.records import dataclass
 from tauloop.result import Status
 from tauloop.shown import Shown
 

@@ -8,10 +8,12 @@ corrector (Sommese and Wampler, The Numerical Solution of Systems of Polynomials
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import numpy as np
+
+from tauloop.records import dataclass
 
 
 class PolynomialSystem(Protocol):

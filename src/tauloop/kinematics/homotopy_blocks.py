@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ from tauloop.kinematics.homotopy_monodromy import (
 )
 from tauloop.kinematics.homotopy_target import TargetSolutions, target_solutions
 from tauloop.kinematics.homotopy_widening import Widenable, Widened
+from tauloop.records import dataclass
 
 
 class PolynomialBlock(Widenable, Protocol):

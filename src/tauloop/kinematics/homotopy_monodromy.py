@@ -15,7 +15,7 @@ constants cannot be tested so (see `homotopy_widening`): there only the loops wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ from scipy.spatial import cKDTree
 
 from tauloop.errors import PoseError, Problem
 from tauloop.kinematics.homotopy import ParameterLine, PolynomialSystem, TrackingOptions, track
+from tauloop.records import dataclass
 
 #: Two solutions nearer than this, relative to their size, are the same: tracking brings them to 1e-7 or better, and
 #: those of a random system lie some 0.01 apart.

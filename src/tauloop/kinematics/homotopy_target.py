@@ -7,13 +7,14 @@ regular go to infinity, or to solutions that are multiple or not isolated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from tauloop.kinematics.homotopy import ParameterLine, PathEnding, TrackingOptions, newton, track
 from tauloop.kinematics.homotopy_monodromy import SAME, Family, GenericSolutions, comparable, distinct, repeated
+from tauloop.records import dataclass
 
 #: Paths that met are followed again with steps and tolerance smaller by this factor, at most so many times.
 CARE, RETRIES = 0.1, 2

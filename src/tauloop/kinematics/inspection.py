@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
@@ -16,6 +14,7 @@ from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import option
+from tauloop.records import dataclass
 from tauloop.result import Status
 from tauloop.shown import Shown
 

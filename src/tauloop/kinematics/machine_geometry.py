@@ -7,7 +7,7 @@ draws: figures and the viewer take their lines from here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import casadi as ca
@@ -22,6 +22,7 @@ from tauloop.equations.values import Values
 from tauloop.kinematics.spherical_arcs import SphericalBody, spherical_bodies
 from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement
 from tauloop.model import Model
+from tauloop.records import dataclass
 
 #: Points nearer than this are one, m.
 SAME_POINT = 1e-9

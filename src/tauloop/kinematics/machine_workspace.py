@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.options import listed, option, require
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Poses along the longer axis of a section whose resolution is not given.

@@ -6,7 +6,7 @@ kinematics); a working mode is a posture of the legs at a given pose of the plat
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
 #: A mode's loops must close within this, m (or pure number): the toolkit's limit for a closed loop.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.model.model import modelled
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
 #: What a Jacobian may be of.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.named_values import ANGLES, QUATERNION, quaternion_start
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.model import Model
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.ports import numbers
 from tauloop.assembly.rank import conditions
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
@@ -15,6 +14,7 @@ from tauloop.mechanism.cables import struts
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.reduction import (
     BodyMotions,
     Step,

@@ -14,14 +14,13 @@ analysis of closed-loop kinematic chains"; Zlatanov, Bonev and Gosselin 2002 for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.errors import AssemblyError, InputError, Problem
 from tauloop.model import Model
 from tauloop.programs.state import State
+from tauloop.records import dataclass
 
 #: Halvings of the stretch between two samples on which a crossing is sought.
 BISECTIONS = 40

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
+from tauloop.records import dataclass
 
 #: Axes whose unit vectors have a cross product below this are one.
 PARALLEL = 1e-6

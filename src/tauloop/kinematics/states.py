@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.closing import random_walk
 from tauloop.errors import PoseError, Problem, solving
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Walks run side by side when many states are wanted.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.ndimage
@@ -21,6 +20,7 @@ from tauloop.mechanism.cables import cables
 from tauloop.model import Model
 from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.programs.state import State
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
 #: Figures of a pose, by which a map may be coloured.

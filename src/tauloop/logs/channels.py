@@ -11,13 +11,14 @@ nobody need wait for xarray, whose import (with pandas) takes longer than a fit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from tauloop.errors import LogError, Problem
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 if TYPE_CHECKING:

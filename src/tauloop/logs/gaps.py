@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.logs.findings import Findings
+from tauloop.records import dataclass
 
 #: Stamps on both sides of a gap are whole periods apart, to this share of one.
 WHOLE = 0.3

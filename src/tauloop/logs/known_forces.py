@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tauloop.errors import InputError, LogError, Problem, Problems
 from tauloop.logs.channels import Log, Signals, as_signals, channels, samples, units
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.records import dataclass
 
 #: A position this share of a table's range beyond its end still counts as at the end: rounding of files.
 ROUNDING = 1e-9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from tauloop.logs.channels import Log, Signals, as_signals, channels, samples
 from tauloop.logs.signals import LEAST_FOR_DIFFERENCES, butterworth, central_differences, sample_period, taps
 from tauloop.logs.velocities import SOURCES, velocities_of_source
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 if TYPE_CHECKING:

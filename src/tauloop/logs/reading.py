@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from tauloop.logs.scales import Scale, find_scale
 from tauloop.logs.tables import MISSING, CsvTable, Table, open_table
 from tauloop.logs.timing import check_same_time, check_time
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ preparation: {cutoff: 100 Hz, order: 4, standstill: 1e-6, trim: 200, decimation:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from tauloop.mechanism.documents import Amount, contents, is_whole, open_documen
 from tauloop.mechanism.kinds import Choice, ListOf, MapOf, Shape, Text, Value, Whole, field, need
 from tauloop.mechanism.units import ANGLE, FORCE, FREQUENCY, LENGTH, ONE, TORQUE
 from tauloop.mechanism.values import ValueReader
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 FORMAT = "tauloop-log/1"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tauloop.logs.channels import Channel, Log, Signals, as_signals, channels, samples
+from tauloop.records import dataclass
 
 #: So many neighbouring samples at the largest value are a limit, not a peak.
 PLATEAU = 5

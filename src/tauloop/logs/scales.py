@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from tauloop.mechanism.units import (
     UnitError,
     parse_unit,
 )
+from tauloop.records import dataclass
 
 _FACTOR = re.compile(r"(?P<factor>[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)\s+(?P<unit>.*)")
 

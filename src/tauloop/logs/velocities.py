@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +12,7 @@ from tauloop.errors import LogError, Problem, Problems
 from tauloop.logs.channels import Log, as_signals, channels, samples, units
 from tauloop.logs.saturation import closed, limits_reached, moving
 from tauloop.logs.signals import butterworth, central_differences, sample_period
+from tauloop.records import dataclass
 
 #: Where the velocity of a channel comes from.
 SOURCES = ("positions", "measured", "fused")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from tauloop.errors import DescriptionError, Problem, TauloopError
 from tauloop.mechanism.kinds import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
 from tauloop.mechanism.yaml_nodes import Mapping, Node, Scalar, Sequence
+from tauloop.records import dataclass
 
 #: More problems than this are counted, not told.
 MAX_PROBLEMS = 100

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from tauloop.mechanism.structure import check_structure
 from tauloop.mechanism.units import Dimension
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import Node, parse_nodes, read_text
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tauloop.mechanism.expression import ONE, Expression, divide, multiply
 from tauloop.mechanism.model import ParameterTable
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tauloop.mechanism import units
 from tauloop.mechanism.cursor import Cursor
@@ -17,6 +17,7 @@ from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.mechanism.suggestions import listing
 from tauloop.mechanism.units import Dimension, named
 from tauloop.mechanism.values import ValueReader
+from tauloop.records import dataclass
 
 
 def read_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from tauloop.records import dataclass
 
 #: The functions a machine file may call, with their number of arguments.
 FUNCTIONS: dict[str, int] = {

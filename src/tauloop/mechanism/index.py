@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tauloop.mechanism.shipped import SHIPPED
+from tauloop.records import dataclass
 from tauloop.result import Status
 
 if TYPE_CHECKING:

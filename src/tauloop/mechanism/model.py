@@ -8,7 +8,7 @@ steer a computation (start values, limits) are plain floats in SI units.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from tauloop.mechanism.expression import ZERO, Expression, add, evaluate, negate
 from tauloop.mechanism.named import by_name
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.tension import Tension
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 if TYPE_CHECKING:  # drive lines have parameters as machines have them

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 from tauloop.mechanism.expression import (
@@ -34,6 +33,7 @@ from tauloop.mechanism.expression import (
 from tauloop.mechanism.rotation import cosine, sine
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import ANGLE, ONE, Dimension, UnitError, named, parse_unit
+from tauloop.records import dataclass
 
 #: Longest text of one expression, deepest nesting, and most operations when all names are written out.
 MAX_CHARACTERS, MAX_NESTING, MAX_OPERATIONS = 1000, 32, 5000

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.grammar import MAX_REPEAT
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.suggestions import nearest
+from tauloop.records import dataclass
 
 #: Most legs, named parameters, and elements of all kinds, with all repeats written out.
 MAX_LEGS, MAX_PARAMETERS, MAX_ELEMENTS = 1000, 20_000, 5000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tauloop.mechanism.cursor import Cursor
 from tauloop.mechanism.expression import ZERO, Constant, add
@@ -13,6 +13,7 @@ from tauloop.mechanism.parser import is_too_large
 from tauloop.mechanism.patterns import Names
 from tauloop.mechanism.rotation import rotated
 from tauloop.mechanism.values import ValueReader
+from tauloop.records import dataclass
 
 _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 

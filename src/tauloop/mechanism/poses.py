@@ -6,13 +6,14 @@ reads a machine would pay for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tauloop.mechanism.model import Mechanism, Placement
 from tauloop.mechanism.rotation import rotation_matrix
+from tauloop.records import dataclass
 
 Array = NDArray[np.float64]
 

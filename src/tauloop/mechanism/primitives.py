@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from tauloop.mechanism.poses import (
     rotation_quaternion,
     turned,
 )
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

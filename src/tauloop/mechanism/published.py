@@ -6,11 +6,12 @@ formulation) and `ratios` (one formulation over another where a paper prints no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tauloop.records import dataclass
 
 _PUBLISHED = Path(__file__).parent / "machines" / "published"
 

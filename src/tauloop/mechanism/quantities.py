@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.parser import MAX_CHARACTERS, NUMBER
 from tauloop.mechanism.units import ANGLE, ONE, Dimension, UnitError, named, parse_unit, shown
+from tauloop.records import dataclass
 
 LITERAL = re.compile(
     rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|1/[A-Za-z0-9^/\s-]+))?", re.ASCII

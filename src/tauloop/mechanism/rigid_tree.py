@@ -9,7 +9,7 @@ coordinate something acts, is kept on a massless copy of its child, which is the
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
@@ -32,6 +32,7 @@ from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, pl
 from tauloop.mechanism.primitives import Primitive, primitives
 from tauloop.mechanism.rotation import turns_to_axes
 from tauloop.mechanism.spanning import is_loaded, spanning_joints
+from tauloop.records import dataclass
 
 #: Unit vectors (3,) by axis letter.
 VECTORS: dict[str, Array] = {letter: np.array(vector) for letter, vector in UNIT_VECTORS.items()}

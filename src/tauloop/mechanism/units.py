@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.records import dataclass
 
 _ZERO = Fraction(0)
 

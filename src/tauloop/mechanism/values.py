@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from tauloop.mechanism import yaml_nodes
@@ -29,6 +29,7 @@ from tauloop.mechanism.quantities import LITERAL, NOT_FINITE, Literal, literal, 
 from tauloop.mechanism.structure import qualified
 from tauloop.mechanism.suggestions import nearest
 from tauloop.mechanism.units import ONE, Dimension, UnitError, named, shown
+from tauloop.records import dataclass
 
 #: How an end of a range that has none is written.
 OPEN_ENDS = {"-inf": -math.inf, "inf": math.inf}

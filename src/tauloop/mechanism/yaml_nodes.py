@@ -7,12 +7,12 @@ where it begins and never built. Scalars stay text; what they mean is decided by
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 from tauloop.errors import DescriptionError, Problem
+from tauloop.records import dataclass
 
 #: A machine file has some ten kilobytes; far beyond that it is a mistake.
 MAX_BYTES = 2_000_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from tauloop.assembly.entry import PLATFORM, Entry
@@ -17,6 +16,7 @@ from tauloop.model.own_mass_matrix import OwnMassMatrix
 from tauloop.model.platform_matrices import SIX_FREEDOMS, VirtualPlatforms
 from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS, MOMENTUM_FORCES, REGRESSORS
 from tauloop.programs.program import Evaluate
+from tauloop.records import dataclass
 
 #: What is counted: name, program (its main output), and whether it depends on the formulation.
 QUANTITIES = (

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ from tauloop.model.model import Model
 from tauloop.model.motion import Motion
 from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS, ProgramSpec
 from tauloop.programs.state import health
+from tauloop.records import dataclass
 from tauloop.result import content, plain, provenance
 
 #: Samples that the test program holds.

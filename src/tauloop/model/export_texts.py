@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from tauloop.codegen.source import CFunction, comment, declarations, number
 from tauloop.mechanism.model import Mechanism
 from tauloop.programs.bounded import Bounded
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.records import dataclass
 
 #: Largest deviation that the test program lets pass, over the largest number of a port: rounding through the
 #: conditioning of its states, on any compiler and processor.

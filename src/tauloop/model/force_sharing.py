@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.cables import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.programs.tensions import winches
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

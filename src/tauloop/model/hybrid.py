@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -13,6 +12,7 @@ from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.model.motion import Motion
 from tauloop.programs.catalogue import HYBRID_INVERSE_DYNAMICS
 from tauloop.programs.state import Forces
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

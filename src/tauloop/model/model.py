@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, final
 
@@ -26,6 +26,7 @@ from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.named import Named, place
 from tauloop.programs.machine import Machine
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 # Whoever asks whether a machine assembles, and how, makes no program and runs none.

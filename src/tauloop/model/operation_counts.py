@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tauloop.assembly.entry import PLATFORM, Entry
@@ -12,6 +11,7 @@ from tauloop.mechanism.published import Published, published_operations
 from tauloop.model.costs import ADDED_UP, ALL, ON_PLATFORM, SAMPLED, VELOCITY_MATRIX, Cost, costs
 from tauloop.model.model import Model
 from tauloop.options import option
+from tauloop.records import dataclass
 from tauloop.result import Status
 from tauloop.shown import Shown
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.named_values import TOOL
 from tauloop.assembly.ports import Port
 from tauloop.errors import InputError, Problems
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Inertial parameters of a payload about the tool centre point, in the tool's frame.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.model.model import Model
 from tauloop.programs.motion import platform_matrices_program
 from tauloop.programs.program import Program
+from tauloop.records import dataclass
 
 #: The independent velocities of a platform on which Euler angles can be put.
 SIX_FREEDOMS = ("x", "y", "z", "wx", "wy", "wz")

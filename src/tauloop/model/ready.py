@@ -15,7 +15,7 @@ import json
 import platform
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from tauloop.codegen.signature import CPort, CSignature
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.shipped import source_path
+from tauloop.records import dataclass
 from tauloop.result import content
 
 if TYPE_CHECKING:

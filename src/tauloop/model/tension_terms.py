@@ -7,7 +7,7 @@ at the state in place of straight-line code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -23,6 +23,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.mechanism.cables import cables
 from tauloop.programs.tensions import LimitedWinch, limited_winches, multiplier_rows
 from tauloop.programs.tool import WRENCH, tool_jacobian
+from tauloop.records import dataclass
 
 #: No wrench at all.
 NO_WRENCH = ((0.0,) * WRENCH,)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.motion.paths import Curve, Line, Path, point
+from tauloop.records import dataclass
 
 #: Directions that differ by less than this angle, rad, are one: the corner is none.
 STRAIGHT = 1e-9

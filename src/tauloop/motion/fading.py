@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from tauloop.errors import InputError, Problem
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
 from tauloop.motion.sampled import SampledMotion
+from tauloop.records import dataclass
 
 
 class SampleableMotion(Protocol):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.linalg
 
 from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.motion.sampled import SampledMotion
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

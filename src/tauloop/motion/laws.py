@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 from numpy.polynomial import Polynomial
 
 from tauloop.errors import InputError, Problem
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

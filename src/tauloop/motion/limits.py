@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem, Problems
@@ -15,6 +13,7 @@ from tauloop.motion.scaling import Quadratics, joined, largest_rate
 from tauloop.motion.stroke import Stroke
 from tauloop.motion.tension_rates import Margins, conditions, loose, margins
 from tauloop.programs.tensions import limited_winches
+from tauloop.records import dataclass
 
 #: Normalised times at which limits are first put; peaks between them are added until none exceeds.
 SAMPLES = 257

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem, Problems
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Points of a path nearer to each other than this share of its extent are the same point.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

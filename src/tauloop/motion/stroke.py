@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from tauloop.motion.paths import Path
 from tauloop.motion.peaks import refined
 from tauloop.motion.rates import entry_rates
 from tauloop.motion.sampled import SampledMotion
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Points of a path at which it is checked before its worst places are looked for between them.

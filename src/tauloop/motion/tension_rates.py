@@ -8,7 +8,7 @@ condition for all rates, and those found at the largest rate that the known ones
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tauloop.model.tension_terms import TensionTerms
 from tauloop.motion.laws import Progress
 from tauloop.motion.scaling import Quadratics
 from tauloop.motion.stroke import Stroke
+from tauloop.records import dataclass
 
 #: Share of the narrowest bounds that is left free: what rounding may take.
 SPARE = 1e-9

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from tauloop.motion.laws import Law
 from tauloop.motion.limits import fastest_rate, sample_times
 from tauloop.motion.peaks import refined
 from tauloop.motion.stroke import Stroke
+from tauloop.records import dataclass
 
 
 class Timing(ABC):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.errors import InputError, Problem
@@ -13,6 +11,7 @@ from tauloop.motion.peaks import refined
 from tauloop.motion.sampled import SampledMotion
 from tauloop.motion.stroke import Stroke
 from tauloop.motion.timing import Timing
+from tauloop.records import dataclass
 
 #: A duration this share of a sample beyond a whole number of samples is that number: rounding.
 WHOLE = 1e-9

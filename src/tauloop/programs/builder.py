@@ -7,7 +7,6 @@ forms leave their discriminants and eliminations their pivots as evidence.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -19,6 +18,7 @@ from tauloop.programs.elimination import eliminate, pivot_order, solve_symmetric
 from tauloop.programs.orthogonal import Factors, factors
 from tauloop.programs.program import ClosedForm, Evaluate, LinearBlock, Newton, Pivot, Program, Step
 from tauloop.programs.sorting import blocks
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

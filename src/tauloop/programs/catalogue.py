@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import final
@@ -29,6 +29,7 @@ from tauloop.programs.position import Positions
 from tauloop.programs.program import Program
 from tauloop.programs.tension_programs import tensions_program
 from tauloop.programs.terms import energies_program, terms_program, tool_program
+from tauloop.records import dataclass
 
 _STATE = ("position", "velocity")
 _MOTION = ("position", "velocity", "acceleration")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tauloop.assembly.assembly import Assembly
 from tauloop.equations.dynamic_parameters import DynamicParameter
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

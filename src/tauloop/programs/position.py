@@ -8,7 +8,6 @@ and a line, and spheres that meet in a point. Everything else goes to Newton's m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -30,6 +29,7 @@ from tauloop.programs.position_equations import (
 from tauloop.programs.program import ClosedForm
 from tauloop.programs.sorting import Block, blocks
 from tauloop.programs.turns import nearest_turn
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Singular values below this share of the largest, and entries below the other, do not move the start of an iteration.

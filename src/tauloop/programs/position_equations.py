@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 
 from tauloop.equations.closure import closure
@@ -11,6 +9,7 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,13 @@ CasADi's virtual machine. Every run leaves evidence of its health.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
 from tauloop.programs.bounded import Bounded
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Newton stops when no unknown moves by more than this (m, rad or pure numbers) in a step; since it converges

@@ -6,8 +6,6 @@ rates of the work done by actuators and at the tool, and of what friction takes:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 
 from tauloop.assembly.entry_ports import EntryPorts
@@ -23,6 +21,7 @@ from tauloop.programs.machine import Machine
 from tauloop.programs.motion import MotionState, column, embedding, parameter_entries, parameter_values, require_inertia
 from tauloop.programs.program import Program
 from tauloop.programs.tool import WRENCH, tool_jacobian
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

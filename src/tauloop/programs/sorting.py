@@ -5,10 +5,10 @@ As Modelica compilers do; here by CasADi's Dulmage-Mendelsohn decomposition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 import numpy as np
+
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -15,6 +15,7 @@ from tauloop.programs.limits import CONVERGED as CONVERGED
 from tauloop.programs.limits import SMALLEST_PIVOT as SMALLEST_PIVOT
 from tauloop.programs.limits import WITHIN as WITHIN
 from tauloop.programs.program import ClosedForm, Program, RunEvidence
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -9,7 +9,6 @@ the preload, which takes the force p = (T_0 - preload)/c; other actuators are wa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -21,6 +20,7 @@ from tauloop.mechanism.cables import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.tension import Tension
 from tauloop.programs.builder import ProgramBuilder
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tauloop.errors import Problem, Problems
 from tauloop.mechanism.model import BASE, Inertia, Joint, Mechanism, Placement, Rod, Vector
+from tauloop.records import dataclass
 from tauloop.reduction.graph import (
     cluster,
     displaced,

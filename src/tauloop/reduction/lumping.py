@@ -7,13 +7,14 @@ eq. 1). Masses at the two ends of a rod keep the first two; the third is then an
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tauloop.errors import Problem
 from tauloop.mechanism.expression import Constant, Expression, add, divide, subtract
 from tauloop.mechanism.model import BASE, Inertia, Mechanism, Rod, SlenderPart
+from tauloop.records import dataclass
 from tauloop.reduction.graph import with_added
 from tauloop.reduction.inertia import point_mass
 from tauloop.reduction.steps import Step, require

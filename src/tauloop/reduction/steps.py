@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import BASE, Joint, Mechanism
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: A fixed vector with less than this (m, or share of its length) off the steady directions is steady.

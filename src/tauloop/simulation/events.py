@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy.optimize import brentq
 
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 from tauloop.simulation.stepping.steps import Steps
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol, final
 
 import numpy as np
@@ -14,6 +13,7 @@ from tauloop.errors import EngineError
 from tauloop.model import Model
 from tauloop.motion import SampledMotion
 from tauloop.programs.catalogue import INVERSE_DYNAMICS
+from tauloop.records import dataclass
 
 
 class MotionInTime(Protocol):

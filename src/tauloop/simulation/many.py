@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, Problem
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.forces import ConstantForce
 from tauloop.simulation.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulator, decoded

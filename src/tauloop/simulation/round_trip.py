@@ -6,7 +6,7 @@ times that the integrator asks for, and never interpolated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from tauloop.assembly.limits import beyond_limits
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.forces import InverseDynamicsForce, MotionInTime
 from tauloop.simulation.routes import Route

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
@@ -20,6 +19,7 @@ from tauloop.model import Model
 from tauloop.programs.extended import extended_rate_program, hamilton_rate_program, momentum_map_program
 from tauloop.programs.rates import RateProgram, independent_rate_program
 from tauloop.programs.state import SMALLEST_PIVOT
+from tauloop.records import dataclass
 
 #: Coordinates (N, n_q) and velocities (N, n_v) -> the parts of the states, in the order of `RateProgram.state`.
 Encoder = Callable[[np.ndarray, np.ndarray], list[np.ndarray]]

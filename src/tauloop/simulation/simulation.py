@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ from tauloop.model.runner import Runner
 from tauloop.programs.program import Program
 from tauloop.programs.rates import energy_program
 from tauloop.programs.tool import WRENCH
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulation.ending import why_ended
 from tauloop.simulation.events import Event, Occurrence, occurrences

@@ -6,7 +6,7 @@ Its energy must not change, whatever the machine: what does change is the error 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import Freedom, Joint, Mechanism, Rod, Spring
 from tauloop.model import Model
 from tauloop.programs.catalogue import FORWARD_DYNAMICS
+from tauloop.records import dataclass
 
 #: Frequency that each spring gives to the inertia that its drive feels at the reference pose, Hz.
 FREQUENCY = 4.0

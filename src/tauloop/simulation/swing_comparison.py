@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tauloop.assembly.limits import beyond_limits
 from tauloop.errors import InputError
 from tauloop.integrate.integrators import Integrator
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.routes import ROUTES
 from tauloop.simulation.simulation import Simulation, Simulator

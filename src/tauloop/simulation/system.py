@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.closing import open_loops
@@ -17,6 +15,7 @@ from tauloop.programs.program import Program
 from tauloop.programs.rates import RateProgram
 from tauloop.programs.state import Health, health
 from tauloop.programs.tool import WRENCH
+from tauloop.records import dataclass
 from tauloop.simulation.routes import Route
 
 #: A start may miss its loops by this much (m, or pure number), for rounded input; it is closed before the first step.

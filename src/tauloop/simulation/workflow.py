@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import overload
 
@@ -23,6 +23,7 @@ from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
 from tauloop.model.preloads import sharing_of
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables

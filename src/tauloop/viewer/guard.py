@@ -10,10 +10,11 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from tauloop.errors import EngineError, Problem
+from tauloop.records import dataclass
 
 #: Bytes of a token: 128 bits are not guessed.
 TOKEN_BYTES = 16

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from tauloop.assembly.closing import coordinate_limits
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.model import Model, Motion
+from tauloop.records import dataclass
 
 #: How far a handle may go from where it stands at first: characteristic lengths, degrees, pure numbers.
 LONGEST, WIDEST, LARGEST = 4.0, 180.0, 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME, channels
 from tauloop.logs.matching import channel_problems
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -16,7 +16,6 @@ The null space is searched for each of them in turn (least squares), and those t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -25,6 +24,7 @@ import scipy.linalg
 from tauloop.assembly.batch import BatchFunction
 from tauloop.calibration.problem.pose_equations import SymbolicPose, symbolic_pose
 from tauloop.calibration.problem.problem import CalibrationProblem, Linearised
+from tauloop.records import dataclass
 
 #: A motion is in the null space when so much of its square is found there.
 EXPLAINED = 0.999

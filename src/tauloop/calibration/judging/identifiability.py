@@ -9,7 +9,7 @@ noise or a prior mend them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
@@ -18,6 +18,7 @@ from tauloop.calibration.judging.gauges import gauges
 from tauloop.calibration.judging.observability import NULL
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.errors import PoseError, Problem
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Terms of a direction below this share of its largest are not told.

@@ -15,11 +15,10 @@ O1 ranks designs as D-optimality does and O3 as E-optimality; A-optimality has t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.records import dataclass
 
 #: Singular values below this share of the largest are zero: directions that no pose shows. Of 51 parameters of a
 #: six-link machine the last that is not comes out as 4e-11 to 2e-10, zeros as below 1e-15 (18 sessions).

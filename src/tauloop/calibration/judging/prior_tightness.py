@@ -15,13 +15,12 @@ The s with the largest likelihood is what the data want (empirical Bayes; MacKay
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
+from tauloop.records import dataclass
 from tauloop.result import Evidence
 
 #: Widths of the priors that are looked at, over the stated ones: exponents of ten.

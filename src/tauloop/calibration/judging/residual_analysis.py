@@ -16,14 +16,13 @@ cautious, not keen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.stats
 
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution
 from tauloop.errors import IdentificationError, solving
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Chance that any of all tests says something about residuals that are noise.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.special
 
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.solving.solver import Solution
+from tauloop.records import dataclass
 
 #: Chance that a sound set of measurements has any residual named an outlier.
 FALSE_ALARM = 0.01

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import lsq_linear
@@ -11,6 +11,7 @@ from scipy.optimize import lsq_linear
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, limits, solve
 from tauloop.errors import IdentificationError, InputError, Problem, solving
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Called after each piece of work with how many are done and how many there are.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -22,6 +22,7 @@ from tauloop.equations.tree import Configuration, TreeMotion, quaternion_rotatio
 from tauloop.equations.values import Values
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
+from tauloop.records import dataclass
 
 Vector3 = tuple[float, float, float]
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.unknowns import Bounds, Tolerances
 from tauloop.errors import InputError, Problem
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

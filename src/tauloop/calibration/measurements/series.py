@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.assembly.ports import numbers
 from tauloop.calibration.measurements.instruments import Instrument
 from tauloop.errors import InputError, Problems
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

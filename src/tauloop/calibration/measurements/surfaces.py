@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 import numpy as np
+
+from tauloop.records import dataclass
 
 Vector3 = tuple[float, float, float]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -21,6 +21,7 @@ from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.kinematics.workspace_map import section_axes
 from tauloop.model import Model
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Poses tried for each one that is wanted, at most.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from tauloop.mechanism.quantities import quantity
 from tauloop.mechanism.units import LENGTH
 from tauloop.model import Model
 from tauloop.options import listed, option, require
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
 from tauloop.shown import Shown
 

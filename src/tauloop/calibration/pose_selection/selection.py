@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
@@ -32,6 +31,7 @@ from tauloop.calibration.judging.observability import (
     shown_directions,
 )
 from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.records import dataclass
 
 #: A round that betters the criterion by less than this share is the last.
 ENOUGH = 1e-4

@@ -16,7 +16,7 @@ dr/dx = C (s_x + s_v dq/dx).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +34,7 @@ from tauloop.codegen.evaluator import Compiled, Evaluator
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Mechanism
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

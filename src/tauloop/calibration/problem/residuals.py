@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
+
+from tauloop.records import dataclass
 
 
 class ResidualKind(ABC):

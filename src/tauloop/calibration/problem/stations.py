@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from tauloop.calibration.measurements.instruments import Nuisance
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.pose_equations import StationFunctions
 from tauloop.equations.topology import Topology, integrate
+from tauloop.records import dataclass
 
 #: Newton's method stops when no coordinate moves by more than this (m or rad): what is left then is its square.
 STEP = 1e-7

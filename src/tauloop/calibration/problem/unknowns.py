@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -15,6 +15,7 @@ from tauloop.mechanism.quantities import interval
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, UnitError, parse_unit
 from tauloop.options import listed
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: What unknowns and readings are measured in, by SI unit.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from time import process_time
 
@@ -13,6 +13,7 @@ from tauloop.calibration.problem.building import exchanged, with_encoders
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, solve
 from tauloop.errors import IdentificationError, PoseError
+from tauloop.records import dataclass
 
 #: Processor time for the search where nobody says more, s.
 SECONDS = 10.0

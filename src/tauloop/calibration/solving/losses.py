@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.extensions import Offered
+from tauloop.records import dataclass
 
 
 class Loss(ABC):

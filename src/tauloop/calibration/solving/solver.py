@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import least_squares
 
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.calibration.solving.losses import Loss, Squares
 from tauloop.errors import IdentificationError, PoseError, Problem
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 SQUARES = Squares()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -18,6 +18,7 @@ from tauloop.errors import InputError, Problem, solving
 from tauloop.mechanism.drive_line import DriveLine, ElasticBacklash, LineFriction, LuGre, Shaft, SingleDrive
 from tauloop.mechanism.expression import Leaf
 from tauloop.mechanism.model import Parameter, ParameterTable
+from tauloop.records import dataclass
 
 #: Points on one period of a describing function, while looking for cycles and to the last digits; the integrand has
 #: kinks, so its error falls with their square.

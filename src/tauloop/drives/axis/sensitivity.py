@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import casadi as ca
@@ -17,6 +17,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.drive_line import DriveLine, ExactBacklash
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.records import dataclass
 
 #: Criteria that have a gradient here; the swing is the difference of two extremes, whose places are not kept.
 DIFFERENTIABLE = tuple(name for name in NAMES if name != "swing")

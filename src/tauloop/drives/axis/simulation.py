@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 _LOGGER = logging.getLogger("tauloop")

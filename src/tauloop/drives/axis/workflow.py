@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 
 from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
@@ -13,6 +13,7 @@ from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.quantities import pairs
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.shown import Shown
 

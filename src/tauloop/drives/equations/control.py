@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import casadi as ca
 
 from tauloop.drives.equations.switches import Switches
 from tauloop.equations.values import Values
 from tauloop.mechanism.drive_line import Control, DualDrive, Pid
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import casadi as ca
 
 from tauloop.errors import DescriptionError, Problem
 from tauloop.mechanism.drive_line import DriveLine, LineFriction, LuGre
 from tauloop.mechanism.expression import Expression
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 
 from tauloop.drives.equations.switches import Switches, SwitchModes
+from tauloop.records import dataclass
 
 #: Gap below which the elastic backlash element is a plain spring and damper (Modelica's ElastoBacklash).
 NO_GAP = 1e-10

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 
 from tauloop.assembly.batch import BatchFunction
@@ -30,6 +28,7 @@ from tauloop.mechanism.drive_line import (
 )
 from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.model import ParameterTable
+from tauloop.records import dataclass
 
 #: Inputs of the equations: reference, reference before its step, force on the judged inertia, and the speed to which
 #: the integrator knows zero (m/s or rad/s of the inertia with dry friction).

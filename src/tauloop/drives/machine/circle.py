@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
 #: Laps: half a lap to come to speed, one that is measured in the middle, half a lap to come to rest.

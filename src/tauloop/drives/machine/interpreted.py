@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from tauloop.drives.machine.system import LineSystem, MachineSystem
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT, health
+from tauloop.records import dataclass
 
 _OUTCOMES = {
     Stepped.STEPPED: OK,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +35,7 @@ from tauloop.motion import Trajectory
 from tauloop.programs.catalogue import FORWARD_DYNAMICS
 from tauloop.programs.rates import energy_program
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
 _LOGGER = logging.getLogger("tauloop")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 
 import casadi as ca
@@ -18,6 +17,7 @@ from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.kinematics.workspace_map import Workspace, workspace_grid
 from tauloop.model import Model
 from tauloop.programs.tool import tool_twist
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
 #: Play of an actuator where nothing else is said, m or rad (the issue's 10 um).

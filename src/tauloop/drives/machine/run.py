@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +14,7 @@ from tauloop.drives.machine.system import MachineSystem
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -17,6 +17,7 @@ from tauloop.mechanism.drive_on_actuator import leaves
 from tauloop.mechanism.model import Mechanism, ParameterTable
 from tauloop.model import Model
 from tauloop.programs.rates import RateProgram, independent_rate_program
+from tauloop.records import dataclass
 
 #: Inputs of a line on a machine: those of a line of its own, speed of the reference, and torque fed forward.
 MACHINE_INPUTS = (*INPUTS, "speed", "forward")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeAlias, final
 
 import numpy as np
 
 from tauloop.errors import InputError, Problem
 from tauloop.interrupts import interruptible
+from tauloop.records import dataclass
 
 #: Costs (N,) of points (N, n), all in one call.
 BatchCost: TypeAlias = Callable[[np.ndarray], np.ndarray]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.drives.tuning.evaluations import BatchCost
 from tauloop.errors import InputError, Problem
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Points evaluated in one call.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from tauloop.drives.tuning.evaluations import Evaluations
 from tauloop.errors import EngineError, InputError, Problem
 from tauloop.interrupts import interruptible
+from tauloop.records import dataclass
 
 #: Gradient (n,) of a cost at a point (n,), in the units of the bounds.
 Gradient: TypeAlias = Callable[[np.ndarray], np.ndarray]

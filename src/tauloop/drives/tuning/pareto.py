@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ from tauloop.drives.tuning.methods import pymoo_module, run_generations
 from tauloop.drives.tuning.search import checked_box
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.interrupts import interruptible
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Criteria (N, k) of points (N, n), all to be made small.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evalu
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 from tauloop.errors import InputError, Problem, solving
 from tauloop.interrupts import interruptible
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
 #: Neighbours that test a best point lie this far along each axis, as a share of the range.

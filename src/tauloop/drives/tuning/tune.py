@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.options import listed, option, require
+from tauloop.records import dataclass
 from tauloop.result import Result, plain, provenance
 from tauloop.shown import Shown
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import casadi as ca
 
@@ -14,6 +13,7 @@ from tauloop.equations.newton_euler import tree_forces
 from tauloop.errors import InputError, Problem
 from tauloop.extensions import Offered
 from tauloop.mechanism.suggestions import suggestion
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,6 @@ Source: Miller (NUWAR paper), eqs. 1 to 8 and section 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 
 from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
@@ -17,6 +15,7 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,6 @@ Sources: Koditschek 1984; RCID paper, section 4 (the method it compares with); P
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 
 from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
@@ -17,6 +15,7 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,6 @@ Source: Lopes and Almeida (RCID paper), eqs. 24 to 33 (platform), 38 to 41 (actu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 
 from tauloop.equations.dynamic_parameters import Entries
@@ -20,6 +18,7 @@ from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.condense import unknown_rows
 from tauloop.identification.regression.data import RegressionData
+from tauloop.records import dataclass
 
 #: Blocks of every log; each is left out in turn, in all logs at once.
 BLOCKS = 6

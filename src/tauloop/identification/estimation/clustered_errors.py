@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.special
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.error_models import ErrorModel, EstimatingEquations
 from tauloop.options import option
+from tauloop.records import dataclass
 
 #: What errors are clustered by.
 CLUSTERS = ("block", "log")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -12,6 +11,7 @@ import scipy.fft
 from tauloop.errors import IdentificationError
 from tauloop.logs import decimate
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Half the lags kept by `decimation_correlation`, in decimated samples; the filter reaches ten to each side.

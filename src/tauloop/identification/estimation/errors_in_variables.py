@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -13,6 +12,7 @@ from tauloop.identification.estimation.base_columns import BaseRegression, base_
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
 from tauloop.options import option
+from tauloop.records import dataclass
 from tauloop.result import Evidence
 
 #: Instruments with a smaller correlation with the regressor are weak.

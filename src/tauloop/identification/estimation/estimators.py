@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy.linalg import solve_triangular
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.result import Evidence
 from tauloop.shown import Shown
 

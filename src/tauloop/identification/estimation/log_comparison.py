@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.threads import one_thread
 from tauloop.mechanism.suggestions import listing
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: A parameter moves where logs scatter so by chance once in so many parameters of a sound machine, ...

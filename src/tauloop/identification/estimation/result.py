@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from tauloop.identification.estimation.estimators import Estimate, Estimator
 from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
+from tauloop.records import dataclass
 from tauloop.result import Result, plain, write_json
 
 #: First entry of the JSON file; a change of its meaning changes the number.

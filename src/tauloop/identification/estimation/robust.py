@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -13,6 +12,7 @@ from tauloop.identification.estimation.error_models import AutocorrelatedErrors,
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
 from tauloop.identification.regression.data import RegressionData
 from tauloop.options import option
+from tauloop.records import dataclass
 
 #: Standard deviation of normal errors over the median of their absolute values.
 _NORMAL_OVER_MEDIAN = 1.482602218505602

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 from scipy.special import logsumexp, softmax
+
+from tauloop.records import dataclass
 
 #: Eigenvalues of the normal matrix below this share of the largest count as this: they are rounding.
 SMALLEST_SHARE = 1e-15

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from tauloop.mechanism.quantities import pairs, quantity
 from tauloop.mechanism.units import ACCELERATION, ANGLE, ANGULAR_SPEED, LENGTH, SPEED, Dimension
 from tauloop.model import Model
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Limits by channel: one number for all, or one for each by name; channels not named have none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tauloop.identification.excitation.criteria import CRITERIA, ConditionNumber, ExcitationCriterion
@@ -11,6 +11,7 @@ from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.motion.sampled import SampledMotion
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

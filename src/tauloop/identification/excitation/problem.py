@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,6 +37,7 @@ from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
 from tauloop.options import option, require
 from tauloop.programs.state import State
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Samples of the shortest period in the grid on which an excitation is optimised, in that on which the best are

@@ -8,7 +8,6 @@ problem is then touched, for the thread may still be at work with it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
 
 import numpy as np
@@ -21,6 +20,7 @@ from tauloop.identification.excitation.search import RandomSearch, random_search
 from tauloop.identification.excitation.solver import STOPPED, StartOutcome
 from tauloop.identification.excitation.starts import solve_all
 from tauloop.identification.regression.base_parameters import BaseParameters
+from tauloop.records import dataclass
 
 #: Random series from whose regressors the base parameters are found.
 FOR_BASE = 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from tauloop.logs.channels import Channel, build_log
 from tauloop.logs.writing import write_log
 from tauloop.motion.fourier import FourierSeries
 from tauloop.motion.sampled import SampledMotion
+from tauloop.records import dataclass
 from tauloop.result import Result, plain
 
 #: First entry of the JSON document; a change of its meaning changes the number.

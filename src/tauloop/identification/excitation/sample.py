@@ -9,7 +9,6 @@ redundant winches share are such arguments too, and their balance is such an out
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -21,6 +20,7 @@ from tauloop.mechanism.cables import cables
 from tauloop.model import Model, Motion
 from tauloop.programs.catalogue import EMBEDDING, KINEMATICS, REGRESSORS, TENSIONS
 from tauloop.programs.program import Evaluate, Newton, Program
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from tauloop.errors import IdentificationError
 from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.motion.fourier import fourier_basis
 from tauloop.motion.sampled import SampledMotion
+from tauloop.records import dataclass
 
 #: Sizes at which a random series is tried, from the largest that its channels' limits allow; the first that keeps all
 #: other limits is taken.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.identification.excitation.search import shrunk
 from tauloop.motion.fourier import fourier_basis
 from tauloop.options import option, require
+from tauloop.records import dataclass
 
 #: An iterate counts as feasible when it breaks no (unit-free) limit, and no loop, by more than this: whatever is chosen
 #: in the end is judged again on the finer grid, with its loops closed, and made smaller until nothing is broken.

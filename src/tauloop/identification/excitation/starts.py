@@ -6,7 +6,6 @@ import multiprocessing as mp
 import queue
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -16,6 +15,7 @@ from tauloop.identification.excitation.criteria import ExcitationCriterion
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
 from tauloop.identification.excitation.solver import ExcitationProgram, SolverOptions, StartOutcome, Watch
 from tauloop.mechanism.model import Mechanism
+from tauloop.records import dataclass
 
 Report = Callable[[str, float, float], None]
 Solve = Callable[[np.ndarray, SolverOptions, Watch], StartOutcome]

@@ -10,7 +10,7 @@ and gravity too, and hysteresis in friction alone: both are fitted, and named is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations
 from typing import TypeAlias
@@ -28,6 +28,7 @@ from tauloop.logs.channels import Log
 from tauloop.logs.saturation import LEFT_OUT
 from tauloop.logs.signals import butterworth
 from tauloop.model import Model
+from tauloop.records import dataclass
 
 #: Samples on which faults are tried, evenly spread over the log.
 TRIED = 200

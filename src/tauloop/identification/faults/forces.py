@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.faults.signals import clipped
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.data import RegressionData
+from tauloop.records import dataclass
 
 #: Where the least residual is at the edge of the window, it is widened up to so many times.
 WIDER = 8

@@ -8,7 +8,6 @@ not fitted to, and its parameters move by more than their deviations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from tauloop.identification.regression.columns import asymmetric_friction, strib
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge
 from tauloop.identification.regression.threads import one_thread
+from tauloop.records import dataclass
 
 #: A law is missing where it lessens the error of an output on blocks that were not fitted by this share, ...
 BETTER = 0.03

@@ -9,13 +9,14 @@ model error which comes and goes is no trend.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tauloop.errors import Problem
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.threads import one_thread
+from tauloop.records import dataclass
 
 #: Blocks of a log; so many of them must tell the same sign.
 BLOCKS, ALIKE = 12, 11

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from tauloop.identification.preparation.periodic import not_repeated
 from tauloop.identification.regression.data import RegressionData, Ties
 from tauloop.logs import Signals, butterworth, channels, sample_period, samples
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.result import Evidence
 
 #: Last parts of the names of friction coefficients, which cannot be negative.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from tauloop.logs import Preparation, Signals, decimate, prepared_signals, sampl
 from tauloop.logs.channels import Log
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge, split_each
 from tauloop.identification.regression.threads import one_thread
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Last part of the name of such a column.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tauloop.errors import IdentificationError, Problem
@@ -14,6 +13,7 @@ from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.values import si_value
 from tauloop.model import Model
+from tauloop.records import dataclass
 
 if TYPE_CHECKING:
     from tauloop.identification.options import TermOptions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tauloop.equations.dynamic_parameters import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 from tauloop.errors import IdentificationError
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: Roles outside bodies and rods that cannot be negative; offsets and preloads have either sign.

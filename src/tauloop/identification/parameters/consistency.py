@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.threads import one_thread
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance, write_json
 
 FORMAT = "tauloop-consistent-identification/1"

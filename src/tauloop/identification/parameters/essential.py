@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tauloop.errors import IdentificationError
@@ -11,6 +9,7 @@ from tauloop.identification.estimation.estimators import weighted_solution
 from tauloop.identification.estimation.evaluation import OutputFit, judge
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.data import RegressionData
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.data import RegressionData, Ties
 from tauloop.mechanism.suggestions import listing, suggestion
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: What the parameters of a payload are called before the last dot.

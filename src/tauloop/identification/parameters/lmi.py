@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.linalg import null_space
 
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.parameters.cones import Cone
+from tauloop.records import dataclass
 
 #: A coefficient this far above zero, as a share of its scale, is at its bound.
 AT_BOUND = 1e-6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.mechanism.suggestions import listing
 from tauloop.mechanism.units import parse_unit
 from tauloop.model import Model
+from tauloop.records import dataclass
 
 #: A factor is that of a unit from here on, either way: files that say by how much a link is heavier err by less.
 FACTOR = 3.0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tauloop.records import dataclass
 from tauloop.result import Evidence
 
 #: Decades of weights beyond those given that are tried where the best is the first or the last of them.

@@ -8,7 +8,6 @@ a few geometries determine it: d1^2. Geometries that took no part in that judge 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -18,6 +17,7 @@ import numpy as np
 from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.regression.base_parameters import RankOptions, base_parameters
 from tauloop.mechanism.units import Dimension, parse_unit
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
 
 #: Stacked regressor (m, n) of the parameters at lengths by name, SI.

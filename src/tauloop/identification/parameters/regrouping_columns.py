@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import parse_unit
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: States over which columns are stacked.

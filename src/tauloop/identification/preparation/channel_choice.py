@@ -6,7 +6,7 @@ The held-out data take no part in the choice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tauloop.logs import MeasuredVelocity, Preparation, Signals, measured_veloci
 from tauloop.logs.channels import Log, as_signals
 from tauloop.logs.velocities import SOURCES
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 #: A change is taken where it lessens the validation error of all outputs by this share, ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tauloop.logs.saturation import without_saturated
 from tauloop.logs.velocities import wrong_velocities
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,7 +6,7 @@ The held-out data take no part in the choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -25,6 +25,7 @@ from tauloop.identification.regression.threads import one_thread
 from tauloop.logs import Preparation
 from tauloop.logs.channels import Log, as_signals
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
 from tauloop.shown import Shown
 

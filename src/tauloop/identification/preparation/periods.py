@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.fft
 from tauloop.errors import InputError
 from tauloop.logs import sample_period
 from tauloop.logs.channels import TIME, Channel, build_log
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tauloop.assembly.limits import require_within_limits
@@ -21,6 +21,7 @@ from tauloop.identification.preparation.measured import MeasuredLog
 from tauloop.identification.preparation.motion_limits import motion_limits
 from tauloop.identification.regression.data import Ties
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.result import Evidence
 
 if TYPE_CHECKING:

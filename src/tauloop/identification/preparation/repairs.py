@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from tauloop.identification.values import si_value
 from tauloop.logs import FillGaps, Signals, held, resampled
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.model import Model
+from tauloop.records import dataclass
 
 if TYPE_CHECKING:
     from tauloop.identification.options import PreparationOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -17,6 +17,7 @@ from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.mechanism.suggestions import listing
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
 
 if TYPE_CHECKING:

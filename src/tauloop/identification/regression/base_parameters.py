@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -11,6 +10,7 @@ from scipy.linalg import solve_triangular
 from tauloop.assembly.ports import numbers
 from tauloop.errors import IdentificationError, Problem
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

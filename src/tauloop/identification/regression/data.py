@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from tauloop.assembly.ports import numbers
 from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.regression.condense import condense
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tauloop.identification.regression.base_parameters import BaseParameters, Ra
 from tauloop.identification.regression.condense import condense
 from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.threads import one_thread
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.quantiles import quantile
+from tauloop.records import dataclass
 
 #: A slope below this share of its usual size is zero: the pose is a dead centre, where both roots are the same.
 DEAD = 1e-7

@@ -7,11 +7,10 @@ follows from it, (cos b, sin b) = -M^T p / rho^2. M may turn with the other unkn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 
 from tauloop.programs.closed_forms.single import Symbols, Theta, agree
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,11 @@ A rod's equation is taken apart by its difference vector d, which gives shorter 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+
+from tauloop.records import dataclass
 
 #: An equation has a form when it deviates from it by less than this, relatively, at random values of everything.
 FORM_TOLERANCE = 1e-9

@@ -7,12 +7,11 @@ centre of the first sphere, which keeps both the code short and the numbers smal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
 import numpy as np
 
 from tauloop.programs.closed_forms.single import QuadraticForm
+from tauloop.records import dataclass
 
 #: Second derivatives of two spheres are the same within this share of the largest.
 SAME = 1e-14

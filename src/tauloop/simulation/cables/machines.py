@@ -9,7 +9,7 @@ nothing while it is slack; its winch, where that has inertia, friction or a spri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.cables import cables
@@ -25,6 +25,7 @@ from tauloop.mechanism.model import (
     Rod,
     Telescope,
 )
+from tauloop.records import dataclass
 
 #: Endings of names of what stands for a cable.
 STRETCH, WOUND, DRUM = ".stretch", ".wound", ".drum"

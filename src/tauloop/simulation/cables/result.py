@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from tauloop.errors import Problem
 from tauloop.logs.channels import build_log, port_channels
 from tauloop.mechanism.cables import cables
 from tauloop.model import Model
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.cables.machines import CableMachine
 from tauloop.simulation.events import Occurrence

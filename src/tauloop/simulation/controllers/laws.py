@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.extensions import Offered
 from tauloop.integrate.tableau import chained
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 if TYPE_CHECKING:

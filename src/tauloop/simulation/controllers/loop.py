@@ -7,7 +7,6 @@ steps; quaternions are kept at unit length.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from tauloop.integrate.interpreted import Run, Stepped
 from tauloop.integrate.tableau import Tableau
 from tauloop.model import Model
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.records import dataclass
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller
 from tauloop.simulation.controllers.source import WORST, loop_source
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +17,7 @@ from tauloop.motion import Trajectory
 from tauloop.programs import State
 from tauloop.programs.catalogue import FORWARD_DYNAMICS
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
 from tauloop.simulation.controllers.laws import RUNGE_KUTTA_4, Compensation, Controller, Sampling
 from tauloop.simulation.controllers.loop import CompiledLoop, InterpretedLoop, Loop, Trace

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from tauloop.model import Model
 from tauloop.motion import StrokeOptions
 from tauloop.motion.planning import planned
 from tauloop.options import option, require
+from tauloop.records import dataclass
 from tauloop.result import Result
 from tauloop.shown import Shown
 from tauloop.simulation.controllers.laws import (

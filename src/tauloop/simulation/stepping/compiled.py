@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -11,6 +10,7 @@ from tauloop.codegen.evaluator import Compiled
 from tauloop.codegen.library import Callback, Library
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
+from tauloop.records import dataclass
 from tauloop.simulation.stepping.source import stepping_source
 from tauloop.simulation.stepping.stepper import CAPACITY, ENDINGS, Law, Stepper, SteppingState
 from tauloop.simulation.stepping.steps import Ending, ManySteps, Steps

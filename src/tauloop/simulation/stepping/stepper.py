@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import Stepped
+from tauloop.records import dataclass
 from tauloop.simulation.stepping.steps import Ending, Steps
 from tauloop.simulation.system import System
 

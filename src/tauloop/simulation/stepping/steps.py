@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tauloop.records import dataclass
 from tauloop.shown import Shown
 
 
