@@ -27,14 +27,14 @@ from tauloop.identification import (
     fit,
     split,
 )
-from tauloop.identification.faults.forces import clipped, delays, wrong_signs
+from tauloop.identification.faults.forces import wrong_signs
+from tauloop.identification.faults.signals import clipped
 from tauloop.identification.parameters.essential import essential_parameters
 from tauloop.identification.parameters.write_back import identified_mechanism
 from tauloop.identification.preparation.filter_scan import scan_filters
 from tauloop.identification.preparation.periods import average_periods, fourier_derivatives
 from tauloop.identification.regression.columns import (
     asymmetric_friction,
-    gain_regression,
     stribeck_friction,
     with_columns,
 )
@@ -112,38 +112,6 @@ def test_clipped_torques_are_named():
     (problem,) = clipped(cut)
     assert problem.where == "force.shoulder"
     assert f"{limit:.6g}" in problem.what
-
-
-@pytest.mark.parametrize("shift", [0.0, 3.0, -2.5])
-def test_a_shifted_channel_is_found(shift):
-    """Fractions of a sample by moving the motion, which is known at any time."""
-    data = arm_data(1500, noise=(0.02, 0.02))
-    t = data.time - shift / 200.0
-    frequencies = np.array([[1.1, 2.3, 3.9], [1.7, 2.9, 5.1]])
-    sizes = np.array([[0.7, 0.4, 0.15], [0.8, 0.3, 0.12]])
-    angles = frequencies[None] * t[:, None, None] + np.arange(3)
-    q = np.sum(sizes * np.sin(angles), axis=2)
-    v = np.sum(sizes * frequencies * np.cos(angles), axis=2)
-    a = -np.sum(sizes * frequencies**2 * np.sin(angles), axis=2)
-    late = (arm_regressor(q, v, a) @ TRUE)[:, 1]
-    forces = np.stack([data.forces[:, 0], late + 0.02 * np.random.default_rng(3).standard_normal(1500)], axis=1)
-    found = delays(dataclasses.replace(data, forces=forces), 6)
-    assert [delay.output for delay in found] == list(OUTPUTS)
-    assert found[0].samples == pytest.approx(0.0, abs=0.3)
-    assert found[1].samples == pytest.approx(shift, abs=0.3)
-    assert found[1].rmse <= found[1].rmse_without
-    with pytest.raises(InputError, match="too few for shifts"):
-        delays(data.part(slice(0, 50)), 6)
-
-
-def test_a_delay_beyond_the_window_is_found_and_none_at_its_edge():
-    data = arm_data(1500, noise=(0.02, 0.02))
-    forces = np.stack([data.forces[:, 0], np.roll(data.forces[:, 1], 15)], axis=1)
-    found = delays(dataclasses.replace(data, forces=forces), 6)  # twice as wide, and twice again
-    assert found[1].samples == pytest.approx(15.0, abs=0.3)
-    ramp = 1.0 / (1.0 + np.arange(1500.0))  # shifted ever more it is ever less, and nothing else is told of it
-    still = dataclasses.replace(data, forces=np.stack([ramp, ramp], axis=1), regressor=data.regressor * 0.0 + 1.0)
-    assert [delay.samples for delay in delays(still, 6)] == [None, None]
 
 
 def rubbing(signs: tuple[float, float]) -> RegressionData:
@@ -249,26 +217,6 @@ def test_parameters_that_do_nothing_are_left_out():
 
 
 # Further columns
-
-
-def test_gains_of_the_drives_from_a_known_payload():
-    """Currents of the arm, without and with a known mass at the end of its second link."""
-    gains = np.array([3.0, 0.4])
-    added = np.array([0.0, 0.0, 0.0, 0.0, 1.5, 0.45, 0.0, 0.135])  # 1.5 kg at 0.3 m
-    logs = []
-    for seed, parameters in enumerate((TRUE, TRUE + added)):
-        data = arm_data(600, phase=0.4 * seed)
-        forces = data.regressor @ parameters
-        noise = 1e-4 * np.random.default_rng(seed).standard_normal(forces.shape)
-        logs.append(dataclasses.replace(data, forces=forces / gains + noise))
-    together = gain_regression(*logs, logs[1].regressor @ added, ("N m/A",) * 2)
-    assert len(together) == 1200
-    result = fit(together, None, WeightedLeastSquares())
-    found = dict(zip((parameter.representative for parameter in result.base.base), result.values, strict=True))
-    np.testing.assert_allclose([found[f"{output}.gain"] for output in OUTPUTS], gains, rtol=2e-3)
-    assert found["link2.I"] == pytest.approx(TRUE[7], rel=0.02)
-    with pytest.raises(IdentificationError, match="payload: has shape"):
-        gain_regression(*logs, np.zeros((3, 2)), ("N m/A",) * 2)
 
 
 def test_asymmetric_and_stribeck_friction_are_found():

@@ -11,7 +11,7 @@ from tauloop import Model, load
 from tauloop.codegen import Interpreted
 from tauloop.errors import LogError
 from tauloop.identification import OrdinaryLeastSquares, fit, regression_data, scan_filters
-from tauloop.identification.faults.forces import clipped
+from tauloop.identification.faults.signals import clipped
 from tauloop.logs import (
     Preparation,
     Signals,

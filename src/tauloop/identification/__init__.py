@@ -32,8 +32,8 @@ from tauloop.identification.excitation.problem import ExcitationProblem, Excitat
 from tauloop.identification.excitation.result import Conditions, Excitation
 from tauloop.identification.excitation.search import random_search
 from tauloop.identification.excitation.solver import SolverOptions
-from tauloop.identification.faults.forces import Delay, clipped, delays, wrong_signs
-from tauloop.identification.faults.signals import spikes
+from tauloop.identification.faults.forces import wrong_signs
+from tauloop.identification.faults.signals import clipped, spikes
 from tauloop.identification.faults.unexcited import unexcited
 from tauloop.identification.friction.columns import friction_columns
 from tauloop.identification.friction.element_motion import ElementMotion, element_motion
@@ -69,7 +69,6 @@ from tauloop.identification.regression.base_parameters import (
 )
 from tauloop.identification.regression.columns import (
     asymmetric_friction,
-    gain_regression,
     stribeck_friction,
     with_columns,
 )
@@ -91,7 +90,6 @@ __all__ = [
     "Conditions",
     "Cone",
     "ConsistentIdentification",
-    "Delay",
     "DriveGains",
     "ElementMotion",
     "ErrorModel",
@@ -153,7 +151,6 @@ __all__ = [
     "cones",
     "dahl_state",
     "decimation_correlation",
-    "delays",
     "drive_gains",
     "driven_at",
     "dynamic_leaves",
@@ -166,7 +163,6 @@ __all__ = [
     "fit_consistent",
     "fourier_derivatives",
     "friction_columns",
-    "gain_regression",
     "identified_mechanism",
     "identify",
     "known_parameters",

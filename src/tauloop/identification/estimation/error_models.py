@@ -9,6 +9,7 @@ import numpy as np
 import scipy.fft
 
 from tauloop.errors import IdentificationError
+from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.logs import decimate
 from tauloop.options import option, require
 from tauloop.records import dataclass
@@ -35,6 +36,17 @@ class EstimatingEquations:
     residual: np.ndarray
     counts: np.ndarray | None = None
     logs: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, instruments: np.ndarray, regression: BaseRegression, values: np.ndarray) -> EstimatingEquations:
+        """Those of instruments (N, n_out, r) and parameters (r,) in a regression."""
+        return cls(
+            instruments=instruments,
+            regressor=regression.regressor,
+            residual=regression.residual(values),
+            counts=regression.data.counts,
+            logs=regression.data.logs,
+        )
 
     @property
     def measured(self) -> np.ndarray:

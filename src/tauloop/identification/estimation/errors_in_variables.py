@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import final
 
 import numpy as np
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression, base_columns
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
-from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
+from tauloop.identification.estimation.error_models import EstimatingEquations
+from tauloop.identification.estimation.estimators import (
+    ROUNDING_SHARE,
+    Estimate,
+    Estimator,
+    WeightedLeastSquares,
+    white,
+)
 from tauloop.options import option
 from tauloop.records import dataclass
 from tauloop.result import Evidence
@@ -57,21 +64,11 @@ class TotalLeastSquares(Estimator):
                 "take smaller column errors, or record a motion that excites more",
             )
         values = -directions[-1, :-1] / directions[-1, -1] / errors
-        estimate = Estimate(
-            values=values, covariance=weighted.covariance, noise=weighted.noise, weights=weighted.weights
-        )
         residual = regression.residual(values)
         freedom = np.maximum(regression.samples - len(values) / residual.shape[1], 1.0)
         noise = np.sqrt(np.sum(residual**2, axis=0) / freedom)
-        equations = EstimatingEquations(
-            instruments=self.instruments(regression, estimate), regressor=regression.regressor, residual=residual
-        )
-        return Estimate(
-            values=values,
-            covariance=AutocorrelatedErrors(lags=0).covariance(equations),
-            noise=noise,
-            weights=weighted.weights,
-        )
+        estimate = replace(weighted, values=values, noise=noise)
+        return white(self.equations(regression, estimate), estimate)
 
     def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
         """See `Estimator`: Z = W^2 (Y + dY), the corrected regressor, dY = D^2 p e / (1 + |D p|^2) with weighted e."""
@@ -180,19 +177,15 @@ class InstrumentalVariables(Estimator):
             _require_strong(square, triangle)
             values = np.linalg.solve(square, q.T @ forces.ravel())
             noise = np.sqrt(np.sum((forces - regressor @ values) ** 2, axis=0) / freedom)
-        equations = EstimatingEquations(
-            instruments=columns * weights[:, None] ** 2, regressor=regressor, residual=forces - regressor @ values
-        )
-        return Estimate(
-            values=values, covariance=AutocorrelatedErrors(lags=0).covariance(equations), noise=noise, weights=weights
-        )
+        estimate = replace(start, values=values, noise=noise, weights=weights)
+        equations = EstimatingEquations.of(columns * weights[:, None] ** 2, regression, values)
+        return white(equations, estimate)
 
     def _columns(self, regression: BaseRegression, values: np.ndarray) -> np.ndarray:
         """Base columns (N, n_out, r) of the noise-free regressor."""
         data = regression.data
         if callable(self.instruments_of):
-            unknowns = regression.base.spread(values)
-            whole = self.instruments_of(unknowns if data.ties is None else data.ties.expand(unknowns))
+            whole = self.instruments_of(data.expand(regression.base.spread(values)))
         else:
             whole = self.instruments_of
         if np.shape(whole) != data.regressor.shape or not np.isfinite(whole).all():

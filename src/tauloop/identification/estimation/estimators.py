@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import final
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.linalg import solve_triangular
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
 from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.result import Evidence
@@ -67,6 +69,15 @@ class Estimator(Shown, ABC):
     def evidence(self, regression: BaseRegression, estimate: Estimate) -> tuple[Evidence, ...]:
         """What of an estimate only its method can judge; nothing in least squares."""
         return ()
+
+    def equations(self, regression: BaseRegression, estimate: Estimate) -> EstimatingEquations:
+        """The estimating equations at an estimate."""
+        return EstimatingEquations.of(self.instruments(regression, estimate), regression, estimate.values)
+
+
+def white(equations: EstimatingEquations, estimate: Estimate) -> Estimate:
+    """The estimate with the covariance of independent errors of any size (White)."""
+    return replace(estimate, covariance=AutocorrelatedErrors(lags=0).covariance(equations))
 
 
 class CondensedEstimator(Estimator):

@@ -128,3 +128,12 @@ def judge(where: str, data: RegressionData, parameters: np.ndarray, scale: np.nd
             where=where,
         )
     )
+
+
+def judge_both(
+    training: RegressionData, held_out: RegressionData | None, parameters: np.ndarray
+) -> tuple[tuple[OutputFit, ...], tuple[OutputFit, ...]]:
+    """Fits to training and held-out data, whose percentages refer to the largest force of both; see `judge`."""
+    scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out) if data is not None], axis=0)
+    judged = judge("held-out", held_out, parameters, scale) if held_out is not None else ()
+    return judge("training", training, parameters, scale), judged

@@ -11,7 +11,7 @@ from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors, ErrorModel, EstimatingEquations
 from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, require_equations
-from tauloop.identification.estimation.evaluation import OutputFit, judge
+from tauloop.identification.estimation.evaluation import OutputFit, judge_both
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.estimation.whiteness import whiteness
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
@@ -81,22 +81,12 @@ def fit(
         condition, condition_si = _conditions(base, triangles)
     regression = BaseRegression(data=training, base=base, triangles=triangles[:, :, [*base.independent, size]])
     estimate = estimator.estimate_from(regression)
-    equations = EstimatingEquations(
-        instruments=estimator.instruments(regression, estimate),
-        regressor=regression.regressor,
-        residual=regression.residual(estimate.values),
-        counts=training.counts,
-        logs=training.logs,
-    )
+    equations = estimator.equations(regression, estimate)
     if errors is not None:
         estimate = replace(estimate, covariance=errors.covariance(equations))
     _refuse_undetermined(base, estimate, condition)
-    ties = training.ties
-    unknowns = base.spread(estimate.values)
-    parameters = unknowns if ties is None else ties.expand(unknowns)
-    scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out) if data is not None], axis=0)
-    training_fit = judge("training", training, parameters, scale)
-    held_out_fit = judge("held-out", held_out, parameters, scale) if held_out is not None else ()
+    parameters = training.expand(base.spread(estimate.values))
+    training_fit, held_out_fit = judge_both(training, held_out, parameters)
     optimality = _optimality(equations, regression.forces, estimate.weights)
     evidence = _evidence(base, condition, estimate, optimality)
     evidence += _error_evidence(training, estimate, equations, training_fit, errors)

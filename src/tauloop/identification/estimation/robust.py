@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import final
 
 import numpy as np
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.base_columns import BaseRegression
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
-from tauloop.identification.estimation.estimators import ROUNDING_SHARE, Estimate, Estimator, WeightedLeastSquares
+from tauloop.identification.estimation.estimators import (
+    ROUNDING_SHARE,
+    Estimate,
+    Estimator,
+    WeightedLeastSquares,
+    white,
+)
 from tauloop.identification.regression.data import RegressionData
 from tauloop.options import option
 from tauloop.records import dataclass
@@ -69,13 +75,10 @@ class IterativelyReweightedLeastSquares(Estimator):
             )
         noise = np.maximum(_robust_noise(forces - regressor @ values, regression.data), least)
         estimate = Estimate(values=values, covariance=np.eye(rank), noise=noise, weights=1.0 / noise)
-        equations = EstimatingEquations(
-            instruments=self.instruments(regression, estimate),
-            regressor=regressor,
-            residual=forces - regressor @ values,
-        )
-        covariance = AutocorrelatedErrors(lags=0).covariance(_linearised(equations, noise, self.threshold))
-        return Estimate(values=values, covariance=covariance, noise=noise, weights=1.0 / noise)
+        equations = self.equations(regression, estimate)
+        # samples beyond the threshold pull with a constant force: Huber's equations do not change with p there
+        inside = np.abs(equations.residual) <= self.threshold * noise
+        return white(replace(equations, regressor=regressor * inside[:, :, None]), estimate)
 
     def instruments(self, regression: BaseRegression, estimate: Estimate) -> np.ndarray:
         """See `Estimator`: Z = W^2 H Y with Huber's weights H."""
@@ -91,13 +94,3 @@ def _robust_noise(residual: np.ndarray, data: RegressionData) -> np.ndarray:
 def _huber(residual: np.ndarray, noise: np.ndarray, threshold: float) -> np.ndarray:
     with np.errstate(divide="ignore"):
         return np.asarray(np.minimum(1.0, threshold * noise / np.abs(residual)))
-
-
-def _linearised(equations: EstimatingEquations, noise: np.ndarray, threshold: float) -> EstimatingEquations:
-    """Huber's equations as they change with p: samples beyond the threshold pull with a constant force."""
-    inside = np.abs(equations.residual) <= threshold * noise
-    return EstimatingEquations(
-        instruments=equations.instruments,
-        regressor=equations.regressor * inside[:, :, None],
-        residual=equations.residual,
-    )

@@ -1,4 +1,4 @@
-"""Faults of measured forces that least squares would swallow: delays, wrong signs of drives, nothing explained."""
+"""Faults of measured forces that least squares would swallow: wrong signs of drives, nothing explained."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import Problem
 from tauloop.identification.estimation.estimators import weighted_solution
 from tauloop.identification.estimation.evaluation import OutputFit
-from tauloop.identification.faults.signals import clipped
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.data import RegressionData
-from tauloop.records import dataclass
 
-#: Where the least residual is at the edge of the window, it is widened up to so many times.
-WIDER = 8
 #: A sign is wrong if turning it lessens the misfit of all outputs by this factor.
 TURNED = 2.0
 #: A friction coefficient that is negative by so many standard deviations is no matter of noise.
@@ -23,85 +19,6 @@ CERTAIN = 10.0
 #: A residual of so many percent of an output's force leaves next to nothing explained; forces below this share of the
 #: largest of their unit do not count.
 UNEXPLAINED, SMALL = 90.0, 0.05
-
-__all__ = ["Delay", "clipped", "delays", "unexplained", "wrong_signs"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delay:
-    """Delay of one output's force behind the motion.
-
-    Attributes:
-        output: its name.
-        samples: delay in samples, positive where the force comes late; None where none can be told: residuals fall to
-            the edge of the widest window.
-        rmse, rmse_without: RMS residual, SI, at this delay and at none, with parameters of this output alone.
-    """
-
-    output: str
-    samples: float | None
-    rmse: float
-    rmse_without: float
-
-
-def delays(data: RegressionData, largest: int = 10) -> tuple[Delay, ...]:
-    """Delay of every measured output's force, by which shift its own least-squares residual is least.
-
-    Every output is fitted by itself, so that one shifted channel does not spoil the others; between samples the
-    minimum is that of a parabola. A least residual at the edge of the window is none: the window is doubled, up to
-    eight times or as far as the samples go.
-
-    Args:
-        data: evenly spaced samples.
-        largest: samples to either side, at first.
-
-    Raises:
-        InputError: fewer samples than ten times the largest shift.
-    """
-    count = len(data)
-    if largest < 1 or count < 10 * largest:
-        what = f"{count} samples are too few for shifts of {largest}"
-        raise InputError.of("largest", what, "give a smaller shift of at least 1 sample")
-    found = []
-    for k in data.kept:
-        regressor, forces = data.regressor[:, k], data.forces[:, k]
-        if data.ties is not None:
-            forces = forces - regressor @ np.asarray(data.ties.offset)
-            regressor = regressor @ data.ties.matrix
-        window = largest
-        shift, powers = _least(regressor, forces, window)
-        while shift is None and 2 * window <= WIDER * largest and 20 * window <= count:
-            window *= 2
-            shift, powers = _least(regressor, forces, window)
-        found.append(
-            Delay(
-                output=data.outputs[k],
-                samples=shift,
-                rmse=float(np.sqrt(powers.min())),
-                rmse_without=float(np.sqrt(powers[window])),
-            )
-        )
-    return tuple(found)
-
-
-def _least(regressor: np.ndarray, forces: np.ndarray, largest: int) -> tuple[float | None, np.ndarray]:
-    """Shift of the least residual, None at the edge of the window, and the mean square residual at every shift."""
-    count = len(forces)
-    shifts = np.arange(-largest, largest + 1)
-    columns = regressor[largest : count - largest]
-    norms = np.linalg.norm(columns, axis=0)
-    left, sizes, _ = np.linalg.svd(columns[:, norms > 0.0] / norms[norms > 0.0], full_matrices=False)
-    basis = left[:, sizes > 1e-8 * sizes[0]]
-    shifted = np.stack([forces[largest + s : count - largest + s] for s in shifts], axis=1)
-    squares = np.sum(shifted**2, axis=0) - np.sum((basis.T @ shifted) ** 2, axis=0)
-    powers = np.maximum(squares, 0.0) / (count - 2 * largest)
-    best = int(np.argmin(powers))
-    if not 0 < best < len(shifts) - 1:
-        return None, powers
-    before, here, after = powers[best - 1 : best + 2]
-    bend = before - 2.0 * here + after
-    part = 0.5 * float((before - after) / bend) if bend > 0.0 else 0.0
-    return float(shifts[best]) + part, powers
 
 
 def wrong_signs(

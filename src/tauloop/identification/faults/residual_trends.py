@@ -145,10 +145,7 @@ def _of_output(
     passed: Callable[[np.ndarray], np.ndarray] | None,
     speeds: np.ndarray | None,
 ) -> Iterator[ResidualTrend]:
-    regressor, forces = data.regressor[:, k], data.forces[:, k]
-    if data.ties is not None:
-        forces = forces - regressor @ np.asarray(data.ties.offset)
-        regressor = regressor @ data.ties.matrix
+    regressor, forces = data.of_output(k)
     time = np.asarray(data.time)
     step = (time[-1] - time[0]) / (len(time) - 1)
     norms = np.linalg.norm(regressor, axis=0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
-from tauloop.identification.estimation.evaluation import OutputFit, judge
+from tauloop.identification.estimation.evaluation import OutputFit, judge_both
 from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.parameters.cones import Cone, Regularisation, RegularisedBody, divergence, regularised
@@ -213,9 +213,7 @@ def fit_consistent(
     problem, held = _problem(training, _together(triangles, sizes), cones, prior)
     (solution,) = solve_conic(problem, (weight,))
     parameters = problem.ties_matrix @ solution.unknowns + problem.ties_offset
-    scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out)], axis=0)
-    training_fit = judge("training", training, parameters, scale)
-    held_out_fit = judge("held-out", held_out, parameters, scale)
+    training_fit, held_out_fit = judge_both(training, held_out, parameters)
     unknowns, values = training.unknowns, _all_values(training, problem, solution, held)
     share, reachable = (_with_held(x, held, len(unknowns)) for x in (solution.data_share, solution.reachable_share))
     return ConsistentIdentification(
@@ -318,8 +316,7 @@ def _problem(
 ) -> tuple[ConicProblem, np.ndarray]:
     """The problem over the unknowns that the data or the prior determine; the numbers of the others, which are held."""
     count, size = len(data.parameters), len(data.unknowns)
-    matrix, offset = (np.eye(count), np.zeros(count)) if data.ties is None else (data.ties.matrix, data.ties.offset)
-    offset = np.zeros(count) if offset is None else np.asarray(offset)
+    matrix, offset = data.relations.matrix, np.asarray(data.relations.offset)
     inertial = np.zeros(count, dtype=bool)
     sizes = np.zeros(count)
     for cone in cones:

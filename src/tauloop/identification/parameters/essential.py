@@ -6,7 +6,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.estimators import weighted_solution
-from tauloop.identification.estimation.evaluation import OutputFit, judge
+from tauloop.identification.estimation.evaluation import OutputFit, judge_both
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.data import RegressionData
 from tauloop.records import dataclass
@@ -114,19 +114,19 @@ def essential_parameters(
         )
     values = np.zeros(base.rank)
     values[kept] = estimate.values
-    unknowns = base.spread(values)
-    parameters = unknowns if training.ties is None else training.ties.expand(unknowns)
-    scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out)], axis=0)
-    fits = judge("training", training, parameters, scale), judge("held-out", held_out, parameters, scale)
-    losses = [own.rmse / free.rmse for own, free in zip(fits[1], identification.held_out, strict=True) if free.rmse > 0]
+    parameters = training.expand(base.spread(values))
+    training_fit, held_out_fit = judge_both(training, held_out, parameters)
+    losses = [
+        own.rmse / free.rmse for own, free in zip(held_out_fit, identification.held_out, strict=True) if free.rmse > 0
+    ]
     return EssentialParameters(
         names=tuple(base.base[k].name for k in kept),
         values=estimate.values,
         standard_deviations=factors[kept] * estimate.standard_deviations,
         removed=tuple(removed),
         parameters=parameters,
-        training=fits[0],
-        held_out=fits[1],
+        training=training_fit,
+        held_out=held_out_fit,
         full_held_out=identification.held_out,
         evidence=(
             Evidence(

@@ -10,12 +10,12 @@ import numpy as np
 from tauloop.equations.dynamic_parameters import BODY_SUFFIXES
 from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.estimation.base_columns import BaseRegression
-from tauloop.identification.estimation.error_models import AutocorrelatedErrors, EstimatingEquations
-from tauloop.identification.estimation.estimators import WeightedLeastSquares
+from tauloop.identification.estimation.error_models import AutocorrelatedErrors
+from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
 from tauloop.identification.regression.base_parameters import base_parameters
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.condense import condense
-from tauloop.identification.regression.data import RegressionData, Ties
+from tauloop.identification.regression.data import RegressionData
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -64,20 +64,7 @@ def known_parameters(data: RegressionData, known: Mapping[str, float]) -> Regres
         what = "all unknowns are known"
         problems.append(Problem("known", what, "leave out what is to be identified"))
     IdentificationError.raise_if_any(problems)
-    count = len(data.parameters)
-    ties = data.ties or Ties(matrix=np.eye(count), parameters=data.parameters, units=data.parameter_units)
-    left = [k for k, name in enumerate(ties.parameters) if name not in known]
-    fixed = [k for k, name in enumerate(ties.parameters) if name in known]
-    values = np.array([known[ties.parameters[k]] for k in fixed])
-    return replace(
-        data,
-        ties=Ties(
-            matrix=ties.matrix[:, left],
-            parameters=tuple(ties.parameters[k] for k in left),
-            units=tuple(ties.units[k] for k in left),
-            offset=np.asarray(ties.offset) + ties.matrix[:, fixed] @ values,
-        ),
-    )
+    return replace(data, ties=data.relations.without(known))
 
 
 def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionData:
@@ -103,20 +90,12 @@ def known_rests(data: RegressionData, rests: Mapping[str, float]) -> RegressionD
         for name in rests
         if f"{name}.stiffness" not in places or f"{name}.preload" not in places
     )
-    count = len(data.parameters)
-    ties = data.ties or Ties(matrix=np.eye(count), parameters=data.parameters, units=data.parameter_units)
+    ties = data.relations
     matrix = ties.matrix.copy()
     for name, rest in rests.items():
         matrix[:, places[f"{name}.stiffness"]] += rest * matrix[:, places[f"{name}.preload"]]
-    gone = {f"{name}.preload" for name in rests}
-    left = [k for k, name in enumerate(ties.parameters) if name not in gone]
-    tied = replace(
-        ties,
-        matrix=matrix[:, left],
-        parameters=tuple(ties.parameters[k] for k in left),
-        units=tuple(ties.units[k] for k in left),
-    )
-    return replace(data, ties=tied)
+    found = replace(ties, matrix=matrix).without(dict.fromkeys((f"{name}.preload" for name in rests), 0.0))
+    return replace(data, ties=found)
 
 
 def with_payload(logs: Sequence[RegressionData], body: str, carried: Sequence[bool]) -> list[RegressionData]:
@@ -153,7 +132,7 @@ def with_payload(logs: Sequence[RegressionData], body: str, carried: Sequence[bo
     ]
 
 
-def drive_gains(data: RegressionData) -> DriveGains:
+def drive_gains(data: RegressionData, estimator: Estimator | None = None) -> DriveGains:
     """Gains of the drives, from data in which known parameters set the scale.
 
     With forces f of unknown scale, diag(f) g = Y p + Y p_known: the gains g are unknowns beside p, and what the known
@@ -163,6 +142,7 @@ def drive_gains(data: RegressionData) -> DriveGains:
 
     Args:
         data: with known parameters, such as of `known_parameters`.
+        estimator: weighted least squares without it; for noise in the regressor compare `TotalLeastSquares`.
 
     Raises:
         IdentificationError: nothing is known, or the known parameters do not set the scale of some drive.
@@ -192,19 +172,14 @@ def drive_gains(data: RegressionData) -> DriveGains:
     regression = BaseRegression(
         data=whole, base=base, triangles=triangles[:, :, [*base.independent, len(whole.unknowns)]]
     )
-    method = WeightedLeastSquares()
+    method = estimator or WeightedLeastSquares()
     estimate = method.estimate_from(regression)
-    equations = EstimatingEquations(
-        instruments=method.instruments(regression, estimate),
-        regressor=regression.regressor,
-        residual=regression.residual(estimate.values),
-    )
+    covariance = AutocorrelatedErrors().covariance(method.equations(regression, estimate))
     places = [alone[name] for name in names]
-    deviations = np.sqrt(np.diag(AutocorrelatedErrors().covariance(equations)))
     return DriveGains(
         outputs=tuple(data.outputs[k] for k in kept),
         values=estimate.values[places],
-        standard_deviations=deviations[places],
+        standard_deviations=np.sqrt(np.diag(covariance))[places],
     )
 
 

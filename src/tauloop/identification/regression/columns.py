@@ -1,4 +1,4 @@
-"""Columns beside those of the machine's own parameters: asymmetric and Stribeck friction, and gains of the drives."""
+"""Columns beside those of the machine's own parameters: asymmetric and Stribeck friction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.regression.data import RegressionData
-from tauloop.identification.regression.streaming import merge
 
 
 def with_columns(
@@ -84,45 +83,4 @@ def stribeck_friction(velocity: np.ndarray, speed: np.ndarray, rows: np.ndarray 
 
 
 def _on_rows(columns: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
-    return _diagonal(columns) if rows is None else np.asarray(rows * columns[:, None, :])
-
-
-def _diagonal(columns: np.ndarray) -> np.ndarray:
-    return np.asarray(columns[:, :, None] * np.eye(columns.shape[1]))
-
-
-def gain_regression(
-    unloaded: RegressionData, loaded: RegressionData, payload: np.ndarray, units: Sequence[str]
-) -> RegressionData:
-    """Regression data in which the drives' gains are unknown and a known payload sets the scale.
-
-    Forces are measured as currents c. Without the payload Y p - C g = 0, with it Y p - C g = -u_L, where u_L are the
-    forces that the known payload asks for: without it every solution could be scaled at will (Gautier and Briot 2014,
-    Global identification of joint drive gains and dynamic parameters of robots). Currents are noisy, so this is noise
-    in the regressor: compare `TotalLeastSquares`.
-
-    Args:
-        unloaded, loaded: logs without and with the payload, "forces" being currents (of any scale).
-        payload: u_L (N, n_out) along the loaded log, SI: its regressor times its known parameters.
-        units: of the gains, one for each measured output, such as "N m/A".
-
-    Returns:
-        Data with unknowns p and g (``motor.gain``); "forces" are -u_L, zero where there is no payload.
-
-    Raises:
-        IdentificationError: the logs differ in their parameters or outputs, or shapes do not suit.
-    """
-    parts = []
-    for data, force in ((unloaded, np.zeros(unloaded.forces.shape)), (loaded, np.asarray(payload, dtype=float))):
-        if data.ties is not None and np.any(data.ties.offset):
-            raise IdentificationError.of(
-                "ties",
-                "known parameters are taken from forces, which are not known here",
-                "leave the known parameters among the unknowns, or count them to the payload",
-            )
-        if force.shape != data.forces.shape:
-            raise IdentificationError.of("payload", f"has shape {force.shape}", f"give {data.forces.shape}")
-        columns = -_diagonal(data.forces)[:, :, data.kept]
-        names = [f"{data.outputs[k]}.gain" for k in data.kept]
-        parts.append(replace(with_columns(data, columns, names, units), forces=-force))
-    return merge(parts)
+    return np.asarray((np.eye(columns.shape[1]) if rows is None else rows) * columns[:, None, :])

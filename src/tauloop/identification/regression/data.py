@@ -60,6 +60,16 @@ class Ties(Shown):
         parameters: np.ndarray = self.matrix @ unknowns + self.offset
         return parameters
 
+    def without(self, known: Mapping[str, float]) -> Ties:
+        """With some of the unknowns known, by name, SI."""
+        left = [k for k, name in enumerate(self.parameters) if name not in known]
+        return Ties(
+            matrix=self.matrix[:, left],
+            parameters=tuple(self.parameters[k] for k in left),
+            units=tuple(self.units[k] for k in left),
+            offset=self.expand(np.array([known.get(name, 0.0) for name in self.parameters])),
+        )
+
 
 def ties(
     parameters: Sequence[str],
@@ -217,6 +227,23 @@ class RegressionData(Shown):
     def rows(self, output: int) -> np.ndarray:
         """Numbers of the samples of an output that were measured."""
         return np.arange(len(self)) if self.present is None else np.flatnonzero(self.present[:, output])
+
+    @property
+    def relations(self) -> Ties:
+        """The ties; without any, those of parameters that are the unknowns themselves."""
+        matrix = np.eye(len(self.parameters))
+        return self.ties or Ties(matrix=matrix, parameters=self.parameters, units=self.parameter_units)
+
+    def expand(self, unknowns: np.ndarray) -> np.ndarray:
+        """Values (n_p,) of all columns from those of the unknowns."""
+        return unknowns if self.ties is None else self.ties.expand(unknowns)
+
+    def of_output(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Columns (N, n) of the unknowns in one output, and its forces (N,) less what is known."""
+        regressor, forces = self.regressor[:, k], self.forces[:, k]
+        if self.ties is None:
+            return regressor, forces
+        return regressor @ self.ties.matrix, forces - regressor @ np.asarray(self.ties.offset)
 
     @property
     def unknowns(self) -> tuple[str, ...]:
