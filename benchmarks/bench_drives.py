@@ -73,9 +73,9 @@ def machine_row(variation: Variation, runs: int) -> Row:
     circle = Circle(columns=("platform.x", "platform.y"), radius=0.1, speed=0.8)
     machine = DrivenMachine(mechanism, variation=variation)
     run = machine.prepared(circle_trajectory(Model(mechanism), circle))
-    start = run.start()
-    trace = machine.runner(start, run.reference, PATH_INTEGRATOR)
-    seconds = least(lambda: machine.runner(start, run.reference, PATH_INTEGRATOR), runs)
+    course = run.course(PATH_INTEGRATOR)
+    trace = machine.runner(course)
+    seconds = least(lambda: machine.runner(course), runs)
     simulated = float(run.time[-1] - run.time[0])
     return Row(
         name=f"circle, drives {variation.value}",

@@ -12,7 +12,6 @@ import numpy as np
 from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.drives.machine.bristles import with_bristles, without_dry_friction
-from tauloop.drives.machine.interpreted import InterpretedMachine
 from tauloop.drives.machine.lines import (
     direct_line,
     machine_under_load,
@@ -23,11 +22,12 @@ from tauloop.drives.machine.lines import (
     with_rigid_shafts,
     without_play,
 )
-from tauloop.drives.machine.run import CompiledMachine, MachineRunner, MachineTrace, RunStart
-from tauloop.drives.machine.source import CHATTERING, OK, TOO_LONG, TOO_SMALL
-from tauloop.drives.machine.system import MachineSystem, machine_system
+from tauloop.drives.machine.routines import sampled_machine
+from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem, machine_system
 from tauloop.errors import EngineError, InputError, Problem, Problems
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
+from tauloop.integrate.interpreted import Stepped
+from tauloop.integrate.sampled import TOO_LONG, CompiledSamples, Course, InterpretedSamples, SampledTrace
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -139,7 +139,7 @@ class DrivenMachine:
         if presliding is not None and dry is not None:
             lines = tuple(with_bristles(varied, *pair, presliding) for pair in zip(lines, dry, strict=True))
         self.system: MachineSystem = machine_system(varied, plant, lines)
-        self.runner: MachineRunner = self._made(interpreted, folder)
+        self.runner: CompiledSamples | InterpretedSamples = self._made(interpreted, folder)
 
     def _complete(self, bandwidth: float, period: float | None) -> tuple[DriveLine, ...]:
         """A line for every actuator."""
@@ -152,14 +152,14 @@ class DrivenMachine:
             for i, (actuator, line) in enumerate(zip(self.mechanism.actuators, self.lines, strict=True))
         )
 
-    def _made(self, interpreted: bool, folder: Path | None) -> MachineRunner:
-        if interpreted:
-            return InterpretedMachine(self.system)
-        try:
-            return CompiledMachine(self.system, folder)
-        except EngineError as error:
-            _LOGGER.warning("drive lines run interpreted, which is thousands of times slower: %s", error)
-            return InterpretedMachine(self.system)
+    def _made(self, interpreted: bool, folder: Path | None) -> CompiledSamples | InterpretedSamples:
+        sampled = sampled_machine(self.system)
+        if not interpreted:
+            try:
+                return CompiledSamples(sampled, folder, PATH_INTEGRATOR.method.tableau)
+            except EngineError as error:
+                _LOGGER.warning("drive lines run interpreted, which is thousands of times slower: %s", error)
+        return InterpretedSamples(sampled)
 
     def follow(
         self,
@@ -185,7 +185,7 @@ class DrivenMachine:
             PoseError: the trajectory cannot be run at all.
         """
         run = self.prepared(trajectory, values=values, settling=settling, feed_forward=feed_forward)
-        return run.result(self.runner(run.start(), run.reference, integrator), integrator)
+        return run.result(self.runner(run.course(integrator)), integrator)
 
     def prepared(
         self,
@@ -228,7 +228,7 @@ class PathRun:
 
     Attributes:
         time: of the samples (N,), s, zero where the trajectory starts.
-        reference: what each line is told (N, n_u, 4), as `MachineRunner` takes it.
+        reference: what each line is told (N, n_u, 4): position, that before its step, speed, torque fed forward.
     """
 
     def __init__(
@@ -286,10 +286,42 @@ class PathRun:
         position, speed = np.array(found).T
         return position, speed
 
-    def start(self) -> RunStart:
-        """At rest at the start of the trajectory, every line in the middle of its gaps."""
-        system = self.machine.system
+    def course(self, integrator: Integrator) -> Course:
+        """From rest at the start of the trajectory, every line in the middle of its gaps.
+
+        Raises:
+            InputError: parameters that the lines do not have, or that make no sense.
+        """
+        system, p, q = self.machine.system, self._parameters(), self.q[0]
         entry = system.plant.platform.ports
+        states = [entry.at(q), np.zeros(entry.velocity.size + 2)]
+        held = []
+        for i, line in enumerate(system.lines):
+            x = line.start * self.actuators[0, i]
+            states += [x, np.zeros(2)]
+            load = np.array([self.actuators[0, i], 0.0])
+            modes, inputs = np.zeros(len(line.mode_names)), np.zeros(len(MACHINE_INPUTS))
+            held.append(np.array(line.held(x, load, modes, np.zeros(line.held_size), inputs, p)).ravel())
+        return Course(
+            period=system.period,
+            inputs=self._inputs(len(self.time), integrator).reshape(len(self.time), -1),
+            y=np.concatenate(states),
+            held=np.concatenate(held),
+            q=q,
+            p=p,
+            method=integrator.method,
+            max_steps=integrator.max_steps,
+        )
+
+    def _inputs(self, n: int, integrator: Integrator) -> np.ndarray:
+        """What the lines are told at the first samples (n, n_u, n_i)."""
+        found = np.zeros((n, self.reference.shape[1], len(MACHINE_INPUTS)))
+        found[:, :, [0, 1, 4, 5]], found[:, :, 3] = self.reference[:n], integrator.method.atol
+        return found
+
+    def _parameters(self) -> np.ndarray:
+        """Values of the lines' parameters (n_p,)."""
+        system = self.machine.system
         unknown = [name for name in self.values if name not in system.parameters.names]
         if unknown:
             remedy = "a leaf parameter that only the drive lines use (`tauloop show NAME --parameters`)"
@@ -299,16 +331,7 @@ class PathRun:
             raise InputError(Problem(where=name, what="is not finite", remedy="give a number") for name in wrong)
         p = np.array([self.values.get(q.name, q.value) for q in system.parameters])
         self._check(p)
-        q = self.q[0]
-        states = [entry.at(q), np.zeros(entry.velocity.size + 2)]
-        held = []
-        for i, line in enumerate(system.lines):
-            x = line.start * self.actuators[0, i]
-            states += [x, np.zeros(2)]
-            load = np.array([self.actuators[0, i], 0.0])
-            modes, inputs = np.zeros(len(line.mode_names)), np.zeros(6)
-            held.append(np.array(line.held(x, load, modes, np.zeros(line.held_size), inputs, p)).ravel())
-        return RunStart(states=np.concatenate(states), held=np.concatenate(held), q=q, parameters=p)
+        return p
 
     def _check(self, p: np.ndarray) -> None:
         """Refuse parameters that make no sense.
@@ -328,7 +351,7 @@ class PathRun:
                         problems.add(where, what, remedy)
         InputError.raise_if_any(problems)
 
-    def result(self, trace: MachineTrace, integrator: Integrator) -> DrivenMotion:
+    def result(self, trace: SampledTrace, integrator: Integrator) -> DrivenMotion:
         """Errors, signals and the energy balance."""
         system, n = self.machine.system, len(trace.states)
         plant, entry = system.plant, system.plant.platform.ports
@@ -337,7 +360,7 @@ class PathRun:
         state = plant.platform.kinematics(position, velocity, start=self.q[:n])
         actuators = plant.actuator_position(state.q)
         speeds = np.asarray(state.v) @ plant.assembly.loops.transmission.T
-        signals, energy, work, lost = self._signals(trace, actuators, speeds)
+        signals, energy, work, lost = self._signals(trace, actuators, speeds, integrator)
         outputs, _ = energy_program(plant.machine).run({"q": state.q, "v": np.asarray(state.v)}, n)
         energy = energy + outputs["kinetic"].ravel() + outputs["potential"].ravel()
         lost = lost + trace.states[:, n_p + n_v + 1]
@@ -345,7 +368,7 @@ class PathRun:
         turned_over = float(max(np.abs(work).max(), np.abs(lost).max(), np.ptp(change)))
         balance = float(np.abs(work - lost - change).max()) / max(turned_over, 1e-12)
         sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
-        end = "" if trace.outcome == OK else _reason(trace, plant.assembly, state.q[-1])
+        end = "" if trace.outcome == Stepped.STEPPED else _reason(trace, plant.assembly, state.q[-1])
         return DrivenMotion(
             evidence=(
                 Evidence(
@@ -362,11 +385,11 @@ class PathRun:
                 ),
                 Evidence(
                     name="smallest pivot over its typical size",
-                    value=trace.pivot if trace.pivot < 1e300 else None,
+                    value=float(trace.worst[1]) if trace.worst[1] < 1e300 else None,
                     lower=SMALLEST_PIVOT,
                     advice="the motion came near a singularity",
                 ),
-                Evidence(name="largest loop residual", value=trace.residual, upper=CONVERGED),
+                Evidence(name="largest loop residual", value=float(trace.worst[2]), upper=CONVERGED),
                 *plant.limits.evidence(state.q, self.time[:n]),
             ),
             provenance=provenance(
@@ -392,25 +415,23 @@ class PathRun:
         )
 
     def _signals(
-        self, trace: MachineTrace, actuators: np.ndarray, speeds: np.ndarray
+        self, trace: SampledTrace, actuators: np.ndarray, speeds: np.ndarray, integrator: Integrator
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
         """Signals by name; and energy in the lines, work of the motors and losses (N,), J."""
         system, n = self.machine.system, len(trace.states)
         found: dict[str, np.ndarray] = {}
         energy, work, lost = (np.zeros(n) for _ in range(3))
         y, s, z = system.machine_size, 0, 0
-        p = np.tile(self.start().parameters, (n, 1))
+        p, told = np.tile(self._parameters(), (n, 1)), self._inputs(n, integrator)
         for i, line in enumerate(system.lines):
             size, modes = len(line.start), len(line.mode_names)
             load = np.stack([actuators[:, i], speeds[:, i]], axis=1)
-            inputs = np.zeros((n, 6))
-            inputs[:, [0, 1, 4, 5]] = self.reference[:n, i]
             arrays = [
                 trace.states[:, y : y + size],
                 load,
                 trace.modes[:, s : s + modes],
                 trace.held[:, z : z + line.held_size],
-                inputs,
+                told[:, i],
                 p,
             ]
             values = line.signals(arrays, n)[0]
@@ -423,13 +444,13 @@ class PathRun:
         return found, energy, work, lost
 
 
-def _reason(trace: MachineTrace, assembly: Assembly, last: np.ndarray) -> str:
+def _reason(trace: SampledTrace, assembly: Assembly, last: np.ndarray) -> str:
     at = f"at {trace.end:.6g} s from the start"
     if trace.outcome == TOO_LONG:
         return f"too many steps {at}"
-    if trace.outcome == CHATTERING:
+    if trace.outcome == Stepped.CROWDED:
         return f"events pile up {at}"
-    if trace.outcome == TOO_SMALL:
+    if trace.outcome == Stepped.TOO_SMALL:
         return f"no step is short enough {at}: the control is unstable, or an element too stiff"
     return f"a pose is out of reach or singular {at}: nearest kind, {singular_kind(assembly, last)}"
 

@@ -1,0 +1,69 @@
+"""A machine with its drive lines and their sampled controls as one system from sample to sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import casadi as ca
+
+from tauloop.drives.machine.system import BALANCE, MACHINE_INPUTS, LineSystem, MachineSystem
+from tauloop.integrate.routine import Call, Routine, program_call, straight
+from tauloop.integrate.sampled import SampledSystem
+from tauloop.programs.catalogue import KINEMATICS
+
+
+def sampled_machine(system: MachineSystem) -> SampledSystem:
+    """Rates of machine and lines, resets of the lines, and what their controls hold from a sample on."""
+    plant, shape, lines = system.plant, system.plant.topology, system.lines
+    ports = plant.platform.ports
+    sizes = {key: array.shape[1] for key, array in plant.platform.runner.empty_inputs().items()}
+    state = {"position": "y", "velocity": f"y + {ports.position.size}", "start": "start", "theta": "p"}
+    program, wanted = plant.platform.runner.program(KINEMATICS[1]), {"q": "q", "v": "v"}
+    transmission = ca.DM(plant.assembly.loops.transmission)
+    lengths = [iq for iq in shape.q_of_v if iq >= 0]
+    placed = ca.sparsify(transmission[:, [i for i, iq in enumerate(shape.q_of_v) if iq >= 0]])
+
+    def loads(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
+        """Positions and speeds of the actuators, by pairs."""
+        return {"at": ca.vec(ca.horzcat(placed @ q[lengths], ca.sparsify(transmission) @ v).T)}
+
+    load = (
+        program_call("machine_pose", program, sizes, state, wanted, is_judged=False),
+        straight("actuators", {"q": shape.n_q, "v": shape.n_v}, loads),
+    )
+    own = {"q": shape.n_q, "v": shape.n_v, "at": 2 * len(lines), "u": len(lines)}
+    rates, resets, holds = [], [], []
+    for i, line, y, s, z in _places(system):
+        told = f"in + {len(MACHINE_INPUTS) * i}"
+
+        def call(function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None) -> Call:
+            inputs = (y, f"at + {2 * i}", s, held, told, "p")  # noqa: B023 (it is called at once)
+            brief = None if without is None else (without, (outputs[0], *outputs[2:]))
+            return Call(function=function, inputs=inputs, outputs=outputs, further={}, brief=brief)
+
+        guards = s.replace("s", "guards")
+        rates.append(call(line.rate, f"held + {z}", y.replace("y", "rate"), guards, f"u + {i}", without=line.slope))
+        resets.append(call(line.reset, f"held + {z}", y))
+        holds.append(call(line.hold, f"z + {z}", f"z + {z}"))
+    moved = {"rate": "rate", "all_q": "start"}
+    forward = program_call("machine_forward", system.rate.program, sizes, state | {"force": "u"}, moved)
+    return SampledSystem(
+        states=system.size,
+        held=sum(line.held_size for line in lines),
+        inputs=len(MACHINE_INPUTS) * len(lines),
+        coordinates=shape.n_q,
+        velocities=shape.n_v,
+        modes=tuple(value for line in lines for value in line.mode_starts),
+        rate=Routine(calls=(*load, *rates, forward), own=own, known=(("start", shape.n_q), ("v", shape.n_v))),
+        reset=Routine(calls=(*load, *resets), own=own),
+        sample=Routine(calls=(*load, *holds), own=own),
+        quaternions=system.rate.quaternions,
+    )
+
+
+def _places(system: MachineSystem) -> Iterator[tuple[int, LineSystem, str, str, int]]:
+    """Each line with its number, and where its states, its modes and what it holds begin."""
+    y, s, z = system.machine_size, 0, 0
+    for i, line in enumerate(system.lines):
+        yield i, line, f"y + {y}", f"s + {s}", z
+        y, s, z = y + len(line.start) + BALANCE, s + len(line.mode_names), z + line.held_size

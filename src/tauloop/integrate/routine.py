@@ -1,0 +1,298 @@
+"""Routines: right-hand sides and samples as lists of calls, which C and, without a compiler, Python run alike.
+
+A routine's arrays have names. Those of every routine are the state `y`, its `rate` and `guards`, the modes `s`, the
+coordinates `start` from which Newton's method goes on, the inputs `in` of a sample, what acts (`held`), what the last
+sample has found (`z`), and constants `p`; others are its own. A place is an array with, maybe, an offset, as C writes
+it: ``y``, ``y + 6``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from tauloop.assembly.batch import BatchFunction
+from tauloop.codegen.evaluator import c_function
+from tauloop.codegen.signature import HEALTH
+from tauloop.codegen.source import CFunction, c_source
+from tauloop.programs.program import Program
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT, health
+from tauloop.records import dataclass
+
+#: Arrays by name, as a routine in Python sees them.
+Arrays = dict[str, np.ndarray]
+#: Function of Python within a sample: (time, what it sees, what it changes in place).
+Own = Callable[[float, np.ndarray, np.ndarray], None]
+
+
+class Layout:
+    """Parts of an array by name, one behind the other."""
+
+    def __init__(self, array: str, sizes: Mapping[str, int]) -> None:
+        """Place them.
+
+        Args:
+            array: its name.
+            sizes: of the parts.
+        """
+        ends = np.cumsum([0, *sizes.values()])
+        self._array, self.size = array, int(ends[-1])
+        self.slices = {name: slice(int(ends[i]), int(ends[i + 1])) for i, name in enumerate(sizes)}
+
+    def place(self, name: str, array: str = "") -> str:
+        """Where a part begins, in this array or in another one that is laid out alike."""
+        return f"{array or self._array} + {self.slices[name].start}"
+
+    def parts(self, x: ca.SX) -> dict[str, ca.SX]:
+        """All parts of the whole array (n,)."""
+        return {name: x[where] for name, where in self.slices.items()}
+
+    def rows(self, n: int, values: Mapping[str, np.ndarray | float | list[float]]) -> np.ndarray:
+        """Arrays (n, size) from values of parts; zero where none is given."""
+        found = np.zeros((n, self.size))
+        for name, value in values.items():
+            found[:, self.slices[name]] = value
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Call:
+    """A function and the places that it reads and writes.
+
+    Attributes:
+        function: a program's C function, straight-line code by CasADi, or none: a function of Python's, if there is
+            one, which sees the second place, at the time in the first, and changes the output.
+        inputs, outputs: places in the order of the arguments.
+        further: places of what only the interpreter of a program reads.
+        brief: straight-line code, and places of its outputs, where no guards are wanted.
+        is_judged: whether a program that cannot be relied on ends the routine.
+    """
+
+    function: CFunction | ca.Function | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    further: Mapping[str, tuple[str, int]]
+    brief: tuple[ca.Function, tuple[str, ...]] | None = None
+    is_judged: bool = True
+
+    @cached_property
+    def _code(self) -> BatchFunction:
+        assert isinstance(self.function, ca.Function)
+        return BatchFunction(self.function)
+
+    def run(self, arrays: Arrays, worst: np.ndarray, own: Own | None) -> bool:
+        """Run it on arrays by name; whether it can be relied on."""
+        if self.function is None:
+            if own is not None:
+                time, seen = (_view(arrays, place) for place in self.inputs)
+                own(float(time[0]), seen, _view(arrays, self.outputs[0]))
+            return True
+        if isinstance(self.function, ca.Function):
+            sizes = map(self.function.numel_in, range(self.function.n_in()))
+            given = [_view(arrays, place, n)[None] for place, n in zip(self.inputs, sizes, strict=True)]
+            found = self._code(given, 1)
+        else:
+            program = self.function.program
+            named = {name: _view(arrays, place, n)[None] for name, (place, n) in self.further.items()}
+            results, evidence = program.run(named, 1)
+            found = [results[port.name] for port in self.function.outputs]
+            judged = health(program, evidence, {str(i): part for i, part in enumerate(found)})
+            if self.is_judged:
+                least = float(judged.discriminants.min(initial=1.0)) if judged.finite[0] else -1e300
+                residual = sum(float(np.abs(part[0])) for part in judged.residuals.values())
+                figures = np.array([least, min(float(judged.smallest_pivot[0]), 1e300), residual])
+                if not (least >= 0 and figures[1] > SMALLEST_PIVOT and residual < CONVERGED):
+                    worst[3:] = figures
+                    return False
+                worst[:3] = [min(worst[0], least), min(worst[1], figures[1]), max(worst[2], residual)]
+        for place, part in zip(self.outputs, found, strict=True):
+            _view(arrays, place, part.shape[1])[:] = part[0]
+        return True
+
+    def text(self) -> list[str]:
+        """The statements in C; where it writes an array that it also reads, by way of another one."""
+        if self.function is None:
+            return [f"    if (l->own) l->own(*({self.inputs[0]}), {self.inputs[1]}, {self.outputs[0]});"]
+        if isinstance(self.function, CFunction):
+            sizes = [port.size for port in self.function.outputs]
+            declared, places, moved = self._apart(self.outputs, sizes)
+            arguments = ", ".join([*self.inputs, *places, "health"])
+            judged = ["        if (!tl_healthy(health, l->worst)) return 0;"] if self.is_judged else []
+            call = [
+                f"        double health[{HEALTH}];",
+                *declared,
+                f"        {self.function.name}({arguments});",
+                *judged,
+            ]
+            return ["    {", *call, *moved, "    }"]
+        if self.brief is None:
+            return self._straight(self.function, self.outputs)
+        return [
+            "    if (guards)",
+            *self._straight(self.function, self.outputs),
+            "    else",
+            *self._straight(*self.brief),
+        ]
+
+    def _straight(self, function: ca.Function, outputs: tuple[str, ...]) -> list[str]:
+        sizes = [function.numel_out(i) for i in range(function.n_out())]
+        declared, places, moved = self._apart(outputs, sizes)
+        return [
+            "    {",
+            *declared,
+            f"        const double *arg[] = {{{', '.join(self.inputs)}}};",
+            f"        double *res[] = {{{', '.join(places)}}}, w[8];",
+            "        int iw[8];",
+            f"        {function.name()}(arg, res, iw, w, 0);",
+            *moved,
+            "    }",
+        ]
+
+    def _apart(self, outputs: Iterable[str], sizes: Iterable[int]) -> tuple[list[str], list[str], list[str]]:
+        """Arrays declared for outputs that cannot be written in place, the places to write, and how they are moved."""
+        read = {place.split()[0] for place in self.inputs}
+        declared, places, moved = [], [], []
+        for i, (place, size) in enumerate(zip(outputs, sizes, strict=True)):
+            if place.split()[0] not in read:
+                places.append(place)
+                continue
+            declared.append(f"        double moved{i}[{max(size, 1)}];")
+            places.append(f"moved{i}")
+            moved.append(f"        memcpy({place}, moved{i}, sizeof(double) * {size});")
+        return declared, places, moved
+
+
+def _view(arrays: Arrays, place: str, size: int | None = None) -> np.ndarray:
+    name, _, offset = place.partition(" + ")
+    start = int(offset or 0)
+    return arrays[name][start : None if size is None else start + size]
+
+
+def straight(name: str, reads: Mapping[str, int], make: Callable[..., Mapping[str, ca.SX]]) -> Call:
+    """Straight-line code.
+
+    Args:
+        name: a C identifier of its own in the library.
+        reads: places with their sizes.
+        make: expressions by the place that they are written to, from the symbols of what is read.
+    """
+    symbols = [ca.SX.sym(f"x{i}", n) for i, n in enumerate(reads.values())]
+    found = {place: ca.densify(ca.SX(expression)) for place, expression in make(*symbols).items()}
+    function = ca.Function(name, symbols, list(found.values()))
+    return Call(function=function, inputs=tuple(reads), outputs=tuple(found), further={})
+
+
+def program_call(
+    name: str,
+    program: Program,
+    sizes: Mapping[str, int],
+    inputs: Mapping[str, str],
+    outputs: Mapping[str, str],
+    *,
+    is_judged: bool = True,
+) -> Call:
+    """A program with some of its outputs.
+
+    Args:
+        name: a C identifier of its own in the library.
+        program: the steps.
+        sizes: of its inputs.
+        inputs, outputs: places of these, and of the outputs that are wanted.
+        is_judged: as of `Call`.
+    """
+    empty = {key: np.empty((0, size)) for key, size in sizes.items()}
+    function = replace(c_function(program, empty, tuple(outputs)), name=name)
+    return Call(
+        function=function,
+        inputs=tuple(inputs[port.name] for port in function.inputs),
+        outputs=tuple(outputs.values()),
+        further={port.name: (inputs[port.name], port.size) for port in c_function(program, empty).inputs},
+        is_judged=is_judged,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Routine:
+    """Calls, one after the other.
+
+    Attributes:
+        calls: in their order.
+        own: arrays of its own, with their sizes.
+        known: places and sizes of coordinates and velocities behind it.
+    """
+
+    calls: tuple[Call, ...] = ()
+    own: Mapping[str, int]
+    known: tuple[tuple[str, int], ...] = ()
+
+    def run(self, arrays: Arrays, worst: np.ndarray, own: Own | None = None) -> bool:
+        """Run it on arrays by name, which take its own as well; whether it can be relied on."""
+        arrays |= {name: np.zeros(size) for name, size in self.own.items()}
+        return all(call.run(arrays, worst, own) for call in self.calls)
+
+    def text(self, name: str) -> str:
+        """A C function with this name."""
+        names = ("s", "in", "held", "p", "z", "start", *self.own)
+        kept, at = [], 0
+        for place, size in self.known:
+            kept.append(f"    if (TL_EVENTS) memcpy(run->known + {at}, {place}, sizeof(double) * {size});")
+            at += size
+        lines = [
+            f"static int {name}(tl_run *run, double time, double *y, double *rate, double *guards)",
+            "{",
+            "    tl_data *l = run->data;",
+            "    const double *s = run->s, *in = l->in, *held = l->held, *p = l->p;",
+            "    double *z = l->z, *start = run->guess;",
+            *(f"    double {array}[{max(size, 1)}];" for array, size in self.own.items()),
+            "    (void)time; (void)y; (void)rate; (void)guards;",
+            f"    {' '.join(f'(void){array};' for array in names)}",
+            *(line for call in self.calls for line in call.text()),
+            *kept,
+            "    return 1;",
+        ]
+        return "\n".join([*lines, "}", ""])
+
+
+def functions_text(routines: Iterable[Routine]) -> str:
+    """C text of all functions that routines call."""
+    calls = [call for routine in routines for call in routine.calls]
+    programs = {call.function.name: call.function for call in calls if isinstance(call.function, CFunction)}
+    generator = ca.CodeGenerator("straight.c", {"with_header": False, "casadi_int": "int", "include_math": True})
+    codes = {}
+    for call in calls:
+        for function in (call.function, *(call.brief or ())[:1]):
+            if isinstance(function, ca.Function):
+                codes[function.name()] = function
+    for function in codes.values():
+        generator.add(function)
+    note = "made by Tauloop, do not edit"
+    return "\n".join(
+        [
+            c_source(list(programs.values()), note, with_batch=False, includes=("<string.h>",)),
+            # functions of one file only: exported ones would not be put in line, for others could take their place
+            "#define CASADI_SYMBOL_EXPORT static",
+            generator.dump(),
+        ]
+    )
+
+
+def unit_quaternions_text(name: str, quaternions: Iterable[int]) -> str:
+    """A C function that brings quaternions, which begin at these places of the state, back to unit length."""
+    lines = [f"static int {name}(tl_run *run, double time, double *y)", "{", "    (void)run; (void)time; (void)y;"]
+    for i in quaternions:
+        square = " + ".join(f"y[{i + k}] * y[{i + k}]" for k in range(4))
+        lines += [f"    const double length_{i} = sqrt({square});"]
+        lines += [f"    for (int k = {i}; k < {i + 4}; ++k) y[k] /= length_{i};"]
+    return "\n".join([*lines, f"    return {int(bool(tuple(quaternions)))};", "}", ""])
+
+
+def unit_quaternions(y: np.ndarray, quaternions: Iterable[int]) -> np.ndarray:
+    """A state (n,) whose quaternions, which begin at these places, are back at unit length."""
+    y = y.copy()
+    for i in quaternions:
+        y[i : i + 4] /= np.linalg.norm(y[i : i + 4])
+    return y

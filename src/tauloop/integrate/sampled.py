@@ -1,0 +1,339 @@
+"""Systems under a sampled control, from sample to sample: as machine code, or step by step in Python.
+
+A control of a machine and the controls of its drive lines are routines here: rates, resets, and what a sample finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import ClassVar, final
+
+import numpy as np
+
+from tauloop.codegen.library import Callback, Library
+from tauloop.codegen.source import number
+from tauloop.integrate.events import Event, Occurrence
+from tauloop.integrate.integrators import Method
+from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
+from tauloop.integrate.routine import (
+    Arrays,
+    Own,
+    Routine,
+    functions_text,
+    unit_quaternions,
+    unit_quaternions_text,
+)
+from tauloop.integrate.source import c_text, integrator_source
+from tauloop.integrate.tableau import Tableau
+from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
+from tauloop.records import dataclass
+
+#: Further outcomes, as in `sampled.c`; and events after which a run is given up.
+TOO_LONG, ENDED, MOST_EVENTS = 20, 21, 10_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SampledSystem:
+    """A system under a sampled control.
+
+    Attributes:
+        states, held, inputs: numbers of a state, of what a sample finds, and of what it is told.
+        coordinates, velocities: numbers of the machine's, which its rate knows.
+        modes: from which the first search for those that agree begins.
+        rate, reset, sample: its routines.
+        quaternions: where in the state unit quaternions begin.
+    """
+
+    states: int
+    held: int
+    inputs: int
+    coordinates: int
+    velocities: int
+    modes: tuple[float, ...] = ()
+    rate: Routine
+    reset: Routine = field(default_factory=lambda: Routine(own={}))
+    sample: Routine
+    quaternions: tuple[int, ...]
+
+    def source(self, method: Tableau | None, events: int) -> str:
+        """C text of `tl_sampled`, with an explicit method or without one Radau IIA, and so many events."""
+        routines = {"system_rate": self.rate, "system_reset": self.reset, "system_sample": self.sample}
+        figures = {"NY": self.states, "NS": len(self.modes), "NZ": self.held, "NI": self.inputs}
+        figures |= {"NQ": self.coordinates, "TL_EVENTS": events}
+        figures |= {"TL_KNOWN": (self.coordinates + self.velocities) if events else 0}
+        return "\n".join(
+            [
+                functions_text(routines.values()),
+                *(f"#define {name} {figure}" for name, figure in figures.items()),
+                f"#define TL_PIVOT {number(SMALLEST_PIVOT)}",
+                f"#define TL_CONVERGED {number(CONVERGED)}",
+                integrator_source(method),
+                c_text("tauloop.integrate", "sampled.c"),
+                *(routine.text(name) for name, routine in routines.items()),
+                unit_quaternions_text("system_back", self.quaternions),
+            ]
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Course:
+    """What a run starts from, and what it is told.
+
+    Attributes:
+        period: of the samples, s.
+        inputs: of every sample (N, n_i).
+        y, held, q: state, what acts before the first sample, and coordinates at the start.
+        p: constants.
+        method, max_steps: the integrator, and after how many steps it is given up.
+        whole, change: delay from a sample to what it has found, in periods and s beyond them.
+        own, own_sizes: function of Python's within the sample, and how much it sees and changes.
+        events: to look for.
+    """
+
+    period: float
+    inputs: np.ndarray
+    y: np.ndarray
+    held: np.ndarray
+    q: np.ndarray
+    p: np.ndarray
+    method: Method
+    max_steps: int
+    whole: int = 0
+    change: float = 0.0
+    own: Own | None = None
+    own_sizes: tuple[int, int] = (0, 0)
+    events: Sequence[Event] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SampledTrace:
+    """What a run has done, for the samples that it reached.
+
+    Attributes:
+        states, modes, held: at each sample (N, n).
+        outcome: a `Stepped`, `TOO_LONG` or `ENDED`.
+        end: time that was reached, s.
+        steps, events: of the integrator.
+        worst: least discriminant, least pivot over its typical size, and largest residual on the way (3,).
+        failed: the same of the last evaluation that could not be relied on (3,); not numbers where all could.
+        occurrences: events in the order of time.
+    """
+
+    states: np.ndarray
+    modes: np.ndarray
+    held: np.ndarray
+    outcome: int
+    end: float
+    steps: int
+    events: int
+    worst: np.ndarray
+    failed: np.ndarray
+    occurrences: tuple[Occurrence, ...]
+
+
+def _values(system: SampledSystem, events: Sequence[Event]) -> Own | None:
+    """The events' values as guards, from coordinates and velocities in one array."""
+    if not events:
+        return None
+
+    def call(time: float, known: np.ndarray, values: np.ndarray) -> None:
+        arguments = np.array([time]), known[None, : system.coordinates].copy(), known[None, system.coordinates :].copy()
+        values[:] = [event.function(*arguments)[0] for event in events]
+
+    return call
+
+
+def _occurrence(system: SampledSystem, event: Event, time: float, known: np.ndarray) -> Occurrence:
+    q, v = known[: system.coordinates].copy(), known[system.coordinates :].copy()
+    return Occurrence(name=event.name, time=time, q=q, v=v, is_terminal=event.is_terminal)
+
+
+@final
+class CompiledSamples:
+    """Runs of a system in machine code."""
+
+    _SIGNATURE: ClassVar[str] = "ndld" + "d" * 5 + "**n" + "*" * 14
+
+    def __init__(self, system: SampledSystem, folder: Path | None, method: Tableau | None) -> None:
+        """Compile, or find in the cache, for a method; others are compiled when they are asked for.
+
+        Raises:
+            EngineError: there is no compiler, or it fails.
+        """
+        self.system, self._folder = system, folder
+        self._compiled: dict[tuple[Tableau | None, int], Callable[..., int]] = {}
+        self._code(method, 0)
+
+    def _code(self, method: Tableau | None, events: int) -> Callable[..., int]:
+        if (method, events) not in self._compiled:
+            library = Library.made(self.system.source(method, events), folder=self._folder)
+            self._compiled[method, events] = library.function("tl_sampled", self._SIGNATURE, "n")
+        return self._compiled[method, events]
+
+    def __call__(self, course: Course) -> SampledTrace:
+        """Run it.
+
+        Raises:
+            Whatever functions of Python's raise.
+        """
+        system, method, n, count = self.system, course.method, len(course.inputs), len(course.events)
+        y, z, q = (np.array(part, dtype=float) for part in (course.y, course.held, course.q))
+        s = np.array([*system.modes, *np.zeros(count)])
+        kept = [np.empty((n, size)) for size in (system.states, len(system.modes), system.held)]
+        known = system.coordinates + system.velocities
+        happened = np.empty((MOST_EVENTS if count else 0, 2 + known))
+        worst, report = np.array([1.0, 1e300, 0.0, *[np.nan] * 3]), np.zeros(5)
+        wanted = np.array([[event.direction, event.is_terminal] for event in course.events], dtype=float)
+        own = Callback(course.own, *course.own_sizes)
+        watch = Callback(_values(system, course.events), known, count)
+        reached = self._code(method.tableau, count)(
+            *(n, course.period, course.whole, course.change),
+            *(method.first, method.rtol, method.atol, method.longest, float(course.max_steps)),
+            *(own.pointer, watch.pointer, len(happened), wanted),
+            *(np.ascontiguousarray(part, dtype=float) for part in (course.inputs, course.p, course.held)),
+            *(q, y, s, z, *kept, happened, worst, report),
+        )
+        own.raise_error()
+        watch.raise_error()
+        return SampledTrace(
+            states=kept[0][:reached],
+            modes=kept[1][:reached],
+            held=kept[2][:reached],
+            outcome=int(report[0]),
+            end=float(report[1]),
+            steps=int(report[2]),
+            events=int(report[3]),
+            worst=worst[:3],
+            failed=worst[3:],
+            occurrences=tuple(
+                _occurrence(system, course.events[int(row[0])], float(row[1]), row[2:])
+                for row in happened[: int(report[4])]
+            ),
+        )
+
+
+class _Sampled(InterpretedProblem):
+    """A system as its rates, its modes and its samples see it."""
+
+    def __init__(self, system: SampledSystem, course: Course) -> None:
+        self.system, self.own = system, course.own
+        self.worst = np.array([1.0, 1e300, 0.0, *[np.nan] * 3])
+        self.arrays: Arrays = {"p": course.p, "z": np.array(course.held, dtype=float)}
+        self._values, self._events = _values(system, course.events), len(course.events)
+
+    def _with(self, run: Run, y: np.ndarray) -> Arrays:
+        modes = len(self.system.modes)
+        self.arrays |= {"y": y.copy(), "start": run.guess, "s": run.s[:modes]}
+        self.arrays |= {"rate": np.zeros(len(y)), "guards": np.zeros(modes)}
+        return self.arrays
+
+    def rate(self, run: Run, time: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Rates, and guards of the system and of events."""
+        arrays = self._with(run, y)
+        good = self.system.rate.run(arrays, self.worst)
+        guards = arrays["guards"]
+        if self._values is not None:
+            values = np.full(self._events, np.nan)
+            if good:
+                known = [arrays[place.split()[0]][:size] for place, size in self.system.rate.known]
+                run.known = np.concatenate(known)
+                self._values(time, run.known, values)
+            guards = np.concatenate([guards, values])
+        return arrays["rate"], guards, good
+
+    def reset(self, run: Run, y: np.ndarray) -> np.ndarray:
+        """The state where the modes prescribe it."""
+        arrays = self._with(run, y)
+        self.system.reset.run(arrays, self.worst)
+        return arrays["y"]
+
+    def back(self, run: Run, y: np.ndarray) -> tuple[np.ndarray, int]:
+        """Quaternions, back to unit length."""
+        return unit_quaternions(y, self.system.quaternions), int(bool(self.system.quaternions))
+
+    def sample(self, run: Run) -> bool:
+        """What a sample finds; whether it can be relied on."""
+        good = self.system.sample.run(self._with(run, run.y), self.worst, self.own)
+        return good and bool(np.isfinite(self.arrays["z"]).all())
+
+
+@final
+class InterpretedSamples:
+    """The same in Python: without a compiler, and to check machine code against."""
+
+    def __init__(self, system: SampledSystem) -> None:
+        """Keep the equations."""
+        self.system = system
+
+    def __call__(self, course: Course) -> SampledTrace:
+        """Run it."""
+        problem, method, n = _Sampled(self.system, course), course.method, len(course.inputs)
+        run = Run(
+            problem,
+            method.tableau,
+            course.y,
+            modes=np.array([*self.system.modes, *np.zeros(len(course.events))]),
+            guess=course.q,
+            step=method.first,
+            rtol=method.rtol,
+            atol=method.atol,
+            longest=method.longest,
+        )
+        states: list[np.ndarray] = []
+        modes: list[np.ndarray] = []
+        held: list[np.ndarray] = []
+        happened: list[Occurrence] = []
+        code, own = int(Stepped.STEPPED), len(self.system.modes)
+        begins = 0 if course.change > 0 else 1
+        for k in range(n):
+            problem.arrays["in"] = course.inputs[k]
+            if not problem.sample(run):
+                code = Stepped.UNHEALTHY
+            if code != Stepped.STEPPED:
+                break
+            states.append(run.y.copy())
+            held.append(problem.arrays["z"].copy())
+            for part in range(begins, 2):
+                acts = k - course.whole - 1 + part
+                limit = (k + 1) * course.period if part else k * course.period + course.change
+                problem.arrays["held"] = course.held if acts < 0 else held[acts]
+                run.is_known = False
+                if len(run.s) and code == Stepped.STEPPED and not run.agree():
+                    code = Stepped.UNHEALTHY
+                if part == begins:
+                    modes.append(run.s[:own].copy())
+                while k + 1 < n and code == Stepped.STEPPED and run.time < limit:
+                    code = self._stepped(run, limit, course, happened)
+        reached = len(states)
+        return SampledTrace(
+            states=np.array(states).reshape(reached, self.system.states),
+            modes=np.array(modes).reshape(reached, own),
+            held=np.array(held).reshape(reached, self.system.held),
+            outcome=int(code),
+            end=run.time,
+            steps=run.steps + run.rejected,
+            events=run.events,
+            worst=problem.worst[:3],
+            failed=problem.worst[3:],
+            occurrences=tuple(happened),
+        )
+
+    def _stepped(self, run: Run, limit: float, course: Course, happened: list[Occurrence]) -> int:
+        """One step, and the events at its end; what it comes to."""
+        before = run.s
+        code = int(run.next(limit)) if run.steps + run.rejected < course.max_steps else TOO_LONG
+        if not course.events or code != Stepped.STEPPED or not run.is_event:
+            return code
+        if not run.agree():
+            return int(Stepped.UNHEALTHY)
+        flips = (run.s - before)[len(self.system.modes) :]
+        for event, flip in zip(course.events, flips, strict=True):
+            if flip == 0 or event.direction * flip < 0:
+                continue
+            if len(happened) == MOST_EVENTS:
+                return int(Stepped.CROWDED)
+            happened.append(_occurrence(self.system, event, run.time, np.asarray(run.known)))
+            code = ENDED if event.is_terminal else code
+        return code

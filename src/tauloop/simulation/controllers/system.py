@@ -1,0 +1,222 @@
+"""A machine under a sampled control as one system: its rates, and what a sample measures, computes and holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import casadi as ca
+
+from tauloop.integrate.routine import Call, Layout, Routine, program_call, straight
+from tauloop.integrate.sampled import SampledSystem
+from tauloop.model import Model
+from tauloop.model.motion import Motion
+from tauloop.programs.catalogue import EMBEDDING, FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS, ProgramSpec
+from tauloop.programs.rates import coordinate_rate
+from tauloop.simulation.controllers.laws import Compensation, Controller
+
+
+class ControlLayouts:
+    """Parts of what a sample is told, of what it finds, and of the constants.
+
+    Attributes:
+        told: time, reference, and forces to add.
+        found: where the controller's Newton method goes on, its last three poses, last measured positions, and forces.
+        constants: gains, limits, encoders, period and whether speeds are differences, and free parameters.
+    """
+
+    def __init__(self, plant: Model, model: Model, controller: Controller) -> None:
+        """Lay them out."""
+        n_q, n_v, n_u = plant.topology.n_q, plant.platform.ports.velocity.size, len(plant.mechanism.actuators)
+        wanted = n_q if controller.space == "platform" else n_u
+        self.told = Layout("in", {"time": 1, "position": wanted, "velocity": n_v, "acceleration": n_v, "forward": n_u})
+        self.found = Layout("z", {"estimate": n_q, "past": 3 * n_q, "last": n_u, "force": n_u})
+        self.constants = Layout(
+            "p",
+            {
+                "proportional": n_v,
+                "derivative": n_v,
+                "limit": n_u,
+                "resolution": n_u,
+                "period": 1,
+                "differences": 1,
+                "plant": len(plant.machine.free),
+                "model": len(model.machine.free),
+            },
+        )
+
+
+def control_system(plant: Model, model: Model, controller: Controller) -> SampledSystem:
+    """The system of a machine, the controller's model of it and a controller, whose numbers are constants.
+
+    Args:
+        plant: the machine that moves.
+        model: the machine that the controller believes in, of the same structure.
+        controller: the law.
+    """
+    parts = ControlLayouts(plant, model, controller)
+    entry, shape = plant.platform.ports, plant.topology
+    n_p, n_q, n_v = entry.position.size, shape.n_q, shape.n_v
+    state = {"position": "y", "velocity": f"y + {n_p}", "start": "start", "theta": parts.constants.place("plant")}
+    rate = Routine(
+        calls=(
+            _program(
+                "plant_forward",
+                plant.platform,
+                FORWARD_DYNAMICS,
+                state | {"force": parts.found.place("force", "held")},
+                {"acceleration": f"rate + {n_p}", "q": "start", "v": "v"},
+            ),
+            straight(
+                "turning",
+                {"start": n_q, "v": n_v},
+                lambda q, v: {"rate": coordinate_rate(shape, q, v)[list(entry.q)]},
+            ),
+        ),
+        own={"v": n_v},
+        known=(("start", n_q), ("v", n_v)),
+    )
+    n_u = len(plant.mechanism.actuators)
+    sizes = {
+        "q": n_q,
+        "full": n_v,
+        "measured": 2 * n_u,
+        "x": max(n_p, n_u),
+        "push": entry.velocity.size,
+        "G": n_v * n_u,
+    }
+    sizes |= {"speed": entry.velocity.size, "zero": entry.velocity.size, "model_force": n_u}
+    sample = Routine(
+        calls=(
+            _program("plant_pose", plant.platform, KINEMATICS[1], state, {"q": "q", "v": "full"}),
+            _measured(plant, parts),
+            *_law(model, controller, parts),
+            Call(
+                function=None,
+                inputs=(parts.told.place("time"), "measured"),
+                outputs=(parts.found.place("force"),),
+                further={},
+            ),
+            _limited(parts, n_u),
+        ),
+        own=sizes,
+    )
+    return SampledSystem(
+        states=n_p + entry.velocity.size,
+        held=parts.found.size,
+        inputs=parts.told.size,
+        coordinates=n_q,
+        velocities=n_v,
+        rate=rate,
+        sample=sample,
+        quaternions=tuple(entry.q.index(q0) for q0, _ in shape.quaternions if {*range(q0, q0 + 4)} <= {*entry.q}),
+    )
+
+
+def _program(
+    name: str, motion: Motion, program: ProgramSpec, inputs: Mapping[str, str], outputs: Mapping[str, str]
+) -> Call:
+    """A program of the catalogue."""
+    sizes = {key: array.shape[1] for key, array in motion.runner.empty_inputs().items()}
+    return program_call(name, motion.runner.program(program), sizes, inputs, outputs)
+
+
+def _measured(plant: Model, parts: ControlLayouts) -> Call:
+    """What the encoders say, and from where the controller's Newton method starts: where its last four poses lead."""
+    shape, transmission = plant.topology, ca.DM(plant.assembly.loops.transmission)
+    lengths = transmission[:, [i for i, iq in enumerate(shape.q_of_v) if iq >= 0]]
+    at = [iq for iq in shape.q_of_v if iq >= 0]
+    n_q = shape.n_q
+
+    def found(q: ca.SX, full: ca.SX, z: ca.SX, time: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
+        before, constants = parts.found.parts(z), parts.constants.parts(p)
+        position, speed = ca.sparsify(lengths) @ q[at], ca.sparsify(transmission) @ full
+        step = constants["resolution"]
+        counted = ca.if_else(step > 0, step * ca.floor(position / step + 0.5), position)
+        difference = ca.if_else(time > 0, (counted - before["last"]) / constants["period"], 0)
+        seen = ca.if_else(constants["differences"], difference, speed)
+        past = before["past"]
+        first, second, third = past[:n_q], past[n_q : 2 * n_q], past[2 * n_q :]
+        estimate = 4 * before["estimate"] - 6 * first + 4 * second - third
+        return {
+            "measured": ca.vertcat(counted, seen),
+            parts.found.place("estimate"): ca.vertcat(estimate, before["estimate"], first, second, counted),
+        }
+
+    reads = {"q": n_q, "full": shape.n_v, "z": parts.found.size, "in": 1, "p": parts.constants.size}
+    return straight("measured_motion", reads, found)
+
+
+def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Call]:
+    """The forces of one sample, without feed-forward and limits."""
+    entry, n_u = model.platform.ports, len(model.mechanism.actuators)
+    n_q, n_v, estimate = model.topology.n_q, model.topology.n_v, parts.found.place("estimate")
+    force, theta = parts.found.place("force"), parts.constants.place("model")
+    in_platform = controller.space == "platform"
+    accelerates = controller.compensation is Compensation.ACCELERATION
+    measured = {"position": "measured", "velocity": f"measured + {n_u}", "start": estimate, "theta": theta}
+    calls = []
+    if in_platform:
+        # velocities, or these by those of the actuators, whose transpose makes forces of the actuators
+        program, wanted = (
+            (KINEMATICS[1], {"q": estimate, "v": "full"}) if accelerates else (EMBEDDING, {"q": estimate, "G": "G"})
+        )
+        calls.append(_program("model_pose", model.actuators, program, measured, wanted))
+
+    def push(z: ca.SX, motion: ca.SX, seen: ca.SX, told: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
+        wanted, constants, q = parts.told.parts(told), parts.constants.parts(p), z[:n_q]
+        x, speed, columns = seen[:n_u], seen[n_u:], list(entry.v)
+        error, G = wanted["position"] - x if not in_platform else pose_error(model, wanted["position"], q), ca.SX(1)
+        if in_platform:
+            x = q[list(entry.q)]
+            G = ca.SX(1) if accelerates else ca.reshape(motion, n_v, n_u)[columns, :]
+            speed = motion[columns] if accelerates else G @ speed
+        pushed = constants["proportional"] * error + constants["derivative"] * (wanted["velocity"] - speed)
+        pushed = pushed + wanted["acceleration"] if accelerates else G.T @ pushed
+        found = {"x": x, "speed": speed, "zero": ca.SX(speed.numel(), 1), "push": pushed}
+        return found if controller.compensation is not Compensation.NONE else {force: pushed}
+
+    reads = {"z": n_q, **({"full": n_v} if accelerates else {"G": n_v * n_u})} | {"measured": 2 * n_u}
+    calls.append(straight("errors", reads | {"in": parts.told.size, "p": parts.constants.size}, push))
+    if controller.compensation is Compensation.NONE:
+        return calls
+    motion = model.platform if in_platform else model.actuators
+    given = {"position": "x", "start": estimate, "theta": theta}
+    given |= {"velocity": "speed" if accelerates else "zero", "acceleration": "push" if accelerates else "zero"}
+    made = {"force": force if accelerates else "model_force", "q": estimate}
+    calls.append(_program("model_inverse", motion, INVERSE_DYNAMICS, given, made))
+    if not accelerates:
+        calls.append(straight("pushed", {"push": n_u, "model_force": n_u}, lambda a, b: {force: a + b}))
+    return calls
+
+
+def _limited(parts: ControlLayouts, n_u: int) -> Call:
+    """The forces with those that are fed forward, within the actuators' limits; what is no number stays so."""
+
+    def found(force: ca.SX, told: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
+        u, most = force + parts.told.parts(told)["forward"], parts.constants.parts(p)["limit"]
+        return {parts.found.place("force"): ca.if_else(u > most, most, ca.if_else(u < -most, -most, u))}
+
+    return straight(
+        "limited", {parts.found.place("force"): n_u, "in": parts.told.size, "p": parts.constants.size}, found
+    )
+
+
+def pose_error(model: Model, reference: ca.SX, measured: ca.SX) -> ca.SX:
+    """Error (n,) of a platform pose in the columns of its velocities.
+
+    Rotations enter by twice the vector part of q_ref q*. Where the platform is given a part of a rotation only, the
+    components of that part: to first order the others follow from the loops, as velocities do.
+
+    Args:
+        model: the machine.
+        reference, measured: all coordinates (n_q,).
+    """
+    shape = model.topology
+    errors = {iv: reference[iq] - measured[iq] for iv, iq in enumerate(shape.q_of_v) if iq >= 0}
+    for q0, v0 in shape.quaternions:
+        a, b = (ca.vertsplit(part[q0 : q0 + 4]) for part in (reference, measured))
+        (a0, *u), (b0, *w) = a, b
+        side = ca.if_else(a0 * b0 + u[0] * w[0] + u[1] * w[1] + u[2] * w[2] >= 0, 2, -2)
+        turned = b0 * ca.vertcat(*u) - a0 * ca.vertcat(*w) - ca.cross(ca.vertcat(*u), ca.vertcat(*w))
+        errors |= {v0 + k: side * turned[k] for k in range(3)}
+    return ca.vertcat(*(errors[iv] for iv in model.platform.ports.v))
