@@ -8,7 +8,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-import xarray as xr
 
 from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
 from tauloop.assembly.limits import require_within_limits
@@ -30,9 +29,6 @@ from tauloop.cli.output import (
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.singularities import require_regular, singularity_report
-from tauloop.logs import read_log, samples, write_log
-from tauloop.logs.channels import TIME, Channel, build_log
-from tauloop.logs.matching import channel_problems
 from tauloop.model import HybridForces, Model
 from tauloop.model.preloads import pushed_cables, sharing_of
 from tauloop.programs import Forces, State
@@ -111,7 +107,7 @@ def dynamics(
     _require_no_crossing(model, forces.state, entry)
     units = model.output_ports("actuators")[1]
     if out is not None:
-        write_log(out, _as_log(model, time, forces, units))
+        _write_log(out, model, time, forces, units)
     condition = functions.condition(np.atleast_2d(forces.state.q))
     if as_json:
         print_json(
@@ -190,14 +186,21 @@ def _one_pose(
 
 
 def _table_motion(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    from tauloop.logs import read_log, samples  # data frames are slow to import, and one pose needs none
+    from tauloop.logs.channels import TIME
+    from tauloop.logs.matching import channel_problems
+
     log = read_log(path)
     wanted = {kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()}
     InputError.raise_if_any(channel_problems(log, wanted, str(path)))
     return log[TIME].to_numpy(), {kind: samples(log, kind, tuple(columns)) for kind, columns in wanted.items()}
 
 
-def _as_log(model: Model, time: np.ndarray, forces: Forces, units: tuple[str, ...]) -> xr.Dataset:
+def _write_log(out: Path, model: Model, time: np.ndarray, forces: Forces, units: tuple[str, ...]) -> None:
     """The motion of platform and actuators and the forces: input of this command by either entry, and a log."""
+    from tauloop.logs import write_log
+    from tauloop.logs.channels import Channel, build_log
+
     q, v, a = forces.state.q, np.asarray(forces.state.v), np.asarray(forces.state.a)
     columns = {
         (kind, column): (values[:, i], unit)
@@ -217,7 +220,7 @@ def _as_log(model: Model, time: np.ndarray, forces: Forces, units: tuple[str, ..
         Channel(quantity="force", channel=name, values=forces.force[:, i], unit=unit)
         for i, (name, unit) in enumerate(zip(forces.actuator_names, units, strict=True))
     ]
-    return build_log(time, signals)
+    write_log(out, build_log(time, signals))
 
 
 def _print_passive(hybrid: HybridForces, accelerations: Port) -> None:

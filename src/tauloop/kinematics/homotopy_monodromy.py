@@ -19,7 +19,6 @@ from dataclasses import field
 from typing import Protocol
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from tauloop.errors import PoseError, Problem
 from tauloop.kinematics.homotopy import ParameterLine, PolynomialSystem, TrackingOptions, track
@@ -306,8 +305,18 @@ def comparable(x: np.ndarray) -> np.ndarray:
 
 def repeated(x: np.ndarray, same: float = SAME) -> np.ndarray:
     """Pairs (k, 2) of indices of points that are the same, the smaller index first."""
-    pairs = cKDTree(comparable(x)).query_pairs(same, p=np.inf, output_type="ndarray")
-    return np.sort(pairs, axis=1)
+    points = comparable(x)
+    along = np.cos(np.arange(points.shape[1]))  # points that are the same lie side by side along any direction
+    order = np.argsort(points @ along)
+    points, heights, reach = points[order], (points @ along)[order], same * np.abs(along).sum()
+    pairs = [np.empty((0, 2), dtype=int)]
+    for apart in range(1, len(points)):
+        near = np.flatnonzero(heights[apart:] - heights[:-apart] <= reach)
+        if not len(near):
+            break
+        near = near[np.abs(points[near + apart] - points[near]).max(axis=1) <= same]
+        pairs.append(np.stack([order[near], order[near + apart]], axis=1))
+    return np.sort(np.concatenate(pairs), axis=1)
 
 
 def distinct(x: np.ndarray, same: float = SAME) -> np.ndarray:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from tauloop.kinematics.homotopy import ParameterLine, PathEnding, TrackingOptions, newton, track
-from tauloop.kinematics.homotopy_monodromy import SAME, Family, GenericSolutions, comparable, distinct, repeated
+from tauloop.kinematics.homotopy_monodromy import Family, GenericSolutions, distinct, repeated
 from tauloop.records import dataclass
 
 #: Paths that met are followed again with steps and tolerance smaller by this factor, at most so many times.
@@ -165,8 +164,9 @@ def _unpaired(family: Family, x: np.ndarray) -> int:
     """Complex solutions of a real system whose conjugate was not found."""
     if not len(x):
         return 0
-    distance, _ = cKDTree(comparable(x)).query(comparable(family.unsigned(x.conj())), p=np.inf)
-    return int((distance > SAME).sum())
+    pairs = repeated(np.concatenate([x, family.unsigned(x.conj())]))
+    paired = pairs[(pairs[:, 0] < len(x)) & (pairs[:, 1] >= len(x)), 1]
+    return len(x) - len(np.unique(paired))
 
 
 def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.ndimage
-import xarray as xr
 
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import numbers
@@ -22,6 +21,9 @@ from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.programs.state import State
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, provenance
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Figures of a pose, by which a map may be coloured.
 MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
@@ -76,26 +78,41 @@ class Workspace(Result):
     """A workspace map.
 
     Attributes:
-        data: one variable per figure over the axes of the grid: `reason` (see `Reason`), `blame` (index into `elements`
-            of the loop, coordinate or pair of rods that excludes the pose, -1 for none), `serial`, `parallel` and
-            `constraint` (see `Singularities`), `clearance` (m), `tension` (N, the margin of cables); NaN where the
-            loops do not close.
+        figures: over the grid, by name: `reason` (see `Reason`), `blame` (index into `elements` of the loop, coordinate
+            or pair of rods that excludes the pose, -1 for none), `serial`, `parallel` and `constraint` (see
+            `Singularities`), `clearance` (m), `tension` (N, the margin of cables); NaN where the loops do not close.
+        axes: values of the positions that vary, by name, in the order of the grid's axes.
+        units: their units.
+        reference: their values at the reference pose.
         elements: names that `blame` points to.
         fixed: the positions that do not vary.
         limits: what was asked of a usable pose.
         cell: length, area or volume of a cell in the product of the axes' units.
     """
 
-    data: xr.Dataset
+    figures: Mapping[str, np.ndarray]
+    axes: Mapping[str, np.ndarray]
+    units: tuple[str, ...]
+    reference: tuple[float, ...]
     elements: tuple[str, ...]
     fixed: dict[str, float]
     limits: WorkspaceLimits
     cell: float
 
     @property
+    def data(self) -> xr.Dataset:
+        """The figures over the axes, with their units; made anew each time."""
+        import xarray as xr  # takes longer to import than many a map takes to make
+
+        values = {name: (tuple(self.axes), self.figures[name], {"units": unit}) for name, unit in _UNITS.items()}
+        units = zip(self.axes.items(), self.units, strict=True)
+        axes = {name: (name, axis, {"units": unit}) for (name, axis), unit in units}
+        return xr.Dataset(values, axes, {"reference": list(self.reference)})
+
+    @property
     def reason(self) -> np.ndarray:
         """Reasons over the grid."""
-        return self.data["reason"].to_numpy()
+        return self.figures["reason"]
 
     @property
     def usable(self) -> np.ndarray:
@@ -105,31 +122,28 @@ class Workspace(Result):
     @property
     def connected(self) -> np.ndarray:
         """The usable poses that hang together with the one nearest the reference pose."""
-        labels, _ = scipy.ndimage.label(self.usable)
-        reference = self.data.attrs["reference"]
-        axes = [self.data[name].to_numpy() for name in self.data.dims]
-        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        distance = np.linalg.norm(grid - np.asarray(reference), axis=-1)
-        own = labels[np.unravel_index(np.argmin(np.where(self.usable, distance, np.inf)), labels.shape)]
-        return np.asarray((labels == own) & (own > 0))
+        distance = np.linalg.norm(
+            np.stack(np.meshgrid(*self.axes.values(), indexing="ij"), axis=-1) - np.array(self.reference), axis=-1
+        )
+        nearest = np.argmin(np.where(self.usable, distance, np.inf))
+        return _hanging_together(self.usable, np.unravel_index(nearest, distance.shape))
 
     @property
     def size(self) -> tuple[float, str]:
         """Length, area or volume that is usable and hangs together with the reference pose, and its unit."""
-        units = {self.data[name].attrs["units"] for name in self.data.dims}
-        dimension = len(self.data.dims)
-        unit = next(iter(units)) if len(units) == 1 else "mixed units"
+        dimension = len(self.axes)
+        unit = self.units[0] if len(set(self.units)) == 1 else "mixed units"
         return float(self.connected.sum()) * self.cell, unit if dimension == 1 else f"{unit}^{dimension}"
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         (size, unit), usable = self.size, self.usable
-        measures = {name: self.data[name].to_numpy()[usable] for name in MEASURES}
+        measures = {name: self.figures[name][usable] for name in MEASURES}
         return {
             "machine": self.provenance.inputs["machine"],
             "status": self.status,
             "evidence": self.evidence,
-            "axes": {str(name): self.data[name].to_numpy() for name in self.data.dims},
+            "axes": self.axes,
             "fixed": self.fixed,
             "limits": self.limits,
             "poses": {reason.text: int((self.reason == reason).sum()) for reason in Reason},
@@ -145,9 +159,21 @@ class Workspace(Result):
 
     def excluded_by(self) -> dict[str, int]:
         """Number of poses that each element excludes, the most frequent first."""
-        counts = np.bincount(self.data["blame"].to_numpy().ravel() + 1, minlength=len(self.elements) + 1)[1:]
+        counts = np.bincount(self.figures["blame"].ravel() + 1, minlength=len(self.elements) + 1)[1:]
         order = np.argsort(-counts, kind="stable")
         return {self.elements[i]: int(counts[i]) for i in order if counts[i]}
+
+
+def _hanging_together(usable: np.ndarray, first: Sequence[np.intp]) -> np.ndarray:
+    """Where usable poses hang together with one of them, by neighbours along the axes, as the grid has it."""
+    left = np.pad(usable, 1)
+    steps = [sign * stride // left.itemsize for stride in left.strides for sign in (-1, 1)]
+    found, flat = np.zeros_like(left), left.reshape(-1)
+    front = np.array([np.ravel_multi_index([i + 1 for i in first], left.shape)])
+    while len(front := np.unique(front[flat[front]])):
+        found.flat[front], flat[front] = True, False
+        front = (front[:, None] + steps).ravel()
+    return found[(slice(1, -1),) * usable.ndim]
 
 
 @solving(PoseError)
@@ -192,19 +218,15 @@ def workspace_grid(
         parts.append(judge(positions[first : first + CHUNK]))
         if progress is not None:
             progress(min(first + CHUNK, len(positions)), len(positions))
-    units = dict(zip(columns, pose.units, strict=True))
-    data = xr.Dataset(
-        {
-            name: (tuple(axes), np.concatenate([part[name] for part in parts]).reshape(shape), {"units": unit})
-            for name, unit in _UNITS.items()
-        },
-        coords={name: (name, np.asarray(values, dtype=float), {"units": units[name]}) for name, values in axes.items()},
-        attrs={"reference": [float(reference[columns.index(name)]) for name in axes]},
-    )
+    figures = {name: np.concatenate([part[name] for part in parts]).reshape(shape) for name in _UNITS}
     steps = [float(np.median(np.diff(values))) if len(values) > 1 else 1.0 for values in axes.values()]
-    share = float((data["reason"] == Reason.USABLE).mean())
+    share = float((figures["reason"] == Reason.USABLE).mean())
+    varied = [columns.index(name) for name in axes]
     return Workspace(
-        data=data,
+        figures=figures,
+        axes={name: np.asarray(values, dtype=float) for name, values in axes.items()},
+        units=tuple(pose.units[i] for i in varied),
+        reference=tuple(float(reference[i]) for i in varied),
         elements=judge.elements,
         fixed={name: float(positions[0, i]) for i, name in enumerate(columns) if name not in axes},
         limits=limits,

@@ -42,16 +42,16 @@ def workspace_figure(found: Workspace, *, title: str = "Workspace", measure: str
     Raises:
         InputError: the map has not two axes, or the measure is unknown.
     """
-    names = tuple(str(name) for name in found.data.dims)
+    names = tuple(found.axes)
     if len(names) != 2:
         raise InputError(
             Problem(where="workspace", what=f"varies {len(names)} positions", remedy="draw sections of two")
         )
     if measure not in MEASURES:
         raise InputError(Problem(where="measure", what=f"{measure!r} is unknown", remedy=", ".join(MEASURES)))
-    units = [found.data[name].attrs["units"] for name in names]
+    units = found.units
     scales = [180.0 / np.pi if unit == "rad" else 1.0 for unit in units]
-    x, y = (scale * found.data[name].to_numpy() for name, scale in zip(names, scales, strict=True))
+    x, y = (scale * axis for axis, scale in zip(found.axes.values(), scales, strict=True))
     width = 8.6
     aspect = np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.4, 1.8)
     figure = Figure(figsize=(width, 1.6 + 6.2 * aspect))
@@ -61,7 +61,7 @@ def workspace_figure(found: Workspace, *, title: str = "Workspace", measure: str
     reasons = np.ma.masked_equal(found.reason.T, int(Reason.USABLE))
     palette = ListedColormap([COLOURS[reason] for reason in Reason])
     axes.pcolormesh(x, y, reasons, cmap=palette, vmin=-0.5, vmax=len(Reason) - 0.5, shading="nearest", rasterized=True)
-    values = np.ma.masked_where(~found.usable.T, found.data[measure].to_numpy().T)
+    values = np.ma.masked_where(~found.usable.T, found.figures[measure].T)
     shown = axes.pcolormesh(x, y, values, cmap="viridis", vmin=0.0, shading="nearest", rasterized=True)
     if units[0] == units[1]:
         axes.set_aspect("equal")
@@ -72,7 +72,7 @@ def workspace_figure(found: Workspace, *, title: str = "Workspace", measure: str
         bar = figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.03)
         bar.set_label(f"usable: {MEASURES[measure]}", fontsize=SMALL, color=TEXT)
         bar.ax.tick_params(labelsize=SMALL)
-    x_0, y_0 = (scale * value for value, scale in zip(found.data.attrs["reference"], scales, strict=True))
+    x_0, y_0 = (scale * value for value, scale in zip(found.reference, scales, strict=True))
     axes.plot([x_0], [y_0], marker="+", color="white", markersize=11, markeredgewidth=3.0, linestyle="none")
     (reference,) = axes.plot([x_0], [y_0], marker="+", color="black", markersize=9, linestyle="none")
     present = [reason for reason in Reason if reason != Reason.USABLE and (found.reason == reason).any()]

@@ -15,7 +15,7 @@ MOST = 10
 
 def workspace_tables(found: Workspace) -> Iterator[RenderableType]:
     """How many poses are usable, why others are not, and the size of what hangs together."""
-    sizes = " x ".join(f"{len(found.data[name])} {name}" for name in found.data.dims)
+    sizes = " x ".join(f"{len(axis)} {name}" for name, axis in found.axes.items())
     title = f"Workspace of {found.provenance.inputs['machine']}: {sizes}"
     rows = table(title, "pose", "number", "share", numeric=(1, 2))
     for reason in Reason:
