@@ -40,8 +40,8 @@ LAYERS = (
     ("motion",),
     ("simulation", "identification", "calibration", "drives"),
     ("engines",),
-    ("testing",),
     ("report",),
+    ("testing",),
     ("viewer",),
     ("",),  # tauloop/__init__.py: the public names
     ("cli",),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import runpy
 import subprocess
 import sys
@@ -12,9 +15,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import tauloop
 from tauloop import load
 from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.extensions import GROUPS
+from tauloop.report import PARTS
 from tauloop.testing import (
     ConformanceError,
     check_controller,
@@ -23,7 +28,9 @@ from tauloop.testing import (
     check_formulation,
     check_instrument,
     check_integrator,
+    check_joint,
     check_loss,
+    check_report_part,
     check_route,
 )
 
@@ -131,20 +138,28 @@ def test_a_formulation_with_wrong_forces_is_seen():
         check_formulation(replace(NEWTON_EULER, forces=forces), seeds=1)
 
 
-@pytest.fixture
-def brought(tmp_path: Path) -> Path:
-    """A folder as pip leaves it: a module, and the metadata of the distribution that it came with."""
-    (tmp_path / "weights.py").write_text((FOLDER / "loss.py").read_text(encoding="utf-8") + "TUKEY = Tukey()\n")
-    metadata = tmp_path / "weights-1.0.dist-info"
+def installed(folder: Path, name: str, example: str, entries: str, *, code: str = "") -> None:
+    """Leave in a folder what pip does: a module, and the metadata of the distribution that it came with."""
+    (folder / f"{name}.py").write_text((FOLDER / f"{example}.py").read_text(encoding="utf-8") + code)
+    metadata = folder / f"{name}-1.0.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: weights\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(entries)
+
+
+def output_with(folder: Path, *arguments: str) -> str:
+    """What Python prints, where packages are installed in a folder."""
+    environment = {"PYTHONPATH": f"{folder}:{Path(sys.modules['tauloop'].__file__).parents[1]}", "PATH": os.defpath}
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_installed_package_brings_a_loss(tmp_path: Path):
+    entries = (
         "[tauloop.losses]\ntukey = weights:TUKEY\nhuber = weights:TUKEY\nclass = weights:Tukey\nlost = nowhere:IT\n"
     )
-    return tmp_path
-
-
-def test_an_installed_package_brings_a_loss(brought: Path):
+    installed(tmp_path, "weights", "loss", entries, code="TUKEY = Tukey()\n")
     code = """
 from tauloop import InputError
 from tauloop.calibration import Huber
@@ -156,13 +171,112 @@ for name in ("class", "lost"):
     except InputError as error:
         print(str(error).splitlines()[0])
 """
-    environment = {"PYTHONPATH": f"{brought}:{Path(sys.modules['tauloop'].__file__).parents[1]}", "PATH": ""}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
+    assert output_with(tmp_path, "-c", code).splitlines() == [
         "['squares', 'huber', 'cauchy', 'class', 'lost', 'tukey'] Tukey True False",
         "class: what weights brings is not a `calibration.Loss`, ready to be used",
         "lost: weights brings it, and cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
     ]
+
+
+SPINDLE = """
+format: tauloop-machine/1
+name: spindle
+description: a nut that a screw moves, and the carriage that it carries
+gravity: [0, 0, -9.81 m/s^2]
+provenance: {status: chosen, source: a test}
+bodies:
+  carriage: {mass: 3 kg, center: [0, 0, 0], inertia: {xx: 0.1 kg m^2, yy: 0.1 kg m^2, zz: 0.1 kg m^2}}
+  nut: {mass: 2 kg, center: [0, 0, 0], inertia: {xx: 0.02 kg m^2, yy: 0.02 kg m^2, zz: 0.03 kg m^2}}
+joints:
+  rail: {type: prismatic, axis: z, parent: base, child: carriage}
+  bearing: {type: revolute, axis: z, parent: carriage, child: nut}
+  spindle: {type: screw, axis: z, parent: base, child: nut, CUT}
+actuators: {motor: {on: spindle}}
+platform: {body: carriage, independent: [rail]}
+"""
+#: tau = (J + m r^2) alpha + m g r, with r the lead over a turn: 5 kg, 0.03 kg m^2, 0.01 m a turn.
+DRIVEN = """
+import sys
+import numpy as np
+from tauloop import Model, TauloopError, convert, load
+from tauloop.equations.formulations import FORMULATIONS
+mechanism, r, alpha = load(sys.argv[1]), 0.01 / (2 * np.pi), 7.0
+expected = (0.03 + 5 * r**2) * alpha + 5 * 9.81 * r
+for formulation in FORMULATIONS:
+    model = Model(mechanism, formulation=formulation.name)
+    angle = np.array([[0.4], [9.0], [-25.0]])  # of several turns too
+    forces = model.actuators.inverse_dynamics(angle, 2 + 0 * angle, alpha + 0 * angle)
+    state = model.actuators.kinematics(angle)
+    assert np.abs(forces.force - expected).max() < 1e-12 * expected, (formulation.name, forces.force, expected)
+    assert np.abs(state.coordinate("rail") - r * angle[:, 0]).max() < 1e-12
+print(len(FORMULATIONS), model.assembly.mobility)
+try:
+    convert(sys.argv[1], sys.argv[1] + ".urdf")
+except TauloopError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("cut", ["cut: no", "cut: yes"])
+def test_an_installed_package_brings_a_joint_that_closes_a_loop(tmp_path: Path, cut: str):
+    installed(tmp_path, "screws", "joint", "[tauloop.joints]\nscrew = screws:SCREW\n")
+    (tmp_path / "spindle.yaml").write_text(SPINDLE.replace("CUT", cut))
+    first, *rest = output_with(tmp_path, "-c", DRIVEN, str(tmp_path / "spindle.yaml")).splitlines()
+    assert first == "4 1"
+    assert "a screw joint, which a package brings, is no chain of hinges, slides and balls" in rest[0]
+
+
+def test_a_joint_that_is_no_rotation_or_begins_elsewhere_is_seen():
+    kind = example("joint").SCREW
+    right = kind.placement
+    with pytest.raises(ConformanceError, match=r"(?s)R\(0\).*R must be a rotation"):
+        check_joint(replace(kind, placement=lambda axes, x: (1.01 * right(axes, x)[0], right(axes, x)[1])))
+    with pytest.raises(ConformanceError, match=r"p\(0\)"):
+        check_joint(replace(kind, placement=lambda axes, x: (right(axes, x)[0], right(axes, x)[1] + 0.1)))
+    twice = {"coordinates": ("x", "y"), "velocities": ("x", "y"), "angular": (True, True)}
+    with pytest.raises(ConformanceError, match="move the child in fewer ways"):
+        check_joint(replace(kind, **twice, placement=lambda axes, x: right(axes, x[:1] + x[1:])))
+    with pytest.raises(ConformanceError, match=r"(?s)tilt has no start value.*is missing"):
+        check_joint(replace(kind, **twice | {"coordinates": ("x", "tilt")}, placement=None))
+
+
+def test_an_installed_package_brings_a_part_of_reports(tmp_path: Path):
+    installed(tmp_path, "masses", "report_part", "[tauloop.parts]\nmasses = masses:MASSES\n")
+    command = "-c", "from tauloop.cli import main; main()", "check", "four_bar"
+    assert "Masses" not in output_with(tmp_path / "empty", *command)
+    assert re.search(r"(?s)ok\n.*Masses.*crank .*0.12", output_with(tmp_path, *command))
+    found = json.loads(output_with(tmp_path, *command, "--json"))["parts"]["masses"]
+    assert found == {"crank": 0.12, "coupler": 0.3, "rocker": 0.24}
+
+
+def test_a_part_of_reports_that_changes_or_is_no_part_is_seen():
+    result = tauloop.check(load("four_bar"))
+
+    class Wrong(example("report_part").Masses):
+        name, takes = "my masses", "Inspektion"
+
+        def tables(self, result):
+            return ()
+
+        def data(self, result):
+            return {"a": object()}
+
+        def figure(self, result):
+            return 1
+
+    with pytest.raises(ConformanceError, match=r"(?s)no word.*Inspektion.*print nothing.*no plain form.*is a int"):
+        check_report_part(Wrong(), result)
+
+
+def test_parts_of_tauloop_take_results_that_there_are_by_functions_that_there_are():
+    package = Path(tauloop.__path__[0])
+    classes = re.findall(r"^class (\w+)", "\n".join(path.read_text("utf-8") for path in package.rglob("*.py")), re.M)
+    assert len(PARTS) > 25
+    for part in PARTS.values():
+        assert classes.count(part.takes) == 1
+        for place in filter(None, (vars(part)["_tables"], vars(part)["_figure"])):
+            module, _, function = place.partition(".")
+            assert f"\ndef {function}(" in (package / "report" / f"{module}.py").read_text("utf-8")
 
 
 def test_the_groups_of_entry_points_are_documented():

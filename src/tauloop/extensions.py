@@ -6,7 +6,7 @@ A package says in its `pyproject.toml` what it brings:
     tukey = "my_package:TUKEY"
 
 and `tauloop calibrate --loss tukey` finds it. `GROUPS` lists what can be brought. Nothing is imported, nor is it looked
-for what is installed, before a name is asked for that Tauloop itself does not know.
+for what is installed, before a name is asked for that Tauloop itself does not know, or a result is to be reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ GROUPS: Mapping[str, str] = {
     "tauloop.controllers": "a class derived from `simulation.Controller`",
     "tauloop.formats": "a `formats.Format`, ready to be used",
     "tauloop.formulations": "an `equations.formulations.Formulation`",
+    "tauloop.joints": "a `mechanism.JointKind` with its `placement`",
     "tauloop.losses": "a `calibration.Loss`, ready to be used",
+    "tauloop.parts": "a `report.ReportPart`, ready to be used",
     "tauloop.routes": "a `simulation.Route`, ready to be used",
 }
 

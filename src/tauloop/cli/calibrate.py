@@ -16,9 +16,6 @@ from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, f
 from tauloop.cli.progress import bars
 from tauloop.formats.yaml_writer import write_yaml
 from tauloop.model import Model
-from tauloop.report.calibration_figure import calibration_figure
-from tauloop.report.calibration_table import calibration_tables
-from tauloop.report.figures import save_figure
 
 
 @command(out=any_ending, json_file=any_ending, figure=figure_ending)
@@ -53,7 +50,4 @@ def calibrate(
         write_yaml(result.mechanism, out)
     if json_file is not None:
         result.write_json(json_file)
-    if figure is not None:
-        names = ", ".join(path.name for path in measurements)
-        save_figure(calibration_figure(result, title=f"{mechanism.name}: {names}"), figure)
-    finish(result, calibration_tables, as_json, written=(out, json_file, figure))
+    finish(result, as_json, figure=figure, written=(out, json_file))

@@ -13,9 +13,6 @@ from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption,
 from tauloop.cli.output import JsonOption, command, figure_ending, finish, log_ending
 from tauloop.logs import write_log
 from tauloop.model import Model
-from tauloop.report import save_figure
-from tauloop.report.control_figure import control_figure
-from tauloop.report.control_table import control_tables
 from tauloop.simulation import ControlOptions
 from tauloop.simulation import control as controlled
 
@@ -44,9 +41,4 @@ def control(
         require_within_limits(found.evidence)
     if out is not None:
         write_log(out, found.log())
-    if figure is not None:
-        title = f"{model.mechanism.name} on a stroke of {found.duration:.4g} s, {options.space} space"
-        save_figure(
-            control_figure(found.runs, list(found.runs)[-1], *model.output_ports("actuators"), title=title), figure
-        )
-    finish(found, control_tables, as_json, written=(out, figure))
+    finish(found, as_json, figure=figure, written=(out,))

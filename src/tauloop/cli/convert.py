@@ -11,7 +11,6 @@ from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_ma
 from tauloop.cli.output import JsonOption, any_ending, command, finish
 from tauloop.formats.library import ConvertOptions
 from tauloop.formats.library import convert as converted
-from tauloop.report.conversion_table import conversion_lines
 
 
 @command(out=any_ending)
@@ -29,4 +28,4 @@ def convert(
     cut, rods are bodies, and what they cannot say is listed.
     """
     conversion = converted(load_machine(machine, side, rods), out, options)
-    finish(conversion, conversion_lines, as_json, written=conversion.written.files)
+    finish(conversion, as_json, written=conversion.written.files)

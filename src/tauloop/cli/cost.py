@@ -7,7 +7,6 @@ from tauloop.cli.machine import MachineArgument, SideOption, load_machine
 from tauloop.cli.output import JsonOption, command, finish
 from tauloop.model import Model
 from tauloop.model.operation_counts import CountOptions, count_operations
-from tauloop.report.cost_tables import cost_tables
 
 
 @command()
@@ -22,4 +21,4 @@ def cost(
     Kinematics are included in every row, so the parts of a velocity matrix do not add up to the whole; a Newton
     block is counted apart, per iteration. What a paper prints of its own machine stands below ours.
     """
-    finish(count_operations(announced(Model(load_machine(machine, side))), options), cost_tables, as_json)
+    finish(count_operations(announced(Model(load_machine(machine, side))), options), as_json)

@@ -12,7 +12,6 @@ from tauloop.kinematics.description import DescribeOptions, describe
 from tauloop.kinematics.inspection import CheckOptions
 from tauloop.kinematics.inspection import check as checked
 from tauloop.mechanism import json_schema
-from tauloop.report.machine_tables import check_tables, description_tables
 
 
 @command()
@@ -24,7 +23,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a machine: coordinates, mobility, loops, actuators, parameters."""
-    finish(describe(load_machine(machine, side, rods), options), description_tables, as_json)
+    finish(describe(load_machine(machine, side, rods), options), as_json)
 
 
 @command()
@@ -42,7 +41,7 @@ def check(
     cannot be read or its loops do not close. Notes leave it at 0: a singular reference pose in whose place a regular
     one is used, freedoms that nothing drives (--driven refuses them), redundant actuators, a guessed assembly mode.
     """
-    finish(checked(load_machine(machine, side, rods), options), check_tables, as_json)
+    finish(checked(load_machine(machine, side, rods), options), as_json)
 
 
 @command()

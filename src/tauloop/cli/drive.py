@@ -12,9 +12,7 @@ from tauloop.cli.output import JsonOption, command, figure_ending, finish
 from tauloop.drives import DriveOptions, load_drive
 from tauloop.drives import drive as driven
 from tauloop.errors import InputError, Problem
-from tauloop.report import save_figure
 from tauloop.report.drive_figure import drive_figure
-from tauloop.report.drive_table import drive_tables
 
 
 @command(figure=figure_ending)
@@ -35,6 +33,7 @@ def drive(
         what = "given without --figure, the only thing that it changes"
         raise InputError(Problem(where="--beside", what=what, remedy="name a figure, or leave it out"))
     found = driven(load_drive(line), options)
+    picture = None
     if figure is not None:
         shown = {found.line.name: found}
         if beside is not None:
@@ -42,5 +41,5 @@ def drive(
             shown[second.line.name] = second
         title = f"Step of {options.step:g} of {' and '.join(shown)}"
         records = {name: one.record for name, one in shown.items()}
-        save_figure(drive_figure(records, found.line.performance.of, title=title), figure)
-    finish(found, drive_tables, as_json, written=(figure,))
+        picture = drive_figure(records, found.line.performance.of, title=title)
+    finish(found, as_json, figure=figure, picture=picture)

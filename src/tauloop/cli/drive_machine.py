@@ -16,8 +16,6 @@ from tauloop.drives import ballbar as tested
 from tauloop.drives import play as mapped
 from tauloop.files import write_file
 from tauloop.model import Model
-from tauloop.report import save_figure
-from tauloop.report.drive_table import circle_tables, play_tables
 
 
 @command(figure=figure_ending)
@@ -35,12 +33,7 @@ def ballbar(
     found = tested(announced(Model(load_machine(machine))), options)
     if within_limits:
         require_within_limits(found.evidence)
-    if figure is not None:
-        from tauloop.report.drive_circle_figure import circle_figure
-
-        title = f"{found.machine}: circle of {1e3 * options.radius:g} mm at {options.speed:g} m/s"
-        save_figure(circle_figure(found, title=title), figure)
-    finish(found, circle_tables, as_json, written=(figure,))
+    finish(found, as_json, figure=figure)
 
 
 @command(figure=figure_ending, out=any_ending)
@@ -58,13 +51,14 @@ def play(
     """
     model = announced(Model(load_machine(machine)), within_limits)
     found = mapped(model, options)
+    picture = None
     if figure is not None:
         from tauloop.report.play_figure import play_figure
 
         amounts = dict.fromkeys(f"{1e6 * value:g}" for value in found.play.values())
         much = "its drive lines" if options.play == "lines" else f"{', '.join(amounts)} um (urad)"
         title = f"{found.machine}: tool displacement by play of {much} [um]"
-        save_figure(play_figure(play_section(model, options), title=title), figure)
+        picture = play_figure(play_section(model, options), title=title)
     if out is not None:
         write_file(out, lambda path: found.data.to_netcdf(path, engine="scipy"))
-    finish(found, play_tables, as_json, written=(figure, out))
+    finish(found, as_json, figure=figure, picture=picture, written=(out,))

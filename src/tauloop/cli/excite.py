@@ -17,7 +17,6 @@ from tauloop.identification.excitation import ExcitationOptions
 from tauloop.identification.excitation import excite as excited
 from tauloop.identification.excitation.result import slow_sampling
 from tauloop.model import Model
-from tauloop.report.excitation_table import excitation_tables
 
 
 def _slow_sampling(given: Mapping[str, Any]) -> Problem | None:
@@ -50,9 +49,4 @@ def excite(
         excitation = excited(mechanism, options, progress=report)
     if out is not None:
         excitation.write_log(out, frequency)
-    if figure is not None:
-        from tauloop.report import save_figure
-        from tauloop.report.excitation_figure import excitation_figure
-
-        save_figure(excitation_figure(excitation, title=f"Excitation of {mechanism.name}"), figure)
-    finish(excitation, excitation_tables, as_json, written=(out, figure))
+    finish(excitation, as_json, figure=figure, written=(out,))

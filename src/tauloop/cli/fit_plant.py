@@ -10,7 +10,6 @@ import typer
 from tauloop.cli.output import JsonOption, command, finish
 from tauloop.drives import PlantFitOptions, load_drive
 from tauloop.drives import fit_plant as fitted
-from tauloop.report.plant_table import plant_tables
 
 
 @command()
@@ -24,4 +23,4 @@ def fit_plant(
 
     Exit code 1 when a measured figure is missed by more than three tolerances.
     """
-    finish(fitted(load_drive(line), steps, options), plant_tables, as_json)
+    finish(fitted(load_drive(line), steps, options), as_json)

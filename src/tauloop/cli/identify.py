@@ -15,9 +15,6 @@ from tauloop.errors import Problem
 from tauloop.identification.options import IdentificationOptions
 from tauloop.identification.workflow import identification_model
 from tauloop.identification.workflow import identify as identified
-from tauloop.report.figures import save_figure
-from tauloop.report.identification_figures import identification_figure
-from tauloop.report.machine_identification_tables import machine_identification_tables
 from tauloop.result import write_json
 
 
@@ -69,8 +66,4 @@ def identify(
         write_yaml(result.mechanism(), write)
     if json_file is not None:
         write_json(json_file, result.as_dict())
-    if figure is not None:
-        title = f"{model.mechanism.name}: {', '.join(result.logs)}"
-        drawn = identification_figure(result.identification, result.training, result.held_out, title=title)
-        save_figure(drawn, figure)
-    finish(result, machine_identification_tables, as_json, written=(json_file, figure, write))
+    finish(result, as_json, figure=figure, written=(json_file, write))

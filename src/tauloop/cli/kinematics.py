@@ -18,7 +18,6 @@ from tauloop.kinematics.named_kinematics import (
 )
 from tauloop.kinematics.named_kinematics import jacobian as jacobian_of
 from tauloop.model import Model
-from tauloop.report.kinematics_table import jacobian_tables, poses_tables
 
 ActuatorsOption = Annotated[
     str | None, typer.Option(help="Their positions, such as 'motor_1=20deg,slide=5mm'; the rest as at reference.")
@@ -46,7 +45,7 @@ def fk(
     """
     model = announced(Model(load_machine(machine, side)), options.within_limits)
     with progress(as_json or not options.all_modes) as report:
-        finish(forward_kinematics(model, actuators, options, report=report), poses_tables, as_json)
+        finish(forward_kinematics(model, actuators, options, report=report), as_json)
 
 
 @command()
@@ -63,7 +62,7 @@ def ik(
     """
     model = announced(Model(load_machine(machine, side)), options.within_limits)
     with progress(as_json or not options.all_modes) as report:
-        finish(inverse_kinematics(model, platform, options, report=report), poses_tables, as_json)
+        finish(inverse_kinematics(model, platform, options, report=report), as_json)
 
 
 @command()
@@ -78,4 +77,4 @@ def jacobian(
     """The Jacobian of the tool, the actuators or the platform at one pose, per unit of platform or actuators."""
     model = announced(Model(load_machine(machine, side)), options.within_limits)
     found = jacobian_of(model, platform=platform, actuators=actuators, options=options)
-    finish(found, jacobian_tables, as_json)
+    finish(found, as_json)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from tauloop.cli.output import JsonOption, command, finish
 from tauloop.mechanism.index import machine_index
-from tauloop.report.index_table import index_tables
 
 
 @command()
 def machines(as_json: JsonOption = False) -> None:
     """List the shipped machines."""
-    finish(machine_index(), index_tables, as_json)
+    finish(machine_index(), as_json)

@@ -17,7 +17,6 @@ from tauloop.cli.output import JsonOption, command, figure_ending, finish
 from tauloop.kinematics.homotopy_monodromy import Report, SearchProgress
 from tauloop.kinematics.modes import ModeOptions, assembly_modes, working_modes
 from tauloop.model import Model
-from tauloop.report.modes_table import modes_tables
 
 
 @command(figure=figure_ending)
@@ -46,12 +45,12 @@ def modes(
         found = (working_modes if working else assembly_modes)(model, position, options, report=report)
     if within_limits:
         found = found.within_limits()
+    picture = None
     if figure is not None:
-        from tauloop.report import save_figure
         from tauloop.report.modes_figure import modes_figure
 
-        save_figure(modes_figure(model.assembly.loops, found), figure)
-    finish(found, modes_tables, as_json, written=(figure,))
+        picture = modes_figure(model.assembly.loops, found)
+    finish(found, as_json, figure=figure, picture=picture)
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from tauloop.cli.output import JsonOption, command, finish, log_ending
 from tauloop.logs import write_log
 from tauloop.model import Model
 from tauloop.motion import StrokeOptions, plan_motion
-from tauloop.report.motion_table import motion_tables
 
 
 @command(out=log_ending)
@@ -37,4 +36,4 @@ def motion(
     found = plan_motion(announced(Model(load_machine(machine, side)), within_limits), options)
     if out is not None:
         write_log(out, found.log(frequency))
-    finish(found, motion_tables, as_json, written=(out,))
+    finish(found, as_json, written=(out,))

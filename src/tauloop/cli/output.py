@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from tauloop.cli.options import flags, gathered, options_class, spread
 from tauloop.cli.screen import Screen, json_text
 from tauloop.errors import InputError, Problem, Problems, TauloopError, solving
 from tauloop.files import require_writable, unwritable_folder
+from tauloop.report.parts import ReportPart, parts_of
 from tauloop.report.tables import table as table
 from tauloop.result import Evidence, Status, plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -94,23 +98,46 @@ def print_doubts(evidence: Iterable[Evidence]) -> None:
 
 def finish(
     result: Any,
-    tables: Callable[[Any], Iterable[RenderableType]],
     as_json: bool,
     *,
+    figure: Path | None = None,
+    picture: Figure | None = None,
     written: Iterable[Path | None] = (),
 ) -> None:
-    """Print a result as JSON or as tables with the files that were written; exit with 1 where it is doubtful."""
+    """Draw a result; print it as JSON, or as tables with the files that were written; exit with 1 where it is doubtful.
+
+    Args:
+        result: what the command has found.
+        as_json: whether machines read it.
+        figure: file of its figure; figures that packages bring stand beside it, each named after its part.
+        picture: the figure, where the command draws what the result alone does not say.
+        written: other files.
+    """
+    parts = parts_of(result)
+    drawn = tuple(_draw(parts, result, figure, picture)) if figure is not None else ()
     if as_json:
-        print_json(result.as_dict())
+        beside = {part.name: data for part in parts if (data := part.data(result))}
+        print_json(result.as_dict() | ({"parts": beside} if beside else {}))
     else:
         screen = console()
-        for part in tables(result):
-            screen.print(part)
-        for path in written:
+        for part in parts:
+            for item in part.tables(result):
+                screen.print(item)
+        for path in (*drawn, *written):
             if path is not None:
                 screen.print(f"written: {path}")
     if result.status is not Status.OK:
         raise typer.Exit(FAILED)
+
+
+def _draw(parts: Iterable[ReportPart], result: Any, path: Path, picture: Figure | None) -> Iterator[Path]:
+    from tauloop.report.figures import save_figure
+
+    for part in parts:
+        is_own = part.name == part.takes
+        drawn = picture if is_own and picture is not None else part.figure(result)
+        if drawn is not None:
+            yield save_figure(drawn, path if is_own else path.with_stem(f"{path.stem}-{part.name}"))
 
 
 def command(

@@ -13,7 +13,6 @@ from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption,
 from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bars
 from tauloop.model import Model
-from tauloop.report.poses_table import poses_tables
 
 
 @command(out=any_ending, figure=figure_ending)
@@ -33,11 +32,6 @@ def poses(
     model = announced(Model(load_machine(machine, side)), within_limits)
     with bars(as_json) as report:
         plan = plan_poses(model, options, progress=report)
-    if figure is not None:
-        from tauloop.report import save_figure
-        from tauloop.report.poses_figure import poses_figure
-
-        save_figure(poses_figure(plan), figure)
     if out is not None:
         plan.write_csv(out)
-    finish(plan, poses_tables, as_json, written=(figure, out))
+    finish(plan, as_json, figure=figure, written=(out,))

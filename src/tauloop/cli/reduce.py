@@ -16,7 +16,6 @@ from tauloop.kinematics.reduction import ReductionOptions
 from tauloop.kinematics.reduction import reduce as reduced
 from tauloop.model import Model
 from tauloop.reduction import as_laminas
-from tauloop.report.reduction_table import reduction_tables
 
 
 @command(out=any_ending)
@@ -38,4 +37,4 @@ def reduce(
     reduction = reduced(mechanism, options)
     if out is not None:
         write_text(out, to_yaml(as_laminas(reduction.mechanism)))
-    finish(reduction, reduction_tables, as_json, written=(out,))
+    finish(reduction, as_json, written=(out,))

@@ -8,7 +8,6 @@ from tauloop.cli.output import JsonOption, command, finish
 from tauloop.identification import RegroupingOptions
 from tauloop.identification import regroup as regrouped
 from tauloop.model import Model
-from tauloop.report.regrouping_table import regrouping_tables
 
 
 @command()
@@ -21,4 +20,4 @@ def regroup(
     """
     mechanism = load_machine(machine, side)
     announced(Model(mechanism))
-    finish(regrouped(mechanism, options), regrouping_tables, as_json)
+    finish(regrouped(mechanism, options), as_json)

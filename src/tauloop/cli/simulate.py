@@ -15,9 +15,6 @@ from tauloop.cli.output import JsonOption, command, figure_ending, finish, log_e
 from tauloop.errors import InputError, Problem
 from tauloop.logs import write_log
 from tauloop.model import Model
-from tauloop.report import save_figure
-from tauloop.report.simulation_figure import any_simulation_figure
-from tauloop.report.simulation_table import simulation_tables
 from tauloop.simulation import RoundTripOptions, SimulationOptions, SwingComparison, SwingOptions
 from tauloop.simulation import simulate as simulated
 from tauloop.simulation.swing import AMPLITUDE, FREQUENCY
@@ -57,9 +54,7 @@ def simulate(
         require_within_limits(found.evidence)
     if out is not None and not isinstance(found, SwingComparison):
         write_log(out, found.log())
-    if figure is not None:
-        save_figure(any_simulation_figure(found, model.mechanism.name), figure)
-    finish(found, simulation_tables, as_json, written=(out, figure))
+    finish(found, as_json, figure=figure, written=(out,))
 
 
 def _chosen(

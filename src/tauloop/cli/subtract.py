@@ -11,7 +11,6 @@ from tauloop.cli.output import JsonOption, command, finish, log_ending
 from tauloop.identification.preparation.two_runs import SubtractionOptions
 from tauloop.identification.preparation.two_runs import subtract as subtracted
 from tauloop.logs import write_log
-from tauloop.report.two_runs_tables import two_runs_tables
 
 
 @command(out=log_ending)
@@ -34,4 +33,4 @@ def subtract(
     """
     result = subtracted(connected, disconnected, options)
     written = write_log(out, result.log_with_noise())
-    finish(result, two_runs_tables, as_json, written=(written,))
+    finish(result, as_json, written=(written,))

@@ -11,7 +11,6 @@ from tauloop.cli.output import JsonOption, command, finish
 from tauloop.cli.progress import bars
 from tauloop.drives import TuningOptions, load_drive
 from tauloop.drives import tune as tuned
-from tauloop.report.tuning_table import tuning_tables
 
 
 @command()
@@ -27,4 +26,4 @@ def tune(
     drive = load_drive(line)
     with keeping(), bars(as_json) as report:
         result = tuned(drive, options, watcher=lambda count, _: report("steps", count, options.budget * options.starts))
-    finish(result, tuning_tables, as_json)
+    finish(result, as_json)

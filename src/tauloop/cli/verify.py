@@ -8,7 +8,6 @@ from tauloop.cli.output import JsonOption, command, finish
 from tauloop.engines.verification import VerifyOptions
 from tauloop.engines.verification import verify as verified
 from tauloop.model import Model
-from tauloop.report.verification_table import verification_tables
 
 
 @command()
@@ -27,4 +26,4 @@ def verify(
     could not be compared is listed and does not count.
     """
     model = announced(Model(load_machine(machine, side)), within_limits)
-    finish(verified(model, options), verification_tables, as_json)
+    finish(verified(model, options), as_json)

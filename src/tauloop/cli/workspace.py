@@ -15,7 +15,6 @@ from tauloop.files import write_file
 from tauloop.kinematics.machine_workspace import WorkspaceOptions
 from tauloop.kinematics.machine_workspace import workspace as mapped
 from tauloop.model import Model
-from tauloop.report.workspace_table import workspace_tables
 
 
 @command(figure=figure_ending, out=any_ending)
@@ -39,11 +38,11 @@ def workspace(
     model = announced(Model(load_machine(machine, side)), within_limits)
     with bars(as_json) as report:
         found = mapped(model, options, progress=lambda done, total: report("poses", done, total))
+    picture = None
     if figure is not None:
-        from tauloop.report import save_figure
         from tauloop.report.workspace_figure import workspace_figure
 
-        save_figure(workspace_figure(found, title=f"Workspace of {model.mechanism.name}", measure=colour), figure)
+        picture = workspace_figure(found, measure=colour)
     if out is not None:
         write_file(out, lambda path: found.data.to_netcdf(path, engine="scipy"))
-    finish(found, workspace_tables, as_json, written=(figure, out))
+    finish(found, as_json, figure=figure, picture=picture, written=(out,))

@@ -10,7 +10,7 @@ import casadi as ca
 
 from tauloop.equations.topology import Topology, TreeJoint
 from tauloop.equations.values import Values, elementary_rotation, unit_vector
-from tauloop.mechanism.model import BASE, Placement
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Placement
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -360,6 +360,8 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
     A reversed joint has the inverse motion: opposite coordinates, a conjugate quaternion, swapped universal axes.
     """
     kind, axes, q = edge.joint.kind, edge.joint.axes, configuration.q
+    if JOINT_KINDS[kind].placement is not None:
+        return _brought_motion(edge, q, v)
     sign = -1 if edge.is_reversed else 1
     i = edge.q.start
     n = len(edge.v)
@@ -415,6 +417,26 @@ def joint_motion(edge: TreeJoint, configuration: Configuration, v: ca.SX) -> Joi
         inner=Partial(w=inner_w, v=inner_v, bias_w=inner_bias, bias_v=zero),
         outer=Partial(w=outer_w, v=outer_v, bias_w=outer_bias, bias_v=zero),
     )
+
+
+def _brought_motion(edge: TreeJoint, q: ca.SX, v: ca.SX) -> JointMotion:
+    """Relative motion across a joint whose kind gives R(x) and p(x): skew(w_i) = (dR/dx_i) R^T, v_i = dp/dx_i.
+
+    What is left of the rates at constant velocities is (d/dx)(W v) v, and (d/dx)(V v) v.
+    """
+    x = ca.SX.sym("x", len(edge.q))
+    placement = JOINT_KINDS[edge.joint.kind].placement
+    assert placement is not None
+    R, p = (ca.SX(part) for part in placement([unit_vector(axis) for axis in edge.joint.axes], x))
+    if edge.is_reversed:
+        R, p = R.T, -R.T @ p
+    turning = ca.jacobian(ca.densify(ca.vec(R)), x)
+    W = ca.horzcat(*(ca.inv_skew(ca.reshape(turning[:, i], 3, 3) @ R.T) for i in range(len(edge.q))))
+    V = ca.jacobian(ca.densify(p), x)
+    rates = [ca.jtimes(ca.densify(velocity @ v), x, v) for velocity in (W, V)]
+    R, p, W, V, bias_w, bias_v = ca.substitute([R, p, W, V, *rates], [x], [q[edge.q.start : edge.q.stop]])
+    inner = Partial(w=W, v=V, bias_w=bias_w, bias_v=bias_v)
+    return JointMotion(R=R, p=p, inner=inner, outer=inner.turned(R.T))
 
 
 def quaternion_rotation(quaternion: ca.SX) -> ca.SX:

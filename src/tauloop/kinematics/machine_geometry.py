@@ -20,7 +20,7 @@ from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
 from tauloop.kinematics.spherical_arcs import SphericalBody, spherical_bodies
-from tauloop.mechanism.model import BASE, Body, Joint, Mechanism, Placement
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Joint, Mechanism, Placement
 from tauloop.model import Model
 from tauloop.records import dataclass
 
@@ -321,7 +321,7 @@ def _axis(joint: Joint, freedom: int) -> tuple[str, bool, Placement]:
         return letter, freedom >= slides, joint.parent
     if joint.kind == "universal":
         return joint.axes[freedom], True, (joint.parent, joint.child)[freedom]
-    return joint.axes[0], joint.kind == "revolute" or (joint.kind == "cylindrical" and freedom == 0), joint.parent
+    return next(iter(joint.axes), "z"), JOINT_KINDS[joint.kind].angular[freedom], joint.parent
 
 
 def _at_arcs(axis: DriveAxis, spherical: Mapping[str, SphericalBody]) -> DriveAxis:

@@ -8,13 +8,14 @@ from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.mechanism.expression import moved
-    from tauloop.mechanism.model import Mechanism
+    from tauloop.mechanism.model import JointKind, Mechanism
     from tauloop.mechanism.schema import json_schema
     from tauloop.mechanism.shipped import machine_path, shipped_machines
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "JointKind": "model",
             "Mechanism": "model",
             "json_schema": "schema",
             "machine_path": "shipped",
@@ -23,4 +24,4 @@ else:
         },
     )
 
-__all__ = ["Mechanism", "json_schema", "machine_path", "moved", "shipped_machines"]
+__all__ = ["JointKind", "Mechanism", "json_schema", "machine_path", "moved", "shipped_machines"]

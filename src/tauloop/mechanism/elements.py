@@ -238,7 +238,7 @@ def read_platform(cursor: Cursor, placements: Placements, names: Names, coordina
 
 def _read_independent(cursor: Cursor, coordinates: Coordinates) -> tuple[str, ...]:
     place, motion = cursor.get("independent"), cursor.word("motion")
-    kind = JOINT_KINDS.get(motion or "")
+    kind = JOINT_KINDS.get(motion) if motion else None
     found: list[str] = []
     for item in place.items() if place is not None else ():
         word = item.text or ""

@@ -228,7 +228,7 @@ JOINT = Shape(
     doc="A joint between two frames, which coincide at zero coordinates. Limits, speed, friction, spring and inertia "
     "stand here for a joint with one freedom, and under `freedoms` for one with several.",
     fields=(
-        need("type", Choice(options=tuple(JOINT_KINDS)), "kind of joint"),
+        need("type", Choice(options=JOINT_KINDS), "kind of joint"),
         field(
             "axis", _AXIS, "axis of a revolute, prismatic or cylindrical joint, in both frames: a letter, or numbers"
         ),

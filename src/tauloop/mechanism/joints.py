@@ -38,6 +38,8 @@ REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
     "translational": ("at",),
     "free": ("at", "turn"),
 }
+#: Keys of scalar coordinates in a start value.
+SCALARS = ("first", "second", "angle", "slide", "x", "y", "z")
 #: Two axes whose cosine is below this are at right angles; the files print directions with some six digits.
 PERPENDICULAR_TOLERANCE = 1e-6
 
@@ -151,7 +153,7 @@ def read_reference(cursor: Cursor | None, kind: str, values: ValueReader) -> tup
             return None
         number = values.number(cursor, is_angular=JOINT_KINDS[kind].angular[0])
         return None if number is None else (number,)
-    keys = REFERENCE_KEYS.get(kind, ())
+    keys = REFERENCE_KEYS.get(kind, coordinates)
     if not isinstance(cursor.node, Mapping):
         cursor.problem(
             f"a {kind} joint has {len(coordinates) or 'no'} coordinates",
@@ -187,7 +189,7 @@ def _several(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...
         if turn is not None and cursor.has("angle"):
             cursor.problem("angle and turn say the same thing twice", "keep one of them", "turn")
         read["angle"] = sum(angle for _, angle in turns)
-    for key in ("first", "second", "angle", "slide", "x", "y", "z"):
+    for key in SCALARS:
         if key in coordinates and (cursor.has(key) or key not in read):
             read[key] = values.number(cursor.get(key)) if cursor.has(key) else 0.0
     found = [read[name] for name in coordinates]

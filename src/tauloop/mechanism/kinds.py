@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tauloop.mechanism.units import Dimension
 from tauloop.records import dataclass
 
@@ -58,7 +60,7 @@ class Reference:
 class Choice:
     """One of a few words."""
 
-    options: tuple[str, ...]
+    options: Collection[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

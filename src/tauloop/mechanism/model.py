@@ -7,13 +7,14 @@ steer a computation (start values, limits) are plain floats in SI units.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from tauloop.errors import InputError, Problems
+from tauloop.extensions import Offered
 from tauloop.mechanism.expression import ZERO, Expression, add, evaluate, negate
 from tauloop.mechanism.named import by_name
 from tauloop.mechanism.suggestions import suggestion
@@ -219,10 +220,22 @@ class Freedom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointKind:
-    """What kind of joint: names of its coordinates and velocities.
+    """What kind of joint: names of its coordinates and velocities, and how the child moves with them.
 
     A suffix is appended to the joint's name with a dot; the empty suffix is the joint's name itself.
     Positions have more numbers than velocities where a quaternion is among them.
+
+    A kind that a package brings (see `docs/extending.md`) gives its `placement`; velocities, accelerations and their
+    derivatives follow from it by differentiation. Its coordinates are scalars, whose rates are its velocities.
+
+    Attributes:
+        coordinates, velocities: suffixes.
+        axes: how many axes the file gives, 0 to 2; the others are fixed by the kind.
+        angular: whether each velocity turns.
+        reversible: whether the tree may run through the joint from its child to its parent.
+        placement: (axes, x) -> (R, p): orientation (3, 3) and origin (3,) of the child's frame in the parent's, as
+            CasADi expressions of the coordinates x (n,) and of the unit vectors (3,) of the axes; identity and zero
+            at x = 0. None for Tauloop's own kinds.
     """
 
     coordinates: tuple[str, ...]
@@ -230,6 +243,7 @@ class JointKind:
     axes: int
     angular: tuple[bool, ...]
     reversible: bool = True
+    placement: Callable[[Sequence[Any], Any], tuple[Any, Any]] | None = None
 
     @property
     def neutral(self) -> tuple[float, ...]:
@@ -239,8 +253,7 @@ class JointKind:
 
 _QUATERNION = ("qw", "qx", "qy", "qz")
 _ROTATION = ("wx", "wy", "wz")
-#: Every joint type. Axes: how many axis names the file gives (the others are fixed by the kind).
-JOINT_KINDS: Mapping[str, JointKind] = {
+_OWN_KINDS = {
     "fixed": JointKind(coordinates=(), velocities=(), axes=0, angular=()),
     "revolute": JointKind(coordinates=("",), velocities=("",), axes=1, angular=(True,)),
     "prismatic": JointKind(coordinates=("",), velocities=("",), axes=1, angular=(False,)),
@@ -274,6 +287,8 @@ JOINT_KINDS: Mapping[str, JointKind] = {
         reversible=False,
     ),
 }
+#: Every joint type: Tauloop's own, then those that installed packages bring.
+JOINT_KINDS: Mapping[str, JointKind] = Offered("tauloop.joints", JointKind, _OWN_KINDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from tauloop.errors import EngineError
 from tauloop.mechanism.model import JOINT_KINDS, Freedom, Joint
 from tauloop.mechanism.poses import (
     UNIT_VECTORS,
@@ -96,7 +97,14 @@ def primitives(joint: Joint, *, is_reversed: bool = False) -> tuple[Primitive, .
 
 
 def _scalar_chain(joint: Joint) -> Sequence[tuple[Literal["hinge", "slide"], str]]:
-    """Hinges and slides in the order of the joint's coordinates."""
+    """Hinges and slides in the order of the joint's coordinates.
+
+    Raises:
+        EngineError: a package brings the joint's kind.
+    """
+    if JOINT_KINDS[joint.kind].placement is not None:
+        what = f"a {joint.kind} joint, which a package brings, is no chain of hinges, slides and balls"
+        raise EngineError.of(joint.name, what, "compare by another route, or keep a machine file")
     if joint.kind == "revolute":
         return [("hinge", joint.axes[0])]
     if joint.kind == "prismatic":

@@ -14,9 +14,13 @@ Order = Callable[[int, int], tuple[int, ...]]
 
 
 def is_loaded(mechanism: Mechanism, joint: Joint) -> bool:
-    """Whether something acts on a joint or asks for its coordinate: losses, springs, rotors, motors, gears, users."""
+    """Whether something acts on a joint or asks for its coordinate: losses, springs, rotors, motors, gears, users.
+
+    A kind that a package brings says how its coordinates move the child, and so always has them.
+    """
     acts = any(f.friction is not None or f.spring is not None or f.inertia is not None for f in joint.freedoms)
-    return acts or not _wanted(mechanism).isdisjoint(joint.velocity_names)
+    is_brought = JOINT_KINDS[joint.kind].placement is not None
+    return acts or is_brought or not _wanted(mechanism).isdisjoint(joint.velocity_names)
 
 
 def _wanted(mechanism: Mechanism) -> frozenset[str]:

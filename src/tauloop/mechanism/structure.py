@@ -110,8 +110,8 @@ def _check_list(cursor: Cursor, kind: ListOf) -> None:
 def _check_word(cursor: Cursor, kind: Kind) -> None:
     text = cursor.text or ""
     if isinstance(kind, Choice) and text not in kind.options:
-        words = f"one of {listing(kind.options, 20)}" if len(kind.options) > 1 else kind.options[0]
-        cursor.problem(f"{text!r} is not known here", suggestion(text, kind.options) or f"write {words}")
+        remedy = suggestion(text, kind.options) or f"write {describe(kind)}"
+        cursor.problem(f"{text!r} is not known here", remedy)
     elif isinstance(kind, Text) and kind.is_needed and not text:
         cursor.problem("the text is empty", "write one, or remove the key")
     elif isinstance(kind, Name):
@@ -156,7 +156,7 @@ def describe(kind: Kind) -> str:
     if isinstance(kind, Value):
         return "a value with its unit"
     if isinstance(kind, Choice):
-        return f"one of {listing(kind.options, 20)}" if len(kind.options) > 1 else kind.options[0]
+        return f"{'one of ' * (len(kind.options) > 1)}{listing(kind.options, 20)}"
     if isinstance(kind, Whole):
         return f"a whole number from {kind.least} to {kind.most}"
     if isinstance(kind, Reference):

@@ -101,18 +101,26 @@ def load_function(
     record = folder / f"{_key(path, function, outputs, options)}.json"
     found = _read(record)
     if found is None:
-        found = _make(machine, function, outputs, options, folder)
+        found, is_own = _make(machine, function, outputs, options, folder)
         with suppress(InputError):  # the function is there; only the next process has to make it again
-            _write(record, found)
+            if is_own:
+                _write(record, found)
     return found
 
 
 def _make(
     machine: str | Path, function: str, outputs: tuple[str, ...], options: FunctionOptions, folder: Path
-) -> CompiledFunction:
-    """Build the model and compile; ports get their columns and units, and the values of the reference pose."""
+) -> tuple[CompiledFunction, bool]:
+    """Build the model and compile; ports get their columns and units, and the values of the reference pose.
+
+    Returns:
+        The function, and whether it is made of Tauloop's own parts alone: the record's name does not see a change of
+        what other packages bring.
+    """
     from tauloop.codegen.evaluator import Compiled
+    from tauloop.equations.formulations import FORMULATIONS
     from tauloop.formats.library import load
+    from tauloop.mechanism.model import JOINT_KINDS
     from tauloop.model.export import c_ports
     from tauloop.model.model import Model
 
@@ -138,7 +146,10 @@ def _make(
         outputs=tuple(ports.get(port.name, port) for port in results),
     )
     kept = {port.name: made.nominal[port.name] for port in inputs if port.name in made.nominal}
-    return CompiledFunction(signature, Library(made.library), kept, options.threads)
+    is_own = model.machine.formulation in FORMULATIONS and all(
+        JOINT_KINDS[joint.kind].placement is None for joint in mechanism.joints
+    )
+    return CompiledFunction(signature, Library(made.library), kept, options.threads), is_own
 
 
 def _exportable(function: str) -> ProgramSpec:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from tauloop.report.identification_figures import identification_figure
     from tauloop.report.identification_tables import fit_table, identification_table
+    from tauloop.report.parts import PARTS, ReportPart, parts_of
     from tauloop.report.reduction_table import reduction_tables
 else:
     __getattr__, __dir__ = lazy_names(
@@ -41,7 +42,7 @@ else:
                 ),
                 "figures",
             ),
-            "save_figure": "figures",
+            **dict.fromkeys(("PARTS", "ReportPart", "parts_of"), "parts"),
             "fit_table": "identification_tables",
             "identification_figure": "identification_figures",
             "identification_table": "identification_tables",
@@ -54,14 +55,17 @@ __all__ = [
     "LARGE",
     "MEASURED",
     "NORMAL",
+    "PARTS",
     "PREDICTED",
     "RESIDUAL",
     "SMALL",
     "TEXT",
+    "ReportPart",
     "clean",
     "fit_table",
     "identification_figure",
     "identification_table",
+    "parts_of",
     "reduction_tables",
     "save_figure",
 ]

@@ -15,7 +15,7 @@ WIDTH, PANEL, LINE, HEAD, FOOT, GAP = 9.0, 1.9, 0.22, 0.85, 0.5, 0.75
 INTERVAL = 2.0
 
 
-def calibration_figure(calibration: Calibration, *, title: str = "Calibration") -> Figure:
+def calibration_figure(calibration: Calibration) -> Figure:
     """Above, the size of each series' error at every pose, before and after; below, corrections over tolerances."""
     forward = calibration.problem.predicting()
     before = [state.errors for state in forward.evaluate(np.zeros(len(forward.free))).states]
@@ -23,7 +23,14 @@ def calibration_figure(calibration: Calibration, *, title: str = "Calibration") 
     lower = max(1.4, LINE * lines + 0.4)
     height = HEAD + count * PANEL + (count - 1) * GAP + GAP + lower + FOOT
     figure = Figure(figsize=(WIDTH, height))
-    figure.text(0.085, 1 - 0.33 / height, title, fontsize=LARGE, fontweight="bold", color=TEXT)
+    figure.text(
+        0.085,
+        1 - 0.33 / height,
+        f"Calibration of {calibration.mechanism.name}",
+        fontsize=LARGE,
+        fontweight="bold",
+        color=TEXT,
+    )
     poses = calibration.problem.n_poses
     summary = f"{lines} parameters from {poses} poses; size of the error at each pose, nominal and calibrated geometry"
     figure.text(0.085, 1 - 0.57 / height, summary, fontsize=NORMAL, color=TEXT)

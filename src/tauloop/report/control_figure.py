@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from matplotlib.figure import Figure
 
 from tauloop.report.figures import LARGE, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
-from tauloop.simulation.controllers.run import ControlledMotion
+from tauloop.simulation import ControlComparison
 
 COLOURS = ("#9db9d9", "#6a9a5b", PREDICTED, RESIDUAL)
 FORCE_COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", "#8a6fb0", "#b08a3a", "#5f8a8b", "#a05070", "#708050")
@@ -17,19 +15,14 @@ WIDTH, HEIGHT = 9.5, 5.6
 LEAST = 1e-4
 
 
-def control_figure(
-    results: Mapping[str, ControlledMotion], shown: str, names: tuple[str, ...], units: tuple[str, ...], *, title: str
-) -> Figure:
-    """Errors of all controllers against time, and the actuator forces of one of them.
+def control_figure(found: ControlComparison) -> Figure:
+    """Errors of all controllers against time, and the actuator forces of the last one.
 
     Distances from the reference are drawn where the platform moves in metres, else the largest actuator error.
-
-    Args:
-        results: by the controller's name.
-        shown: whose forces are drawn.
-        names, units: of the actuators.
-        title: heading.
     """
+    results, shown = found.runs, list(found.runs)[-1]
+    names, units = found.model.output_ports("actuators")
+    title = f"{found.model.mechanism.name} on a stroke of {found.duration:.4g} s, {found.space} space"
     figure = Figure(figsize=(WIDTH, HEIGHT))
     figure.text(0.09, 1 - 0.28 / HEIGHT, title, fontsize=LARGE, fontweight="bold", color=TEXT)
     grid = figure.add_gridspec(2, 1, left=0.09, right=0.72, top=0.91, bottom=0.1, hspace=0.16)

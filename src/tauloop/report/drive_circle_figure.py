@@ -21,13 +21,9 @@ COLOURS = {
 ROOM = 2.2
 
 
-def circle_figure(test: CircleTest, *, title: str) -> Figure:
-    """Polar plot of the radial deviations on the told circle, and the same against the angle.
-
-    Args:
-        test: of a machine.
-        title: heading.
-    """
+def circle_figure(test: CircleTest) -> Figure:
+    """Polar plot of the radial deviations on the told circle, and the same against the angle."""
+    title = f"{test.machine}: circle of {1e3 * test.circle.radius:g} mm at {test.circle.speed:g} m/s"
     figure = Figure(figsize=(10.4, 5.6))
     figure.text(0.04, 0.945, title, fontsize=LARGE, fontweight="bold", color=TEXT)
     largest = max((1e6 * float(np.abs(lap.radial).max()) for lap in test.laps.values()), default=1.0)

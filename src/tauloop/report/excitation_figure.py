@@ -15,13 +15,8 @@ COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
 POINTS, SHOWN = 1200, 16
 
 
-def excitation_figure(found: Excitation, *, title: str = "Excitation") -> Figure:
-    """Positions from the centre, speeds and accelerations of all moving channels, and the use of all limits.
-
-    Args:
-        found: the excitation.
-        title: heading.
-    """
+def excitation_figure(found: Excitation) -> Figure:
+    """Positions from the centre, speeds and accelerations of all moving channels, and the use of all limits."""
     figure = Figure(figsize=(10.5, 6.6), layout="constrained")
     grid = figure.add_gridspec(3, 2, width_ratios=(1.5, 1.0))
     panels = [figure.add_subplot(grid[k, 0]) for k in range(3)]
@@ -41,7 +36,7 @@ def excitation_figure(found: Excitation, *, title: str = "Excitation") -> Figure
     panels[0].legend(fontsize=SMALL, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     panels[-1].set_xlabel("time [s], one period", fontsize=SMALL, color=TEXT)
     _uses(figure.add_subplot(grid[:, 1]), found)
-    figure.suptitle(f"{title}\n", fontsize=LARGE, color=TEXT, x=0.01, ha="left")
+    figure.suptitle(f"Excitation of {found.machine}\n", fontsize=LARGE, color=TEXT, x=0.01, ha="left")
     figure.text(0.01, 0.945, _summary(found), fontsize=NORMAL, color=TEXT, va="top")
     return figure
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.identification import Identification, OutputFit, RegressionData
+from tauloop.identification import Identification, MachineIdentification, OutputFit, RegressionData
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, TINT, clean, thin
 
 if TYPE_CHECKING:  # half a second that a command without a figure need not wait for
@@ -19,6 +19,12 @@ WIDTH, ROW, HEAD, FOOT = 11.0, 1.75, 1.08, 0.55
 LABEL_OFFSET = 0.5
 #: The narrower of the two columns keeps at least this share of the width, however short its record.
 NARROWEST = 0.3
+
+
+def machine_identification_figure(found: MachineIdentification) -> Figure:
+    """The figure of its fit, with the machine and the logs in its heading."""
+    title = f"{found.model.mechanism.name}: {', '.join(found.logs)}"
+    return identification_figure(found.identification, found.training, found.held_out, title=title)
 
 
 def identification_figure(

@@ -11,7 +11,7 @@ from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RE
 from tauloop.report.poses_table import planned
 
 
-def poses_figure(plan: PosePlan, *, title: str = "") -> Figure:
+def poses_figure(plan: PosePlan) -> Figure:
     """Selected poses among the candidates in two sections, and the curve of how many are enough (where it was made)."""
     columns = plan.candidates.columns
     sections = [(0, j) for j in (1, 2) if j < len(columns)] or [(0, 0)]
@@ -22,7 +22,7 @@ def poses_figure(plan: PosePlan, *, title: str = "") -> Figure:
         _section(plan, panel, i, j)
     if plan.curve:
         _curve(plan, axes[-1])
-    figure.suptitle(title or planned(plan), fontsize=LARGE, color=TEXT, x=0.01, ha="left")
+    figure.suptitle(planned(plan), fontsize=LARGE, color=TEXT, x=0.01, ha="left")
     return figure
 
 

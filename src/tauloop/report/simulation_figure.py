@@ -20,15 +20,15 @@ ROUNDING = 1e-17
 SHOWN = 6
 
 
-def any_simulation_figure(found: Simulation | CableSimulation | SwingComparison | RoundTrip, machine: str) -> Figure:
+def any_figure(found: Simulation | CableSimulation | SwingComparison | RoundTrip) -> Figure:
     """The figure of a simulation of any kind, with the machine's name in its heading."""
     if isinstance(found, CableSimulation):
-        return cable_figure(found, title=f"Simulation of {machine}")
+        return cable_figure(found, title=f"Simulation of {found.machine}")
     if isinstance(found, SwingComparison):
-        return comparison_figure(found.routes, title=f"Conservative swing of {machine}")
+        return comparison_figure(found.routes, title=f"Conservative swing of {found.machine}")
     if isinstance(found, RoundTrip):
-        return round_trip_figure(found, title=f"Round trip of {machine}")
-    return simulation_figure(found, title=f"Simulation of {machine}")
+        return round_trip_figure(found, title=f"Round trip of {found.simulation.machine}")
+    return simulation_figure(found, title=f"Simulation of {found.machine}")
 
 
 def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figure:

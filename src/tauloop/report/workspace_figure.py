@@ -31,12 +31,11 @@ MEASURES = {
 }
 
 
-def workspace_figure(found: Workspace, *, title: str = "Workspace", measure: str = "parallel") -> Figure:
+def workspace_figure(found: Workspace, *, measure: str = "parallel") -> Figure:
     """A section: usable poses coloured by a measure, the others by the reason that excludes them.
 
     Args:
         found: a map over two positions.
-        title: heading.
         measure: one of `MEASURES`.
 
     Raises:
@@ -89,7 +88,7 @@ def workspace_figure(found: Workspace, *, title: str = "Workspace", measure: str
         handlelength=1.2,
     )
     held = ", ".join(f"{name} = {value:.4g}" for name, value in found.fixed.items())
-    axes.set_title(title, fontsize=LARGE, color=TEXT, loc="left", pad=22)
+    axes.set_title(f"Workspace of {found.provenance.inputs['machine']}", fontsize=LARGE, color=TEXT, loc="left", pad=22)
     if held:
         axes.text(0.0, 1.015, held, transform=axes.transAxes, fontsize=SMALL, color=TEXT)
     height = figure.get_figheight()

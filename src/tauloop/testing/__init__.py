@@ -11,7 +11,9 @@ from tauloop.testing.conformance import ConformanceError
 from tauloop.testing.dynamics import check_formulation
 from tauloop.testing.formats import check_format
 from tauloop.testing.identification import check_estimator
+from tauloop.testing.joints import check_joint
 from tauloop.testing.machines import planar_loop, serial_chain, six_legs
+from tauloop.testing.report import check_report_part
 from tauloop.testing.simulation import check_controller, check_integrator, check_route
 
 __all__ = [
@@ -22,7 +24,9 @@ __all__ = [
     "check_formulation",
     "check_instrument",
     "check_integrator",
+    "check_joint",
     "check_loss",
+    "check_report_part",
     "check_route",
     "planar_loop",
     "serial_chain",

@@ -1,0 +1,105 @@
+"""The parts of reports: what a command prints of a result, and draws; packages may bring more of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, final
+
+from tauloop.extensions import Offered
+
+if TYPE_CHECKING:  # neither need be imported to know which parts there are
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+
+class ReportPart(ABC):
+    """One part of what is reported of results of some kind.
+
+    Attributes:
+        name: what it is called; key of its data in JSON, and in the names of its figures.
+        takes: name of the class of results that it takes, such as ``Calibration``; those of derived classes too.
+    """
+
+    name: str
+    takes: str
+
+    @abstractmethod
+    def tables(self, result: Any) -> Iterable[RenderableType]:
+        """What is printed, one below the other: tables of Rich, texts, lines."""
+
+    def data(self, _: Any) -> Mapping[str, Any]:
+        """The same for machines, beside the result's own JSON: plain numbers, texts, lists, mappings."""
+        return {}
+
+    def figure(self, _: Any) -> Figure | None:
+        """A picture; None where there is nothing to draw."""
+        return None
+
+
+@final
+class _Own(ReportPart):
+    """A part of Tauloop's: functions of a result, imported when there is one."""
+
+    def __init__(self, takes: str, tables: str, figure: str = "") -> None:
+        self.name = self.takes = takes
+        self._tables, self._figure = tables, figure
+
+    def tables(self, result: Any) -> Iterable[RenderableType]:
+        """See `ReportPart`."""
+        return _function(self._tables)(result)
+
+    def figure(self, result: Any) -> Figure | None:
+        """See `ReportPart`."""
+        return _function(self._figure)(result) if self._figure else None
+
+
+def _function(place: str) -> Any:
+    module, _, name = place.partition(".")
+    return getattr(import_module(f"tauloop.report.{module}"), name)
+
+
+_SIMULATIONS = ("simulation_table.simulation_tables", "simulation_figure.any_figure")
+_OWN = (
+    _Own("AnalyticRegrouping", "regrouping_table.regrouping_tables"),
+    _Own("CableSimulation", *_SIMULATIONS),
+    _Own("Calibration", "calibration_table.calibration_tables", "calibration_figure.calibration_figure"),
+    _Own("CircleTest", "drive_table.circle_tables", "drive_circle_figure.circle_figure"),
+    _Own("ControlComparison", "control_table.control_tables", "control_figure.control_figure"),
+    _Own("Conversion", "conversion_table.conversion_lines"),
+    _Own("Description", "machine_tables.description_tables"),
+    _Own("DriveStep", "drive_table.drive_tables"),
+    _Own("Excitation", "excitation_table.excitation_tables", "excitation_figure.excitation_figure"),
+    _Own("FittedPlant", "plant_table.plant_tables"),
+    _Own("Inspection", "machine_tables.check_tables"),
+    _Own("Jacobian", "kinematics_table.jacobian_tables"),
+    _Own(
+        "MachineIdentification",
+        "machine_identification_tables.machine_identification_tables",
+        "identification_figures.machine_identification_figure",
+    ),
+    _Own("MachineIndex", "index_table.index_tables"),
+    _Own("Modes", "modes_table.modes_tables"),
+    _Own("OperationCounts", "cost_tables.cost_tables"),
+    _Own("PlannedMotion", "motion_table.motion_tables"),
+    _Own("PlayMap", "drive_table.play_tables"),
+    _Own("PosePlan", "poses_table.poses_tables", "poses_figure.poses_figure"),
+    _Own("Poses", "kinematics_table.poses_tables"),
+    _Own("Reduction", "reduction_table.reduction_tables"),
+    _Own("RoundTrip", *_SIMULATIONS),
+    _Own("Simulation", *_SIMULATIONS),
+    _Own("SwingComparison", *_SIMULATIONS),
+    _Own("Tuning", "tuning_table.tuning_tables"),
+    _Own("TwoRuns", "two_runs_tables.two_runs_tables"),
+    _Own("VerifiedMachine", "verification_table.verification_tables"),
+    _Own("Workspace", "workspace_table.workspace_tables"),
+)
+#: All parts by name: Tauloop's own, each named after the results that it takes, then those that packages bring.
+PARTS: Mapping[str, ReportPart] = Offered("tauloop.parts", ReportPart, {part.name: part for part in _OWN})
+
+
+def parts_of(result: object) -> tuple[ReportPart, ...]:
+    """The parts that take a result, Tauloop's own first."""
+    kinds = {kind.__name__ for kind in type(result).__mro__}
+    return tuple(part for part in PARTS.values() if part.takes in kinds)
