@@ -6,7 +6,10 @@ cannot be used.
 
 from __future__ import annotations
 
+import enum
+import functools
 import importlib
+from contextlib import suppress
 from importlib import metadata
 from typing import Any
 
@@ -58,25 +61,37 @@ ELSEWHERE = {
 }
 
 
-class QuickHelp:
-    """What makes ``--help`` false where it is not asked for: of nothing, Typer makes a value by Pydantic's help.
+class Quick:
+    """A command whose values are converted here where that is plain: Typer imports Pydantic for any, for 0.1 s."""
 
-    Pydantic takes a tenth of a second to import, which a command without other values need not wait for.
-    """
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """The option ``--help``."""
-        option = super().get_help_option(ctx)  # type: ignore[misc]
-        if option is not None:
-            option.default = False
-        return option
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Options and arguments, ``--help`` among them."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in found:
+            vars(parameter).setdefault("process_value", functools.partial(_processed, parameter))
+        return found
 
 
-class QuickCommand(QuickHelp, TyperCommand):
+def _processed(parameter: Any, ctx: Any, value: Any) -> Any:
+    """What Typer makes of a value: plainly of nothing, text, numbers and words; it makes the rest, and names faults."""
+    told = getattr(parameter, "type_descriptor", None)  # since 0.29
+    kind = told.annotation if told is not None and not told.is_ranged else None
+    missing = value is None and told is not None and not parameter.required
+    if missing:
+        value = () if parameter.multiple or parameter.nargs == -1 else None
+    elif isinstance(value, str) and (kind in (int, float) or isinstance(kind, enum.EnumType)):
+        with suppress(ValueError):
+            value = kind(value)
+    if not missing and (value is None or type(value) is not kind):
+        return type(parameter).process_value(parameter, ctx, value)
+    return parameter.callback(ctx, parameter, value) if parameter.callback else value
+
+
+class QuickCommand(Quick, TyperCommand):
     """A command with it."""
 
 
-class LazyGroup(QuickHelp, TyperGroup):
+class LazyGroup(Quick, TyperGroup):
     """A group whose commands are imported when they are asked for: figures and data frames are slow to import."""
 
     def list_commands(self, ctx: Any) -> list[str]:
