@@ -15,6 +15,7 @@ from typing import Any
 
 from tauloop.errors import InputError, Problem, TauloopError
 from tauloop.records import dataclass
+from tauloop.shown import Shown
 
 #: Under this key a field's metadata hold its `Option`.
 KEY = "option"
@@ -84,6 +85,16 @@ def require(options: Any, error: type[TauloopError] = InputError) -> None:
             if problem := _problem(f"{owner}{item.name}", one, said, is_whole=str(item.type).startswith("int")):
                 problems.append(problem)
     error.raise_if_any(problems)
+
+
+class Options(Shown):
+    """Base of a class of options: what is out of range is refused when one is made."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what is out of range."""
+        require(self)
 
 
 def _problem(name: str, value: object, said: Option, *, is_whole: bool) -> Problem | None:

@@ -355,7 +355,7 @@ def test_directions_that_the_motion_leaves_out_are_named(plain, truth, tmp_path)
     ("options", "says"),
     [
         (("--estimator", "iv"), "give both estimator iv and the commanded motion"),
-        (("--scan-cutoffs", "20;40"), "'20;40' is no list of numbers"),
+        (("--scan-cutoffs", "20;40"), "'20;40' is no number"),
         (("--scan-cutoffs", "20,400"), "400 Hz is not between zero and half the sampling rate, 100 Hz"),
         (("--estimator", "tls", "--column-error", "2"), "above 0 and below 1"),
         (("--estimator", "lasso", "--errors", "none"), "unknown: 'none'"),

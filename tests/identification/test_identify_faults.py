@@ -18,7 +18,8 @@ from tauloop.cli.app import app
 from tauloop.codegen import Compiled
 from tauloop.errors import IdentificationError
 from tauloop.identification import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
-from tauloop.identification.faults.channels import measured, wrong_channels
+from tauloop.identification.faults.channels import wrong_channels
+from tauloop.identification.faults.measured_motion import measured
 from tauloop.identification.faults.signals import clipped, spikes
 from tauloop.identification.parameters.known import drive_gains, known_parameters, with_payload
 from tauloop.logs import Preparation, Sensors, measure, prepared_signals, read_signals, write_log
@@ -308,7 +309,7 @@ def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Pat
         (("--payload", "free.csv=link_9"), "is no body of the machine"),
         (("--gains",), "no parameter is known"),
         (("--gains", "--output", "joints"), "--gains: has no meaning beside output joints"),
-        (("--scan-cutoffs", "20", "--scan-orders", "1.5"), "1.5 is no whole number"),
+        (("--scan-cutoffs", "20", "--scan-orders", "1.5"), "'1.5' is no whole number"),
     ],
     ids=["misspelt", "unit", "form", "log", "both", "body", "gains", "joints", "orders"],
 )

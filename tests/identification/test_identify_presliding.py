@@ -25,7 +25,8 @@ from tauloop.identification import (
     merge,
     split,
 )
-from tauloop.identification.faults.channels import measured, wrong_channels
+from tauloop.identification.faults.channels import wrong_channels
+from tauloop.identification.faults.measured_motion import measured
 from tauloop.identification.friction.presliding import presliding_columns, presliding_state
 from tauloop.identification.regression.columns import with_columns
 from tauloop.identification.regression.from_log import regression_data

@@ -19,8 +19,8 @@ from tauloop import Model
 from tauloop.cli.app import app
 from tauloop.formats import loads
 from tauloop.identification import OrdinaryLeastSquares, WeightedLeastSquares, fit, regression_data
-from tauloop.identification.faults.channels import measured
 from tauloop.identification.faults.dead_channels import copied, dead
+from tauloop.identification.faults.measured_motion import measured
 from tauloop.identification.faults.time_unit import wrong_time_unit
 from tauloop.identification.parameters.prior import compare_with_prior
 from tauloop.logs import Preparation, Signals, prepared_signals, write_log

@@ -62,25 +62,6 @@ def assignments(where: str, form: str, *, splits: bool = False, bare: bool = Fal
     return read
 
 
-def numbers(where: str, kind: type[int] | type[float] = float) -> Callable[[str], tuple[Any, ...]]:
-    """A reader of numbers with commas between them."""
-
-    def read(text: str) -> tuple[Any, ...]:
-        problems = Problems()
-        try:
-            found = [float(part) for part in text.split(",")]
-        except ValueError:
-            problems.add(where, f"{text!r} is no list of numbers", "separate them by commas, such as 20,50,100")
-            raise InputError(problems) from None
-        for number in found:
-            if kind is int and number != round(number):
-                problems.add(where, f"{number:g} is no whole number", "give whole numbers, such as 1,2,4")
-        InputError.raise_if_any(problems)
-        return tuple(map(kind, found))
-
-    return read
-
-
 def refuse_beside(problems: Problems, options: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
     """Note each option that is there together with what gives it no meaning, and what that is."""
     for where, value in options.items():
@@ -120,9 +101,9 @@ class PreparationOptions(Shown):
     standstill: float | None = None
     trim: int | None = None
     decimation: int | None = None
-    scan_cutoffs: tuple[float, ...] = option((), read=numbers("scan_cutoffs"))
-    scan_orders: tuple[int, ...] = option((1, 2, 4), read=numbers("scan_orders", int))
-    scan_standstills: tuple[float, ...] = option((), read=numbers("scan_standstills"))
+    scan_cutoffs: tuple[float, ...] = ()
+    scan_orders: tuple[int, ...] = (1, 2, 4)
+    scan_standstills: tuple[float, ...] = ()
     period: float | None = None
     highest: float | None = None
     hold: Mapping[str, float | str] = option(

@@ -15,9 +15,8 @@ from tauloop.mechanism.cables import cables
 from tauloop.mechanism.quantities import pairs, quantity
 from tauloop.mechanism.units import ACCELERATION, ANGLE, ANGULAR_SPEED, LENGTH, SPEED, Dimension
 from tauloop.model import Model
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Limits by channel: one number for all, or one for each by name; channels not named have none.
 PerChannel = float | Mapping[str, float]
@@ -52,7 +51,7 @@ def in_full(channels: tuple[str, ...], values: Mapping[str, float]) -> dict[str,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExcitationLimits(Shown):
+class ExcitationLimits(Options):
     """Limits beside those of the machine file (ranges, speeds, forces), which always hold.
 
     Attributes:
@@ -72,10 +71,6 @@ class ExcitationLimits(Shown):
     force: float = option(1.0, least=1e-3)
     singularity: float = option(0.05, least=0.0, most=0.999)
     clearance: float = option(0.0, least=0.0)
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
 
     def of_channels(self, channels: tuple[str, ...]) -> np.ndarray:
         """Stroke, speed and acceleration (3, n), infinite where there is none.

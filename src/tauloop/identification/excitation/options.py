@@ -10,9 +10,8 @@ from tauloop.identification.excitation.criteria import CRITERIA, ConditionNumber
 from tauloop.identification.excitation.problem import ExcitationTask
 from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.motion.sampled import SampledMotion
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 
 def _paths(texts: Iterable[str]) -> tuple[Path, ...]:
@@ -20,7 +19,7 @@ def _paths(texts: Iterable[str]) -> tuple[Path, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExcitationOptions(Shown):
+class ExcitationOptions(Options):
     """What an excitation is to be, and how long it is searched for.
 
     Attributes:
@@ -48,7 +47,3 @@ class ExcitationOptions(Shown):
     solver: SolverOptions = field(default_factory=SolverOptions)
     seed: int = option(0, least=0)
     beside: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)

@@ -25,20 +25,19 @@ from tauloop.identification.excitation.limits import (
 )
 from tauloop.identification.excitation.sample import SampleFunction, sample_function
 from tauloop.identification.regression.base_parameters import BaseParameters, RankOptions, base_parameters
-from tauloop.identification.regression.data import Ties
+from tauloop.identification.regression.data import Ties, ties
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.kinematics.clearance import RodClearance, rod_clearance
 from tauloop.mechanism.cables import cables
-from tauloop.mechanism.expression import Constant
+from tauloop.mechanism.expression import Constant, Expression
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.units import ANGLE, LENGTH
 from tauloop.model import Model, Motion
 from tauloop.motion.fourier import FourierSeries, fourier_basis, resting_series
 from tauloop.motion.sampled import SampledMotion
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.programs.state import State
 from tauloop.records import dataclass
-from tauloop.shown import Shown
 
 #: Samples of the shortest period in the grid on which an excitation is optimised, in that on which the best are
 #: polished, and in that on which they are judged.
@@ -56,7 +55,7 @@ def _values(where: str) -> Callable[[str], PerChannel]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExcitationTask(Shown):
+class ExcitationTask(Options):
     """An excitation by finite Fourier series.
 
     Attributes:
@@ -87,10 +86,6 @@ class ExcitationTask(Shown):
     weights: Mapping[str, float] = option(factory=dict, flag="")
     unknowns: tuple[str, ...] = option((), flag="")
 
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
-
 
 def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
     """Ties of the regressor's columns by what the machine file says of them.
@@ -105,24 +100,19 @@ def expression_ties(model: Model, first: Sequence[str] = ()) -> Ties:
     Raises:
         InputError: a name in `first` is no unknown.
     """
-    groups: dict[object, list[int]] = {}
-    offset = np.zeros(len(model.parameters))
-    for i, parameter in enumerate(model.parameters):
-        if isinstance(parameter.expression, Constant):
-            offset[i] = parameter.expression.value
-        else:
-            groups.setdefault(parameter.expression, []).append(i)
-    members = {model.parameters[rows[0]].name: rows for rows in groups.values()}
-    unknown = [name for name in first if name not in members]
-    if unknown:
-        remedy = f"choose among {', '.join(members)}"
+    groups: dict[Expression, list[str]] = {}
+    for parameter in model.parameters:
+        groups.setdefault(parameter.expression, []).append(parameter.name)
+    known = {name: one.value for one, names in groups.items() if isinstance(one, Constant) for name in names}
+    equal = {names[0]: names for one, names in groups.items() if not isinstance(one, Constant)}
+    if unknown := [name for name in first if name not in equal]:
+        remedy = f"choose among {', '.join(equal)}"
         raise InputError(Problem(name, "is no unknown of the regressor", remedy) for name in unknown)
-    order = [*first, *(name for name in members if name not in first)]
-    matrix = np.zeros((len(model.parameters), len(order)))
-    for column, name in enumerate(order):
-        matrix[members[name], column] = 1.0
     units = {parameter.name: parameter.unit for parameter in model.parameters}
-    return Ties(matrix=matrix, parameters=tuple(order), units=tuple(units[name] for name in order), offset=offset)
+    found = ties(tuple(units), tuple(units.values()), equal=equal, known=known)
+    order = [*first, *(name for name in equal if name not in first)]
+    matrix = found.matrix[:, [found.parameters.index(name) for name in order]]
+    return replace(found, matrix=matrix, parameters=tuple(order), units=tuple(units[name] for name in order))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

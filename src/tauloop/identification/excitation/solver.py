@@ -14,7 +14,7 @@ from tauloop.identification.excitation.criteria import ConditionNumber, Criterio
 from tauloop.identification.excitation.problem import ExcitationProblem
 from tauloop.identification.excitation.search import shrunk
 from tauloop.motion.fourier import fourier_basis
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 
 #: An iterate counts as feasible when it breaks no (unit-free) limit, and no loop, by more than this: whatever is chosen
@@ -42,7 +42,7 @@ STOPPED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SolverOptions:
+class SolverOptions(Options):
     """Options of IPOPT.
 
     Attributes:
@@ -54,10 +54,6 @@ class SolverOptions:
     iterations: int = option(200, least=1)
     tolerance: float = option(1e-4, least=1e-15)
     seconds: float = option(60.0, least=1e-3)
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -169,32 +165,15 @@ class ExcitationProgram:
             options: of the solver.
             watch: called in every iteration with a series that is better than those before, or None; true stops.
         """
-        start = self.start(shrunk(self.problem, coefficients, INSIDE))
         stages = [self.criterion]
         if isinstance(self.criterion, ConditionNumber) and self.criterion.sharpness > FIRST_SHARPNESS:
             middle = (FIRST_SHARPNESS * self.criterion.sharpness) ** 0.5
             stages = [*(replace(self.criterion, sharpness=p) for p in (FIRST_SHARPNESS, middle)), self.criterion]
+        outcome = self._through(stages, shrunk(self.problem, coefficients, INSIDE), options, watch)
         started = self._value(self.start(coefficients))
-        best, value, iterations, status, converged = start, np.inf, 0, "", False
-        for stage in stages:
-            keeper = _Keeper(self, watch)
-            status, converged = self._run(stage, best, keeper, options, options.seconds / len(stages))
-            iterations += keeper.count
-            if keeper.best is not None:
-                best = keeper.best
-                value = self._value(best)
-            if keeper.stopped:
-                break
-        if value > started:
-            best, value = self.start(coefficients), started
-        return StartOutcome(
-            coefficients=self.coefficients(best),
-            value=value,
-            started=started,
-            status=status,
-            converged=converged,
-            iterations=iterations,
-        )
+        if outcome.value > started:
+            outcome = replace(outcome, coefficients=coefficients, value=started)
+        return replace(outcome, started=started)
 
     def polish(self, coefficients: np.ndarray, options: SolverOptions, watch: Watch | None = None) -> StartOutcome:
         """Go on from the optimum of a coarser grid, whose limits break a little between its samples.
@@ -207,20 +186,39 @@ class ExcitationProgram:
             options: of the solver.
             watch: called in every iteration with a series that is better than those before, or None; true stops.
         """
-        start = self.start(coefficients)
         stage = self.criterion
         if isinstance(stage, ConditionNumber):
             stage = replace(stage, sharpness=max(stage.sharpness, LAST_SHARPNESS))
-        keeper = _Keeper(self, watch)
-        status, converged = self._run(stage, start, keeper, options, options.seconds, NEAR_OPTIMUM)
-        best = start if keeper.best is None else keeper.best
+        outcome = self._through([stage], coefficients, options, watch, NEAR_OPTIMUM)
+        return outcome if np.isfinite(outcome.value) else replace(outcome, value=outcome.started)
+
+    def _through(
+        self,
+        stages: Sequence[ExcitationCriterion],
+        coefficients: np.ndarray,
+        options: SolverOptions,
+        watch: Watch | None,
+        more: Mapping[str, Any] | None = None,
+    ) -> StartOutcome:
+        """Each stage from the best feasible iterate of the one before; the start, at infinity, where there is none."""
+        best, iterations, status, converged = self.start(coefficients), 0, "", False
+        started, value = self._value(best), np.inf
+        for stage in stages:
+            keeper = _Keeper(self, watch)
+            status, converged = self._run(stage, best, keeper, options, options.seconds / len(stages), more)
+            iterations += keeper.count
+            if keeper.best is not None:
+                best = keeper.best
+                value = self._value(best)
+            if keeper.stopped:
+                break
         return StartOutcome(
-            coefficients=coefficients if keeper.best is None else self.coefficients(best),
-            value=self._value(best),
-            started=self._value(start),
+            coefficients=self.coefficients(best) if np.isfinite(value) else coefficients,
+            value=value,
+            started=started,
             status=status,
             converged=converged,
-            iterations=keeper.count,
+            iterations=iterations,
         )
 
     def _value(self, variables: np.ndarray) -> float:

@@ -10,9 +10,10 @@ import numpy as np
 from tauloop.errors import IdentificationError, Problem
 from tauloop.identification.estimation.block_fits import LONGEST
 from tauloop.identification.estimation.result import Identification
-from tauloop.identification.faults.channels import measured, wrong_channels
+from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.dead_channels import copied, dead
 from tauloop.identification.faults.forces import unexplained, wrong_signs
+from tauloop.identification.faults.measured_motion import measured
 from tauloop.identification.faults.missing_laws import missing_law_problems, missing_laws
 from tauloop.identification.faults.residual_trends import residual_trends, trend_problems
 from tauloop.identification.faults.signals import clipped, spikes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.errors import PoseError, Problem
-from tauloop.identification.faults.channels import Measured
+from tauloop.identification.faults.measured_motion import Measured
 from tauloop.identification.regression.from_log import driven_transmission, regressor_rows
 from tauloop.model import Model
 

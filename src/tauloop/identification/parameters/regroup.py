@@ -10,12 +10,12 @@ from tauloop.errors import InputError, Problem
 from tauloop.identification.parameters.regrouping import AnalyticRegrouping, ColumnParameter, analytic_regrouping
 from tauloop.identification.parameters.regrouping_columns import ProductColumns, StandardColumns
 from tauloop.mechanism.model import Mechanism
-from tauloop.options import listed, option, require
+from tauloop.options import Options, listed, option
 from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegroupingOptions:
+class RegroupingOptions(Options):
     """What is regrouped, and by which lengths.
 
     Attributes:
@@ -27,10 +27,6 @@ class RegroupingOptions:
     products: tuple[str, ...] = option((), read=listed, repeated=True, flag="--product")
     lengths: tuple[str, ...] = option((), read=listed, repeated=True, flag="--length")
     seed: int = option(0, least=0)
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
 
 
 def regroup(mechanism: Mechanism, options: RegroupingOptions | None = None) -> AnalyticRegrouping:

@@ -12,11 +12,9 @@ import numpy as np
 
 from tauloop.errors import PoseError
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
-from tauloop.identification.estimation.fitting import fit
-from tauloop.identification.regression.base_parameters import BaseParameters
+from tauloop.identification.preparation.trials import Trials, overall
 from tauloop.identification.regression.data import Ties
-from tauloop.identification.regression.from_log import regression_data
-from tauloop.identification.regression.streaming import merge, split_each
+from tauloop.identification.regression.streaming import split_each
 from tauloop.logs import MeasuredVelocity, Preparation, Signals, measured_velocities
 from tauloop.logs.channels import Log, as_signals
 from tauloop.logs.velocities import SOURCES
@@ -56,7 +54,7 @@ class ChannelChoice(Shown):
     @property
     def errors(self) -> tuple[float, float]:
         """Root mean square of the outputs' percentages, as given and as chosen."""
-        return _mean(self.before), _mean(self.after)
+        return overall(self.before), overall(self.after)
 
 
 def usable_velocities(model: Model, logs: Sequence[Log]) -> dict[str, MeasuredVelocity]:
@@ -102,16 +100,29 @@ def choose_channels(
         InputError: a filter is not possible for this log.
     """
     parts = [_first(as_signals(log), shares[0]) for log in logs]
-    search = _PreparationSearch(model, parts, estimator or WeightedLeastSquares(), output, ties, shares[1])
+    search, outputs = Trials(model, parts, estimator or WeightedLeastSquares(), output, ties), list[str]()
+
+    def errors_of(tried: Sequence[Preparation]) -> np.ndarray:
+        """RMSE (n_out,) on the validation part, % of each output's largest force; infinite where no pose is found."""
+        try:
+            whole = search.parts(tried)
+        except PoseError:
+            if not outputs:
+                raise
+            return np.full(len(outputs), np.inf)
+        result, errors = search.judged(*split_each(whole, shares[1]), whole)
+        outputs[:] = [one.output for one in result.held_out]
+        return errors
+
     chosen = tuple(preparations)
     free = [name for name in velocities if all(p.velocity is None and name not in p.velocities for p in preparations)]
-    before = best = search.errors(chosen)
-    common = {"as given": _mean(before)}
+    before = best = errors_of(chosen)
+    common = {"as given": overall(before)}
     for source in SOURCES[1:] if free else ():
         trial = tuple(replace(p, velocities={**p.velocities, **dict.fromkeys(free, source)}) for p in chosen)
-        errors = search.errors(trial)
-        common[f"velocity {source}"] = _mean(errors)
-        if _mean(errors) * (1.0 + BETTER) <= _mean(best):
+        errors = errors_of(trial)
+        common[f"velocity {source}"] = overall(errors)
+        if overall(errors) * (1.0 + BETTER) <= overall(best):
             chosen, best = _merged(trial, free), errors
     moved: list[tuple[str, str, float, float]] = []
     channels = model.actuators.ports.position.columns
@@ -126,10 +137,10 @@ def choose_channels(
                 if all(_current(p, field, name) == value for p in chosen):
                     continue
                 trial = tuple(replace(p, **{field: {**getattr(p, field), name: value}}) for p in chosen)  # type: ignore[arg-type]
-                errors = search.errors(trial)
-                if _mean(errors) * (1.0 + BETTER) <= _mean(best) and (errors <= best * (1.0 + WORSE)).all():
+                errors = errors_of(trial)
+                if overall(errors) * (1.0 + BETTER) <= overall(best) and (errors <= best * (1.0 + WORSE)).all():
                     said = f"{value:g} Hz" if isinstance(value, float) else f"velocity {value}"
-                    moved.append((name, said, _mean(best), _mean(errors)))
+                    moved.append((name, said, overall(best), overall(errors)))
                     chosen, best = trial, errors
         if len(moved) == count:
             break
@@ -138,40 +149,9 @@ def choose_channels(
         common=common,
         before=before,
         after=best,
-        outputs=search.outputs,
+        outputs=tuple(outputs),
         moved=tuple(moved),
     )
-
-
-class _PreparationSearch:
-    """Validation errors of preparations, all by the same base parameters and forces."""
-
-    def __init__(
-        self, model: Model, logs: Sequence[Signals], estimator: Estimator, output: str, ties: Ties | None, share: float
-    ) -> None:
-        self._model, self._logs, self._estimator = model, logs, estimator
-        self._output, self._ties, self._share = output, ties, share
-        self._base: BaseParameters | None = None
-        self.outputs: tuple[str, ...] = ()
-
-    def errors(self, preparations: Sequence[Preparation]) -> np.ndarray:
-        """RMSE (n_out,) on the validation part, % of each output's largest force; infinite where no pose is found."""
-        try:
-            parts = [
-                regression_data(self._model, log, preparation, output=self._output, ties=self._ties)
-                for log, preparation in zip(self._logs, preparations, strict=True)
-            ]
-        except PoseError:
-            if self._base is None:
-                raise
-            return np.full(len(self.outputs), np.inf)
-        training, validation = split_each(parts, self._share)
-        result = fit(merge(training), merge(validation), self._estimator, base=self._base)
-        self._base = result.base
-        self.outputs = tuple(one.output for one in result.held_out)
-        largest = np.max([np.abs(part.forces).max(axis=0) for part in parts], axis=0)
-        scales = dict(zip(parts[0].outputs, largest, strict=True))
-        return np.array([100.0 * one.rmse / scales[one.output] for one in result.held_out])
 
 
 def _first(log: Signals, share: float) -> Signals:
@@ -189,7 +169,3 @@ def _merged(preparations: Sequence[Preparation], names: Sequence[str]) -> tuple[
 
 def _current(preparation: Preparation, field: str, name: str) -> object:
     return preparation.source_of(name) if field == "velocities" else preparation.cutoff_of(name)
-
-
-def _mean(errors: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(errors**2)))

@@ -15,12 +15,11 @@ import numpy as np
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator, WeightedLeastSquares
-from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.estimation.result import Identification
+from tauloop.identification.preparation.trials import Trials, overall
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import Ties
-from tauloop.identification.regression.from_log import regression_data
-from tauloop.identification.regression.streaming import merge, split_each
+from tauloop.identification.regression.streaming import split_each
 from tauloop.identification.regression.threads import one_thread
 from tauloop.logs import Preparation
 from tauloop.logs.channels import Log, as_signals
@@ -57,7 +56,7 @@ class FilterTrial(Shown):
     @property
     def validation_error(self) -> float:
         """Root mean square of the outputs' percentages: what the choice is made by."""
-        return float(np.sqrt(np.mean(self.validation_percent**2)))
+        return overall(self.validation_percent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -151,7 +150,6 @@ def scan_filters(
         IdentificationError: there is nothing to scan, or the data cannot support the identification.
         InputError: a filter is not possible for this log.
     """
-    estimator = estimator or WeightedLeastSquares()
     logs = list(log) if isinstance(log, Sequence) else [log]
     preparations = [preparation] * len(logs) if isinstance(preparation, Preparation) else list(preparation)
     first = preparations[0]
@@ -162,31 +160,25 @@ def scan_filters(
         raise IdentificationError.of("cutoffs", "there is no filter to try", "give cut-offs (Hz) and orders")
     trials: list[FilterTrial] = []
     best: Identification | None = None
-    base: BaseParameters | None = None
+    search = Trials(model, logs, estimator or WeightedLeastSquares(), output, ties)
     for order, cutoff, standstill in product(orders, cutoffs, standstills):
-        chosen = {"order": order, "cutoff": cutoff, "standstill": standstill}
-        parts = [
-            regression_data(model, one, replace(prepared, **chosen), output=output, ties=ties)  # type: ignore[arg-type]
-            for one, prepared in zip(logs, preparations, strict=True)
-        ]
+        tried = (replace(one, order=order, cutoff=cutoff, standstill=standstill) for one in preparations)
+        parts = search.parts(list(tried))
         before, held_out = split_each(parts, shares[0])
-        training, validation = split_each(before, shares[1])
-        inner = fit(merge(training), merge(validation), estimator, base=base)
-        base = inner.base
-        whole = fit(merge(before), merge(held_out), estimator, base=base, errors=errors)
-        largest = np.max([np.abs(part.forces[:, part.kept]).max(axis=0) for part in parts], axis=0)
+        _, validation_percent = search.judged(*split_each(before, shares[1]), parts)
+        whole, held_out_percent = search.judged(before, held_out, parts, errors)
         trial = FilterTrial(
             order=order,
             cutoff=cutoff,
             standstill=standstill,
-            validation_percent=_percent(inner, largest),
-            held_out_percent=_percent(whole, largest),
+            validation_percent=validation_percent,
+            held_out_percent=held_out_percent,
             values=whole.values,
         )
         if trial.validation_error < min((other.validation_error for other in trials), default=np.inf):
             best = whole
         trials.append(trial)
-    if best is None or base is None:
+    if best is None:
         raise IdentificationError.of("log", "no filter gave a finite error", "look at the log's forces")
     number = min(range(len(trials)), key=lambda k: trials[k].validation_error)
     spread = np.ptp([trial.values for trial in trials], axis=0)
@@ -194,7 +186,7 @@ def scan_filters(
     return FilterScan(
         trials=tuple(trials),
         chosen=number,
-        base=base,
+        base=best.base,
         spread=spread,
         spread_in_deviations=ratio,
         identification=best,
@@ -213,12 +205,8 @@ def scan_filters(
     )
 
 
-def _percent(result: Identification, largest: np.ndarray) -> np.ndarray:
-    return np.array([100.0 * fit.rmse for fit in result.held_out]) / largest
-
-
 def _evidence(trials: Sequence[FilterTrial], chosen: int, ratio: np.ndarray) -> tuple[Evidence, ...]:
-    held_out = [float(np.sqrt(np.mean(trial.held_out_percent**2))) for trial in trials]
+    held_out = [overall(trial.held_out_percent) for trial in trials]
     return (
         Evidence(
             name="held-out error of the chosen filter beside the least of all filters",

@@ -16,7 +16,7 @@ from tauloop.identification.preparation.periods import FORCE_NOISE, average_peri
 from tauloop.logs import channels, read_log, sample_period, samples, units
 from tauloop.logs.channels import TIME, Channel, build_log
 from tauloop.mechanism.suggestions import listing
-from tauloop.options import option, require
+from tauloop.options import Options, option
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result, plain, provenance
 
@@ -82,7 +82,7 @@ class TwoRuns(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubtractionOptions:
+class SubtractionOptions(Options):
     """How two runs are aligned.
 
     Attributes:
@@ -93,10 +93,6 @@ class SubtractionOptions:
 
     period: float | None = None
     largest_delay: float = option(2.0, least=0.0)
-
-    def __post_init__(self) -> None:
-        """Refuse what is out of range."""
-        require(self)
 
 
 @solving(IdentificationError)

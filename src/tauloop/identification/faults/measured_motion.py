@@ -1,0 +1,140 @@
+"""Motion and forces of one log at even steps, and the same with a fault of a channel undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import scipy.fft
+
+from tauloop.logs import channels, sample_period, samples
+from tauloop.logs.channels import Log
+from tauloop.logs.saturation import LEFT_OUT
+from tauloop.logs.signals import butterworth
+from tauloop.model import Model
+from tauloop.records import dataclass
+
+#: Where only slow motion is looked at, motion and forces are filtered at so many times the frequency below which so
+#: much of the velocities' power is.
+PLAIN, POWER = 8.0, 0.98
+#: Of forces that are decimated, frequencies are kept up to this share of the new sampling rate.
+PASSED = 0.4
+
+
+#: Makes samples of all channels at some places from channels (N, n) over a whole log.
+Moved: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measured:
+    """Motion and forces of one log, at even steps.
+
+    Attributes:
+        step: sampling period, s.
+        names: of the positions (n).
+        position, velocity, acceleration: (N, n), filtered alike, SI.
+        drives: names of the measured forces (n_f).
+        forces: (N, n_f), SI.
+        periodic: the samples are whole periods, which may be shifted round.
+        usable: (N,) samples of which all forces count; all without it.
+        cutoff: of the low-pass of second order that the forces have passed, Hz; None for none.
+    """
+
+    step: float
+    names: tuple[str, ...]
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    drives: tuple[str, ...]
+    forces: np.ndarray
+    periodic: bool = False
+    usable: np.ndarray | None = None
+    cutoff: float | None = None
+
+    def moved(self, change: Moved) -> Measured:
+        """With other positions, velocities and accelerations."""
+        at = np.arange(len(self.position))
+        position, velocity, acceleration = (change(x, at) for x in (self.position, self.velocity, self.acceleration))
+        return replace(self, position=position, velocity=velocity, acceleration=acceleration)
+
+    def late_position(self, *, column: int, shift: int) -> Measured:
+        """With a channel of position put right that came late by so many samples."""
+        return self.moved(late_by(column, shift))
+
+    def late_force(self, *, column: int, shift: int) -> Measured:
+        """With a channel of force put right that came late by so many samples."""
+        return replace(self, forces=late_by(column, shift)(self.forces, np.arange(len(self.forces))))
+
+    def slow(self) -> Measured:
+        """Low-passed a little above the motion's own frequencies."""
+        power = np.sum(np.abs(scipy.fft.rfft(self.velocity, axis=0)) ** 2 / np.sum(self.velocity**2), axis=1)
+        highest = np.searchsorted(np.cumsum(power), POWER * power.sum()) / (len(self.velocity) * self.step)
+        cutoff = min(PLAIN * max(highest, 1.0 / (len(self.velocity) * self.step)), 0.4 / self.step)
+        rate = 1.0 / self.step
+
+        def filtered(x: np.ndarray) -> np.ndarray:
+            return butterworth(x, rate=rate, cutoff=cutoff, order=2)
+
+        return replace(self.moved(lambda x, at: filtered(x)), forces=filtered(self.forces))
+
+
+def measured(model: Model, log: Log, *, decimation: int = 1, periodic: bool = False) -> Measured:
+    """Motion and measured forces of a log.
+
+    Args:
+        model: the machine.
+        log: prepared.
+        decimation: forces are filtered as this decimation would.
+        periodic: whether the samples are whole periods.
+    """
+    names = tuple(model.actuators.ports.position.columns)
+    drives = tuple(a.name for a in model.mechanism.actuators if a.name in channels(log, "force"))
+    step, forces = sample_period(log), samples(log, "force", drives)
+    cutoff = PASSED / (step * decimation) if decimation > 1 else None
+    if cutoff is not None:
+        forces = butterworth(forces, rate=1.0 / step, cutoff=cutoff, order=2)
+    return Measured(
+        step=step,
+        names=names,
+        position=samples(log, "position", names),
+        velocity=samples(log, "velocity", names),
+        acceleration=samples(log, "acceleration", names),
+        drives=drives,
+        forces=forces,
+        periodic=periodic,
+        usable=np.all(samples(log, LEFT_OUT) == 0.0, axis=1) if channels(log, LEFT_OUT) else None,
+        cutoff=cutoff,
+    )
+
+
+def turned(column: int) -> Moved:
+    """A channel with the other sign."""
+
+    def moved(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return np.asarray(x[at] * np.where(np.arange(x.shape[1]) == column, -1.0, 1.0))
+
+    return moved
+
+
+def exchanged(first: int, second: int) -> Moved:
+    """Two channels in each other's place."""
+
+    def moved(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        order = np.arange(x.shape[1])
+        order[[first, second]] = second, first
+        return np.asarray(x[at][:, order])
+
+    return moved
+
+
+def late_by(column: int, shift: int) -> Moved:
+    """A channel that came late by so many samples, put right; the ends of a log that is not periodic are not tried."""
+
+    def moved(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        found = x[at]
+        found[:, column] = x[(at + shift) % len(x), column]
+        return np.asarray(found)
+
+    return moved
