@@ -65,9 +65,9 @@ class TauloopError(Exception):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
     @classmethod
-    def of(cls, where: str, what: str, remedy: str = "") -> Self:
+    def of(cls, where: str, what: str, remedy: str = "", *, file: str = "", line: int | None = None) -> Self:
         """The error of one problem; the arguments are those of `Problem`."""
-        return cls(Problem(where, what, remedy))
+        return cls(Problem(where, what, remedy, file=file, line=line))
 
     @classmethod
     def raise_if_any(cls, problems: Iterable[Problem]) -> None:

@@ -22,7 +22,7 @@ from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.calibration.result import Calibration
 from tauloop.calibration.solving.align import aligned
 from tauloop.calibration.solving.exchanges import indistinguishable_swaps
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.mechanism.model import Mechanism
 from tauloop.options import listed, option, require
 from tauloop.records import dataclass
@@ -147,7 +147,7 @@ def _problem(
 ) -> CalibrationProblem:
     if not parameters:
         remedy = "name them, such as 'track*.length,track*.offset_?'"
-        raise InputError(Problem(where="parameters", what="no unknowns are named", remedy=remedy))
+        raise InputError.of("parameters", "no unknowns are named", remedy)
     return calibration_problem(
         mechanism,
         given.series,

@@ -144,13 +144,8 @@ def samples(log: Log, quantity: str, names: Sequence[str] | None = None) -> np.n
     wanted = present if names is None else tuple(names)
     if not present:
         known = sorted({found.quantity for found in everything})
-        raise LogError(
-            Problem(
-                where=quantity,
-                what=f"the log has no such quantity; it has {listing(known) or 'nothing'}",
-                remedy=suggestion(quantity, known) or "map columns to it when reading the log",
-            )
-        )
+        what = f"the log has no such quantity; it has {listing(known) or 'nothing'}"
+        raise LogError.of(quantity, what, suggestion(quantity, known) or "map columns to it when reading the log")
     LogError.raise_if_any(
         Problem(
             where=f"{quantity}.{name}",

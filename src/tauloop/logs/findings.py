@@ -24,9 +24,7 @@ class Findings:
         """How many problems there are, listed or not."""
         return self._counts.total()
 
-    def add(
-        self, kind: str, *, where: str, what: str, remedy: str = "", file: str = "", line: int | None = None
-    ) -> None:
+    def add(self, kind: str, where: str, what: str, remedy: str, file: str = "", line: int | None = None) -> None:
         """Note one problem of a kind, which is a plural such as ``"empty cells"``."""
         key = (kind, file)
         self._counts[key] += 1
@@ -37,7 +35,7 @@ class Findings:
     def include(self, problems: Iterable[Problem]) -> None:
         """Note problems that an error brought along."""
         for p in problems:
-            self.add("files", where=p.where, what=p.what, remedy=p.remedy, file=p.file, line=p.line)
+            self.add("files", p.where, p.what, p.remedy, p.file, p.line)
 
     def absorb(self, other: Findings, *, but: Collection[str]) -> None:
         """Note all that others hold, but for some kinds."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.logs.findings import Findings
 from tauloop.records import dataclass
 
@@ -32,7 +32,7 @@ class FillGaps:
         """
         if not isinstance(self.longest, int) or self.longest < 1:
             what = f"must be a whole number of at least 1, got {self.longest!r}"
-            raise InputError(Problem(where="FillGaps.longest", what=what, remedy="such as 1 for single samples"))
+            raise InputError.of("FillGaps.longest", what, "such as 1 for single samples")
 
 
 def with_missing_rows(time: np.ndarray, values: np.ndarray, gaps: FillGaps) -> tuple[np.ndarray, np.ndarray]:
@@ -60,12 +60,12 @@ def filled(values: np.ndarray, gaps: FillGaps, findings: Findings, *, where: str
         if first == 0 or after == len(values):
             what = f"{after - first} samples at the {'beginning' if first == 0 else 'end'} are missing"
             remedy = "cut the log there: there is nothing beyond to interpolate from"
-            findings.add("gaps at an end", where=where, what=what, remedy=remedy, file=file)
+            findings.add("gaps at an end", where, what, remedy, file)
         elif after - first > gaps.longest:
             what = f"{after - first} samples in a row are missing from row {first + 1} on, and up to {gaps.longest} "
             what += "are to be interpolated"
             remedy = "use the part before or after it, or allow longer gaps"
-            findings.add("gaps that are too long", where=where, what=what, remedy=remedy, file=file)
+            findings.add("gaps that are too long", where, what, remedy, file)
         else:
             nodes = np.array([first - 2, first - 1, after, after + 1])
             inside = (nodes >= 0) & (nodes < len(values))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import LogError, Problem
+from tauloop.errors import LogError
 from tauloop.logs.unpacking import require_ratio
 
 #: MATLAB keeps what cells and objects refer to there, and says of what class a variable is.
@@ -31,7 +31,7 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         import h5py
     except ImportError:
         what, remedy = "HDF5 (and MATLAB 7.3) needs h5py, which is missing", "pip install tauloop[hdf5]"
-        raise LogError(Problem(where="", what=what, remedy=remedy, file=str(path))) from None
+        raise LogError.of("", what, remedy, file=str(path)) from None
     columns: dict[str, np.ndarray] = {}
     units: dict[str, str] = {}
     try:
@@ -47,7 +47,7 @@ def hdf5_columns(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         raise
     except Exception as error:  # a damaged file can fail in any way inside HDF5
         what = f"not a readable HDF5 file: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
-        raise LogError(Problem(where="", what=what, remedy="export the log again", file=str(path))) from None
+        raise LogError.of("", what, "export the log again", file=str(path)) from None
     return columns, units
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import InputError, LogError, Problem, Problems
+from tauloop.errors import InputError, LogError, Problems
 from tauloop.logs.channels import Log, Signals, as_signals, channels, samples, units
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.records import dataclass
@@ -42,7 +42,7 @@ class ForceTable:
             what = "has positions that do not increase, or numbers that are not finite"
         if what:
             remedy = "give two or more pairs in the order of the positions"
-            raise InputError(Problem(where="table", what=what, remedy=remedy))
+            raise InputError.of("table", what, remedy)
 
     def at(self, position: np.ndarray) -> np.ndarray:
         """Force (N,) at positions (N,)."""

@@ -191,4 +191,4 @@ def _require_length(count: int, preparation: Preparation) -> None:
             f"{count} samples are too few: to trim {preparation.trim} at each end and decimate by "
             f"{preparation.decimation} takes {needed}"
         )
-        raise InputError(Problem(where="log", what=what, remedy="record longer, or trim and decimate less"))
+        raise InputError.of("log", what, "record longer, or trim and decimate less")

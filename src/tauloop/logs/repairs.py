@@ -55,7 +55,7 @@ def resampled(log: Log) -> Signals:
     given = as_signals(log)
     if len(given.time) < 4:
         what = f"{len(given.time)} samples are too few for a spline"
-        raise LogError(Problem(where="log", what=what, remedy="record longer"))
+        raise LogError.of("log", what, "record longer")
     even = np.linspace(given.time[0], given.time[-1], len(given.time))
     values = CubicSpline(given.time, np.stack([one.values for one in given.channels], axis=1))(even)
     channels = (replace(one, values=np.ascontiguousarray(values[:, k])) for k, one in enumerate(given.channels))

@@ -62,13 +62,7 @@ def find_scale(quantity: str, text: str, table: Table, column: int, findings: Fi
     """
 
     def note(what: str, remedy: str) -> None:
-        findings.add(
-            "units that are missing or wrong",
-            where=f"column {table.names[column]!r}",
-            what=what,
-            remedy=remedy,
-            file=table.file,
-        )
+        findings.add("units that are missing or wrong", f"column {table.names[column]!r}", what, remedy, table.file)
 
     allowed = DIMENSIONS.get(quantity)
     examples = " or ".join(str(dimension) or "1" for dimension in allowed or (ANGLE,))

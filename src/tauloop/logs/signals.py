@@ -8,7 +8,7 @@ import numpy as np
 import scipy.fft
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.logs.channels import Log, as_signals
 
 #: Time stamps may leave the even grid between the first and the last by this many periods: coarse clocks may, a
@@ -32,19 +32,16 @@ def sample_period(log: Log) -> float:
     time = as_signals(log).time
     if len(time) < 2:
         what = f"{len(time)} samples have no sampling rate"
-        raise InputError(Problem(where="log", what=what, remedy="record longer"))
+        raise InputError.of("log", what, "record longer")
     period = (time[-1] - time[0]) / (len(time) - 1)
     off = np.abs(time - time[0] - period * np.arange(len(time)))
     worst = int(off.argmax())
     if off[worst] > UNEVEN_PERIODS * period:
-        raise InputError(
-            Problem(
-                where="time",
-                what=f"not evenly sampled: at {time[worst]:.6g} s the stamp is {off[worst]:.3g} s off an even grid of "
-                f"{period:.6g} s",
-                remedy="resample the log evenly, or use a part with one sampling rate",
-            )
+        what = (
+            f"not evenly sampled: at {time[worst]:.6g} s the stamp is {off[worst]:.3g} s off an even grid of "
+            f"{period:.6g} s"
         )
+        raise InputError.of("time", what, "resample the log evenly, or use a part with one sampling rate")
     return float(period)
 
 
@@ -71,22 +68,12 @@ def butterworth(x: np.ndarray, *, rate: float, cutoff: float, order: int) -> np.
         InputError: cutoff not below half the rate, or too few samples for the order.
     """
     if not 0.0 < cutoff < 0.5 * rate:
-        raise InputError(
-            Problem(
-                where="cutoff",
-                what=f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz",
-                remedy="choose a lower cutoff, or none to leave positions as they are",
-            )
-        )
+        what = f"{cutoff:g} Hz is not between zero and half the sampling rate, {0.5 * rate:g} Hz"
+        raise InputError.of("cutoff", what, "choose a lower cutoff, or none to leave positions as they are")
     needed = 3 * (order + 1) + 1
     if len(x) < needed:
-        raise InputError(
-            Problem(
-                where="log",
-                what=f"{len(x)} samples are too few for a filter of order {order}, which needs {needed}",
-                remedy="record longer",
-            )
-        )
+        what = f"{len(x)} samples are too few for a filter of order {order}, which needs {needed}"
+        raise InputError.of("log", what, "record longer")
     last = scipy.fft.next_fast_len(len(x) - 1)
     along = np.linspace(0.0, 1.0, last + 1)
     with np.errstate(over="ignore"):  # far above the cutoff the gain is zero
@@ -127,7 +114,7 @@ def central_differences(x: np.ndarray, period: float) -> np.ndarray:
     """
     if len(x) < LEAST_FOR_DIFFERENCES:
         what = f"{len(x)} samples are too few for central differences"
-        raise InputError(Problem(where="x", what=what, remedy=f"give at least {LEAST_FOR_DIFFERENCES}"))
+        raise InputError.of("x", what, f"give at least {LEAST_FOR_DIFFERENCES}")
     return np.asarray(np.gradient(x, period, axis=0, edge_order=2))
 
 
@@ -199,10 +186,10 @@ def _band(factor: int) -> np.ndarray:
 def _require_taps(n: int, factor: int) -> None:
     if not isinstance(factor, int) or factor < 1:
         what = f"must be a whole number of at least 1, got {factor}"
-        raise InputError(Problem(where="factor", what=what, remedy="1 means no decimation"))
+        raise InputError.of("factor", what, "1 means no decimation")
     if factor > 1 and n < taps(factor):
         what = f"{n} samples are too few to decimate by {factor}: the filter has {taps(factor)} taps"
-        raise InputError(Problem(where="x", what=what, remedy="record longer or decimate less"))
+        raise InputError.of("x", what, "record longer or decimate less")
 
 
 def taps(factor: int) -> int:

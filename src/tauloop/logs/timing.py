@@ -31,7 +31,7 @@ def check_time(table: Table, column: str, time: np.ndarray, findings: Findings) 
             periods = steps[row] / period if period > 0.0 else np.inf
             text = what.format(before=time[row], after=time[row + 1], step=steps[row], periods=periods)
             place = "" if line is not None else f" in row {row + 2}"
-            findings.add(kind, where=f"column {column!r}", what=text + place, remedy=remedy, file=table.file, line=line)
+            findings.add(kind, f"column {column!r}", text + place, remedy, table.file, line)
         findings.count(kind, table.file, more=len(rows[LISTED_PER_KIND:]))
 
     note(
@@ -72,11 +72,6 @@ def check_same_time(
     apart = np.abs(time - reference_time)
     if apart.max() > 0.5 * float(np.median(np.abs(np.diff(reference_time)))):
         row = int(apart.argmax())
-        findings.add(
-            "clocks that differ",
-            where=f"column {column!r}",
-            what=f"{time[row]:.10g} s where {reference.file} says {reference_time[row]:.10g} s",
-            remedy="the files are not of one recording, or one starts later: cut both to the same samples",
-            file=table.file,
-            line=table.line(row),
-        )
+        what = f"{time[row]:.10g} s where {reference.file} says {reference_time[row]:.10g} s"
+        remedy = "the files are not of one recording, or one starts later: cut both to the same samples"
+        findings.add("clocks that differ", f"column {column!r}", what, remedy, table.file, table.line(row))

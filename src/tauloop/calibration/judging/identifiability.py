@@ -17,7 +17,7 @@ import scipy.linalg
 from tauloop.calibration.judging.gauges import gauges
 from tauloop.calibration.judging.observability import NULL
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
-from tauloop.errors import PoseError, Problem
+from tauloop.errors import PoseError
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -189,7 +189,7 @@ def _away(problem: CalibrationProblem, here: Linearised, rng: np.random.Generato
         "leave them out: they lie at the edge of the work volume or in a singularity (`tauloop workspace`); "
         "or state smaller tolerances"
     )
-    raise PoseError(Problem(where="poses", what=what, remedy=remedy))
+    raise PoseError.of("poses", what, remedy)
 
 
 def _unreached(evaluation: Evaluation) -> str:

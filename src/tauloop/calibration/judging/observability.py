@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.errors import IdentificationError, InputError
 from tauloop.records import dataclass
 
 #: Singular values below this share of the largest are zero: directions that no pose shows. Of 51 parameters of a
@@ -60,9 +60,7 @@ def observability(jacobians: np.ndarray, *, null: float = NULL) -> Observability
     J = require_jacobians(jacobians)
     sizes = np.linalg.svd(J.reshape(-1, J.shape[2]), compute_uv=False)
     if not sizes.max(initial=0.0) > 0.0:
-        raise IdentificationError(
-            Problem(where="poses", what="show none of the parameters", remedy="measure more components")
-        )
+        raise IdentificationError.of("poses", "show none of the parameters", "measure more components")
     kept = sizes[sizes > null * sizes[0]]
     return Observability(
         O1=float(np.exp(np.log(kept).mean()) / np.sqrt(len(J))),
@@ -93,11 +91,11 @@ def require_jacobians(jacobians: np.ndarray) -> np.ndarray:
     J = np.asarray(jacobians, dtype=float)
     if J.ndim != 3 or 0 in J.shape:
         what, remedy = f"have shape {J.shape}", "give (poses, residuals of a pose, parameters), none of them zero"
-        raise InputError(Problem(where="jacobians", what=what, remedy=remedy))
+        raise InputError.of("jacobians", what, remedy)
     bad = ~np.isfinite(J).all(axis=(1, 2))
     if bad.any():
         what = (
             f"{int(bad.sum())} of {len(J)} poses have numbers that are not finite, first pose {int(bad.argmax()) + 1}"
         )
-        raise InputError(Problem(where="jacobians", what=what, remedy="leave unreachable and singular poses out"))
+        raise InputError.of("jacobians", what, "leave unreachable and singular poses out")
     return J

@@ -10,7 +10,7 @@ from scipy.optimize import lsq_linear
 
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.calibration.solving.solver import Solution, limits, solve
-from tauloop.errors import IdentificationError, InputError, Problem, solving
+from tauloop.errors import IdentificationError, InputError, solving
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -106,7 +106,7 @@ def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray
     """
     if not 2 <= count <= n_poses:
         remedy = f"give a number from 2 to {n_poses}"
-        raise InputError(Problem(where="folds", what=f"{count} folds of {n_poses} poses", remedy=remedy))
+        raise InputError.of("folds", f"{count} folds of {n_poses} poses", remedy)
     return [np.sort(part) for part in np.array_split(rng.permutation(n_poses), count)]
 
 
@@ -197,7 +197,7 @@ def compare_unknowns(
     sizes = {problem.n_poses for problem in problems.values()}
     if len(order) < 2 or len(sizes) > 1:
         what = f"{len(order)} sets of unknowns on {sorted(sizes)} poses"
-        raise InputError(Problem(where="compare", what=what, remedy="give two or more sets on the same measurements"))
+        raise InputError.of("compare", what, "give two or more sets on the same measurements")
     n = sizes.pop()
     splits = [folds(n, count, rng) for _ in range(draws)]
     total, done = len(order) * (n + draws * count), 0
@@ -299,12 +299,12 @@ def bootstrap(
     """
     n_rows, n = solution.jacobian.shape
     if replicates < 2:
-        raise InputError(Problem(where="replicates", what=f"is {replicates}", remedy="give at least 2; 1000 is usual"))
+        raise InputError.of("replicates", f"is {replicates}", "give at least 2; 1000 is usual")
     distinct = 0.63 * n_rows + float((solution.prior > 0).sum())
     if distinct < n:
         what = f"a draw holds about {distinct:.0f} different residuals for {n} unknowns"
         remedy = "measure more poses, or rely on the covariance"
-        raise IdentificationError(Problem(where="bootstrap", what=what, remedy=remedy))
+        raise IdentificationError.of("bootstrap", what, remedy)
     scale, prior = problem.tolerances, solution.prior
     counts_of = [len(station.series) for station in problem.stations]
     pose_of_row = problem.pose_of_row

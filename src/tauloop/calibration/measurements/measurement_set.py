@@ -7,7 +7,7 @@ from dataclasses import field
 
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.unknowns import Bounds, Tolerances
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -40,7 +40,7 @@ def joined(sets: Sequence[MeasurementSet]) -> MeasurementSet:
     noises = sorted({item.encoder_noise for item in sets})
     if len(noises) > 1:
         what = f"measurement sets with {' and '.join(f'{noise:g}' for noise in noises)} (SI)"
-        raise InputError(Problem(where="encoder_noise", what=what, remedy="the encoders are the same: state one"))
+        raise InputError.of("encoder_noise", what, "the encoders are the same: state one")
     bounds: dict[str, Bounds] = {}
     for item in reversed(sets):
         bounds |= item.bounds

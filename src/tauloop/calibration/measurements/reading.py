@@ -30,7 +30,7 @@ from tauloop.calibration.measurements.measurement_set import MeasurementSet
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.measurements.surfaces import SURFACES, Plane
 from tauloop.calibration.problem.unknowns import DIMENSIONS, Bounds, Tolerances, bounds_of
-from tauloop.errors import InputError, LogError, Problem
+from tauloop.errors import InputError, LogError
 from tauloop.logs.findings import Findings
 from tauloop.logs.scales import find_scale
 from tauloop.logs.tables import Table, open_table
@@ -51,11 +51,11 @@ class _HeadlessTable(Table):
             self._values = np.loadtxt(path, delimiter=",", ndmin=2)
         except (OSError, ValueError, UnicodeDecodeError) as error:
             what = f"is no table of numbers: {error}"
-            raise LogError(Problem(where="", what=what, remedy="check path and contents", file=str(path))) from None
+            raise LogError.of("", what, "check path and contents", file=str(path)) from None
         super().__init__(str(path), names, brackets_are_units=True)
         if self._values.shape[1] != len(names):
             what = f"has {self._values.shape[1]} columns, and the header names {len(names)}"
-            raise LogError(Problem(where="header", what=what, remedy="name every column", file=str(path)))
+            raise LogError.of("header", what, "name every column", file=str(path))
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
         chosen = self._values[:, list(columns)]
@@ -90,11 +90,11 @@ def read_measurements(
         return _file(open_document(path, MEASUREMENTS), Path(folder) if folder is not None else path.parent, mechanism)
     if noise is None:
         remedy = "give the standard deviation of the readings, such as '0.02 mm'"
-        raise InputError(Problem(where="noise", what="is not stated", remedy=remedy, file=str(path)))
+        raise InputError.of("noise", "is not stated", remedy, file=str(path))
     plain = [name for name, instrument in INSTRUMENTS.items() if not needed(instrument)]
     if kind not in plain:
         remedy = f"one of {', '.join(plain)}; describe others in a YAML file"
-        raise InputError(Problem(where="measure", what=f"{kind!r} cannot be read from a bare table", remedy=remedy))
+        raise InputError.of("measure", f"{kind!r} cannot be read from a bare table", remedy)
     instrument = INSTRUMENTS[kind](name=INSTRUMENTS[kind].usual_name)
     if isinstance(noise, str):
         noise = quantity("noise", noise, DIMENSIONS[instrument.errors[0][1]])
@@ -148,7 +148,7 @@ def _series(
         if column not in table.names:
             remedy = suggestion(column, table.names) or f"the file has {', '.join(table.names)}"
             what = f"no column {column!r}"
-            findings.add("missing", where=f"{group}.{name}", what=what, remedy=remedy, file=table.file)
+            findings.add("missing", f"{group}.{name}", what, remedy, table.file)
             return 0, 1.0
         index = table.names.index(column)
         text = units.get(column, units.get(group, table.units[index]))
@@ -160,18 +160,18 @@ def _series(
     for name in encoders:
         if name not in [actuator.name for actuator in mechanism.actuators]:
             remedy = suggestion(name, [a.name for a in mechanism.actuators]) or "see `tauloop show`"
-            findings.add("actuators", where=f"encoders.{name}", what="no such actuator", remedy=remedy, file=table.file)
+            findings.add("actuators", f"encoders.{name}", "no such actuator", remedy, table.file)
     chosen = []
     for actuator in mechanism.actuators:
         if actuator.name not in encoders:
             what = f"no column for {actuator.name}"
-            findings.add("missing", where="encoders", what=what, remedy="map every actuator", file=table.file)
+            findings.add("missing", "encoders", what, "map every actuator", table.file)
             continue
         chosen.append(channel("encoders", actuator.name, encoders[actuator.name]))
     gaps_are_zero = instrument.touches and not readings
     for name, _ in () if gaps_are_zero else instrument.columns:
         if name not in readings:
-            findings.add("missing", where="readings", what=f"no column for {name}", remedy="map it", file=table.file)
+            findings.add("missing", "readings", f"no column for {name}", "map it", table.file)
             continue
         chosen.append(channel("readings", name, readings[name]))
     findings.raise_if_any()

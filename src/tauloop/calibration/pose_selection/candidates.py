@@ -122,7 +122,7 @@ def candidate_poses(
         PoseError: too few poses keep the limits; which limits left out how many.
     """
     if count < 1:
-        raise InputError(Problem(where="candidates", what=f"{count} are asked for", remedy="ask for one or more"))
+        raise InputError.of("candidates", f"{count} are asked for", "ask for one or more")
     port = model.platform.ports.position
     box = _box(model, limits)
     turned = _quaternion(port)
@@ -145,7 +145,7 @@ def candidate_poses(
         reasons = ", ".join(f"{reason} {number}" for reason, number in sorted(excluded.items(), key=lambda e: -e[1]))
         what = f"only {kept} of {tried} poses tried keep the limits, {count} are wanted; left out: {reasons}"
         remedy = "widen the limits, narrow the ranges to the work volume, or ask for fewer candidates"
-        raise PoseError(Problem(where="candidates", what=what, remedy=remedy))
+        raise PoseError.of("candidates", what, remedy)
     position, q = (np.concatenate(parts)[:count] for parts in zip(*found, strict=True))
     return Candidates(
         columns=port.columns,

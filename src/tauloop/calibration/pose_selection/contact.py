@@ -7,7 +7,7 @@ import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
 from tauloop.calibration.measurements.instruments import Instrument, nominal_scene, require_instruments
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.model import Model
 
 #: A gap that is closed (m), steps to it, and the least slope along which it is closed.
@@ -30,7 +30,7 @@ class Gap:
         self._moved = [i for i, unit in enumerate(port.units) if unit == "m"]
         if not self._moved:
             what, remedy = "has no positions in metres to be moved", "plan contacts of machines whose platform shifts"
-            raise InputError(Problem(where="platform", what=what, remedy=remedy))
+            raise InputError.of("platform", what, remedy)
         q, scene = nominal_scene(mechanism, shape, contact)
         gap = contact.error(scene, ca.SX(1, 1))
         columns = [model.platform.ports.q[i] for i in self._moved]

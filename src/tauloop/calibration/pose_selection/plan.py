@@ -20,7 +20,7 @@ from tauloop.calibration.pose_selection.candidates import Candidates, PoseLimits
 from tauloop.calibration.pose_selection.selection import CRITERIA, D_OPTIMAL, SHOWN, Criterion, Selection, select_poses
 from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
-from tauloop.errors import IdentificationError, InputError, Problem, Problems, solving
+from tauloop.errors import IdentificationError, InputError, Problems, solving
 from tauloop.files import write_file
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import quantity
@@ -47,7 +47,7 @@ def _point(text: str) -> Vector3:
     x, *others = parts = text.split(",")
     if len(parts) != 3:
         what, remedy = f"{text!r} is not three lengths", "such as '0 m, 0.1 m, -0.6 m'"
-        raise InputError(Problem(where="center", what=what, remedy=remedy))
+        raise InputError.of("center", what, remedy)
     y, z = others
     return quantity("center", x, LENGTH), quantity("center", y, LENGTH), quantity("center", z, LENGTH)
 
@@ -304,14 +304,14 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
     if kind is Distance:
         if options.center is None:
             remedy = "give the fixed centre of the bar, such as '0 m, 0.1 m, -0.6 m'"
-            raise InputError(Problem(where="center", what="is missing", remedy=remedy))
+            raise InputError.of("center", "is missing", remedy)
         return Distance(name=kind.usual_name, center=options.center)
     if kind is JointSensor:
         shape, name = model.topology, options.coordinate
         scalars = [shape.coordinate_names[j] for j in shape.q_of_v if j >= 0]
         if name is None:
             remedy = f"name the coordinate that is read: {', '.join(scalars)}"
-            raise InputError(Problem(where="coordinate", what="is missing", remedy=remedy))
+            raise InputError.of("coordinate", "is missing", remedy)
         is_angle = name not in scalars or shape.is_angle[shape.coordinate_names.index(name)]
         return JointSensor(name=kind.usual_name, coordinate=name, unit="rad" if is_angle else "m")
     return kind(name=kind.usual_name)

@@ -30,7 +30,7 @@ from tauloop.calibration.judging.observability import (
     require_jacobians,
     shown_directions,
 )
-from tauloop.errors import IdentificationError, InputError, Problem
+from tauloop.errors import IdentificationError, InputError
 from tauloop.records import dataclass
 
 #: A round that betters the criterion by less than this share is the last.
@@ -182,7 +182,7 @@ def select_poses(
     if count * r + int((weights > 0).sum()) < m:
         what = f"{count} poses with {r} residuals each cannot show {m} directions"
         remedy = f"choose at least {-(-m // r)} poses, estimate fewer parameters, or use tolerance priors"
-        raise IdentificationError(Problem(where="count", what=what, remedy=remedy))
+        raise IdentificationError.of("count", what, remedy)
     W = J @ basis
     P = basis.T @ (weights[:, None] * basis)
     chosen = _one_by_one(W, P, count, criterion, repeated)
@@ -215,7 +215,7 @@ def _require_count(count: int, n_candidates: int, repeated: bool) -> None:
     if count < 1 or (count > n_candidates and not repeated):
         what = f"{count} of {n_candidates} candidates"
         remedy = "choose at least one pose and no more than there are, or give more candidates"
-        raise InputError(Problem(where="count", what=what, remedy=remedy))
+        raise InputError.of("count", what, remedy)
 
 
 def _information(W: np.ndarray, P: np.ndarray, chosen: list[int]) -> np.ndarray:

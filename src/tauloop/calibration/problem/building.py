@@ -57,7 +57,7 @@ def build_station(
     if len(hard) > n_v or (np.linalg.matrix_rank(rates[0, hard], tol=OPEN * np.abs(rates[0]).max()) < len(hard)):
         what = f"{len(hard)} equations are to give {n_v} coordinates, and they are not independent"
         remedy = "use ForwardKinematics() residuals, which need no more than actuators and loops"
-        raise InputError(Problem(where=series.instrument.name, what=what, remedy=remedy))
+        raise InputError.of(series.instrument.name, what, remedy)
     open_count = n_v - len(hard)
     station = _closed(station, zero, open_count) if open_count else station
     return replace(station, elimination=_whitened(station, zero, encoder_noise))
@@ -167,7 +167,7 @@ def _closed(station: Station, x: np.ndarray, open_count: int) -> Station:
                 f"{station.series.label(int((~held).any(axis=1).argmax()))}"
             )
             remedy = "lock the passive freedom, or measure more components"
-            raise InputError(Problem(where=station.series.instrument.name, what=what, remedy=remedy))
+            raise InputError.of(station.series.instrument.name, what, remedy)
         closing = U[:, :, :open_count].transpose(0, 2, 1) / sigma
         station = replace(station, elimination=replace(part, closing=closing))
         F, F_v = square(f, rates, station.elimination)
@@ -202,7 +202,7 @@ def _inverse(F_v: np.ndarray, station: Station) -> np.ndarray:
             f"singular pose (of the measurement: its coordinates do not follow from it) in pose {listed} of {len(F_v)}"
         )
         where = station.series.instrument.name
-        raise PoseError(Problem(where=where, what=what, remedy="leave these poses out")) from error
+        raise PoseError.of(where, what, "leave these poses out") from error
 
 
 def _whitened(station: Station, x: np.ndarray, encoder_noise: float) -> Elimination:
@@ -232,5 +232,5 @@ def _whitened(station: Station, x: np.ndarray, encoder_noise: float) -> Eliminat
     except np.linalg.LinAlgError:
         what = "some residuals have no noise, so they cannot be weighted"
         remedy = "give the encoders a noise above zero, or use ForwardKinematics() residuals"
-        raise InputError(Problem(where=station.series.instrument.name, what=what, remedy=remedy)) from None
+        raise InputError.of(station.series.instrument.name, what, remedy) from None
     return replace(part, whitening=whitening)

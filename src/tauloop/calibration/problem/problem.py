@@ -282,7 +282,7 @@ def calibration_problem(
     """
     series = tuple(series)
     if not series:
-        raise InputError(Problem(where="series", what="no measurements are given", remedy="give at least one series"))
+        raise InputError.of("series", "no measurements are given", "give at least one series")
     assembly = assemble(loops(mechanism))
     shape = assembly.loops.topology
     _require_encoders(series, mechanism)

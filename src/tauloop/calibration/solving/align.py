@@ -11,7 +11,7 @@ from tauloop.calibration.measurements.instruments import Frame, Framed, Pose
 from tauloop.calibration.measurements.series import Series
 from tauloop.calibration.problem.problem import calibration_problem
 from tauloop.calibration.solving.checks import kabsch
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.mechanism.model import Mechanism
 
 #: A target's turn beyond this, rad, is no error of mounting, and far for a search that starts without any.
@@ -31,13 +31,11 @@ def aligned(mechanism: Mechanism, series: Series) -> Series:
     instrument = series.instrument
     columns, quaternion = list(instrument.position_columns), instrument.quaternion_column
     if not isinstance(instrument, Framed):
-        raise InputError(
-            Problem(where=instrument.name, what="has no frame of its own", remedy="align positions and orientations")
-        )
+        raise InputError.of(instrument.name, "has no frame of its own", "align positions and orientations")
     if (not columns and quaternion is None) or len(series) < 3:
         what = f"{len(series)} poses of {len(instrument.columns)} numbers do not place a frame"
         remedy = "read all of x, y, z at three poses or more, or state the frame"
-        raise InputError(Problem(where=instrument.name, what=what, remedy=remedy))
+        raise InputError.of(instrument.name, what, remedy)
     probe = calibration_problem(mechanism, [series], [f"{instrument.name}.frame.x"])
     state = probe.evaluate(np.zeros(1)).states[0]
     q = state.q

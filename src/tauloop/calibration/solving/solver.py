@@ -7,7 +7,7 @@ from scipy.optimize import least_squares
 
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation, Linearised
 from tauloop.calibration.solving.losses import Loss, Squares
-from tauloop.errors import IdentificationError, PoseError, Problem
+from tauloop.errors import IdentificationError, PoseError
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -163,11 +163,9 @@ def solve(
     if len(first) < n:
         what = f"{len(first)} residuals of {problem.n_poses} poses cannot give {n} unknowns"
         remedy = "measure more poses, estimate fewer parameters, or give priors from tolerances"
-        raise IdentificationError(Problem(where="measurements", what=what, remedy=remedy))
+        raise IdentificationError.of("measurements", what, remedy)
     if walk.last is None or not walk.last.is_reached:
-        raise PoseError(
-            Problem(where="start", what="some poses are out of reach there", remedy="start nearer the nominal geometry")
-        )
+        raise PoseError.of("start", "some poses are out of reach there", "start nearer the nominal geometry")
     lower, upper = (limit / walk.scale for limit in limits(problem))
     # unknowns are scaled by their tolerances already, so SciPy is not to scale them by columns again
     settings = {"ftol": COST_CHANGE, "xtol": STEP_CHANGE, "gtol": 1e-14, "jac": walk.jacobian, "x_scale": 1.0}
