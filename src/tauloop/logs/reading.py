@@ -102,7 +102,7 @@ def read_signals(
     sources = [file if isinstance(file, LogFile) else LogFile(path=file) for file in files]
     parts = [part for source in sources if (part := _read_part(source, gaps, findings)) is not None]
     if not sources:
-        findings.add("arguments", where="files", what="no file was given", remedy="give at least one")
+        findings.add("arguments", "files", "no file was given", "give at least one")
     _check_channels(parts, findings)
     _check_counts(parts, findings)
     time = _time_axis(parts, sample_rate, complete=len(parts) == len(sources), findings=findings)
@@ -124,15 +124,12 @@ def _read_part(source: LogFile, gaps: FillGaps | None, findings: Findings) -> _P
     before = findings.total
     mapped = {name for group in (source.columns or {}).values() for name in group.values()}
     if isinstance(table, CsvTable) and not table.has_names and not mapped.intersection(table.names):
-        findings.add(
-            "headers that are missing",
-            where="header",
-            what=f"the first row holds numbers ({', '.join(table.first_row[:3])}), not column names",
-            remedy="put a row of names above the samples, such as `t [s], q1 [deg]`, or map columns by their numbers: "
-            "LogFile(columns={'position': {'motor': '2'}}, time='1')",
-            file=table.file,
-            line=table.line(0),
+        what = f"the first row holds numbers ({', '.join(table.first_row[:3])}), not column names"
+        remedy = (
+            "put a row of names above the samples, such as `t [s], q1 [deg]`, or map columns by their numbers: "
+            "LogFile(columns={'position': {'motor': '2'}}, time='1')"
         )
+        findings.add("headers that are missing", "header", what, remedy, table.file, table.line(0))
         return None
     choices = _choices(source, table, findings)
     if not choices:
@@ -187,7 +184,7 @@ def _numbers(
         where = f"column {table.names[choice.column]!r}"
         if k == stamps and not np.isfinite(values[:, k]).all():
             what, remedy = "a time stamp is missing", "give `sample_rate` instead of the time column, or cut the log"
-            findings.add("time stamps that are missing", where=where, what=what, remedy=remedy, file=table.file)
+            findings.add("time stamps that are missing", where, what, remedy, table.file)
             continue
         values[:, k], count = filled(values[:, k], gaps, findings, where=where, file=table.file)
         if count:
@@ -198,7 +195,7 @@ def _numbers(
 def _choices(source: LogFile, table: Table, findings: Findings) -> list[_Choice]:
     wanted = _wanted(source, table, findings)
     choices = []
-    for quantity, channel, name in wanted:
+    for quantity, channel, name in dict.fromkeys(wanted):  # two columns of one name are one problem
         column = _column(name, table, findings)
         if column is None:
             continue
@@ -210,13 +207,9 @@ def _choices(source: LogFile, table: Table, findings: Findings) -> list[_Choice]
     known |= {quantity for quantity, _, _ in wanted}
     for key in source.units:
         if key not in known:
-            findings.add(
-                "units for nothing",
-                where=f"units[{key!r}]",
-                what="neither a column of the file nor a quantity that is read from it",
-                remedy=suggestion(key, known) or "remove it",
-                file=table.file,
-            )
+            what = "neither a column of the file nor a quantity that is read from it"
+            remedy = suggestion(key, known) or "remove it"
+            findings.add("units for nothing", f"units[{key!r}]", what, remedy, table.file)
     return choices
 
 
@@ -230,13 +223,9 @@ def _wanted(source: LogFile, table: Table, findings: Findings) -> list[tuple[str
         wanted = [(quantity, channel, name) for (quantity, _, channel), name in parts if quantity and channel]
         own_time = TIME if TIME in table.names else None
     if not wanted:
-        findings.add(
-            "columns that are missing",
-            where="columns",
-            what=f"nothing to read: the file has {listing(table.names)}",
-            remedy="say what they are: LogFile(columns={'position': {'motor': 'its column'}})",
-            file=table.file,
-        )
+        what = f"nothing to read: the file has {listing(table.names)}"
+        remedy = "say what they are: LogFile(columns={'position': {'motor': 'its column'}})"
+        findings.add("columns that are missing", "columns", what, remedy, table.file)
     time = source.time or own_time
     return wanted + ([(TIME, "", time)] if time is not None else [])
 
@@ -248,21 +237,12 @@ def _column(name: str, table: Table, findings: Findings) -> int | None:
         return places[0]
     where = f"column {name!r}"
     if places:
-        findings.add(
-            "columns of one name",
-            where=where,
-            what=f"{len(places)} columns of the file have this name (numbers {', '.join(str(k + 1) for k in places)})",
-            remedy="rename them in the file",
-            file=table.file,
-        )
+        what = f"{len(places)} columns of the file have this name (numbers {', '.join(str(k + 1) for k in places)})"
+        findings.add("columns of one name", where, what, "rename them in the file", table.file)
     else:
-        findings.add(
-            "columns that are missing",
-            where=where,
-            what=f"not in the file, which has {listing(table.names)}",
-            remedy=suggestion(name, table.names) or "correct the name in `columns`",
-            file=table.file,
-        )
+        what = f"not in the file, which has {listing(table.names)}"
+        remedy = suggestion(name, table.names) or "correct the name in `columns`"
+        findings.add("columns that are missing", where, what, remedy, table.file)
     return None
 
 
@@ -271,26 +251,17 @@ def _check_channels(parts: list[_Part], findings: Findings) -> None:
     for part in parts:
         for signal in part.signals:
             if signal.name in first:
-                findings.add(
-                    "channels given twice",
-                    where=signal.name,
-                    what=f"read from {first[signal.name]} and again from {signal.source}",
-                    remedy="map it once",
-                    file=part.table.file,
-                )
+                what = f"read from {first[signal.name]} and again from {signal.source}"
+                findings.add("channels given twice", signal.name, what, "map it once", part.table.file)
             first.setdefault(signal.name, signal.source)
 
 
 def _check_counts(parts: list[_Part], findings: Findings) -> None:
     for part in parts[1:]:
         if part.count != parts[0].count:
-            findings.add(
-                "counts that differ",
-                where="rows",
-                what=f"{part.count} samples where {parts[0].table.file} has {parts[0].count}",
-                remedy="the files are not of one recording, or one was cut: cut both to the same samples",
-                file=part.table.file,
-            )
+            what = f"{part.count} samples where {parts[0].table.file} has {parts[0].count}"
+            remedy = "the files are not of one recording, or one was cut: cut both to the same samples"
+            findings.add("counts that differ", "rows", what, remedy, part.table.file)
 
 
 def _time_axis(parts: list[_Part], sample_rate: float | None, *, complete: bool, findings: Findings) -> np.ndarray:
@@ -298,14 +269,14 @@ def _time_axis(parts: list[_Part], sample_rate: float | None, *, complete: bool,
     timed = [(part, part.time) for part in parts if part.time is not None]
     if sample_rate is not None and not (np.isfinite(sample_rate) and sample_rate > 0.0):
         what = f"{sample_rate} Hz is not a rate"
-        findings.add("arguments", where="sample_rate", what=what, remedy="give samples per second, above zero")
+        findings.add("arguments", "sample_rate", what, "give samples per second, above zero")
     elif sample_rate is not None and timed:
         what = f"given beside the time column {timed[0][0].time_column!r} of {timed[0][0].table.file}"
-        findings.add("arguments", where="sample_rate", what=what, remedy="give one of the two")
+        findings.add("arguments", "sample_rate", what, "give one of the two")
     elif sample_rate is not None and parts:
         return np.arange(parts[0].count) / sample_rate
     elif sample_rate is None and not timed and complete:
-        findings.add("arguments", where="time", what="neither a time column nor a sample rate", remedy=_SAMPLE_RATE)
+        findings.add("arguments", "time", "neither a time column nor a sample rate", _SAMPLE_RATE)
     for part, time in timed[1:]:
         first, first_time = timed[0]
         if part.count == first.count:

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ from tauloop.logs.unpacking import most_unpacked, require_ratio
 _SCRIPT = Path(__file__).with_name("reading_process.py")
 #: A process that has handed over so many bytes is ended: it keeps memory of what it read.
 LARGE = 4_000_000
+#: Threads whose processes are kept.
+MOST = 4
 _AGAIN = {"MAT": "save the log again in MATLAB with `save(name, '-v7')`", "Parquet": "export the log again"}
 
 
@@ -60,7 +63,8 @@ def _answer(kind: str, path: Path, reader: str, *request: Any) -> tuple[dict[str
     """What is said of a file, and its columns by name."""
     ended = 0
     for _ in range(2):  # once more with a new process: the first may have been ended by something else
-        process = _reader(os.getpid())  # a fork has none of its parent's
+        # a fork has none of its parent's, and threads would take each other's answers
+        process = _reader(os.getpid(), threading.get_ident())
         try:
             head, columns = process.answer(reader, str(path.resolve()), *request)
         except (OSError, ValueError, EOFError):
@@ -124,8 +128,8 @@ class _ReadingProcess:
             self.end()
 
 
-@functools.lru_cache(maxsize=1)
-def _reader(process: int) -> _ReadingProcess:
+@functools.lru_cache(maxsize=MOST)
+def _reader(process: int, thread: int) -> _ReadingProcess:
     return _ReadingProcess()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import zlib
 from abc import ABC, abstractmethod
 from array import array
@@ -23,6 +24,7 @@ from tauloop.logs.reading_apart import mat_columns, parquet_columns, parquet_sch
 from tauloop.logs.unpacking import require_ratio, unpacked
 
 _HDF5_SIGNATURE = b"\x89HDF"
+_NUMERIC = re.compile(r"(dictionary<values=)?(u?int\d+|halffloat|float|double|decimal\d*\(.*\))(, indices=.*>)?")
 _KIND_NOT_FINITE, _KIND_EMPTY = "numbers that are not finite", "empty cells"
 _KIND_BEYOND = "numbers beyond all measure"
 #: No measured number is larger; squares and products of larger ones overflow.
@@ -71,7 +73,7 @@ class Table(ABC):
             for row, column in bad[:LISTED_PER_KIND]:
                 where = f"column {self.names[columns[column]]!r}"
                 text = f"{values[row, column]} in row {row + 1} {what}"
-                findings.add(kind, where=where, what=text, remedy=remedy, file=self.file)
+                findings.add(kind, where, text, remedy, self.file)
             findings.count(kind, self.file, more=len(bad[LISTED_PER_KIND:]))
 
 
@@ -191,18 +193,13 @@ class CsvTable(Table):
         try:
             for line, cells in self._rows():
                 if len(cells) != len(self.names):
-                    findings.add(
-                        "rows of the wrong length",
-                        where="row",
-                        what=f"{len(cells)} cells where the header has {len(self.names)}",
-                        remedy="the recorder stopped or a delimiter is missing; repair or remove the row",
-                        file=self.file,
-                        line=line,
-                    )
+                    what = f"{len(cells)} cells where the header has {len(self.names)}"
+                    remedy = "the recorder stopped or a delimiter is missing; repair or remove the row"
+                    findings.add("rows of the wrong length", "row", what, remedy, self.file, line)
                     continue
                 values.extend(self._number(cells[column], column, line, findings) for column in columns)
         except csv.Error as error:
-            findings.add("damaged text", where="", what=str(error), remedy="export the log again", file=self.file)
+            findings.add("damaged text", "", str(error), "export the log again", self.file)
         return np.array(values).reshape(-1, len(columns))
 
     def _number(self, cell: str, column: int, line: int, findings: Findings) -> float:
@@ -222,7 +219,7 @@ class CsvTable(Table):
                 remedy = (
                     "export with a decimal point instead of a comma: here it may as well separate cells or thousands"
                 )
-        findings.add(kind, where=f"column {self.names[column]!r}", what=what, remedy=remedy, file=self.file, line=line)
+        findings.add(kind, f"column {self.names[column]!r}", what, remedy, self.file, line)
         return math.nan
 
 
@@ -259,7 +256,8 @@ class ParquetTable(Table):
         schema = parquet_schema(path)
         self._headers, self._kinds, self._rows = schema["names"], schema["kinds"], schema["rows"]
         if self._rows == 0:
-            raise _refused(str(path), "the file has columns but no samples", "record or export the log again")
+            what = "the file has columns but no samples" if self._headers else "the file has no columns"
+            raise _refused(str(path), what, "record or export the log again")
         super().__init__(str(path), self._headers, brackets_are_units=True)
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
@@ -292,19 +290,14 @@ def require_parquet(file: str) -> None:
 
 
 def _is_numeric(kind: str) -> bool:
-    if "<" in kind and not kind.startswith("dictionary"):
-        return False  # lists and structures of numbers
-    return any(word in kind for word in ("int", "float", "double", "decimal"))
+    """Whether a type of Arrow's is one of numbers, or of a dictionary of numbers."""
+    return _NUMERIC.fullmatch(kind) is not None
 
 
 def _not_numeric(table: Table, column: int, kind: str, findings: Findings) -> None:
-    findings.add(
-        "columns that are not numbers",
-        where=f"column {table.names[column]!r}",
-        what=f"holds {kind}, not numbers",
-        remedy="map another column or convert this one",
-        file=table.file,
-    )
+    what = f"holds {kind}, not numbers"
+    remedy = "map another column or convert this one"
+    findings.add("columns that are not numbers", f"column {table.names[column]!r}", what, remedy, table.file)
 
 
 class ArrayTable(Table):
@@ -328,13 +321,8 @@ class ArrayTable(Table):
         lengths = {len(values) for values in chosen}
         if len(lengths) > 1:
             counts = ", ".join(f"{self.names[c]}: {len(v)}" for c, v in zip(columns, chosen, strict=True))
-            findings.add(
-                "counts that differ",
-                where="rows",
-                what=f"the variables have different counts ({counts})",
-                remedy="save signals of one recording together",
-                file=self.file,
-            )
+            what = f"the variables have different counts ({counts})"
+            findings.add("counts that differ", "rows", what, "save signals of one recording together", self.file)
             return np.empty((0, len(columns)))
         values = np.stack(chosen, axis=1).astype(float)
         self._report_not_finite(values, columns, findings)
