@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tauloop.formats.expression_writer import given
 from tauloop.mechanism import units
+from tauloop.mechanism.drive_grammar import CONNECTION, CONTROL, DUAL, ENCODER, FRICTION, LUGRE, MOTOR
 from tauloop.mechanism.drive_line import (
     Connection,
     Control,
@@ -16,34 +18,15 @@ from tauloop.mechanism.drive_line import (
     ExactBacklash,
     LineInertia,
     LuGre,
-    Pid,
     SingleDrive,
 )
 from tauloop.mechanism.drive_reader import FILTER
 from tauloop.mechanism.expression import ONE, Call, Constant, Expression, divide
+from tauloop.mechanism.kinds import Shape
 from tauloop.mechanism.units import Dimension
 
 Text = Callable[[Expression, Dimension], str]
 _TURN = Constant(2 * math.pi)
-#: Dimension of each key, of what slides and of what turns.
-_DIMENSIONS = {
-    "viscous": (units.DAMPING, units.ANGULAR_DAMPING),
-    "damping": (units.DAMPING, units.ANGULAR_DAMPING),
-    "coulomb": (units.FORCE, units.TORQUE),
-    "static": (units.FORCE, units.TORQUE),
-    "torque": (units.FORCE, units.TORQUE),
-    "preload": (units.FORCE, units.TORQUE),
-    "stribeck": (units.SPEED, units.ANGULAR_SPEED),
-    "rated_speed": (units.SPEED, units.ANGULAR_SPEED),
-    "speed": (units.SPEED, units.ANGULAR_SPEED),
-    "stiffness": (units.STIFFNESS, units.ANGULAR_STIFFNESS),
-    "gap": (units.LENGTH, units.ANGLE),
-    "resolution": (units.LENGTH, units.ANGLE),
-    "integral_time": (units.TIME, units.TIME),
-    "derivative_time": (units.TIME, units.TIME),
-    "tracking_time": (units.TIME, units.TIME),
-    "sample_time": (units.TIME, units.TIME),
-}
 
 
 def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
@@ -59,37 +42,20 @@ def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
     written["inertias"] = {item.name: _inertia(item, text) for item in line.inertias if item.name != load}
     if line.connections:
         written["connections"] = {item.name: _connection(item, turns, text) for item in line.connections}
-    written["motors"] = {
-        item.name: {"on": item.on} | _values(item, ("torque", "rated_speed", "speed"), turns[item.on], text)
-        for item in line.motors
-    }
-    written["encoders"] = {
-        item.name: {"on": item.on} | _values(item, ("resolution",), turns[item.on], text) for item in line.encoders
-    }
+    written["motors"] = {item.name: given(MOTOR, item, turns[item.on], text) for item in line.motors}
+    written["encoders"] = {item.name: given(ENCODER, item, turns[item.on], text) for item in line.encoders}
     slave = line.control.drive.slave if isinstance(line.control.drive, DualDrive) else None
     on = next((motor.on for motor in line.motors if motor.name == slave), None)
     return written | {"control": _control(line.control, on is not None and turns[on], text)}
 
 
-def _values(item: object, keys: tuple[str, ...], turns: bool, text: Text) -> dict[str, str]:
-    """The values that are there; figures without a dimension of their own are plain."""
-    found = {}
-    for key in keys:
-        expression = getattr(item, key)
-        if expression is not None:
-            found[key] = text(expression, _DIMENSIONS.get(key, (units.ONE, units.ONE))[turns])
-    return found
-
-
-def _inertia(inertia: LineInertia, text: Text) -> dict[str, Any]:
+def _inertia(inertia: Inertia, text: Text) -> dict[str, Any]:
     kind, dimension = ("inertia", units.INERTIA) if inertia.turns else ("mass", units.MASS)
     written: dict[str, Any] = {kind: text(inertia.value, dimension)}
     law = inertia.friction
-    if isinstance(law, LuGre):
-        keys = ("stiffness", "damping", "viscous", "coulomb", "static", "stribeck")
-        written["lugre"] = _values(law, keys, inertia.turns, text)
-    elif law is not None:
-        written["friction"] = _values(law, ("viscous", "coulomb", "static", "stribeck"), inertia.turns, text)
+    if law is not None:
+        key, shape = ("lugre", LUGRE) if isinstance(law, LuGre) else ("friction", FRICTION)
+        written[key] = given(shape, law, inertia.turns, text)
     return written
 
 
@@ -110,26 +76,22 @@ def _connection(item: Connection, turns: dict[str, bool], text: Text) -> dict[st
         return written | {"rigid": "yes"}
     key = "exact_backlash" if isinstance(law, ExactBacklash) else "shaft"
     key = "backlash" if isinstance(law, ElasticBacklash) else key
-    keys = ("stiffness", "damping") if key == "shaft" else ("gap", "stiffness", "damping")
-    return written | {key: _values(law, keys, turns[item.second], text)}
-
-
-def _pid(law: Pid, encoder: str, text: Text) -> dict[str, Any]:
-    keys = ("gain", "integral_time", "derivative_time", "filter", "limit", "tracking_time")
-    found = _values(law, keys, False, text)
-    if law.filter == Constant(FILTER):
-        del found["filter"]
-    return {"encoder": encoder} | found
+    shape = next(part.kind for part in CONNECTION.fields if part.name == key)
+    assert isinstance(shape, Shape)
+    return written | {key: given(shape, law, turns[item.second], text)}
 
 
 def _control(control: Control, turns: bool, text: Text) -> dict[str, Any]:
-    written: dict[str, Any] = {"position": _pid(control.position, control.encoder, text)}
-    if control.speed is not None and control.speed_encoder is not None:
-        written["speed"] = _pid(control.speed, control.speed_encoder, text)
+    written = given(CONTROL, control, turns, text)
+    for key, encoder, law in (
+        ("position", control.encoder, control.position),
+        ("speed", control.speed_encoder, control.speed),
+    ):
+        if law is not None:
+            written[key] = {"encoder": encoder} | written[key]
+            if law.filter == Constant(FILTER):
+                del written[key]["filter"]
     drive = control.drive
     if isinstance(drive, SingleDrive):
-        written["motor"] = drive.motor
-    else:
-        keys = ("torque_share", "preload", "feed_forward_share", "switch_min", "switch_max")
-        written["dual"] = {"master": drive.master, "slave": drive.slave} | _values(drive, keys, turns, text)
-    return written | _values(control, ("sample_time",), False, text)
+        return written | {"motor": drive.motor}
+    return written | {"dual": given(DUAL, drive, turns, text)}

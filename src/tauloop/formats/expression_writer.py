@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import field, replace
 from fractions import Fraction
+from typing import Any
 
 from tauloop.mechanism.expression import FUNCTIONS, Call, Constant, Expression, Leaf
 from tauloop.mechanism.kinds import Shape, Value
 from tauloop.mechanism.model import Freedom, Parameter
-from tauloop.mechanism.units import ANGLE, ONE, Dimension, parse_unit
+from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, parse_unit
 from tauloop.records import dataclass
 
 #: How strongly things bind, as in the grammar.
@@ -270,18 +272,28 @@ def _fits(expression: Expression) -> bool:
     return operators <= _MOST_OPERATORS and levels <= _MOST_LEVELS and characters <= _MOST_CHARACTERS
 
 
-def with_dimensions(shape: Shape, element: object, turns: bool) -> dict[str, tuple[Expression, Dimension]]:
-    """Expressions of an element by the keys of its shape in the grammar, with the dimensions that this gives them.
+def given(shape: Shape, element: object, turns: bool, text: Callable[[Expression, Dimension], str]) -> dict[str, Any]:
+    """What an element says by the keys of its shape in the grammar, with the dimensions that this gives them.
 
     Args:
-        shape: such as `grammar.FRICTION`.
-        element: has an attribute for each key; what is None, or no expression, is left out.
+        shape: such as `grammar.FREEDOM`.
+        element: has an attribute for each key that is written; what is None or infinite is left out.
         turns: whether it belongs to a turning freedom.
+        text: writes an expression of a dimension.
     """
-    found = {}
+    found: dict[str, Any] = {}
     for part in shape.fields:
-        value = getattr(element, part.name, None)
-        dimension = part.kind.dimension(turns) if isinstance(part.kind, Value) else None
-        if isinstance(value, Constant | Leaf | Call) and dimension is not None:
-            found[part.name] = (value, dimension)
+        value, kind = getattr(element, part.name, None), part.kind
+        dimension = (kind.dimension(turns) if isinstance(kind, Value) else None) or ONE
+        if isinstance(element, Freedom) and part.name == "limits":
+            if math.isfinite(element.lower) or math.isfinite(element.upper):
+                found["limits"] = limits_text(element, ANGLE if turns else LENGTH)
+        elif isinstance(value, Constant | Leaf | Call):
+            found[part.name] = text(value, dimension)
+        elif isinstance(value, float) and math.isfinite(value):
+            found[part.name] = literal(value, dimension)
+        elif isinstance(value, str):
+            found[part.name] = value
+        elif isinstance(kind, Shape) and value is not None:
+            found[part.name] = given(kind, value, turns, text)
     return found

@@ -20,15 +20,13 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError
 from tauloop.files import write_file
-from tauloop.formats.expression_writer import limits_text, literal, number, with_dimensions
+from tauloop.formats.element_writer import ElementWriter
+from tauloop.formats.expression_writer import literal, number
 from tauloop.formats.side_grammar import FORMAT
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
-from tauloop.mechanism.expression import Expression
-from tauloop.mechanism.grammar import FREEDOM, FRICTION, SPRING
-from tauloop.mechanism.kinds import Shape
-from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, CombinedFriction, Coupling, Freedom, Mechanism
-from tauloop.mechanism.poses import IDENTITY, FramePose
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
+from tauloop.mechanism.poses import IDENTITY, Pose
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
 from tauloop.records import dataclass
@@ -100,6 +98,7 @@ class _UrdfWriter:
 
     def write(self) -> WrittenUrdf:
         m = self.mechanism
+        write = self.elements
         self.notes = ["parameters are written as numbers", *self.tree.notes]
         driven = [actuator.name for actuator in m.actuators if actuator.drive is not None]
         self.notes += [f"actuator {name}: its drive line has no place in URDF" for name in driven]
@@ -112,7 +111,7 @@ class _UrdfWriter:
         side: dict[str, Any] = {
             "format": FORMAT,
             "provenance": {"status": "given", "source": f"written from the machine {m.name}"},
-            "gravity": [literal(m.value(x), units.ACCELERATION) for x in m.gravity],
+            "gravity": write.vector(m.gravity, units.ACCELERATION),
             "platform": self._platform(),
         }
         loops = [self._closure(closure) for closure in self.tree.closures]
@@ -123,9 +122,9 @@ class _UrdfWriter:
             if found:
                 side[key] = found
         if m.losses:
-            side["losses"] = {self._named(loss.name): self._loss(loss) for loss in m.losses}
+            side["losses"] = {self._named(loss.name): write.loss(loss) for loss in m.losses}
         self.motors = {actuator.name: self._motor(actuator) for actuator in m.actuators}
-        side["actuators"] = {self.motors[actuator.name]: self._actuator(actuator) for actuator in m.actuators}
+        side["actuators"] = {self.motors[actuator.name]: write.actuator(actuator) for actuator in m.actuators}
         self._note_renamed()
         ElementTree.indent(self.robot)
         return WrittenUrdf(
@@ -133,6 +132,16 @@ class _UrdfWriter:
             side=yaml.safe_dump(side, sort_keys=False, default_flow_style=None, width=120),
             names=self.motors | self.names | self.links,
             notes=tuple(self.notes),
+        )
+
+    @property
+    def elements(self) -> ElementWriter:
+        """Writes elements of the side file, at nominal values."""
+        value = self.mechanism.value
+        return ElementWriter(
+            mechanism=self.mechanism,
+            text=lambda expression, dimension: literal(value(expression), dimension),
+            names=self.names,
         )
 
     def _motor(self, actuator: Actuator) -> str:
@@ -211,29 +220,9 @@ class _UrdfWriter:
         if frame.is_turned:
             angles = constant_angles(frame.rotation)
             found["turn"] = [{axis: literal(angle, units.ANGLE)} for axis, angle in angles.items()]
-        freedoms = zip(kind.velocities, kind.angular, self.mechanism.joint(name).freedoms, strict=False)
-        written = {word: self._freedom(freedom, turns) for word, turns, freedom in freedoms}
-        if any(written.values()):
-            found["freedoms"] = {word: freedom for word, freedom in written.items() if freedom}
-        return found
-
-    def _freedom(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
-        """What acts on a freedom, its limits and its largest speed."""
-        found = self._acting(freedom, turns)
-        if np.isfinite([freedom.lower, freedom.upper]).any():
-            found["limits"] = limits_text(freedom, units.ANGLE if turns else units.LENGTH)
-        if np.isfinite(freedom.speed):
-            found["speed"] = literal(freedom.speed, units.ANGULAR_SPEED if turns else units.SPEED)
-        return found
-
-    def _acting(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
-        """Spring, friction and rotor inertia of a freedom."""
-        found: dict[str, Any] = {}
-        if freedom.spring is not None:
-            found["spring"] = self._values(SPRING, freedom.spring, turns)
-        if freedom.friction is not None:
-            found["friction"] = self._values(FRICTION, freedom.friction, turns)
-        found |= self._values(FREEDOM, freedom, turns)
+        freedoms = self.mechanism.joint(name).freedoms
+        if written := self.elements.freedoms(kind.velocities, kind.angular, freedoms):
+            found["freedoms"] = written
         return found
 
     def _joint(
@@ -273,10 +262,10 @@ class _UrdfWriter:
             limits |= {"lower": _number(freedom.lower - offset), "upper": _number(freedom.upper - offset)}
         if has_limits or np.isfinite(freedom.speed) or kind == "prismatic":
             ElementTree.SubElement(joint, "limit", limits)
-        given = self._acting(freedom, turns)
-        if ends.any() and not has_limits:
-            given["limits"] = limits_text(freedom, units.ANGLE if turns else units.LENGTH)
-        if given:
+        beside = replace(freedom, speed=np.inf)  # URDF says it
+        if has_limits:
+            beside = replace(beside, lower=-np.inf, upper=np.inf)
+        if given := self.elements.freedom(beside, turns):
             self.joints[word] = given
         return word
 
@@ -286,7 +275,7 @@ class _UrdfWriter:
         elements = {element.get("name"): element for element in self.robot.findall("joint")}
         for coupling in self.mechanism.couplings:
             if len(coupling.terms) != 2:
-                self.couplings[self._named(coupling.name)] = self._coupling(coupling)
+                self.couplings[self._named(coupling.name)] = self.elements.coupling(coupling)
                 continue
             (one, a), (two, b) = ((name, value(ratio)) for name, ratio in coupling.terms)
             ElementTree.SubElement(
@@ -318,7 +307,7 @@ class _UrdfWriter:
 
     def _platform(self) -> dict[str, Any]:
         platform = self.mechanism.platform
-        tool = self._pose_of_tool()
+        tool = self.elements.pose(platform.tool)
         found: dict[str, Any] = {"body": self.links[platform.body]}
         if tool:
             found["tool"] = tool
@@ -328,61 +317,6 @@ class _UrdfWriter:
             self.notes.append("the independent coordinates are not written: some have no counterpart in URDF")
         elif independent:
             found["independent"] = independent
-        return found
-
-    def _pose_of_tool(self) -> dict[str, Any]:
-        tool, value = self.mechanism.platform.tool, self.mechanism.value
-        found: dict[str, Any] = {}
-        at = [value(x) for x in tool.position]
-        if any(at):
-            found["at"] = [literal(x, units.LENGTH) for x in at]
-        if tool.turns:
-            found["turn"] = [{turn.axis: literal(value(turn.angle), units.ANGLE)} for turn in tool.turns]
-        return found
-
-    def _value(self, expression: Expression, dimension: units.Dimension) -> str:
-        return literal(self.mechanism.value(expression), dimension)
-
-    def _values(self, shape: Shape, element: object, turns: bool) -> dict[str, str]:
-        found = with_dimensions(shape, element, turns)
-        return {key: self._value(expression, dimension) for key, (expression, dimension) in found.items()}
-
-    def _coupling(self, coupling: Coupling) -> dict[str, Any]:
-        offset = self._value(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
-        return {"of": self._ratios(coupling.terms, coupling.turns), "offset": offset}
-
-    def _loss(self, loss: CombinedFriction) -> dict[str, Any]:
-        return {
-            "of": self._ratios(loss.terms, loss.turns),
-            "friction": self._values(FRICTION, loss.friction, loss.turns),
-        }
-
-    def _ratios(self, terms: Sequence[tuple[str, Expression]], turns: bool) -> dict[str, str]:
-        """Ratios of coordinates to an angle (`turns`) or a length, by the names of their joints."""
-        across = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
-        return {
-            self.names[name]: self._value(ratio, units.ONE if turns == self._is_angular(name) else across)
-            for name, ratio in terms
-        }
-
-    def _is_angular(self, name: str) -> bool:
-        return any(p.name == name and p.kind == "hinge" for link in self.tree.links for p in link.chain)
-
-    def _actuator(self, actuator: Actuator) -> dict[str, Any]:
-        turns = self._is_angular(actuator.drives[0][0]) if actuator.turns is None else actuator.turns
-        ratios = self._ratios(actuator.drives, turns)
-        found: dict[str, Any] = {"drives": ratios}
-        if len(ratios) == 1:
-            ((name, ratio),) = ratios.items()
-            found = {"on": name, "ratio": ratio}
-        if actuator.inertia is not None:
-            found["inertia"] = self._value(actuator.inertia, units.INERTIA if turns else units.MASS)
-        if actuator.friction is not None:
-            found["friction"] = self._values(FRICTION, actuator.friction, turns)
-        if np.isfinite(actuator.force):
-            found["force"] = literal(actuator.force, units.TORQUE if turns else units.FORCE)
-        if np.isfinite(actuator.speed):
-            found["speed"] = literal(actuator.speed, units.ANGULAR_SPEED if turns else units.SPEED)
         return found
 
 

@@ -20,30 +20,18 @@ from scipy.spatial.transform import Rotation
 
 from tauloop.errors import DescriptionError, Problem, Problems
 from tauloop.files import write_file
-from tauloop.formats.drive_writer import drive_data
-from tauloop.formats.expression_writer import (
-    ExpressionWriter,
-    limits_text,
-    literal,
-    number,
-    parameter_literal,
-    with_dimensions,
-)
+from tauloop.formats.element_writer import ElementWriter
+from tauloop.formats.expression_writer import ExpressionWriter, given, literal, number, parameter_literal
 from tauloop.formats.inertia_writer import along_the_rod, centred
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import ZERO, Expression
-from tauloop.mechanism.grammar import FORMAT, FREEDOM, FRICTION, MOTIONS, SPRING
+from tauloop.mechanism.grammar import FORMAT, MOTIONS, TENSION
 from tauloop.mechanism.inertias import is_possible
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
     ZERO_VECTOR,
-    Actuator,
     Body,
-    CombinedFriction,
-    Coupling,
-    Freedom,
-    Friction,
     Inertia,
     Joint,
     Mechanism,
@@ -51,14 +39,12 @@ from tauloop.mechanism.model import (
     Placement,
     Rod,
     SlenderPart,
-    Vector,
 )
 from tauloop.mechanism.placements import constant_vector
 from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.rigid_tree import constant_angles
 from tauloop.mechanism.rotation import rotated, rotation_matrix
 from tauloop.mechanism.spanning import PLATFORM_JOINT
-from tauloop.mechanism.tension import Tension
 from tauloop.mechanism.units import Dimension, UnitError
 
 #: Axes longer or shorter than 1 by less than this are unit vectors.
@@ -157,6 +143,8 @@ class _YamlWriter:
                 problems.add(parameter.name, error.what, error.remedy)
         DescriptionError.raise_if_any(problems)
         self._expressions = ExpressionWriter(dimensions)
+        self._write = ElementWriter(mechanism=mechanism, text=self._expressions.text)
+        self._text = self._expressions.text
 
     def machine(self) -> _Block:
         """The whole file."""
@@ -165,12 +153,12 @@ class _YamlWriter:
             "bodies": {body.name: self._body(body) for body in m.bodies},
             "joints": {joint.name: self._joint(joint) for joint in m.joints if not self._is_motion(joint)},
             "rods": {rod.name: self._rod(rod) for rod in m.rods},
-            "couplings": {coupling.name: self._coupling(coupling) for coupling in m.couplings},
-            "actuators": {actuator.name: self._actuator(actuator) for actuator in m.actuators},
-            "losses": {loss.name: self._loss(loss) for loss in m.losses},
+            "couplings": {coupling.name: self._write.coupling(coupling) for coupling in m.couplings},
+            "actuators": {a.name: self._write.actuator(a) | self._write.drive(a) for a in m.actuators},
+            "losses": {loss.name: self._write.loss(loss) for loss in m.losses},
         }
         status, source = self._provenance()
-        gravity = self._vector(m.gravity, units.ACCELERATION)
+        gravity = self._write.vector(m.gravity, units.ACCELERATION)
         platform = self._platform()
         parameters = {p.name: self._parameter(p, status, source) for p in m.parameters} | self._expressions.derived
         file = _Block({"format": FORMAT, "name": m.name})
@@ -206,29 +194,15 @@ class _YamlWriter:
             written["bounds"] = [literal(parameter.lower, dimension), literal(parameter.upper, dimension)]
         return written if len(written) > 1 else str(written["value"])
 
-    def _text(self, expression: Expression, dimension: Dimension) -> str:
-        return self._expressions.text(expression, dimension)
-
-    def _vector(self, vector: Vector, dimension: Dimension) -> list[str]:
-        return [self._text(component, dimension) for component in vector]
-
     def _given(self, **values: tuple[Expression | None, Dimension]) -> dict[str, Any]:
         """The values that are there."""
         return {key: self._text(x, dimension) for key, (x, dimension) in values.items() if x is not None}
 
     # Frames
 
-    def _pose(self, placement: Placement) -> dict[str, Any]:
-        pose: dict[str, Any] = {}
-        if placement.position != ZERO_VECTOR:
-            pose["at"] = self._vector(placement.position, units.LENGTH)
-        if placement.turns:
-            pose["turn"] = [{turn.axis: self._text(turn.angle, units.ANGLE)} for turn in placement.turns]
-        return pose
-
     def _placement(self, placement: Placement) -> str | dict[str, Any]:
-        pose = self._pose(placement)
-        return _Braces({"on": placement.body} | pose) if pose else placement.body
+        pose = self._write.pose(placement)
+        return _Line({"on": placement.body} | pose) if pose else placement.body
 
     # Inertia
 
@@ -243,9 +217,9 @@ class _YamlWriter:
         if found is not None:
             center, moments = found
             if center != ZERO_VECTOR:
-                written["center"] = self._vector(center, units.LENGTH)
+                written["center"] = self._write.vector(center, units.LENGTH)
         else:
-            written["first_moment"] = self._vector(inertia.first_moment, units.FIRST_MOMENT)
+            written["first_moment"] = self._write.vector(inertia.first_moment, units.FIRST_MOMENT)
         table = {
             name: self._text(moment, units.INERTIA)
             for name, moment in zip(_MOMENTS, moments, strict=True)
@@ -266,22 +240,6 @@ class _YamlWriter:
 
     # Elements
 
-    def _friction(self, friction: Friction, is_angular: bool) -> dict[str, Any]:
-        return self._given(**with_dimensions(FRICTION, friction, is_angular))
-
-    def _freedom(self, freedom: Freedom, is_angular: bool) -> dict[str, Any]:
-        coordinate = units.ANGLE if is_angular else units.LENGTH
-        written: dict[str, Any] = {}
-        if np.isfinite([freedom.lower, freedom.upper]).any():
-            written["limits"] = limits_text(freedom, coordinate)
-        if np.isfinite(freedom.speed):
-            written["speed"] = literal(freedom.speed, units.ANGULAR_SPEED if is_angular else units.SPEED)
-        if freedom.friction is not None:
-            written["friction"] = self._friction(freedom.friction, is_angular)
-        if freedom.spring is not None:
-            written["spring"] = self._given(**with_dimensions(SPRING, freedom.spring, is_angular))
-        return written | self._given(**with_dimensions(FREEDOM, freedom, is_angular))
-
     def _joint(self, joint: Joint) -> dict[str, Any]:
         kind = JOINT_KINDS[joint.kind]
         written: dict[str, Any] = {"type": joint.kind}
@@ -291,15 +249,10 @@ class _YamlWriter:
         reference = _reference(joint.kind, joint.reference)
         if reference:
             written["reference"] = reference
-        freedoms = [
-            self._freedom(freedom, is_angular)
-            for freedom, is_angular in zip(joint.freedoms, kind.angular, strict=bool(joint.freedoms))
-        ]
         if kind.velocities == ("",):
-            written |= freedoms[0] if freedoms else {}
-        else:
-            several = {name: freedom for name, freedom in zip(kind.velocities, freedoms, strict=False) if freedom}
-            written |= {"freedoms": several} if several else {}
+            written |= self._write.freedom(joint.freedoms[0], kind.angular[0]) if joint.freedoms else {}
+        elif several := self._write.freedoms(kind.velocities, kind.angular, joint.freedoms):
+            written["freedoms"] = several
         return written | ({"cut": "yes"} if joint.is_cut else {})
 
     def _rod(self, rod: Rod) -> dict[str, Any]:
@@ -309,7 +262,7 @@ class _YamlWriter:
             written["length"] = self._text(rod.length, units.LENGTH)
         if rod.telescope is not None:
             reference = {"reference": literal(rod.telescope.reference, units.LENGTH)}
-            written["telescopic"] = reference | self._freedom(rod.telescope.freedom, is_angular=False)
+            written["telescopic"] = reference | self._write.freedom(rod.telescope.freedom, turns=False)
         parts = {"link" if rod.telescope is None else "lower": rod.lower, "upper": rod.upper}
         present = {key: part for key, part in parts.items() if part is not None}
         written["model"] = "full" if rod.is_full else "slender" if present else "massless"
@@ -317,14 +270,7 @@ class _YamlWriter:
             written[key] = self._slender(part) if isinstance(part, SlenderPart) else self._inertia(part)
         if rod.is_full:
             written |= {"first_axis": axis, "spin": rod.spin}
-        return written | ({} if rod.tension is None else {"tension": self._tension(rod.tension)})
-
-    def _tension(self, tension: Tension) -> dict[str, Any]:
-        written: dict[str, Any] = {"least": literal(tension.least, units.FORCE)}
-        if np.isfinite(tension.greatest):
-            written["greatest"] = literal(tension.greatest, units.FORCE)
-        written |= self._given(stiffness=(tension.stiffness, units.STIFFNESS), damping=(tension.damping, units.DAMPING))
-        return written | ({} if tension.restitution is None else {"restitution": number(tension.restitution)})
+        return written | ({} if rod.tension is None else {"tension": given(TENSION, rod.tension, False, self._text)})
 
     def _first_axis(self, rod: Rod) -> tuple[Placement, list[str]]:
         """The frame at A with the first axis in it: numbers, in the rod's own frame or else in that of the body."""
@@ -342,49 +288,6 @@ class _YamlWriter:
         start = Placement(body=rod.start.body, position=rod.start.position)
         return start, [self._text(component, units.ONE) for component in rod.first_axis]
 
-    def _ratios(self, terms: Sequence[tuple[str, Expression]], turns: bool | None) -> dict[str, str]:
-        """Ratios by coordinate; those between an angle and a length carry units, which tell that the motor turns."""
-
-        def dimension(name: str) -> Dimension:
-            if turns is None or turns == self._is_angular(name):
-                return units.ONE
-            return units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
-
-        return {name: self._text(ratio, dimension(name)) for name, ratio in terms}
-
-    def _coupling(self, coupling: Coupling) -> dict[str, Any]:
-        written: dict[str, Any] = {"of": self._ratios(coupling.terms, coupling.turns)}
-        if coupling.offset != ZERO:
-            written["offset"] = self._text(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
-        return written
-
-    def _loss(self, loss: CombinedFriction) -> dict[str, Any]:
-        return {"of": self._ratios(loss.terms, loss.turns), "friction": self._friction(loss.friction, loss.turns)}
-
-    def _actuator(self, actuator: Actuator) -> dict[str, Any]:
-        ratios = self._ratios(actuator.drives, actuator.turns)
-        written: dict[str, Any] = {"drives": ratios}
-        if len(ratios) == 1:
-            name, ratio = next(iter(ratios.items()))
-            written = {"on": name} | ({} if ratio == "(1)" else {"ratio": ratio})
-        turns = any(self._is_angular(name) for name in ratios) if actuator.turns is None else actuator.turns
-        written |= self._given(inertia=(actuator.inertia, units.INERTIA if turns else units.MASS))
-        if actuator.friction is not None:
-            written["friction"] = self._friction(actuator.friction, turns)
-        if np.isfinite(actuator.force):
-            written["force"] = literal(actuator.force, units.TORQUE if turns else units.FORCE)
-        if np.isfinite(actuator.speed):
-            written["speed"] = literal(actuator.speed, units.ANGULAR_SPEED if turns else units.SPEED)
-        if actuator.drive is not None:
-            written["drive"] = drive_data(actuator.drive, self._text)
-        return written
-
-    def _is_angular(self, coordinate: str) -> bool:
-        for joint in self._mechanism.joints:
-            if coordinate in joint.velocity_names:
-                return JOINT_KINDS[joint.kind].angular[joint.velocity_names.index(coordinate)]
-        return False
-
     # Platform
 
     def _is_motion(self, joint: Joint) -> bool:
@@ -396,7 +299,7 @@ class _YamlWriter:
             and not joint.is_cut
             and joint.parent == Placement(body=BASE)
             and joint.child == Placement(body=self._mechanism.platform.body)
-            and all(set(self._freedom(freedom, False)) <= {"limits"} for freedom in joint.freedoms)
+            and all(set(self._write.freedom(freedom, False)) <= {"limits"} for freedom in joint.freedoms)
         )
 
     def _platform(self) -> dict[str, Any]:
@@ -405,7 +308,7 @@ class _YamlWriter:
         written: dict[str, Any] = {"body": platform.body}
         if joint is not None:
             written["motion"] = joint.kind
-        tool = self._pose(platform.tool)
+        tool = self._write.pose(platform.tool)
         if tool:
             written["tool"] = _Braces(tool)
         independent = list(platform.independent)
@@ -416,11 +319,8 @@ class _YamlWriter:
         if reference:
             written["reference"] = reference
         kind = JOINT_KINDS[joint.kind]
-        limits = {
-            name: self._freedom(freedom, is_angular)["limits"]
-            for name, freedom, is_angular in zip(kind.velocities, joint.freedoms, kind.angular, strict=False)
-            if np.isfinite([freedom.lower, freedom.upper]).any()
-        }
+        freedoms = self._write.freedoms(kind.velocities, kind.angular, joint.freedoms)
+        limits = {name: found["limits"] for name, found in freedoms.items()}
         return written | ({"limits": limits} if limits else {})
 
 
