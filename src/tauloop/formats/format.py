@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar
 
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.formats.options import ImportOptions
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import suggestion
@@ -65,7 +65,7 @@ class Format(ABC):
             DescriptionError: everything that is wrong with the file, each with its place.
         """
         what, remedy = f"{self.title} can only be written", "give a file of another format"
-        raise InputError(Problem(where=str(path), what=what, remedy=remedy))
+        raise InputError.of(str(path), what, remedy)
 
     def write(self, mechanism: Mechanism, path: Path) -> Written:
         """Write a mechanism, whole or not at all (`tauloop.files.write_file`).
@@ -74,7 +74,7 @@ class Format(ABC):
             DescriptionError: the format cannot hold this machine, and why.
             InputError: the file cannot be written.
         """
-        raise InputError(Problem(where="to", what=f"{self.title} can only be read", remedy="choose another format"))
+        raise InputError.of("to", f"{self.title} can only be read", "choose another format")
 
     @property
     def reads(self) -> bool:
@@ -110,5 +110,5 @@ def named(name: str, formats: Mapping[str, Format], where: str = "to") -> Format
     """
     if name not in formats:
         remedy = suggestion(name, formats) or f"there is {', '.join(formats)}"
-        raise InputError(Problem(where=where, what=f"{name!r} is unknown", remedy=remedy))
+        raise InputError.of(where, f"{name!r} is unknown", remedy)
     return formats[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.extensions import Offered
 from tauloop.formats.format import Format, named
 from tauloop.formats.options import ImportOptions
@@ -114,7 +114,7 @@ def convert(
     to = options.to or next(iter(by_ending), "")
     if not to:
         what, remedy = f"{target.name} does not say the format", f"choose among {', '.join(FORMATS)}"
-        raise InputError(Problem(where="to", what=what, remedy=remedy))
+        raise InputError.of("to", what, remedy)
     format_ = named(to, FORMATS)
     mechanism = source if isinstance(source, Mechanism) else load(source, options.side, options=options.reading)
     return conversion(mechanism, format_.name, format_.write(mechanism, target))

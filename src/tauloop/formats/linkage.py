@@ -11,6 +11,7 @@ from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
 from tauloop.mechanism.parallel_axes import as_matrices, offset_inertia
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.mechanism.primitives import primitives
+from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.mechanism.spanning import is_loaded
 
 
@@ -141,8 +142,8 @@ class Linkage:
                     found[one] = found[two] @ across.inverse()
         return found[body]
 
-    def inertia(self, link: Sequence[str]) -> tuple[float, np.ndarray, np.ndarray]:
-        """Mass, mass centre (3,) and inertia (3, 3) about it of a link, in the frame of its first body."""
+    def inertia(self, link: Sequence[str]) -> LinkInertia:
+        """Inertia of a link, in the frame of its first body."""
         mass, first, about = 0.0, np.zeros(3), np.zeros((3, 3))
         for body in link:
             inertia = self.mechanism.body(body).inertia
@@ -159,18 +160,11 @@ class Linkage:
             first += h_turned + m * p
             mass += m
         center = first / mass if mass > 0.0 else np.zeros(3)
-        return mass, center, about - mass * offset_inertia(center)
+        return LinkInertia(mass=mass, center=center, about_center=about - mass * offset_inertia(center))
 
     def reached(self, joints: Iterable[Joint]) -> set[str]:
         """Bodies that joints with coordinates lead to from the base."""
-        found = {BASE}
-        waiting = [joint for joint in joints if not joint.is_cut]
-        while True:
-            further = [j for j in waiting if (j.parent.body in found) != (j.child.body in found)]
-            if not further:
-                return found
-            for joint in further:
-                found |= {joint.parent.body, joint.child.body}
+        return reachable(BASE, ((joint.parent.body, joint.child.body) for joint in joints if not joint.is_cut))
 
 
 def _across(joint: Joint) -> FramePose:
@@ -179,3 +173,11 @@ def _across(joint: Joint) -> FramePose:
     for primitive in primitives(joint):
         pose = pose @ primitive.pose()
     return pose
+
+
+def reachable(start: str, pairs: Iterable[tuple[str, str]]) -> set[str]:
+    """What pairs lead to from a start, itself among it."""
+    found, waiting = {start}, [set(pair) for pair in pairs]
+    while further := set().union(*(pair for pair in waiting if pair & found)) - found:
+        found |= further
+    return found

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import DescriptionError, Problem
+from tauloop.errors import DescriptionError
+from tauloop.formats.leaves import Leaves
 from tauloop.formats.mjcf_constraints import ConstraintReader
 from tauloop.formats.mjcf_keyframes import keyframe_names, started_at
 from tauloop.formats.mjcf_refused import refuse_what_acts
@@ -24,7 +25,6 @@ from tauloop.formats.mjcf_settings import ACTUATORS, CUSTOM, MjcfReader
 from tauloop.formats.mjcf_tree import GENERATORS, Bodies, TreeReader
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.rod_recognition import finished
-from tauloop.formats.urdf_builder import Leaves
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode, read_xml
 from tauloop.mechanism.model import ZERO_VECTOR, Coupling, Joint, Mechanism, ParameterTable, Platform, Vector
@@ -64,9 +64,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     file = str(path)
     if root.tag != "mujoco":
         what = f"the root element is <{root.tag}>, not <mujoco>"
-        raise DescriptionError(
-            Problem(where=root.tag, what=what, remedy="give an MJCF file", file=file, line=root.line)
-        )
+        raise DescriptionError.of(root.tag, what, "give an MJCF file", file=file, line=root.line)
     reader = MjcfReader(file, root)
     leaves = Leaves(source=Path(path).name)
     tree = TreeReader(reader, leaves)
@@ -131,8 +129,7 @@ def _gravity(reader: MjcfReader, root: XmlNode, options: ImportOptions, leaves: 
     if field.shape != (3,) or not np.isfinite(field).all():
         reader.problem(root, "gravity", f"{field.tolist()} is not three finite numbers", "give x, y, z in m/s^2")
         return ZERO_VECTOR
-    x, y, z = (leaves.structural(f"gravity[{k}]", float(field[k]), "m/s^2", "gravity") for k in range(3))
-    return x, y, z
+    return leaves.vector("gravity", field, "m/s^2", "gravity")
 
 
 def _platform(

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tauloop.formats.leaves import Leaves
 from tauloop.formats.mjcf_settings import ACTUATORS, MjcfReader
 from tauloop.formats.mjcf_tree import Bodies, TreeReader
-from tauloop.formats.urdf_builder import Leaves
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import ONE, Expression, add, multiply
@@ -303,21 +303,19 @@ class ConstraintReader:
         gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0])
         gear = gear if gear**2 else 1.0  # zero is noted as a problem
         inertia = reader.value(node, name, "armature") + losses.pop("armature", 0.0) / gear**2
-        leaf = self._leaves.leaf
-        terms = {
-            "viscous": (losses.pop("damping", 0.0) / gear**2, "N m s/rad" if turns else "N s/m"),
-            "coulomb": (losses.pop("frictionloss", 0.0) / gear, "N m" if turns else "N"),
-            "offset": (reader.extra("actuator", node, "friction.offset"), "N m" if turns else "N"),
-        }
-        friction = Friction(
-            **{key: leaf(f"{name}.friction.{key}", *term, "friction") for key, term in terms.items() if term[0]}
+        friction = self._leaves.friction(
+            name,
+            turns,
+            viscous=losses.pop("damping", 0.0) / gear**2,
+            coulomb=losses.pop("frictionloss", 0.0) / gear,
+            offset=reader.extra("actuator", node, "friction.offset"),
         )
         return Actuator(
             name=name,
             drives=drives,
             turns=turns,
-            inertia=leaf(f"{name}.inertia", inertia, "kg m^2" if turns else "kg", "drive") if inertia else None,
-            friction=friction if friction != Friction() else None,
+            inertia=self._leaves.rotor(name, inertia, turns),
+            friction=Friction(**friction) if friction else None,
             force=force,
             speed=reader.extra("actuator", node, "speed", math.inf),
         )

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tauloop.formats.mjcf_settings import MjcfReader, shortest_turn
-from tauloop.formats.urdf_parts import UrdfInertia
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.parallel_axes import offset_inertia
-from tauloop.mechanism.poses import FramePose
+from tauloop.mechanism.poses import Pose
+from tauloop.mechanism.rigid_tree import LinkInertia
 
 #: Density of a geom that says nothing, kg/m^3.
 _DENSITY = 1000.0
@@ -70,8 +70,7 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> UrdfInertia:
             )
     if not (R == np.eye(3)).all():
         inertia = R @ inertia @ R.T
-    x, y, z = (float(value) for value in center)
-    return UrdfInertia(mass=mass, center=(x, y, z), inertia=inertia)
+    return LinkInertia(mass=mass, center=center, about_center=inertia)
 
 
 def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose) -> UrdfInertia | None:
@@ -95,9 +94,8 @@ def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose) -> Urd
         return None
     volume, gyration = _solid(kind, size)
     mass = density * volume if given_mass is None else given_mass
-    x, y, z = (float(value) for value in pose.position)
     inertia = pose.rotation @ np.diag(mass * gyration) @ pose.rotation.T
-    return UrdfInertia(mass=mass, center=(x, y, z), inertia=inertia)
+    return LinkInertia(mass=mass, center=pose.position, about_center=inertia)
 
 
 def _shape(
@@ -158,10 +156,9 @@ def _solid(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
 
 def _sum(parts: Sequence[UrdfInertia]) -> UrdfInertia:
     mass = sum(part.mass for part in parts)
-    center = sum((part.mass * np.array(part.center) for part in parts), np.zeros(3)) / mass
+    center = sum((part.mass * part.center for part in parts), np.zeros(3)) / mass
     inertia = np.zeros((3, 3))
     for part in parts:
-        d = np.array(part.center) - center
-        inertia += part.inertia + part.mass * offset_inertia(d)
-    x, y, z = (float(value) for value in center)
-    return UrdfInertia(mass=mass, center=(x, y, z), inertia=inertia)
+        d = part.center - center
+        inertia += part.about_center + part.mass * offset_inertia(d)
+    return LinkInertia(mass=mass, center=center, about_center=inertia)

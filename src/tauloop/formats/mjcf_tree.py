@@ -8,9 +8,10 @@ from dataclasses import field
 
 import numpy as np
 
+from tauloop.formats.leaves import Leaves
 from tauloop.formats.mjcf_inertia import body_inertia
 from tauloop.formats.mjcf_settings import MjcfReader
-from tauloop.formats.urdf_builder import Leaves, make_body
+from tauloop.formats.starts import free_joint
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import ZERO, Constant, Expression, negate
@@ -27,7 +28,7 @@ from tauloop.mechanism.model import (
     Turn,
 )
 from tauloop.mechanism.placements import placed
-from tauloop.mechanism.poses import FramePose, rotation_quaternion
+from tauloop.mechanism.poses import Pose
 from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
 from tauloop.records import dataclass
 
@@ -86,14 +87,14 @@ class TreeReader:
 
     def placement(self, body: str, pose: FramePose, name: str) -> Placement:
         """A frame on a body with a leaf for every number that is not zero."""
-        position = [0.0 if abs(value) < _ROUNDING else float(value) for value in pose.position]
-        x, y, z = (self._leaves.structural(f"{name}.at[{k}]", position[k], "m", "geometry") for k in range(3))
+        position = np.where(np.abs(pose.position) < _ROUNDING, 0.0, pose.position)
+        at = self._leaves.vector(f"{name}.at", position, "m", "geometry")
         turns = tuple(
             Turn(turn.axis, self._leaves.leaf(f"{name}.turn.{turn.axis}", turn.angle.value, "rad", "geometry"))
             for turn in turns_to_axes(pose.rotation[:, 0].tolist(), pose.rotation[:, 1].tolist())
             if isinstance(turn.angle, Constant) and abs(turn.angle.value) > _ROUNDING
         )
-        return Placement(body=body, position=(x, y, z), turns=turns)
+        return Placement(body=body, position=at, turns=turns)
 
     def _children(self, node: XmlNode, body: str, frame: FramePose, childclass: str) -> None:
         for child, outer, inherited in self._flattened(node, frame, childclass):
@@ -142,8 +143,8 @@ class TreeReader:
         self._joints(node, name, parent, pose, joints)
         if inertia is None or inertia.mass == 0.0:
             reader.massless.append(name)
-        body = make_body(name, inertia, self._leaves)
-        self.found.bodies.append(body)
+        own = None if inertia is None else self._leaves.inertia(name, inertia)
+        self.found.bodies.append(Body(name=name, inertia=own))
         if inertia is not None and inertia.mass > 0.0:
             self.found.last = name
         self._children(node, name, FramePose(), childclass)
@@ -172,7 +173,8 @@ class TreeReader:
                     self._reader.problem(
                         joint, name, "a free joint must be the only one of a body of the world", remedy
                     )
-                self.found.joints.append(self._free(resolved, name, body, pose))
+                freedoms = self._freedoms(resolved, name, kind) if resolved.tag == "joint" else (Freedom(),) * 6
+                self.found.joints.append(free_joint(name, body, pose, freedoms))
                 return
             self.found.joints.append(self._joint(resolved, name, kind, frame, outer, carried))
             outer = Placement(body=carried)
@@ -183,20 +185,7 @@ class TreeReader:
             self._reader.problem(node, name, f"{word!r} is not a joint type", f"use one of {', '.join(_KINDS)}")
         return _KINDS.get(word, "fixed")
 
-    def _free(self, node: XmlNode, name: str, body: str, pose: FramePose) -> Joint:
-        """A free joint starts at the pose of its body."""
-        w, x, y, z = rotation_quaternion(pose.rotation).tolist()
-        px, py, pz = (float(value) for value in pose.position)
-        return Joint(
-            name=name,
-            kind="free",
-            parent=Placement(body=BASE),
-            child=Placement(body=body),
-            reference=(px, py, pz, w, x, y, z),
-            freedoms=self._freedoms(node, name, "free") if node.tag == "joint" else (Freedom(),) * 6,
-        )
-
-    def _joint(self, node: XmlNode, name: str, kind: str, frame: FramePose, outer: Placement, body: str) -> Joint:
+    def _joint(self, node: XmlNode, name: str, kind: str, frame: Pose, outer: Placement, body: str) -> Joint:
         reader = self._reader
         at = frame.position + frame.rotation @ reader.triple(node, name, "pos")
         anchor = self.placement(body, FramePose(position=at), f"{name}.anchor").position
@@ -268,17 +257,7 @@ class TreeReader:
                 if value:
                     reader.notes.append(f"{name}: {what} of a joint that turns freely is not carried over")
             stiffness = loss = 0.0
-        friction = Friction(
-            viscous=leaves.leaf(f"{name}.friction.viscous", damping, "N m s/rad" if turns else "N s/m", "friction")
-            if damping
-            else None,
-            coulomb=leaves.leaf(f"{name}.friction.coulomb", loss, "N m" if turns else "N", "friction")
-            if loss
-            else None,
-            offset=leaves.leaf(f"{name}.friction.offset", offset, "N m" if turns else "N", "friction")
-            if offset
-            else None,
-        )
+        friction = leaves.friction(name, turns, viscous=damping, coulomb=loss, offset=offset)
         spring = None
         if stiffness:
             spring = Spring(
@@ -286,11 +265,9 @@ class TreeReader:
                 rest=leaves.structural(f"{name}.spring.rest", rest, "rad" if turns else "m", "spring"),
             )
         return Freedom(
-            friction=friction if friction != Friction() else None,
+            friction=Friction(**friction) if friction else None,
             spring=spring,
-            inertia=leaves.leaf(f"{name}.inertia", armature, "kg m^2" if turns else "kg", "drive")
-            if armature
-            else None,
+            inertia=leaves.rotor(name, armature, turns),
             lower=reader.extra("joint", node, "lower", lower),
             upper=reader.extra("joint", node, "upper", upper),
             limit="drawing" if reader.extra("joint", node, "drawing") else "stop",

@@ -18,33 +18,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from tauloop.formats.linkage import Linkage
 from tauloop.formats.options import ImportOptions, RodRecognition
-from tauloop.formats.rod_ends import SAME_DIRECTION, SAME_POINT, End, ends_of, orientation
-from tauloop.formats.rod_inertia import RodParameters, about_line, source_of
-from tauloop.formats.starts import starting_inside
+from tauloop.formats.rod_ends import SAME_POINT, End, ends_of
+from tauloop.formats.rod_inertia import RodPart, rod_inertias
+from tauloop.formats.starts import free_joint, starting_inside
 from tauloop.formats.telescopes import driving, legs, telescopic_rod
 from tauloop.formats.welds import with_merged_welds
 from tauloop.mechanism.expression import Call, Constant, Leaf, leaves
 from tauloop.mechanism.model import (
     BASE,
     Body,
-    Freedom,
-    Inertia,
     Joint,
     Mechanism,
     Parameter,
     ParameterTable,
     Placement,
     Rod,
-    SlenderPart,
-    Vector,
 )
-from tauloop.mechanism.poses import rotation_quaternion
 
 
 def recognise_rods(mechanism: Mechanism, options: RodRecognition) -> tuple[Mechanism, tuple[str, ...]]:
@@ -170,44 +164,21 @@ def _rod(
     length = float(np.linalg.norm(d))
     if length < SAME_POINT * linkage.length or B.kind == "universal":
         return None
-    z = d / length
-    mass, center, about = linkage.inertia(link)
-    line = about_line(mass, center - A.point, about, z, length)
-    made = RodParameters(name=name, source=source_of(linkage.mechanism, link))
-    lower: SlenderPart | Inertia | None = None
-    spin: Literal["universal", "none"] = "none"
-    first_axis: Vector | None = None
-    if A.kind == "universal" and not line.is_thin:
-        if abs(float(A.second_axis @ z)) > SAME_DIRECTION:
-            notes.append(f"{name} stays a body: the second axis of its universal joint is not across it")
-            return None
-        y = A.second_axis * orientation(linkage, link, A, z)
-        R = np.column_stack([np.cross(y, z), y, z]).T
-        lower, spin, h = made.full(mass, R @ (center - A.point), R @ about @ R.T), "universal", A.first_axis
-        first_axis = (Constant(float(h[0])), Constant(float(h[1])), Constant(float(h[2])))
-        notes.append(f"{name} is a full rod between a universal and a ball joint")
-    else:
-        if not line.is_symmetric:
-            notes.append(f"{name} stays a body: between its two ball joints it is not axisymmetric")
-            return None
-        if not line.is_thin and not options.lock_spins:
-            notes.append(f"{name} stays a body: it may spin about its line, with {line.axial:.3g} kg m^2")
-            return None
-        if mass > 0.0:
-            lower = made.slender(mass, line.center, line.across)
-        unused = f", so that its axial inertia of {line.axial:.3g} kg m^2 plays no part" if line.axial else ""
-        locked = "; its spin is locked" if A.kind == "ball" else ""
-        notes.append(f"{name} is a {'slender' if mass else 'massless'} rod{locked}{unused}")
+    part = RodPart(name="rod", link=tuple(link), end=A.point, line=d / length, turn=np.eye(3))
+    found = rod_inertias(linkage, name, [part], A, length, options, notes, ("body", ""))
+    if found is None:
+        return None
+    (lower,), (leaves,) = found.parts, found.leaves
     rod = Rod(
         name=name,
         start=A.outside,
         end=B.outside,
-        length=made.leaf("length", length, "m", "geometry"),
+        length=leaves.leaf(f"{name}.rod.length", length, "m", "geometry"),
         lower=lower,
-        spin=spin,
-        first_axis=first_axis,
+        spin=found.spin,
+        first_axis=found.first_axis,
     )
-    return rod, made.parameters
+    return rod, leaves.parameters
 
 
 def _carriers(
@@ -222,20 +193,8 @@ def _carriers(
         if not loose:
             return tuple(added)
         body = loose[0]
-        pose = linkage.world[body]
-        w, x, y, z = rotation_quaternion(pose.rotation).tolist()
-        px, py, pz = (float(value) for value in pose.position)
         notes.append(f"{body} hangs on rods alone and gets six coordinates of its own")
-        added.append(
-            Joint(
-                name="platform" if body == platform else f"{body}_free",
-                kind="free",
-                parent=Placement(body=BASE),
-                child=Placement(body=body),
-                reference=(px, py, pz, w, x, y, z),
-                freedoms=(Freedom(),) * 6,
-            )
-        )
+        added.append(free_joint("platform" if body == platform else f"{body}_free", body, linkage.world[body]))
 
 
 def _used(mechanism: Mechanism) -> set[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tauloop.mechanism.model import JOINT_KINDS, Joint, Mechanism
+from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism, Placement
+from tauloop.mechanism.poses import Pose, rotation_quaternion
 
 #: A start value is outside a range by more than rounding, m or rad.
 OUTSIDE = 1e-9
@@ -45,3 +46,15 @@ def _inside(joint: Joint, is_chosen: bool, notes: list[str]) -> Joint:
             f"outside its range, {lower:.4g} to {upper:.4g} {unit}"
         )
     return replace(joint, reference=tuple(reference))
+
+
+def free_joint(name: str, body: str, pose: Pose, freedoms: tuple[Freedom, ...] = (Freedom(),) * 6) -> Joint:
+    """A joint with six freedoms from the base, whose body starts at a pose in the base frame."""
+    return Joint(
+        name=name,
+        kind="free",
+        parent=Placement(body=BASE),
+        child=Placement(body=body),
+        reference=tuple(float(value) for value in (*pose.position, *rotation_quaternion(pose.rotation))),
+        freedoms=freedoms,
+    )

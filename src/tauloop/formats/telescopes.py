@@ -8,26 +8,22 @@ universal and a ball joint is a full rod, an axisymmetric one between two balls 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tauloop.formats.linkage import Linkage, axis_of
 from tauloop.formats.options import RodRecognition
-from tauloop.formats.rod_ends import SAME_DIRECTION, SAME_POINT, End, end_of, orientation
-from tauloop.formats.rod_inertia import AboutLine, RodParameters, about_line, source_of
+from tauloop.formats.rod_ends import SAME_POINT, End, end_of
+from tauloop.formats.rod_inertia import RodPart, rod_inertias
 from tauloop.mechanism.expression import Constant, add, negate
 from tauloop.mechanism.model import (
     Actuator,
     Freedom,
-    Inertia,
     Joint,
     Parameter,
     Rod,
-    SlenderPart,
     Telescope,
-    Vector,
 )
 from tauloop.records import dataclass
 
@@ -121,45 +117,14 @@ def telescopic_rod(
     if freedom.lower <= 0.0 and np.isfinite(freedom.lower):
         notes.append(f"{name} stays a slide: at its limit the two joint centres are {freedom.lower:.3g} m apart")
         return None
-    (m_1, c_1, about_1), (m_2, c_2, about_2) = (linkage.inertia(link) for link in (leg.lower, leg.upper))
     z, z_up = leg.line
-    lines = (
-        about_line(m_1, c_1 - leg.A.point, about_1, z, leg.length),
-        about_line(m_2, c_2 - leg.B.point, about_2, -z_up, leg.length),
-    )
-    made = [
-        RodParameters(name=name, source=source_of(linkage.mechanism, link), part=part)
-        for part, link in (("lower", leg.lower), ("upper", leg.upper))
+    parts = [
+        RodPart(name="lower", link=leg.lower, end=leg.A.point, line=z, turn=np.eye(3)),
+        RodPart(name="upper", link=leg.upper, end=leg.B.point, line=-z_up, turn=leg.turn),
     ]
-    spin: Literal["universal", "none"] = "none"
-    first_axis: Vector | None = None
-    parts: list[SlenderPart | Inertia | None]
-    if leg.A.kind == "universal" and not all(line.is_thin for line in lines):
-        if abs(float(leg.A.second_axis @ z)) > SAME_DIRECTION:
-            notes.append(f"{name} stays a slide: the second axis of its universal joint is not across it")
-            return None
-        y = leg.A.second_axis * orientation(linkage, leg.lower, leg.A, z)
-        R = np.column_stack([np.cross(y, z), y, z]).T
-        R_up = R @ leg.turn
-        parts = [
-            made[0].full(m_1, R @ (c_1 - leg.A.point), R @ about_1 @ R.T) if _is_solid(m_1, about_1) else None,
-            made[1].full(m_2, R_up @ (c_2 - leg.B.point), R_up @ about_2 @ R_up.T) if _is_solid(m_2, about_2) else None,
-        ]
-        h, spin = leg.A.first_axis, "universal"
-        first_axis = (Constant(float(h[0])), Constant(float(h[1])), Constant(float(h[2])))
-        notes.append(f"{name} is a full telescopic rod between a universal and a ball joint")
-    else:
-        if (why := _why_not_slender(lines, options)) is not None:
-            notes.append(f"{name} stays a slide: {why}")
-            return None
-        parts = [
-            maker.slender(mass, line.center, line.across) if mass > 0.0 else None
-            for maker, mass, line in zip(made, (m_1, m_2), lines, strict=True)
-        ]
-        axial = lines[0].axial + lines[1].axial
-        unused = f", so that its axial inertia of {axial:.3g} kg m^2 plays no part" if axial else ""
-        locked = "; its spin is locked" if leg.A.kind == "ball" else ""
-        notes.append(f"{name} is a slender telescopic rod{locked}{unused}")
+    found = rod_inertias(linkage, name, parts, leg.A, leg.length, options, notes, ("slide", "telescopic "))
+    if found is None:
+        return None
     shift = leg.length - leg.sense * (leg.slide.reference[0] if leg.slide.reference else 0.0)
     counted = "the coordinate" if leg.sense > 0.0 else "less the coordinate"
     notes.append(f"{name} is now a length: {shift:.6g} m and {counted} of the file; its motor counts it")
@@ -168,24 +133,12 @@ def telescopic_rod(
         start=leg.A.outside,
         end=leg.B.outside,
         telescope=Telescope(reference=leg.length, freedom=freedom),
-        lower=parts[0],
-        upper=parts[1],
-        spin=spin,
-        first_axis=first_axis,
+        lower=found.parts[0],
+        upper=found.parts[1],
+        spin=found.spin,
+        first_axis=found.first_axis,
     )
-    return rod, [parameter for maker in made for parameter in maker.parameters]
-
-
-def _is_solid(mass: float, about: np.ndarray) -> bool:
-    return mass > 0.0 or bool(about.any())
-
-
-def _why_not_slender(lines: Sequence[AboutLine], options: RodRecognition) -> str | None:
-    if not all(line.is_symmetric for line in lines):
-        return "between its two ball joints it is not axisymmetric"
-    if not all(line.is_thin for line in lines) and not options.lock_spins:
-        return f"it may spin about its line, with {sum(line.axial for line in lines):.3g} kg m^2"
-    return None
+    return rod, [parameter for leaves in found.leaves for parameter in leaves.parameters]
 
 
 def _along(leg: Leg) -> Freedom:

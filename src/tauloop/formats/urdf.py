@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from tauloop.errors import DescriptionError, Problems
+from tauloop.formats.leaves import Leaves
+from tauloop.formats.linkage import reachable
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.rod_recognition import finished
-from tauloop.formats.urdf_builder import JointExtra, Leaves, make_body, make_coupling, make_joint, make_loop
+from tauloop.formats.urdf_builder import JointExtra, make_coupling, make_joint, make_loop
 from tauloop.formats.urdf_parts import UrdfTree
 from tauloop.formats.urdf_side import Side, read_side
 from tauloop.formats.urdf_tree import read_urdf_tree
@@ -26,6 +28,7 @@ from tauloop.mechanism.model import (
     BASE,
     ZERO_VECTOR,
     Actuator,
+    Body,
     Joint,
     Mechanism,
     Parameter,
@@ -73,7 +76,11 @@ def load_urdf(
     leaves = Leaves(source=Path(tree.file).name, zero_origins=options.origins)
     problems = Problems()
     extras = {joint.name: side.joints.get(joint.name, JointExtra()) for joint in tree.joints}
-    bodies = tuple(make_body(link.name, link.inertial, leaves) for link in tree.links if link.name != tree.root)
+    bodies = tuple(
+        Body(name=link.name, inertia=None if link.inertial is None else leaves.inertia(link.name, link.inertial))
+        for link in tree.links
+        if link.name != tree.root
+    )
     joints = tuple(make_joint(joint, tree.root, extras[joint.name], leaves) for joint in tree.joints)
     joints += tuple(make_loop(loop, tree.root, leaves) for loop in (*tree.loops, *side.loops))
     kinds = {joint.name: joint.kind for joint in tree.joints}
@@ -185,12 +192,7 @@ def _last_end(tree: UrdfTree, joints: tuple[Joint, ...], ends: Sequence[str]) ->
 
 def _welded_to(tree: UrdfTree, link: str) -> set[str]:
     """Links that are one with a link through fixed joints, itself among them."""
-    found, welds = {link}, [joint for joint in tree.joints if joint.kind == "fixed"]
-    while True:
-        further = {end for weld in welds for end in (weld.parent, weld.child) if {weld.parent, weld.child} & found}
-        if further <= found:
-            return found
-        found |= further
+    return reachable(link, ((joint.parent, joint.child) for joint in tree.joints if joint.kind == "fixed"))
 
 
 def _gravity(
@@ -219,7 +221,6 @@ def _gravity(
         what, remedy = f"{tuple(given)} is not three finite numbers", "give x, y, z in m/s^2"
     else:
         leaves = Leaves(source=source, status=status, parameters=parameters)
-        x, y, z = (leaves.structural(f"gravity[{k}]", float(given[k]), "m/s^2", "gravity") for k in range(3))
-        return x, y, z
+        return leaves.vector("gravity", given, "m/s^2", "gravity")
     problems.add("gravity", what, remedy)
     return ZERO_VECTOR

@@ -7,19 +7,17 @@ from dataclasses import field, replace
 
 import numpy as np
 
-from tauloop.formats.urdf_parts import LinkFrame, Triple, UrdfCoupling, UrdfInertia, UrdfJoint, UrdfLoop
-from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, add, evaluate, multiply, negate
-from tauloop.mechanism.inertias import about_origin
+from tauloop.formats.leaves import Leaves
+from tauloop.formats.urdf_parts import LinkFrame, Triple, UrdfCoupling, UrdfJoint, UrdfLoop
+from tauloop.mechanism.expression import ZERO, Constant, Expression, add, multiply, negate
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
     AxisName,
-    Body,
     Coupling,
     Freedom,
     Friction,
     Joint,
-    Parameter,
     Placement,
     Turn,
 )
@@ -34,49 +32,6 @@ _LETTER_TO_Z: dict[AxisName, tuple[Turn, ...]] = {
 }
 #: R = Rz(yaw) Ry(pitch) Rx(roll), written as successive turns.
 _ROLL_PITCH_YAW: tuple[tuple[int, AxisName], ...] = ((2, "z"), (1, "y"), (0, "x"))
-#: Entries of an inertia in the order of `Inertia`.
-_MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaves:
-    """The leaf parameters as they are made, in order; all from one file.
-
-    Attributes:
-        source, status: of all of them.
-        zero_origins: whether zeros in origins are parameters too.
-        parameters: made so far.
-    """
-
-    source: str
-    status: str = "given"
-    zero_origins: bool = False
-    parameters: list[Parameter] = field(default_factory=list)
-    _values: dict[str, float] = field(default_factory=dict)
-
-    def leaf(self, name: str, value: float, unit: str, group: str, *, lower: float = -np.inf) -> Leaf:
-        """A new leaf parameter; underscores behind its name where it is taken (of ``a`` and of ``a.b``)."""
-        while name in self._values:
-            name += "_"
-        self.parameters.append(
-            Parameter(
-                name=name, value=value, unit=unit, group=group, status=self.status, source=self.source, lower=lower
-            )
-        )
-        self._values[name] = value
-        return Leaf(name)
-
-    def value(self, expression: Expression) -> float:
-        """Nominal value of an expression over the leaves made so far, SI."""
-        return float(evaluate(expression, self._values))
-
-    def structural(self, name: str, value: float, unit: str, group: str) -> Expression:
-        """A leaf, or the constant zero: an exact zero of geometry or gravity is part of the structure."""
-        return self.leaf(name, value, unit, group) if value != 0.0 else ZERO
-
-    def origin(self, name: str, value: float, unit: str) -> Expression:
-        """A number of an origin: a leaf, or the constant zero where zeros are structure."""
-        return self.leaf(name, value, unit, "geometry") if self.zero_origins or value != 0.0 else ZERO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,19 +66,6 @@ class JointExtra:
     freedom: Freedom = field(default_factory=Freedom)
     has_limits: bool = False
     floating: Floating | None = None
-
-
-def make_body(name: str, inertial: UrdfInertia | None, leaves: Leaves) -> Body:
-    """A body with ten inertial leaves (zero or not: all may be identified), or a massless one."""
-    if inertial is None:
-        return Body(name=name)
-    mass = leaves.leaf(f"{name}.mass", inertial.mass, "kg", "inertia", lower=0.0)
-    x, y, z = (leaves.leaf(f"{name}.center[{k}]", inertial.center[k], "m", "inertia") for k in range(3))
-    xx, xy, yy, xz, yz, zz = (
-        leaves.leaf(f"{name}.inertia.{'xyz'[i]}{'xyz'[j]}", float(inertial.inertia[i, j]), "kg m^2", "inertia")
-        for i, j in _MOMENTS
-    )
-    return Body(name=name, inertia=about_origin(mass, (x, y, z), (xx, xy, yy, xz, yz, zz)))
 
 
 def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -> Joint:
@@ -238,15 +180,11 @@ def _freedoms(joint: UrdfJoint, extra: JointExtra, leaves: Leaves) -> tuple[Free
     count = len(JOINT_KINDS[joint.kind].velocities)
     if count != 1:
         return (Freedom(),) * count
-    force, speed = ("N m", "N m s/rad") if joint.kind == "revolute" else ("N", "N s/m")
     own = extra.freedom
     friction = own.friction or Friction()
-    viscous, coulomb = friction.viscous, friction.coulomb
-    if viscous is None and joint.damping != 0.0:
-        viscous = leaves.leaf(f"{joint.name}.friction.viscous", joint.damping, speed, "friction")
-    if coulomb is None and joint.friction != 0.0:
-        coulomb = leaves.leaf(f"{joint.name}.friction.coulomb", joint.friction, force, "friction")
-    friction = replace(friction, viscous=viscous, coulomb=coulomb)
+    given = {"viscous": joint.damping, "coulomb": joint.friction}
+    left = {key: value for key, value in given.items() if getattr(friction, key) is None}
+    friction = replace(friction, **leaves.friction(joint.name, joint.kind == "revolute", **left))
     freedom = replace(
         own,
         friction=friction if friction != Friction() else None,

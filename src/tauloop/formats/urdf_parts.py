@@ -12,6 +12,7 @@ import numpy as np
 from tauloop.formats.xml_nodes import XmlNode, XmlReader
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName
+from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.mechanism.rotation import rotation_matrix, turns_to_axes
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
@@ -29,15 +30,6 @@ _UNIT_QUATERNION = 1e-4
 _NO_LENGTH = 1e-12
 
 Triple = tuple[float, float, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UrdfInertia:
-    """Mass, mass centre in link axes, and inertia (3, 3) about the mass centre in link axes; SI units."""
-
-    mass: float
-    center: Triple
-    inertia: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

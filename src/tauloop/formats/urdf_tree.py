@@ -12,7 +12,6 @@ from tauloop.errors import DescriptionError
 from tauloop.formats.urdf_constraints import BALL, ELEMENTS, read_couplings, read_loops
 from tauloop.formats.urdf_cut_elements import CUT, CUT_PARTS
 from tauloop.formats.urdf_parts import (
-    UrdfInertia,
     UrdfJoint,
     UrdfLink,
     UrdfReader,
@@ -23,6 +22,7 @@ from tauloop.formats.urdf_parts import (
 from tauloop.formats.urdf_refused import refuse_other_formats, refuse_repeats, refuse_ties
 from tauloop.formats.xml_nodes import XmlNode, read_xml
 from tauloop.mechanism.model import BASE
+from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.mechanism.suggestions import suggestion
 
 #: URDF joint types and what they are here.
@@ -192,7 +192,7 @@ class _TreeReader(UrdfReader):
             self._note_inertia(name, mass, own)
         # without a turn the figures of the file stay as they are, to the last digit
         inertia = own if turn == (0.0, 0.0, 0.0) else rotation(turn) @ own @ rotation(turn).T + 0.0
-        return UrdfLink(name=name, inertial=UrdfInertia(mass=mass, center=xyz, inertia=inertia))
+        return UrdfLink(name=name, inertial=LinkInertia(mass=mass, center=np.array(xyz), about_center=inertia))
 
     def _note_inertia(self, name: str, mass: float, inertia: np.ndarray) -> None:
         if mass == 0.0:

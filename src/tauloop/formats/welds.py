@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from tauloop.formats.linkage import Linkage
+from tauloop.formats.leaves import Leaves
+from tauloop.formats.linkage import Linkage, reachable
 from tauloop.formats.rod_inertia import source_of
-from tauloop.mechanism.expression import Expression, Leaf, leaves
-from tauloop.mechanism.inertias import about_origin
+from tauloop.mechanism.expression import leaves as leaves_of
 from tauloop.mechanism.model import BASE, Body, Inertia, Mechanism, Parameter, ParameterTable
-
-_MOMENTS = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
 def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]:
@@ -27,7 +23,8 @@ def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]
     """
     # a weld that closes a loop is an equation, and its force may be asked for
     linkage = Linkage(replace(mechanism, joints=tuple(joint for joint in mechanism.joints if not joint.is_cut)))
-    resting = _welded_to_base(mechanism)
+    welds = (joint for joint in linkage.mechanism.joints if joint.kind == "fixed")
+    resting = reachable(BASE, ((weld.parent.body, weld.child.body) for weld in welds))
     changed: dict[str, Inertia | None] = {}
     made: list[Parameter] = []
     notes: list[str] = []
@@ -39,7 +36,8 @@ def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]
         others = [name for name in heavy if name != carrier]
         ordered = (carrier, *(name for name in link if name != carrier))
         changed |= dict.fromkeys(others)
-        changed[carrier] = _leaves(linkage, ordered, source_of(mechanism, heavy), made)
+        leaves = Leaves(source=source_of(mechanism, heavy), status="chosen", parameters=made)
+        changed[carrier] = leaves.inertia(carrier, linkage.inertia(ordered))
         notes.append(f"{carrier} takes the inertia of what is welded to it: {', '.join(others)}")
     idle = [body.name for body in mechanism.bodies if body.name in resting and body.inertia is not None]
     if idle:
@@ -53,39 +51,10 @@ def with_merged_welds(mechanism: Mechanism) -> tuple[Mechanism, tuple[str, ...]]
     return replace(mechanism, bodies=bodies, parameters=_table(mechanism, bodies, made)), tuple(notes)
 
 
-def _welded_to_base(mechanism: Mechanism) -> set[str]:
-    found = {BASE}
-    welds = [{j.parent.body, j.child.body} for j in mechanism.joints if j.kind == "fixed" and not j.is_cut]
-    while True:
-        further = set().union(*(ends for ends in welds if ends & found)) - found
-        if not further:
-            return found - {BASE}
-        found |= further
-
-
 def _innermost(mechanism: Mechanism, link: tuple[str, ...]) -> str:
     """The body of a link that no weld hangs on another."""
     hanging = {joint.child.body for joint in mechanism.joints if joint.kind == "fixed" and not joint.is_cut}
     return next((name for name in link if name not in hanging), link[0])
-
-
-def _leaves(linkage: Linkage, link: tuple[str, ...], source: str, made: list[Parameter]) -> Inertia:
-    """Inertia of a whole link about the origin of its first body, as ten leaf parameters."""
-    mass, center, about = linkage.inertia(link)
-    stem = link[0]
-
-    def leaf(name: str, value: float, unit: str, lower: float = -np.inf) -> Expression:
-        made.append(
-            Parameter(name=f"{stem}.{name}", value=value, unit=unit, group="inertia", source=source, lower=lower)
-        )
-        return Leaf(f"{stem}.{name}")
-
-    m = leaf("mass", mass, "kg", 0.0)
-    x, y, z = (leaf(f"center[{k}]", float(center[k]), "m") for k in range(3))
-    xx, xy, yy, xz, yz, zz = (
-        leaf(f"inertia.{word}", float(about["xyz".index(word[0]), "xyz".index(word[1])]), "kg m^2") for word in _MOMENTS
-    )
-    return about_origin(m, (x, y, z), (xx, xy, yy, xz, yz, zz))
 
 
 def _table(mechanism: Mechanism, bodies: tuple[Body, ...], made: list[Parameter]) -> ParameterTable:
@@ -96,9 +65,11 @@ def _table(mechanism: Mechanism, bodies: tuple[Body, ...], made: list[Parameter]
         for old, body in zip(mechanism.bodies, bodies, strict=True)
         if old.inertia is not None and old.inertia != body.inertia
         for expression in old.inertia.parameters
-        for name in leaves(expression)
+        for name in leaves_of(expression)
     }
-    kept = {name for body in bodies if body.inertia is not None for p in body.inertia.parameters for name in leaves(p)}
+    kept = {
+        name for body in bodies if body.inertia is not None for p in body.inertia.parameters for name in leaves_of(p)
+    }
     table = [
         new.pop(parameter.name, parameter)
         for parameter in mechanism.parameters
