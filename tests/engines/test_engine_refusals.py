@@ -114,7 +114,7 @@ def test_all_faults_of_a_motion_are_told_at_once() -> None:
         engine.inverse_dynamics(NamedMotion(q=q, v=v, a=a))
     text = str(caught.value)
     assert len(caught.value.problems) == 5
-    assert "did you mean platform.x?" in text
+    assert "did you mean platform.x or" in text
     assert "v['platform.wy'] missing" in text
     assert "leg2: not given in all" in text
     assert "1 numbers are not finite" in text

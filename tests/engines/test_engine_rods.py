@@ -193,7 +193,7 @@ def test_orientation_is_found_from_lengths_alone(engine: str, is_flipped: bool) 
     motion = NamedMotion(**{part: {f"leg{i}": x for i, x in enumerate(columns[k])} for k, part in enumerate("qva")})
     found = MAKERS[engine](mechanism).inverse_dynamics(motion)
     assert_near(found.forces, np.array(wanted), BY_DIFFERENCES)
-    assert np.max(found.closure) < CLOSED
+    assert np.max(found.residuals.closure) < CLOSED
 
 
 def test_many_states_are_worked_on_in_pieces() -> None:
@@ -204,7 +204,7 @@ def test_many_states_are_worked_on_in_pieces() -> None:
     forces = engine.inverse_dynamics(motion)
     assert forces.forces.shape == (600, 3)
     assert_near(engine.inverse_dynamics(one).forces, forces.forces[555:556], 1e-13)
-    assert np.max(forces.closure) < 1e-14
+    assert np.max(forces.residuals.closure) < 1e-14
 
 
 @pytest.mark.parametrize("machine_name", ["arms", "legs", "bar"])
@@ -224,4 +224,4 @@ def test_start_is_exact_on_the_manifold(machine_name: str, monkeypatch: pytest.M
         motion = NamedMotion(q=angles, v=rest, a=rest)
         assert "foot" in rigid_tree(mechanism).tree
     monkeypatch.setattr("tauloop.engines.engine.MOST_STEPS", 0)
-    assert np.max(pinocchio_engine(mechanism).inverse_dynamics(motion).closure) < 1e-14
+    assert np.max(pinocchio_engine(mechanism).inverse_dynamics(motion).residuals.closure) < 1e-14

@@ -180,6 +180,7 @@ def assert_near(found: np.ndarray, wanted: np.ndarray, tolerance: float) -> None
 def assert_all_near(forces: dict[str, Any], wanted: np.ndarray, tolerance: float) -> None:
     for found in forces.values():
         assert_near(found.forces, wanted, tolerance)
-        for residual in (found.closure, found.closure_rate, found.closure_acceleration, found.balance):
+        told = found.residuals
+        for residual in (told.closure, told.closure_rate, told.closure_acceleration, found.balance):
             assert np.max(residual) < max(CLOSED, tolerance)
     assert_near(forces["MuJoCo"].forces, forces["Pinocchio"].forces, EXACT)

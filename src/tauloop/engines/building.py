@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tauloop.engines.rigid_tree import GROUND, Anchor, Constraint, EngineLink, Loads, PlacedJoint, RigidTree
 from tauloop.errors import EngineError, Problems
+from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import BASE, JOINT_KINDS, AxisName, Freedom, Joint, Mechanism
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
 from tauloop.mechanism.rigid_tree import rigid_tree as spanned
@@ -116,12 +117,8 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
     problems = Problems()
 
     def missing(where: str, name: str) -> None:
-        problems.add(
-            where,
-            f"acts on {name}, which is no coordinate of the tree that the engines use",
-            "let it act on a joint that need not be cut to open the loops",
-            file=mechanism.file,
-        )
+        what = f"acts on {name}, which is no coordinate of the tree that the engines use"
+        problems.add(where, what, "let it act on a joint that need not be cut to open the loops", file=mechanism.file)
 
     inertia, stiffness, preload = np.zeros((len(names),) * 2), np.zeros(len(names)), np.zeros(len(names))
     for name, freedom in _freedoms(mechanism):
@@ -136,22 +133,23 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
         if freedom.spring is not None:
             stiffness[i] = mechanism.value(freedom.spring.stiffness)
             preload[i] = stiffness[i] * mechanism.value(freedom.spring.rest)
-    transmission = np.zeros((len(mechanism.actuators), len(names)))
+
+    def combined(where: str, parts: Sequence[tuple[str, tuple[tuple[str, Expression], ...]]]) -> Array:
+        """Sums of velocities (n, n_v), by their ratios."""
+        rows = np.zeros((len(parts), len(names)))
+        for row, (part, terms) in zip(rows, parts, strict=True):
+            for name, ratio in terms:
+                if name not in index:
+                    missing(f"{where}.{part}", name)
+                else:
+                    row[index[name]] += mechanism.value(ratio)
+        return rows
+
+    transmission = combined("actuators", [(actuator.name, actuator.drives) for actuator in mechanism.actuators])
+    gears = combined("couplings", [(coupling.name, coupling.terms) for coupling in mechanism.couplings])
     for row, actuator in zip(transmission, mechanism.actuators, strict=True):
-        for name, ratio in actuator.drives:
-            if name not in index:
-                missing(f"actuators.{actuator.name}", name)
-                continue
-            row[index[name]] += mechanism.value(ratio)
         if actuator.inertia is not None:
             inertia += mechanism.value(actuator.inertia) * np.outer(row, row)
-    gears = np.zeros((len(mechanism.couplings), len(names)))
-    for row, coupling in zip(gears, mechanism.couplings, strict=True):
-        for name, ratio in coupling.terms:
-            if name not in index:
-                missing(f"couplings.{coupling.name}", name)
-                continue
-            row[index[name]] += mechanism.value(ratio)
     EngineError.raise_if_any(problems)
     return Loads(
         inertia=inertia,

@@ -22,14 +22,16 @@ from tauloop.engines.comparison import (
     acceleration_comparison,
     force_comparison,
     frictionless,
+    placed,
     velocity_comparisons,
+    verification,
 )
 from tauloop.engines.engine import Engine
 from tauloop.engines.in_pinocchio import PinocchioEngine
 from tauloop.engines.motion import NamedMotion
 from tauloop.engines.pinocchio_constraints import constrained_dynamics, constrained_inverse_dynamics
-from tauloop.engines.results import EngineAccelerations
-from tauloop.errors import EngineError, Problem, Problems, TauloopError, solving
+from tauloop.engines.results import EngineAccelerations, EngineForces
+from tauloop.errors import EngineError, Problems, TauloopError, solving
 from tauloop.kinematics import RandomStates, random_states
 from tauloop.mechanism.cables import cables, struts
 from tauloop.mechanism.model import Mechanism
@@ -60,42 +62,21 @@ class _Subject:
     forces: np.ndarray
     driving: np.ndarray
 
-    def inverse_dynamics(self) -> Comparer:
-        return lambda engine: (force_comparison(engine.inverse_dynamics(self.motion), self.forces),)
+    def by_mass_matrix(self, engine: Engine, wrench: np.ndarray | None = None) -> EngineAccelerations:
+        return engine.forward_dynamics(self.motion, self.driving, wrench)
 
-    def forward_dynamics(self) -> Comparer:
-        return self._accelerations(FORWARD_DYNAMICS, lambda engine: engine.forward_dynamics(self.motion, self.driving))
+    def by_solver(self, engine: Engine, wrench: np.ndarray | None = None) -> EngineAccelerations:
+        return constrained_dynamics(_with_solver(engine), engine.states(self.motion), self.driving, wrench)
 
-    def own_inverse(self) -> Comparer:
-        def comparer(engine: Engine) -> tuple[EngineComparison, ...]:
-            engine = _with_solver(engine)
-            found = constrained_inverse_dynamics(engine, engine.states(self.motion))
-            return (force_comparison(found, self.forces, OWN_INVERSE),)
+    def inverse(self, quantity: str) -> Comparer:
+        def solve(engine: Engine) -> EngineForces:
+            if quantity == INVERSE_DYNAMICS:
+                return engine.inverse_dynamics(self.motion)
+            return constrained_inverse_dynamics(_with_solver(engine), engine.states(self.motion))
 
-        return comparer
+        return lambda engine: (force_comparison(quantity, engine, solve(engine), self.forces),)
 
-    def own_forward(self) -> Comparer:
-        def solve(engine: Engine) -> EngineAccelerations:
-            engine = _with_solver(engine)
-            return constrained_dynamics(engine, engine.states(self.motion), self.driving)
-
-        return self._accelerations(OWN_FORWARD, solve)
-
-    def under_wrench(self, wrench: np.ndarray) -> Comparer:
-        return self._under_wrench(
-            UNDER_WRENCH, wrench, lambda engine: engine.forward_dynamics(self.motion, self.driving, wrench)
-        )
-
-    def own_under_wrench(self, wrench: np.ndarray) -> Comparer:
-        def solve(engine: Engine) -> EngineAccelerations:
-            engine = _with_solver(engine)
-            return constrained_dynamics(engine, engine.states(self.motion), self.driving, wrench)
-
-        return self._under_wrench(OWN_UNDER_WRENCH, wrench, solve)
-
-    def _under_wrench(
-        self, quantity: str, wrench: np.ndarray, solve: Callable[[Engine], EngineAccelerations]
-    ) -> Comparer:
+    def under_wrench(self, quantity: str, wrench: np.ndarray) -> Comparer:
         """Accelerations of the independent coordinates, as simulations have them."""
         states, model, entry = self.states, self.model, self.model.platform.ports
         program = independent_rate_program(model.machine, entry, with_wrench=True).program
@@ -109,18 +90,19 @@ class _Subject:
             "theta": np.empty((n, 0)),
         }
         outputs, _ = program.run({name: np.ascontiguousarray(x) for name, x in inputs.items()}, n)
-        first = states.position.shape[1]
-        a = outputs["rate"][:, first : first + len(entry.v)]
-        chosen = list(entry.v)
+        first, chosen = states.position.shape[1], list(entry.v)
+        a = outputs["rate"][:, first : first + len(chosen)]
         names = tuple(model.topology.velocity_names[i] for i in chosen)
         scale = _unit_accelerations(model)[chosen]
-        return lambda engine: (acceleration_comparison(quantity, engine, solve(engine), names, a, scale),)
+        solve = self.by_mass_matrix if quantity == UNDER_WRENCH else self.by_solver
+        return lambda engine: (acceleration_comparison(quantity, engine, solve(engine, wrench), names, a, scale),)
 
-    def _accelerations(self, quantity: str, solve: Callable[[Engine], EngineAccelerations]) -> Comparer:
+    def forward(self, quantity: str) -> Comparer:
         states, model = self.states, self.model
         found = model.platform.forward_dynamics(states.position, states.velocity, self.driving, start=states.q)
         names, scale = model.topology.velocity_names, _unit_accelerations(model)
         a = np.asarray(found.a)
+        solve = self.by_mass_matrix if quantity == FORWARD_DYNAMICS else self.by_solver
         return lambda engine: (acceleration_comparison(quantity, engine, solve(engine), names, a, scale),)
 
     def jacobians(self) -> Comparer:
@@ -138,7 +120,7 @@ def _with_solver(engine: Engine) -> PinocchioEngine:
     if isinstance(engine, PinocchioEngine):
         return engine
     what = "its constraints are soft, so that its own dynamics are no reference"
-    raise EngineError(Problem(where="constraints", what=what, remedy="see its tree forces and mass matrix"))
+    raise EngineError.of("constraints", what, "see its tree forces and mass matrix")
 
 
 def _unit_accelerations(model: Model) -> np.ndarray:
@@ -188,15 +170,15 @@ def check_with_engines(
         remedy = "cables are compared as rods that push too, forces of redundant winches by the least norm"
         problems.add("all engines, tensions of cables", what, remedy)
     wanted: dict[str, Callable[[], Comparer]] = {
-        INVERSE_DYNAMICS: subject.inverse_dynamics,
-        OWN_INVERSE: subject.own_inverse,
-        FORWARD_DYNAMICS: subject.forward_dynamics,
-        OWN_FORWARD: subject.own_forward,
+        INVERSE_DYNAMICS: lambda: subject.inverse(INVERSE_DYNAMICS),
+        OWN_INVERSE: lambda: subject.inverse(OWN_INVERSE),
+        FORWARD_DYNAMICS: lambda: subject.forward(FORWARD_DYNAMICS),
+        OWN_FORWARD: lambda: subject.forward(OWN_FORWARD),
         f"{EMBEDDING}, {ACTUATOR_JACOBIAN}": subject.jacobians,
     }
     if wrench is not None:
-        wanted[UNDER_WRENCH] = lambda: subject.under_wrench(wrench)
-        wanted[OWN_UNDER_WRENCH] = lambda: subject.own_under_wrench(wrench)
+        wanted[UNDER_WRENCH] = lambda: subject.under_wrench(UNDER_WRENCH, wrench)
+        wanted[OWN_UNDER_WRENCH] = lambda: subject.under_wrench(OWN_UNDER_WRENCH, wrench)
     if not smooth.actuators:
         what, remedy = "the machine has no actuator whose force could be compared", "see its accelerations"
         for quantity in (INVERSE_DYNAMICS, OWN_INVERSE):
@@ -207,22 +189,14 @@ def check_with_engines(
         try:
             compared = prepare()
         except TauloopError as error:
-            problems += _placed(f"all engines, {quantity}", error)
+            problems += placed(f"all engines, {quantity}", error)
             continue
         for name, engine in ready.items():
             try:
                 comparisons += compared(engine)
             except EngineError as error:
-                problems += _placed(f"{name}, {quantity}", error)
-    if not comparisons:
-        raise EngineError(problems or Problem(where="engines", what="none was named", remedy="name an engine"))
-    return Verification(
-        mechanism=mechanism.name,
-        samples=states,
-        different=subject.states.different,
-        comparisons=tuple(comparisons),
-        not_run=tuple((problem.where, f"{problem.what}; {problem.remedy}") for problem in problems),
-    )
+                problems += placed(f"{name}, {quantity}", error)
+    return verification(mechanism, states, comparisons, problems, subject.states.different)
 
 
 def _subject(model: Model, states: int, rng: np.random.Generator, condition: float) -> _Subject:
@@ -271,8 +245,4 @@ def _ready(
         try:
             yield name, make(mechanism)
         except EngineError as error:
-            problems += _placed(name, error)
-
-
-def _placed(where: str, error: TauloopError) -> list[Problem]:
-    return [replace(problem, where=f"{where}: {problem.where}") for problem in error.problems]
+            problems += placed(name, error)

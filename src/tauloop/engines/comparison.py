@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from tauloop.engines.engine import Engine
 from tauloop.engines.in_mujoco import mujoco_engine
 from tauloop.engines.in_pinocchio import pinocchio_engine
-from tauloop.engines.motion import NamedMotion
-from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, Residuals
-from tauloop.errors import EngineError, InputError, Problem
-from tauloop.mechanism.model import Freedom, Joint, Mechanism
+from tauloop.engines.motion import Motion
+from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities
+from tauloop.errors import EngineError, InputError, Problem, Problems, TauloopError
+from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.poses import Array
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -128,19 +128,39 @@ def compare_forces(
     """
     forces = _checked(mechanism, motion, forces)
     comparisons: list[EngineComparison] = []
-    problems: list[Problem] = []
+    problems = Problems()
     for name, make in engines.items():
         try:
-            found = make(mechanism).inverse_dynamics(motion)
+            engine = make(mechanism)
+            comparisons.append(force_comparison(INVERSE_DYNAMICS, engine, engine.inverse_dynamics(motion), forces))
         except EngineError as error:
-            problems += [replace(problem, where=f"{name}: {problem.where}") for problem in error.problems]
-            continue
-        comparisons.append(force_comparison(found, forces))
+            problems += placed(name, error)
+    return verification(mechanism, len(forces), comparisons, problems)
+
+
+def placed(where: str, error: TauloopError) -> list[Problem]:
+    """What an error says, with where it came from."""
+    return [replace(problem, where=f"{where}: {problem.where}") for problem in error.problems]
+
+
+def verification(
+    mechanism: Mechanism,
+    samples: int,
+    comparisons: Sequence[EngineComparison],
+    problems: Problems,
+    different: int | None = None,
+) -> Verification:
+    """What could be compared, and why other things could not.
+
+    Raises:
+        EngineError: nothing could be compared; all reasons.
+    """
     if not comparisons:
         raise EngineError(problems or Problem(where="engines", what="none was named", remedy="name an engine"))
     return Verification(
         mechanism=mechanism.name,
-        samples=len(forces),
+        samples=samples,
+        different=different,
         comparisons=tuple(comparisons),
         not_run=tuple((problem.where, f"{problem.what}; {problem.remedy}") for problem in problems),
     )
@@ -150,7 +170,10 @@ def frictionless(mechanism: Mechanism) -> Mechanism:
     """The same machine without friction in its joints, telescopic rods and actuators."""
     return replace(
         mechanism,
-        joints=tuple(_without(joint) for joint in mechanism.joints),
+        joints=tuple(
+            replace(joint, freedoms=tuple(replace(freedom, friction=None) for freedom in joint.freedoms))
+            for joint in mechanism.joints
+        ),
         rods=tuple(
             rod
             if rod.telescope is None
@@ -162,34 +185,20 @@ def frictionless(mechanism: Mechanism) -> Mechanism:
     )
 
 
-def _without(joint: Joint) -> Joint:
-    def smooth(freedom: Freedom) -> Freedom:
-        return replace(freedom, friction=None)
-
-    return replace(joint, freedoms=tuple(smooth(freedom) for freedom in joint.freedoms))
-
-
-def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
+def _checked(mechanism: Mechanism, motion: Motion, forces: Array) -> Array:
     forces = np.asarray(forces, dtype=float)
     samples = len(next(iter(motion.q.values()))) if motion.q else 0
     wanted = (samples, len(mechanism.actuators))
     if forces.shape != wanted or forces.size == 0:
-        raise InputError(
-            Problem(where="forces", what=f"shape {forces.shape}", remedy=f"give (samples, actuators) = {wanted}")
-        )
+        raise InputError.of("forces", f"shape {forces.shape}", f"give (samples, actuators) = {wanted}")
     if not np.all(np.isfinite(forces)):
-        raise InputError(Problem(where="forces", what=f"{np.sum(~np.isfinite(forces))} numbers are not finite"))
+        raise InputError.of("forces", f"{np.sum(~np.isfinite(forces))} numbers are not finite")
     return forces
 
 
-def force_comparison(found: EngineForces, forces: Array, quantity: str = INVERSE_DYNAMICS) -> EngineComparison:
+def force_comparison(quantity: str, engine: Engine, found: EngineForces, forces: Array) -> EngineComparison:
     """Inverse dynamics: actuator forces (N, n_u) beside an engine's."""
-    residuals = Residuals(
-        closure=found.closure, closure_rate=found.closure_rate, closure_acceleration=found.closure_acceleration
-    )
-    who = (quantity, found.engine, found.version, found.method)
-    balance = float(np.max(found.balance))
-    return _comparison(who, found.forces, forces, found.actuators, residuals, balance)
+    return _comparison(quantity, engine, found, (found.forces, forces), found.actuators, float(np.max(found.balance)))
 
 
 def acceleration_comparison(
@@ -211,9 +220,8 @@ def acceleration_comparison(
         scale: of the velocities (n_v,), m or 1, so that metres and radians can be held against each other.
     """
     ours, theirs = _common(names, found.names)
-    who = (quantity, engine.name, engine.version, found.method)
     sides = (found.accelerations[:, theirs] / scale[ours], accelerations[:, ours] / scale[ours])
-    return _comparison(who, *sides, tuple(names[i] for i in ours), found.residuals)
+    return _comparison(quantity, engine, found, sides, tuple(names[i] for i in ours))
 
 
 def velocity_comparisons(
@@ -250,13 +258,8 @@ def velocity_comparisons(
         engines_side, own_side, size, rows = sides[quantity]
         factor, samples = unit / size[:, None], len(own_side)
         columns = tuple(f"{row} per {column}" for row in rows for column in independent)
-        return _comparison(
-            (quantity, engine.name, engine.version, found.method),
-            (engines_side * factor).reshape(samples, -1),
-            (own_side * factor).reshape(samples, -1),
-            columns,
-            found.residuals,
-        )
+        both = ((side * factor).reshape(samples, -1) for side in (engines_side, own_side))
+        return _comparison(quantity, engine, found, tuple(both), columns)
 
     return tuple(comparison(quantity) for quantity, (*_, rows) in sides.items() if rows)
 
@@ -268,29 +271,27 @@ def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[list[int], 
 
 
 def _comparison(
-    who: tuple[str, str, str, str],
-    found: Array,
-    claimed: Array,
+    quantity: str,
+    engine: Engine,
+    result: EngineForces | EngineAccelerations | EngineVelocities,
+    sides: tuple[Array, ...],
     columns: tuple[str, ...],
-    residuals: Residuals,
     balance: float | None = None,
 ) -> EngineComparison:
+    found, claimed = sides
     size = np.maximum(np.max(np.abs(found), axis=1), np.max(np.abs(claimed), axis=1))
     scale = np.maximum(size, LEAST_SCALE * np.max(size))
     difference = np.abs(claimed - found) / np.where(scale > 0.0, scale, 1.0)[:, None]
     sample, column = np.unravel_index(np.argmax(difference), difference.shape)
-    quantity, engine, version, method = who
     return EngineComparison(
         quantity=quantity,
-        engine=engine,
-        version=version,
-        method=method,
+        engine=engine.name,
+        version=engine.version,
+        method=result.method,
         largest_difference=float(difference[sample, column]),
         sample=int(sample),
         column=columns[int(column)],
         compared=len(columns),
-        closure=float(np.max(residuals.closure)),
-        closure_rate=float(np.max(residuals.closure_rate)),
-        closure_acceleration=float(np.max(residuals.closure_acceleration)),
+        **{key: float(np.max(values)) for key, values in asdict(result.residuals).items()},
         balance=balance,
     )

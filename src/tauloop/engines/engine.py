@@ -19,7 +19,7 @@ from tauloop.engines.motion import NamedMotion, checked
 from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities, Residuals, TreeStates
 from tauloop.engines.rigid_tree import RigidTree
 from tauloop.engines.start import start_coordinates
-from tauloop.errors import EngineError, InputError, Problem
+from tauloop.errors import EngineError, InputError
 from tauloop.mechanism.poses import Array, quaternion_rotation, turned_quaternion
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -54,11 +54,18 @@ class Engine(Shown, ABC):
     Attributes:
         tree: what was written into the engine.
         name, version: of the engine.
+        library: its Python module.
+        model: the machine as the engine has it, a joint for each link that moves.
+        q_order, v_order: where the tree's coordinates and velocities stand in the model's.
     """
 
     tree: RigidTree
     name: str
     version: str
+    library: Any
+    model: Any
+    q_order: Array
+    v_order: Array
 
     @abstractmethod
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
@@ -132,13 +139,9 @@ class Engine(Shown, ABC):
         """
         missing = [name for name in independent if name not in self.tree.velocity_names]
         if missing:
-            raise EngineError(
-                Problem(
-                    where=", ".join(missing),
-                    what=f"not among the velocities of the tree, where {self.name} cuts these joints",
-                    remedy="choose independent coordinates of joints that are in the tree",
-                )
-            )
+            what = f"not among the velocities of the tree, where {self.name} cuts these joints"
+            remedy = "choose independent coordinates of joints that are in the tree"
+            raise EngineError.of(", ".join(missing), what, remedy)
         parts = _parts(checked(self.tree, motion))
         return _joined([self._velocities(self._states(part), independent) for part in parts])
 
@@ -182,13 +185,9 @@ class Engine(Shown, ABC):
         tau = self._forces(states.q, states.v, states.a)
         u, missing = self._share_out(states.jacobian, tau)
         return EngineForces(
-            engine=self.name,
-            version=self.version,
             actuators=self.tree.loads.actuators,
             forces=u,
-            closure=states.residuals.closure,
-            closure_rate=states.residuals.closure_rate,
-            closure_acceleration=states.residuals.closure_acceleration,
+            residuals=states.residuals,
             balance=_largest(missing) / np.maximum(_largest(tau), np.finfo(float).tiny),
             method=BY_FORCES,
         )
@@ -213,17 +212,12 @@ class Engine(Shown, ABC):
         weight = np.trace(M, axis1=1, axis2=2)[:, None, None] / M.shape[1]
         A = P @ M @ P + weight * (np.eye(M.shape[1]) - P)
         if np.max(np.linalg.cond(A)) > MOST_CONDITION:
-            raise EngineError(
-                Problem(
-                    where=self.tree.name,
-                    what="can move without any inertia, so that its accelerations are not unique",
-                    remedy="give every part that can move by itself a mass",
-                )
-            )
+            what = "can move without any inertia, so that its accelerations are not unique"
+            raise EngineError.of(self.tree.name, what, "give every part that can move by itself a mass")
         a = a_0 + times(P, np.linalg.solve(A, right[:, :, None])[:, :, 0])
-        open_rate = _largest(times(states.jacobian, a) + states.bias)
-        residuals = replace(states.residuals, closure_acceleration=open_rate)
-        return EngineAccelerations(names=states.names, accelerations=a, residuals=residuals, method=BY_MASS_MATRIX)
+        return EngineAccelerations(
+            names=states.names, accelerations=a, residuals=states.moving(a), method=BY_MASS_MATRIX
+        )
 
     def _velocities(self, states: TreeStates, independent: tuple[str, ...]) -> EngineVelocities:
         names, K = states.names, states.jacobian
@@ -245,13 +239,8 @@ class Engine(Shown, ABC):
         forces = np.asarray(forces, dtype=float)
         if forces.shape != wanted or not np.all(np.isfinite(forces)):
             count = np.sum(~np.isfinite(forces))
-            raise InputError(
-                Problem(
-                    where="forces",
-                    what=f"shape {forces.shape}, {count} numbers are not finite",
-                    remedy=f"give finite numbers (samples, actuators) = {wanted}",
-                )
-            )
+            what = f"shape {forces.shape}, {count} numbers are not finite"
+            raise InputError.of("forces", what, f"give finite numbers (samples, actuators) = {wanted}")
         return forces
 
     def _close(self, q: Array, unknown: list[int]) -> Array:
@@ -289,11 +278,7 @@ class Engine(Shown, ABC):
         """
         loads = self.tree.loads
         local = self.tree_forces(self._engine_q(q), self._engine_v(q, v), self._engine_v(q, a))
-        tau = self._from_engine(q, local[:, None, None, :])[:, 0, 0] + a @ loads.inertia
-        for i, j in enumerate(loads.q_index):
-            if j >= 0:
-                tau[:, i] += loads.stiffness[i] * q[:, j] - loads.preload[i]
-        return tau
+        return self._from_engine(q, local[:, None, None, :])[:, 0, 0] + a @ loads.inertia + loads.springs(q)
 
     def _share_out(self, K: Array, tau: Array) -> tuple[Array, Array]:
         """Actuator forces (N, n_u), and what is missing of the tree forces (N, n_v).
@@ -315,26 +300,18 @@ class Engine(Shown, ABC):
         free = supply.undetermined()[:actuators]
         if np.any(free > UNDETERMINED):
             names = [name for name, x in zip(self.tree.loads.actuators, free, strict=True) if x > UNDETERMINED]
-            raise EngineError(
-                Problem(
-                    where=f"actuators {', '.join(names)}",
-                    what=f"can work against each other without moving {self.tree.name}, so their forces are not unique",
-                    remedy="compare poses away from singularities, or a machine with as many actuators as freedoms",
-                )
-            )
+            what = f"can work against each other without moving {self.tree.name}, so their forces are not unique"
+            remedy = "compare poses away from singularities, or a machine with as many actuators as freedoms"
+            raise EngineError.of(f"actuators {', '.join(names)}", what, remedy)
         x = supply.solve(tau)
         return x[:, :actuators] / size, tau - times(supply.matrix, x)
 
     def _require_determined(self, rows: LeastSquares, names: list[str]) -> None:
         free = [name for name, x in zip(names, rows.undetermined(), strict=True) if x > UNDETERMINED]
         if free:
-            raise EngineError(
-                Problem(
-                    where="motion",
-                    what=f"leaves {', '.join(free)} of {self.tree.name} undetermined in some samples",
-                    remedy="give these joints too; of a rod's angle: keep the rod off its first axis",
-                )
-            )
+            what = f"leaves {', '.join(free)} of {self.tree.name} undetermined in some samples"
+            remedy = "give these joints too; of a rod's angle: keep the rod off its first axis"
+            raise EngineError.of("motion", what, remedy)
 
     def _engine_q(self, q: Array) -> Array:
         """Coordinates with the quaternions of reversed balls inverted."""

@@ -26,17 +26,10 @@ class MujocoEngine(Engine):
     """A machine written into a MuJoCo model.
 
     Attributes:
-        library: the Python module.
-        model: the model.
         bodies: body numbers of the links `tree.anchored`.
-        q_order, v_order: where the tree's coordinates and velocities stand in the model's.
     """
 
-    library: Any
-    model: Any
     bodies: tuple[int, ...]
-    q_order: np.ndarray
-    v_order: np.ndarray
 
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
         """Poses of bodies, `mj_jac` at their origins, and `mj_jacDot` times the velocities."""

@@ -30,17 +30,10 @@ class PinocchioEngine(Engine):
     """A machine written into a Pinocchio model.
 
     Attributes:
-        library: the Python module.
-        model: the model, a joint for each link that moves.
         frames: frame numbers of the links `tree.anchored`.
-        q_order, v_order: where the tree's coordinates and velocities stand in the model's.
     """
 
-    library: Any
-    model: Any
     frames: tuple[int, ...]
-    q_order: np.ndarray
-    v_order: np.ndarray
 
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
         """Poses, Jacobians and classical accelerations of frames at the links' origins, in base axes."""

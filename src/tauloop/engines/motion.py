@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,6 +11,7 @@ from tauloop.engines.rigid_tree import RigidTree
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.model import Joint
 from tauloop.mechanism.poses import Array
+from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -76,11 +76,10 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
 
 
 def _unknown(part: str, name: str, known: set[str]) -> Problem:
-    near = difflib.get_close_matches(name, known, n=1)
     return Problem(
         where=f"{part}[{name!r}]",
         what="no such coordinate" if part == "q" else "no such velocity",
-        remedy=f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}",
+        remedy=suggestion(name, known) or f"known are {', '.join(sorted(known))}",
     )
 
 
@@ -117,12 +116,7 @@ def _normalise(joint: Joint, q: dict[str, Array]) -> None:
     norm = np.sqrt(sum(q[name] ** 2 for name in names))
     worst = float(np.max(np.abs(norm - 1.0)))
     if worst > QUATERNION_TOLERANCE:
-        raise InputError(
-            Problem(
-                where=f"joint {joint.name}",
-                what=f"quaternions whose norm differs from one by up to {worst:.3g}",
-                remedy="give unit quaternions w, x, y, z",
-            )
-        )
+        what = f"quaternions whose norm differs from one by up to {worst:.3g}"
+        raise InputError.of(f"joint {joint.name}", what, "give unit quaternions w, x, y, z")
     for name in names:
         q[name] = q[name] / norm

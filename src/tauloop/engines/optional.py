@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError
 
 
 def engine_module(module: str, name: str) -> Any:
@@ -21,10 +21,4 @@ def engine_module(module: str, name: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise EngineError(
-            Problem(
-                where=name,
-                what=f"cannot be imported ({error})",
-                remedy="pip install tauloop[engines]",
-            )
-        ) from error
+        raise EngineError.of(name, f"cannot be imported ({error})", "pip install tauloop[engines]") from error

@@ -9,7 +9,6 @@ needed. It leaves no bias: the proximal iterations take it out again (1e-6 and 1
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,9 +54,7 @@ def constrained_dynamics(
             inertia, or the solver gives no numbers.
     """
     a = _solver(engine, states)(_applied(engine, states, forces) + engine.tool_forces(states, wrench))
-    open_rate = np.max(np.abs(times(states.jacobian, a) + states.bias), axis=1, initial=0.0)
-    residuals = replace(states.residuals, closure_acceleration=open_rate)
-    return EngineAccelerations(names=states.names, accelerations=a, residuals=residuals, method=_method(engine))
+    return EngineAccelerations(names=states.names, accelerations=a, residuals=states.moving(a), method=_method(engine))
 
 
 def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) -> EngineForces:
@@ -96,15 +93,10 @@ def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) ->
     M = engine.whole_mass_matrix(states)
     missing, needed = times(M, states.a - found), times(M, states.a)
     largest = np.maximum(np.abs(needed).max(axis=1), np.abs(u @ A).max(axis=1))
-    residuals = states.residuals
     return EngineForces(
-        engine=engine.name,
-        version=engine.version,
         actuators=loads.actuators,
         forces=u,
-        closure=residuals.closure,
-        closure_rate=residuals.closure_rate,
-        closure_acceleration=np.max(np.abs(times(states.jacobian, found) + states.bias), axis=1, initial=0.0),
+        residuals=states.moving(found),
         balance=np.abs(missing).max(axis=1) / np.maximum(largest, np.finfo(float).tiny),
         method=_method(engine),
     )
@@ -117,7 +109,7 @@ def _require_unique(engine: PinocchioEngine, response: Array) -> None:
         what = f"can work against each other without moving {engine.tree.name}, so their forces are not unique"
         remedy = "compare poses away from singularities"
         where = f"actuators {', '.join(engine.tree.loads.actuators)}"
-        raise EngineError(Problem(where=where, what=what, remedy=remedy))
+        raise EngineError.of(where, what, remedy)
 
 
 def _method(engine: PinocchioEngine) -> str:
@@ -127,11 +119,7 @@ def _method(engine: PinocchioEngine) -> str:
 def _applied(engine: PinocchioEngine, states: TreeStates, forces: Array) -> Array:
     """Forces of actuators and springs on the machine file's velocities (N, n_v)."""
     loads = engine.tree.loads
-    applied = np.asarray(forces @ loads.transmission)
-    for i, j in enumerate(loads.q_index):
-        if j >= 0:
-            applied[:, i] -= loads.stiffness[i] * states.q[:, j] - loads.preload[i]
-    return applied
+    return np.asarray(forces @ loads.transmission - loads.springs(states.q))
 
 
 def _solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
@@ -159,7 +147,7 @@ def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[A
         a = np.array([pin.constraintDynamics(model, data, *each, contacts, workspaces, settings) for each in samples])
         if not np.all(np.isfinite(a)):
             what = f"its solver gives no numbers in {np.sum(~np.isfinite(a).all(axis=1))} of {len(a)} samples"
-            raise EngineError(Problem(where=engine.tree.name, what=what, remedy="look for poses near singularities"))
+            raise EngineError.of(engine.tree.name, what, "look for poses near singularities")
         # orthogonal blocks take velocities and forces between the two sets of axes, so one map serves both
         return engine.file_forces(states, a[:, engine.v_order])
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tauloop.engines.least_squares import times
 from tauloop.mechanism.poses import Array
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -41,28 +46,28 @@ class TreeStates(Shown):
     bias: Array
     residuals: Residuals
 
+    def moving(self, a: Array) -> Residuals:
+        """Residuals with other accelerations (N, n_v)."""
+        left = np.max(np.abs(times(self.jacobian, a) + self.bias), axis=1, initial=0.0)
+        return replace(self.residuals, closure_acceleration=left)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineForces(Shown):
     """Actuator forces by an engine.
 
     Attributes:
-        engine, version: name and version of the engine.
         actuators: names.
         forces: (N, n_u), N or N m; friction is left out.
-        closure, closure_rate, closure_acceleration: see `Residuals`.
+        residuals: of the loops.
         balance: largest force that neither actuators nor constraints can supply, divided by the largest tree force
             of that sample (N,). Not small when the motion needs an actuator that is not there.
         method: by which of the engine's algorithms.
     """
 
-    engine: str
-    version: str
     actuators: tuple[str, ...]
     forces: Array
-    closure: Array
-    closure_rate: Array
-    closure_acceleration: Array
+    residuals: Residuals
     balance: Array
     method: str
 

@@ -95,6 +95,10 @@ class Loads:
     gears: Array
     gear_offsets: Array
 
+    def springs(self, q: Array) -> Array:
+        """Forces of the springs (N, n_v) that coordinates (N, n_q) must overcome."""
+        return q[:, list(self.q_index)] * self.stiffness - self.preload
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RigidTree:

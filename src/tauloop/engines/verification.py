@@ -16,7 +16,7 @@ from tauloop.engines.comparison import (
     UNDER_WRENCH,
     EngineComparison,
 )
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.options import option, require
@@ -51,7 +51,7 @@ class VerifyOptions:
         require(self)
         if self.wrench is not None and len(self.wrench) != len(TOOL.columns):
             what = f"has {len(self.wrench)} numbers"
-            raise InputError(Problem(where="wrench", what=what, remedy=f"give {', '.join(TOOL.columns)}"))
+            raise InputError.of("wrench", what, f"give {', '.join(TOOL.columns)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
