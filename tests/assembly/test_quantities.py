@@ -61,6 +61,13 @@ def test_what_is_no_length_is_refused_with_its_reason(text: str, says: str) -> N
     assert error.value.remedy
 
 
+def test_a_number_keeps_all_its_digits_before_a_unit_that_begins_with_one() -> None:
+    assert read_quantity("2 1/s", FREQUENCY).value == 2.0
+    assert read_quantity("21 1/s", FREQUENCY).value == 21.0
+    with pytest.raises(UnitError, match="'21/s' is not a number with a unit"):
+        read_quantity("21/s", FREQUENCY)
+
+
 def test_a_unit_with_a_slip_is_guessed() -> None:
     with pytest.raises(InputError, match="did you mean deg"):
         quantity("--turn", "5 degrees", ANGLE)

@@ -696,7 +696,7 @@ def forces_again(machine: Mechanism, motion: NamedMotion, other: Mechanism) -> n
     both = [j for j in other.joints if kinds.get(j.name) == j.kind and {*j.velocity_names} <= {*motion.a}]
     names = [name for joint in both for name in joint.velocity_names]
     q, v, a = ({name: x[name] for name in names} for x in (motion.q, motion.v, motion.a))
-    found = pinocchio_engine(other).inverse_dynamics(Motion(q=q, v=v, a=a))
+    found = pinocchio_engine(other).inverse_dynamics(NamedMotion(q=q, v=v, a=a))
     assert found.residuals.closure.max() < STARTS_CLOSED
     theirs = [actuator.name for actuator in other.actuators]
     return found.forces[:, [theirs.index(actuator.name) for actuator in machine.actuators]]

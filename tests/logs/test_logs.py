@@ -83,13 +83,16 @@ def test_a_log_comes_in_si_units_over_seconds(tmp_path, delimiter, ending):
     assert log["force.b"].attrs["source"] == f"log{ending}: F"
 
 
-def test_units_may_carry_a_factor_and_win_over_the_header(tmp_path):
+@pytest.mark.parametrize(
+    ("turn", "torque"), [("-0.9 deg", "0.5 N m"), ("-.9deg", "+5e-1N m"), ("- 0.9 deg", "500mN m")]
+)
+def test_units_may_carry_a_factor_and_win_over_the_header(tmp_path, turn, torque):
     path = write(tmp_path / "log.csv", "encoder,current [A]\n100,2\n-100,3\n")
     log = read_log(
         LogFile(
             path=path,
             columns={"position": {"m": "encoder"}, "force": {"m": "current"}},
-            units={"position": "-0.9 deg", "current": "0.5 N m"},
+            units={"position": turn, "current": torque},
         ),
         sample_rate=100.0,
     )

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.extras import extra
 
 from tauloop import LogError
 from tauloop.logs import LogFile, channels, read_signals, samples
 from tauloop.logs.reading_apart import parquet_columns
 
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
+pyarrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
 
 TIME, POSITION = "time [s]", "position.a [rad]"
 STAMPS = (0.0, 0.1, 0.2, 0.3)

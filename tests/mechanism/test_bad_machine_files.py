@@ -164,6 +164,8 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
     ("radius: 0.2 m\n", "radius: {value: 0.2 m, bounds: [1 m, 2 m]}\n", "parameters.radius.bounds", "leave out the value 0.2 m", "widen"),
     ("radius: 0.2 m\n", "radius: {value: 0.2 m, bounds: [0, 1 kg]}\n", "parameters.radius.bounds[1]", "a mass (kg)", "check"),
     ("reach: 2 * radius", "reach: {value: 2 * radius, bounds: [0 m, 1 m]}", "parameters.reach.bounds", "no bounds of its own", "literals"),
+    ("reference: 20 deg", "reference: {value: 20 deg, bounds: [0 deg, 1 rad]}", "joints.pin.reference.bounds", "is no parameter", "leave"),
+    ("force: 5 N m", "force: {value: 5 N m, bounds: [1 N m, 9 N m]}", "actuators.motor.force.bounds", "is no parameter", "leave"),
     ("reach: 2 * radius", "reach: 2 * reach", "parameters.reach", "in a circle: reach -> reach", "value of its own"),
     ("reach: 2 * radius", "reach: 2 * a\n  a: b\n  b: 3 * reach", "parameters.reach", "reach -> a -> b -> reach", "value of its"),
     ("radius: 0.2 m\n", "radius: [0.2 m]\n", "parameters.radius", "this is a list", "a value with its unit"),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from tauloop.engines.engine import Engine
 from tauloop.engines.in_mujoco import mujoco_engine
 from tauloop.engines.in_pinocchio import pinocchio_engine
-from tauloop.engines.motion import Motion
+from tauloop.engines.motion import NamedMotion
 from tauloop.engines.results import EngineAccelerations, EngineForces, EngineVelocities
 from tauloop.errors import EngineError, InputError, Problem, Problems, TauloopError
 from tauloop.mechanism.model import Mechanism
@@ -185,7 +185,7 @@ def frictionless(mechanism: Mechanism) -> Mechanism:
     )
 
 
-def _checked(mechanism: Mechanism, motion: Motion, forces: Array) -> Array:
+def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
     forces = np.asarray(forces, dtype=float)
     samples = len(next(iter(motion.q.values()))) if motion.q else 0
     wanted = (samples, len(mechanism.actuators))

@@ -49,7 +49,7 @@ def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
     return written | {"control": _control(line.control, on is not None and turns[on], text)}
 
 
-def _inertia(inertia: Inertia, text: Text) -> dict[str, Any]:
+def _inertia(inertia: LineInertia, text: Text) -> dict[str, Any]:
     kind, dimension = ("inertia", units.INERTIA) if inertia.turns else ("mass", units.MASS)
     written: dict[str, Any] = {kind: text(inertia.value, dimension)}
     law = inertia.friction

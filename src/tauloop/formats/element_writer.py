@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from tauloop.formats.drive_writer import drive_data
@@ -11,8 +11,18 @@ from tauloop.formats.expression_writer import given
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.grammar import ACTUATOR, FREEDOM, FRICTION
-from tauloop.mechanism.model import JOINT_KINDS, ZERO_VECTOR, Actuator, Coupling, Freedom, Loss, Mechanism, Placement
+from tauloop.mechanism.model import (
+    JOINT_KINDS,
+    ZERO_VECTOR,
+    Actuator,
+    CombinedFriction,
+    Coupling,
+    Freedom,
+    Mechanism,
+    Placement,
+)
 from tauloop.mechanism.units import Dimension
+from tauloop.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +68,7 @@ class ElementWriter:
             written["offset"] = self.text(coupling.offset, units.ANGLE if coupling.turns else units.LENGTH)
         return written
 
-    def loss(self, loss: Loss) -> dict[str, Any]:
+    def loss(self, loss: CombinedFriction) -> dict[str, Any]:
         """Friction of a combination."""
         friction = given(FRICTION, loss.friction, loss.turns, self.text)
         return {"of": self._ratios(loss.terms, loss.turns), "friction": friction}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tauloop.mechanism.inertias import about_origin
 from tauloop.mechanism.kinds import Value
 from tauloop.mechanism.model import Inertia, Parameter, Vector
 from tauloop.mechanism.rigid_tree import LinkInertia
+from tauloop.records import dataclass
 
 #: Entries of an inertia in the order of `Inertia`.
 _MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))

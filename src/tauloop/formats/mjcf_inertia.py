@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.formats.mjcf_settings import MjcfReader, shortest_turn
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.parallel_axes import offset_inertia
-from tauloop.mechanism.poses import Pose
+from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.rigid_tree import LinkInertia
 
 #: Density of a geom that says nothing, kg/m^3.
@@ -23,7 +23,7 @@ _SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}
 
 def body_inertia(
     reader: MjcfReader, name: str, node: XmlNode, geoms: Sequence[tuple[XmlNode, FramePose]]
-) -> UrdfInertia | None:
+) -> LinkInertia | None:
     """Inertia of a body about its mass centre, in body axes; None where it has no mass.
 
     Args:
@@ -45,7 +45,7 @@ def body_inertia(
     return _sum(parts)
 
 
-def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> UrdfInertia:
+def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> LinkInertia:
     mass = reader.value(node, name, "mass", math.nan) if "mass" in node.attributes else math.nan
     if "mass" not in node.attributes:
         reader.problem(node, name, "<inertial> has no mass", 'add mass="..."')
@@ -73,7 +73,7 @@ def _inertial(reader: MjcfReader, name: str, node: XmlNode) -> UrdfInertia:
     return LinkInertia(mass=mass, center=center, about_center=inertia)
 
 
-def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose) -> UrdfInertia | None:
+def _geom(reader: MjcfReader, body: str, node: XmlNode, frame: FramePose) -> LinkInertia | None:
     kind = reader.word(node, "type", "sphere")
     low, high = reader.compiler.groups
     if kind in _FLAT or not low <= reader.value(node, body, "group") <= high:
@@ -154,7 +154,7 @@ def _solid(kind: str, size: np.ndarray) -> tuple[float, np.ndarray]:
     )
 
 
-def _sum(parts: Sequence[UrdfInertia]) -> UrdfInertia:
+def _sum(parts: Sequence[LinkInertia]) -> LinkInertia:
     mass = sum(part.mass for part in parts)
     center = sum((part.mass * part.center for part in parts), np.zeros(3)) / mass
     inertia = np.zeros((3, 3))

@@ -28,7 +28,7 @@ from tauloop.mechanism.model import (
     Turn,
 )
 from tauloop.mechanism.placements import placed
-from tauloop.mechanism.poses import Pose
+from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
 from tauloop.records import dataclass
 
@@ -185,7 +185,7 @@ class TreeReader:
             self._reader.problem(node, name, f"{word!r} is not a joint type", f"use one of {', '.join(_KINDS)}")
         return _KINDS.get(word, "fixed")
 
-    def _joint(self, node: XmlNode, name: str, kind: str, frame: Pose, outer: Placement, body: str) -> Joint:
+    def _joint(self, node: XmlNode, name: str, kind: str, frame: FramePose, outer: Placement, body: str) -> Joint:
         reader = self._reader
         at = frame.position + frame.rotation @ reader.triple(node, name, "pos")
         anchor = self.placement(body, FramePose(position=at), f"{name}.anchor").position

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Freedom, Joint, Mechanism, Placement
-from tauloop.mechanism.poses import Pose, rotation_quaternion
+from tauloop.mechanism.poses import FramePose, rotation_quaternion
 
 #: A start value is outside a range by more than rounding, m or rad.
 OUTSIDE = 1e-9
@@ -48,7 +48,7 @@ def _inside(joint: Joint, is_chosen: bool, notes: list[str]) -> Joint:
     return replace(joint, reference=tuple(reference))
 
 
-def free_joint(name: str, body: str, pose: Pose, freedoms: tuple[Freedom, ...] = (Freedom(),) * 6) -> Joint:
+def free_joint(name: str, body: str, pose: FramePose, freedoms: tuple[Freedom, ...] = (Freedom(),) * 6) -> Joint:
     """A joint with six freedoms from the base, whose body starts at a pose in the base frame."""
     return Joint(
         name=name,

@@ -8,7 +8,7 @@ universal and a ball joint is a full rod, an axisymmetric one between two balls 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 

@@ -37,7 +37,7 @@ class UrdfLink:
     """A link; without ``<inertial>`` it is massless."""
 
     name: str
-    inertial: UrdfInertia | None
+    inertial: LinkInertia | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

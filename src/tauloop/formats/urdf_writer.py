@@ -9,7 +9,7 @@ robot.yaml, with kinds of joints beside ``3d`` and ``6d``. Joints with several f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -26,7 +26,7 @@ from tauloop.formats.side_grammar import FORMAT
 from tauloop.formats.urdf_parts import identifier
 from tauloop.mechanism import units
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Actuator, Freedom, Mechanism
-from tauloop.mechanism.poses import IDENTITY, Pose
+from tauloop.mechanism.poses import IDENTITY, FramePose
 from tauloop.mechanism.primitives import Primitive
 from tauloop.mechanism.rigid_tree import Closure, Link, LinkInertia, Tree, constant_angles, rigid_tree
 from tauloop.records import dataclass

@@ -202,7 +202,7 @@ class _YamlWriter:
 
     def _placement(self, placement: Placement) -> str | dict[str, Any]:
         pose = self._write.pose(placement)
-        return _Line({"on": placement.body} | pose) if pose else placement.body
+        return _Braces({"on": placement.body} | pose) if pose else placement.body
 
     # Inertia
 

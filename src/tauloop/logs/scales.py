@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 
@@ -10,6 +9,8 @@ import numpy as np
 
 from tauloop.logs.findings import Findings
 from tauloop.logs.tables import Table
+from tauloop.mechanism.parser import NUMBER
+from tauloop.mechanism.quantities import Literal, literal
 from tauloop.mechanism.units import (
     ACCELERATION,
     ANGLE,
@@ -21,12 +22,14 @@ from tauloop.mechanism.units import (
     TIME,
     TORQUE,
     Dimension,
+    Unit,
     UnitError,
     parse_unit,
 )
 from tauloop.records import dataclass
 
-_FACTOR = re.compile(r"(?P<factor>[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)\s+(?P<unit>.*)")
+#: Where a number stands before a unit.
+_FACTOR = re.compile(rf"[+-]?\s*{NUMBER}(\s*[A-Za-z]|\s+\S)", re.ASCII)
 
 #: What a quantity may be measured in; quantities that are not listed may have any unit.
 DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
@@ -50,6 +53,10 @@ class Scale:
         return values if self.factor == 1.0 else values * self.factor
 
 
+def _one_of(unit: Unit) -> Literal:
+    return Literal(1.0, unit.text, unit.scale, unit.dimension)
+
+
 def find_scale(quantity: str, text: str, table: Table, column: int, findings: Findings) -> Scale | None:
     """The scale of a column; None when its unit is missing, unknown or does not fit the quantity.
 
@@ -69,17 +76,15 @@ def find_scale(quantity: str, text: str, table: Table, column: int, findings: Fi
     if not text.strip():
         note("has no unit", f"write one into the header, `{table.names[column]} [...]`, or give `units` ({examples})")
         return None
-    match = _FACTOR.fullmatch(text.strip())
-    factor = float(match["factor"]) if match else 1.0
     try:
-        unit = parse_unit(match["unit"] if match else text)
+        one = literal(text) if _FACTOR.match(text.strip()) else _one_of(parse_unit(text))
     except UnitError as error:
         note(error.what, error.remedy)
         return None
-    if factor == 0.0 or not math.isfinite(factor):
-        note(f"the factor of {text!r} is {factor:g}", "give the SI value of one in the file")
+    if one.value == 0.0:
+        note(f"the factor of {text!r} is 0", "give the SI value of one in the file")
         return None
-    if allowed is not None and unit.dimension not in allowed:
-        note(f"{unit.text!r} is no unit of a {quantity}", f"use a unit such as {examples}")
+    if allowed is not None and one.dimension not in allowed:
+        note(f"{one.unit!r} is no unit of a {quantity}", f"use a unit such as {examples}")
         return None
-    return Scale(factor=factor * unit.scale, unit=str(unit.dimension) or "1")
+    return Scale(factor=one.value, unit=str(one.dimension) or "1")

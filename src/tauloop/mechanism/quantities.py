@@ -17,7 +17,9 @@ from tauloop.mechanism.units import ANGLE, ONE, Dimension, UnitError, named, par
 from tauloop.records import dataclass
 
 LITERAL = re.compile(
-    rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|1/[A-Za-z0-9^/\s-]+))?", re.ASCII
+    # 21/s is not 2 1/s
+    rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|(?<=\s)1/[A-Za-z0-9^/\s-]+))?",
+    re.ASCII,
 )
 _BEGINNING = re.compile(rf"[+-]?\s*{NUMBER}", re.ASCII)
 NOT_FINITE = re.compile(r"[+-]?\.?(inf|infinity|nan)(\s+[A-Za-z1][^()]*)?", re.IGNORECASE)

@@ -151,6 +151,7 @@ class ValueReader:
                 content = replace(content, unit=str(wanted[0]), dimension=wanted[0])
             quantity = self._leaf(cursor.leaf, content, cursor)
         else:
+            _refuse_bounds(cursor, "a value that is no parameter has no bounds", "leave them out")
             quantity = Quantity(Constant(content.value), content.dimension)
         if (
             quantity is None
@@ -248,10 +249,9 @@ class ValueReader:
         """Quantity of a syntax tree; what is wrong with it is noted."""
         if syntax is None:
             return None
-        if isinstance(cursor.node, yaml_nodes.Mapping) and qualified(cursor).has("bounds"):
-            cursor.problem(
-                "a derived value has no bounds of its own", "give bounds to the literals that it follows from", "bounds"
-            )
+        _refuse_bounds(
+            cursor, "a derived value has no bounds of its own", "give bounds to the literals that it follows from"
+        )
         try:
             quantity = resolve(syntax, lambda name: self._look_up(name, cursor))
         except ExpressionError as error:
@@ -330,6 +330,11 @@ class ValueReader:
             remedy = "write massless for a part without mass" if is_mass else "correct the value or its sign"
             cursor.problem(f"{must}, got {got}", remedy)
         return not is_wrong
+
+
+def _refuse_bounds(cursor: Cursor, what: str, remedy: str) -> None:
+    if isinstance(cursor.node, yaml_nodes.Mapping) and qualified(cursor).has("bounds"):
+        cursor.problem(what, remedy, "bounds")
 
 
 def content_of(cursor: Cursor) -> Literal | Syntax | None:
