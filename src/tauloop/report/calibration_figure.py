@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.figure import Figure
 
 from tauloop.calibration import Calibration
 from tauloop.report.calibration_table import SHOWN
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.report.figures import FAINT, MEASURED, PREDICTED, RESIDUAL, SMALL, TEXT, blank, clean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Inches: width, height of a panel of errors, of a line of parameters, space above and below.
 WIDTH, PANEL, LINE, HEAD, FOOT, GAP = 9.0, 1.9, 0.22, 0.85, 0.5, 0.75
@@ -22,18 +26,9 @@ def calibration_figure(calibration: Calibration) -> Figure:
     count, lines = len(before), len(calibration.estimates)
     lower = max(1.4, LINE * lines + 0.4)
     height = HEAD + count * PANEL + (count - 1) * GAP + GAP + lower + FOOT
-    figure = Figure(figsize=(WIDTH, height))
-    figure.text(
-        0.085,
-        1 - 0.33 / height,
-        f"Calibration of {calibration.mechanism.name}",
-        fontsize=LARGE,
-        fontweight="bold",
-        color=TEXT,
-    )
     poses = calibration.problem.n_poses
     summary = f"{lines} parameters from {poses} poses; size of the error at each pose, nominal and calibrated geometry"
-    figure.text(0.085, 1 - 0.57 / height, summary, fontsize=NORMAL, color=TEXT)
+    figure = blank(WIDTH, height, f"Calibration of {calibration.mechanism.name}", summary, left=0.085)
     top = height - HEAD
     outlying = {outlier.pose for outlier in calibration.outliers}
     first = 0

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import numpy as np
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
-from tauloop.report.figures import LARGE, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+import numpy as np
+
+from tauloop.report.figures import COLOURS, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, blank, clean
 from tauloop.simulation import ControlComparison
 
-COLOURS = ("#9db9d9", "#6a9a5b", PREDICTED, RESIDUAL)
-FORCE_COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", "#8a6fb0", "#b08a3a", "#5f8a8b", "#a05070", "#708050")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Of controllers, and of actuators.
+RUNS, FORCES = (MEASURED, COLOURS[2], PREDICTED, RESIDUAL), (*COLOURS, "#5f8a8b", "#a05070")
 WIDTH, HEIGHT = 9.5, 5.6
 #: Errors below this share of the largest are drawn at it.
 LEAST = 1e-4
 
 
 def control_figure(found: ControlComparison) -> Figure:
-    """Errors of all controllers against time, and the actuator forces of the last one.
+    """Errors of all controllers against time, and the actuator forces of the last.
 
     Distances from the reference are drawn where the platform moves in metres, else the largest actuator error.
     """
     results, shown = found.runs, list(found.runs)[-1]
-    names, units = found.model.output_ports("actuators")
     title = f"{found.model.mechanism.name} on a stroke of {found.duration:.4g} s, {found.space} space"
-    figure = Figure(figsize=(WIDTH, HEIGHT))
-    figure.text(0.09, 1 - 0.28 / HEIGHT, title, fontsize=LARGE, fontweight="bold", color=TEXT)
+    figure = blank(WIDTH, HEIGHT, title)
     grid = figure.add_gridspec(2, 1, left=0.09, right=0.72, top=0.91, bottom=0.1, hspace=0.16)
     above, below = (figure.add_subplot(grid[i]) for i in range(2))
     is_distance = any(result.tool_error.any() for result in results.values())
@@ -32,12 +34,12 @@ def control_figure(found: ControlComparison) -> Figure:
         name: (r.tool_error if is_distance else np.abs(r.actuator_error).max(axis=1)) for name, r in results.items()
     }
     least = LEAST * max((float(error.max(initial=0.0)) for error in errors.values()), default=0.0) or LEAST
-    for (name, error), colour in zip(errors.items(), COLOURS, strict=False):
+    for (name, error), colour in zip(errors.items(), RUNS, strict=False):
         above.semilogy(1e3 * results[name].time, np.maximum(error, least), color=colour, linewidth=1.2, label=name)
     above.set_ylabel("distance from the reference [m]" if is_distance else "largest actuator error", fontsize=SMALL)
     held = results[shown]
-    for k, (name, unit) in enumerate(zip(names, units, strict=True)):
-        colour, style = FORCE_COLOURS[k % len(FORCE_COLOURS)], "-" if k < len(FORCE_COLOURS) else "--"
+    for k, (name, unit) in enumerate(zip(*found.model.output_ports("actuators"), strict=True)):
+        colour, style = FORCES[k % len(FORCES)], "-" if k < len(FORCES) else "--"
         below.step(1e3 * held.time, held.force[:, k], style, where="post", color=colour, linewidth=1.0)
         below.lines[-1].set_label(f"{name} [{unit}]")
     below.set_ylabel(f"force, {shown}", fontsize=SMALL)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.projections.polar import PolarAxes
 
 from tauloop.drives.machine.circle import CircleTest
 from tauloop.drives.machine.path import Variation
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.report.figures import FAINT, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, blank, clean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: One colour for each variation.
 COLOURS = {
@@ -24,13 +27,10 @@ ROOM = 2.2
 def circle_figure(test: CircleTest) -> Figure:
     """Polar plot of the radial deviations on the told circle, and the same against the angle."""
     title = f"{test.machine}: circle of {1e3 * test.circle.radius:g} mm at {test.circle.speed:g} m/s"
-    figure = Figure(figsize=(10.4, 5.6))
-    figure.text(0.04, 0.945, title, fontsize=LARGE, fontweight="bold", color=TEXT)
+    figure = blank(10.4, 5.6, title, left=0.04)
     largest = max((1e6 * float(np.abs(lap.radial).max()) for lap in test.laps.values()), default=1.0)
     base = ROOM * largest
-    polar = figure.add_axes((0.03, 0.1, 0.45, 0.76), projection="polar")
-    if not isinstance(polar, PolarAxes):
-        raise TypeError("matplotlib's polar projection makes polar axes")
+    polar: Any = figure.add_axes((0.03, 0.1, 0.45, 0.76), projection="polar")
     flat = figure.add_axes((0.57, 0.14, 0.41, 0.66))
     around = np.linspace(0, 2 * np.pi, 361)
     polar.plot(around, np.full(361, base), color=TEXT, linewidth=0.8, linestyle=(0, (4, 3)))

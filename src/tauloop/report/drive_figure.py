@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from tauloop.drives import Record
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean, thin
+from tauloop.drives import DriveStep, Record
+from tauloop.report.figures import COLOURS, FAINT, NORMAL, PREDICTED, SMALL, TEXT, blank, clean, thin
 
-COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 WIDTH, ROW, HEAD, FOOT = 9.5, 1.8, 0.75, 0.5
 #: The magnified error shows so many times what is left of it in the last half of the run.
 MAGNIFIED = 1.6
@@ -19,18 +21,13 @@ MAGNIFIED = 1.6
 TORQUE_ROOM = 1.5
 
 
-def drive_figure(records: Mapping[str, Record], judged: str, *, title: str) -> Figure:
-    """Position, magnified error, torques and deflections against time; a column for each record.
-
-    Args:
-        records: runs by name.
-        judged: inertia whose position is drawn.
-        title: heading.
-    """
+def drive_figure(*steps: DriveStep) -> Figure:
+    """Position of what is judged, its magnified error, torques and deflections against time; a column for each step."""
+    records = {step.line.name: step.record for step in steps}
+    judged = steps[0].line.performance.of
     rows = 4
     height = HEAD + rows * ROW + FOOT
-    figure = Figure(figsize=(WIDTH, height))
-    figure.text(0.09, 1 - 0.28 / height, title, fontsize=LARGE, fontweight="bold", color=TEXT)
+    figure = blank(WIDTH, height, f"Step of {steps[0].options.step:g} of {' and '.join(records)}")
     grid = figure.add_gridspec(
         rows, len(records), left=0.09, right=0.98, top=1 - HEAD / height, bottom=FOOT / height, hspace=0.18, wspace=0.28
     )

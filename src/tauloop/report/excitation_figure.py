@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tauloop.identification.excitation.result import Excitation, LimitUse
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.report.figures import (
+    COLOURS,
+    FAINT,
+    LARGE,
+    MEASURED,
+    NORMAL,
+    PREDICTED,
+    RESIDUAL,
+    SMALL,
+    TEXT,
+    blank,
+    clean,
+)
 
-#: Lines of one panel, told apart by lightness too.
-COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 #: Points that a period is drawn by; limits shown at most.
 POINTS, SHOWN = 1200, 16
 
 
 def excitation_figure(found: Excitation) -> Figure:
     """Positions from the centre, speeds and accelerations of all moving channels, and the use of all limits."""
-    figure = Figure(figsize=(10.5, 6.6), layout="constrained")
+    figure = blank(10.5, 6.6, layout="constrained")
     grid = figure.add_gridspec(3, 2, width_ratios=(1.5, 1.0))
     panels = [figure.add_subplot(grid[k, 0]) for k in range(3)]
     motion = found.series.sample(np.linspace(0.0, found.series.period, POINTS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,24 @@ if TYPE_CHECKING:  # half a second that a command without a figure need not wait
 MEASURED, PREDICTED, RESIDUAL = "#9db9d9", "#16324f", "#c8553d"
 FAINT, TEXT, TINT = "#c9ced6", "#30363d", "#f6f3ea"
 SMALL, NORMAL, LARGE = 8.0, 9.0, 12.0
+#: Lines of one panel; what has more shows the first.
+COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
 
 #: A record is drawn by the extremes of at most this many stretches: finer than the pixels of a panel.
 STRETCHES = 1500
+
+
+def blank(
+    width: float, height: float, title: str = "", summary: str = "", *, left: float = 0.09, layout: Any = None
+) -> Figure:
+    """An empty figure, inches, with its heading where that is not made by a layout."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout=layout)
+    if title:
+        figure.text(left, 1 - 0.30 / height, title, fontsize=LARGE, fontweight="bold", color=TEXT)
+        figure.text(left, 1 - 0.53 / height, summary, fontsize=NORMAL, color=TEXT)
+    return figure
 
 
 def thin(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.identification import Identification, MachineIdentification, OutputFit, RegressionData
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, TINT, clean, thin
+from tauloop.report.figures import FAINT, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, TINT, blank, clean, thin
 
 if TYPE_CHECKING:  # half a second that a command without a figure need not wait for
     from matplotlib.axes import Axes
@@ -41,8 +41,6 @@ def identification_figure(
         training, held_out: the data it was found from and judged by.
         title: heading of the figure.
     """
-    from matplotlib.figure import Figure
-
     parts = [("training", training, identification.training)]
     if held_out is not None:
         parts.append(("held out", held_out, identification.held_out))
@@ -51,7 +49,7 @@ def identification_figure(
     widths = np.maximum(lengths / lengths.sum(), NARROWEST)
 
     height = HEAD + rows * ROW + FOOT
-    figure = Figure(figsize=(WIDTH, height))
+    figure = blank(WIDTH, height, title, _summary(identification), left=0.075)
     outer = figure.add_gridspec(
         rows,
         columns,
@@ -84,7 +82,7 @@ def identification_figure(
             else:
                 lower.tick_params(labelbottom=False)
     _share_scales(figure, identification, columns)
-    _head(figure, identification, title, height, with_held_out=held_out is not None)
+    _head(figure, height, with_held_out=held_out is not None)
     return figure
 
 
@@ -133,17 +131,18 @@ def _round_down(value: float) -> float:
     )
 
 
-def _head(figure: Figure, identification: Identification, title: str, height: float, *, with_held_out: bool) -> None:
-    """Title, summary and legend above the panels, where they cover nothing."""
-    from matplotlib.lines import Line2D
-
+def _summary(identification: Identification) -> str:
     base = identification.base
-    summary = (
+    return (
         f"{base.rank} base parameters of {len(base.parameters)} unknowns by {type(identification.estimator).__name__}; "
         f"condition number {identification.condition:.3g} (unit-norm columns); RMSE in % of the largest measured force"
     )
-    figure.text(0.075, 1 - 0.30 / height, title, fontsize=LARGE, fontweight="bold", color=TEXT)
-    figure.text(0.075, 1 - 0.52 / height, summary, fontsize=NORMAL, color=TEXT)
+
+
+def _head(figure: Figure, height: float, *, with_held_out: bool) -> None:
+    """Legend above the panels, where it covers nothing."""
+    from matplotlib.lines import Line2D
+
     entries = [
         Line2D([], [], color=MEASURED, linewidth=2.2, label="measured"),
         Line2D([], [], color=PREDICTED, linewidth=0.9, label="predicted"),

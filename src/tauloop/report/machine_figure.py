@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure
-from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from tauloop.kinematics.machine_geometry import MachineGeometry
 from tauloop.mechanism.model import BASE
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT
+from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, blank
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Axes of the views: to the right and upwards, and what they are called.
 VIEWS = {(0, 2): "front", (1, 2): "side", (0, 1): "top"}
@@ -47,12 +47,12 @@ def machine_figure(geometry: MachineGeometry, *, title: str, state: int = 0, not
     middle, half = (low + high) / 2, 0.56 * geometry.size
     plane = geometry.plane
     if len(plane) == 2:
-        figure = Figure(figsize=(7.4, 7.2), layout="constrained")
+        figure = blank(7.4, 7.2, layout="constrained")
         axes: Any = figure.add_subplot()
         _view(axes, geometry, state, plane, middle, half)
         _labels(axes, geometry, state, plane)
     else:
-        figure = Figure(figsize=(10.4, 10.2), layout="constrained")
+        figure = blank(10.4, 10.2, layout="constrained")
         for place, (seen, name) in zip((1, 2, 3), VIEWS.items(), strict=True):
             axes = figure.add_subplot(2, 2, place)
             _view(axes, geometry, state, seen, middle, half)
@@ -116,6 +116,9 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
 
 def _fill(axes: Any, triangles: np.ndarray, colour: str) -> None:
     """Fill triangles (f, 3, 2) or (f, 3, 3), so faintly that what lies behind is seen."""
+    from matplotlib.collections import PolyCollection
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
     if not len(triangles):
         return
     style: dict[str, Any] = {"facecolors": colour, "alpha": 0.12, "linewidths": 0.0}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from tauloop.assembly import Loops
 from tauloop.assembly.entry import ACTUATORS
 from tauloop.errors import PoseError, Problem
 from tauloop.kinematics.machine_geometry import machine_shape
 from tauloop.kinematics.modes import Modes
-from tauloop.report.figures import NORMAL, RESIDUAL, TEXT
+from tauloop.report.figures import NORMAL, RESIDUAL, TEXT, blank
 from tauloop.report.machine_figure import draw_machine, frame
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Panels at most, and panels in a row.
 MOST, IN_A_ROW = 12, 4
@@ -36,7 +37,7 @@ def modes_figure(loops: Loops, modes: Modes) -> Figure:
     plane = geometry.plane
     columns = min(IN_A_ROW, shown)
     rows = -(-shown // columns)
-    figure = Figure(figsize=(3.3 * columns, 3.4 * rows + 0.7), layout="constrained")
+    figure = blank(3.3 * columns, 3.4 * rows + 0.7, layout="constrained")
     low, high = geometry.extent
     middle, half = (low + high) / 2, 0.52 * geometry.size
     for i in range(shown):

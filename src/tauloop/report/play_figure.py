@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.figure import Figure
 
 from tauloop.drives.machine.play import PlayMap
 from tauloop.errors import InputError, Problem
-from tauloop.report.figures import LARGE, NORMAL, SMALL, TEXT, clean
+from tauloop.report.figures import NORMAL, SMALL, TEXT, blank, clean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PANEL, MOST_COLUMNS = 3.1, 4
 
@@ -36,10 +40,8 @@ def play_figure(found: PlayMap, *, title: str) -> Figure:
     rows = -(-len(panels) // columns)
     aspect = float(np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.6, 1.5)) if units[0] == units[1] else 0.9
     height = 1.1 + rows * (0.72 * PANEL * aspect + 0.9)
-    figure = Figure(figsize=(columns * PANEL + 1.0, height))
-    figure.text(0.03, 1 - 0.3 / height, title, fontsize=LARGE, fontweight="bold", color=TEXT)
     held = ", ".join(f"{name} = {value:.4g}" for name, value in found.space.fixed.items())
-    figure.text(0.03, 1 - 0.55 / height, held, fontsize=SMALL, color=TEXT)
+    figure = blank(columns * PANEL + 1.0, height, title, held, left=0.03)
     low, high = float(np.nanmin(each)), float(np.nanmax(each))
     grid = figure.add_gridspec(
         rows,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tauloop.calibration.pose_selection.plan import PosePlan
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean
+from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, blank, clean
 from tauloop.report.poses_table import planned
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def poses_figure(plan: PosePlan) -> Figure:
@@ -16,7 +20,7 @@ def poses_figure(plan: PosePlan) -> Figure:
     columns = plan.candidates.columns
     sections = [(0, j) for j in (1, 2) if j < len(columns)] or [(0, 0)]
     panels = len(sections) + bool(plan.curve)
-    figure = Figure(figsize=(4.4 * panels, 4.3), layout="constrained")
+    figure = blank(4.4 * panels, 4.3, layout="constrained")
     axes = figure.subplots(1, panels, squeeze=False)[0]
     for panel, (i, j) in zip(axes, sections, strict=False):
         _section(plan, panel, i, j)

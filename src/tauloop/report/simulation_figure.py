@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, clean, thin
+from tauloop.report.figures import (
+    COLOURS,
+    FAINT,
+    MEASURED,
+    NORMAL,
+    PREDICTED,
+    RESIDUAL,
+    SMALL,
+    TEXT,
+    blank,
+    clean,
+    thin,
+)
 from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
 
-#: Lines of one panel, told apart by lightness too.
-COLOURS = (PREDICTED, RESIDUAL, "#6a9a5b", MEASURED, "#8a6fb0", "#b08a3a")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 WIDTH, ROW, HEAD = 9.5, 2.1, 0.75
 #: Errors below this are drawn at it: it is rounding, and a logarithm has no zero.
 ROUNDING = 1e-17
-#: At most so many coordinates are drawn.
-SHOWN = 6
 
 
 def any_figure(found: Simulation | CableSimulation | SwingComparison | RoundTrip) -> Figure:
@@ -41,11 +52,8 @@ def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figur
     model = result.system.model
     entry = model.platform.ports
     figure, panels = _panels(3, title, _summary(result))
-    for k, i in enumerate(entry.q[:SHOWN]):
-        unit = entry.position.units[k]
-        label = result.coordinate_names[i] + ("" if unit == "1" else f" [{unit}]")
-        panels[0].plot(*thin(result.time, result.q[:, i]), color=COLOURS[k], linewidth=1.2, label=label)
-    panels[0].set_ylabel("position", fontsize=SMALL)
+    names = _with_units((result.coordinate_names[i] for i in entry.q), entry.position.units)
+    _lines(panels[0], "position", result.time, names, result.q.T[list(entry.q)])
     for values, name, colour in (
         (result.kinetic, "kinetic", RESIDUAL),
         (result.potential - result.potential[0], "potential, from its start", PREDICTED),
@@ -55,11 +63,8 @@ def simulation_figure(result: Simulation, *, title: str = "Simulation") -> Figur
         if np.isfinite(values).all() and values.any():
             panels[1].plot(*thin(result.time, values), color=colour, linewidth=1.2, label=name)
     panels[1].set_ylabel("energy [J]", fontsize=SMALL)
-    units = model.output_ports("actuators")[1]
-    for k, name in enumerate(result.actuator_names[:SHOWN]):
-        label = f"{name} [{units[k]}]"
-        panels[2].plot(*thin(result.time, result.force[:, k]), color=COLOURS[k], linewidth=1.2, label=label)
-    panels[2].set_ylabel("actuator force", fontsize=SMALL)
+    names = _with_units(result.actuator_names, model.output_ports("actuators")[1])
+    _lines(panels[2], "actuator force", result.time, names, result.force.T)
     return _finished(figure, panels)
 
 
@@ -76,10 +81,8 @@ def cable_figure(result: CableSimulation, *, title: str = "Simulation") -> Figur
         f"{result.machine}: {result.time[-1]:.4g} of {result.duration:g} s ({result.ending.value}), slack {count} times"
     )
     figure, panels = _panels(2, title, what)
-    for k, (name, unit) in enumerate(zip(entry.columns[:SHOWN], entry.units, strict=False)):
-        label = name + ("" if unit == "1" else f" [{unit}]")
-        panels[0].plot(*thin(result.time, result.coordinate(name)), color=COLOURS[k], linewidth=1.2, label=label)
-    panels[0].set_ylabel("position", fontsize=SMALL)
+    names = _with_units(entry.columns, entry.units)
+    _lines(panels[0], "position", result.time, names, map(result.coordinate, entry.columns))
     for k, name in enumerate(result.cable_names):
         style = ("-", "--", ":")[k // len(COLOURS) % 3]
         colour = COLOURS[k % len(COLOURS)]
@@ -100,11 +103,8 @@ def comparison_figure(results: Mapping[str, Simulation], *, title: str = "Simula
     first = next(iter(results.values()))
     entry = first.system.model.platform.ports
     figure, panels = _panels(3, title, f"{first.machine}: {first.duration:g} s; all routes from the same start")
-    for k, i in enumerate(entry.q[:SHOWN]):
-        moved = first.q[:, i] - first.q[0, i]
-        label = first.coordinate_names[i]
-        panels[0].plot(*thin(first.time, moved), color=COLOURS[k], linewidth=0.9, label=label)
-    panels[0].set_ylabel("displacement [m, rad]", fontsize=SMALL)
+    names, moved = [first.coordinate_names[i] for i in entry.q], (first.q - first.q[0]).T[list(entry.q)]
+    _lines(panels[0], "displacement [m, rad]", first.time, names, moved)
     for (name, result), colour in zip(results.items(), COLOURS, strict=False):
         if np.isfinite(result.kinetic).all():
             error = np.abs(result.energy_error) / result.kinetic.max()
@@ -126,16 +126,27 @@ def round_trip_figure(result: RoundTrip, *, title: str = "Round trip") -> Figure
     """
     simulation = result.simulation
     figure, panels = _panels(3, title, f"largest position error {result.position_error:.2g} m; {_summary(simulation)}")
-    for k, name in enumerate(result.columns[:SHOWN]):
-        moved = result.wanted[:, k] - result.wanted[0, k]
-        for axes, values in zip(panels, (moved, result.error[:, k]), strict=False):
-            axes.plot(*thin(simulation.time, values), color=COLOURS[k], linewidth=1.2, label=name)
-    panels[0].set_ylabel("displacement [m, rad]", fontsize=SMALL)
-    panels[1].set_ylabel("error of the round trip\n[m, rad]", fontsize=SMALL)
-    for k, name in enumerate(simulation.actuator_names[:SHOWN]):
-        panels[2].plot(*thin(simulation.time, simulation.force[:, k]), color=COLOURS[k], linewidth=1.2, label=name)
-    panels[2].set_ylabel("actuator force [N, N m]", fontsize=SMALL)
+    moved = (result.wanted - result.wanted[0]).T
+    for axes, what, names, values in zip(
+        panels,
+        ("displacement [m, rad]", "error of the round trip\n[m, rad]", "actuator force [N, N m]"),
+        (result.columns, result.columns, simulation.actuator_names),
+        (moved, result.error.T, simulation.force.T),
+        strict=True,
+    ):
+        _lines(axes, what, simulation.time, names, values)
     return _finished(figure, panels)
+
+
+def _lines(axes: Axes, what: str, time: np.ndarray, names: Iterable[str], values: Iterable[np.ndarray]) -> None:
+    """The first few of several quantities against time."""
+    for name, one, colour in zip(names, values, COLOURS, strict=False):
+        axes.plot(*thin(time, one), color=colour, linewidth=1.2, label=name)
+    axes.set_ylabel(what, fontsize=SMALL)
+
+
+def _with_units(names: Iterable[str], units: Iterable[str]) -> list[str]:
+    return [name + ("" if unit == "1" else f" [{unit}]") for name, unit in zip(names, units, strict=True)]
 
 
 def _above_rounding(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -144,9 +155,7 @@ def _above_rounding(time: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, n
 
 def _panels(rows: int, title: str, summary: str) -> tuple[Figure, Sequence[Axes]]:
     height = HEAD + rows * ROW + 0.5
-    figure = Figure(figsize=(WIDTH, height))
-    figure.text(0.09, 1 - 0.28 / height, title, fontsize=LARGE, fontweight="bold", color=TEXT)
-    figure.text(0.09, 1 - 0.50 / height, summary, fontsize=SMALL, color=TEXT)
+    figure = blank(WIDTH, height, title, summary)
     grid = figure.add_gridspec(rows, 1, left=0.09, right=0.78, top=1 - HEAD / height, bottom=0.5 / height, hspace=0.16)
     panels = [figure.add_subplot(grid[i]) for i in range(rows)]
     return figure, panels

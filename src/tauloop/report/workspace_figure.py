@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from tauloop.errors import InputError, Problem
 from tauloop.kinematics.workspace_map import Reason, Workspace
-from tauloop.report.figures import LARGE, NORMAL, SMALL, TEXT, clean
+from tauloop.report.figures import LARGE, NORMAL, SMALL, TEXT, blank, clean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: One colour for each reason; usable poses are coloured by their measure instead.
 COLOURS = {
@@ -41,6 +43,9 @@ def workspace_figure(found: Workspace, *, measure: str = "parallel") -> Figure:
     Raises:
         InputError: the map has not two axes, or the measure is unknown.
     """
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
     names = tuple(found.axes)
     if len(names) != 2:
         raise InputError(
@@ -53,7 +58,7 @@ def workspace_figure(found: Workspace, *, measure: str = "parallel") -> Figure:
     x, y = (scale * axis for axis, scale in zip(found.axes.values(), scales, strict=True))
     width = 8.6
     aspect = np.clip(np.ptp(y) / max(np.ptp(x), 1e-12), 0.4, 1.8)
-    figure = Figure(figsize=(width, 1.6 + 6.2 * aspect))
+    figure = blank(width, 1.6 + 6.2 * aspect)
     axes = figure.add_subplot()
     clean(axes)
     axes.grid(False)
