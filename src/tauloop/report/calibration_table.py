@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tauloop.calibration import Calibration, Comparison, Direction
 from tauloop.calibration.judging.identifiability import NOT_TOLD_APART
-from tauloop.report.tables import table
+from tauloop.report.tables import doubts, table
 from tauloop.result import Status
 
 #: What one SI unit is in the unit that is shown.
@@ -38,7 +38,7 @@ def calibration_tables(calibration: Calibration) -> Iterator[RenderableType]:
         yield Text(f"{text}{outlier.deviations:.0f} standard deviations", style="yellow")
     yield from _analysed(calibration)
     yield from (Text(str(problem), style="yellow") for problem in calibration.findings)
-    yield from (Text(line, style="yellow") for line in calibration.advice)
+    yield from doubts(calibration)
     yield from _judged(calibration)
 
 
@@ -86,9 +86,8 @@ def _summary(calibration: Calibration) -> Text:
 
 
 def _parameters(calibration: Calibration) -> Table:
-    headings = ("nominal", "calibrated", "correction", "std. dev.")
-    rows = table("Parameters", "parameter", *headings, "unit", "", numeric=(1, 2, 3, 4))
-    rows.columns[0].overflow = "fold"  # long names go on below, so that figures are never cut off
+    headings = (("nominal", ".4f"), ("calibrated", ".4f"), ("correction", "+.4f"), ("std. dev.", ".2g"))
+    cells = []
     for estimate in calibration.estimates:
         factor, unit = SHOWN.get(estimate.unit, (1.0, estimate.unit))
         note = "nuisance" if estimate.is_nuisance else "prior" if estimate.has_prior else ""
@@ -96,41 +95,34 @@ def _parameters(calibration: Calibration) -> Table:
             note = f"of {len(estimate.members)}"
         if estimate.bound is not None:
             note = f"{note}, bound".lstrip(", ")
-        rows.add_row(
-            estimate.name,
-            f"{factor * estimate.nominal:.4f}",
-            f"{factor * estimate.value:.4f}",
-            f"{factor * estimate.correction:+.4f}",
-            f"{factor * estimate.deviation:.2g}",
-            unit,
-            note,
-        )
+        values = (estimate.nominal, estimate.value, estimate.correction, estimate.deviation)
+        cells.append((estimate.name, *(factor * value for value in values), unit, note))
+    rows = table("Parameters", "parameter", *headings, "unit", "", rows=cells)
+    rows.columns[0].overflow = "fold"  # long names go on below, so that figures are never cut off
     return rows
 
 
 def _errors(calibration: Calibration) -> Table:
-    headings = ("RMS\nbefore", "\nafter", "mean size\nafter", "largest\nafter")
-    rows = table("Errors, predicted less measured", "series", "quantity", *headings, "unit", numeric=(2, 3, 4, 5))
+    headings = [(head, ".3g") for head in ("RMS\nbefore", "\nafter", "mean size\nafter", "largest\nafter")]
+    cells = []
     for before, after in zip(calibration.before, calibration.after, strict=True):
         factor, unit = SHOWN.get(after.unit, (1.0, after.unit))
-        cells = [f"{factor * value:.3g}" for value in (before.rms, after.rms, after.mean_absolute, after.largest)]
-        rows.add_row(after.series, after.quantity, *cells, unit)
-    return rows
+        values = (before.rms, after.rms, after.mean_absolute, after.largest)
+        cells.append((after.series, after.quantity, *(factor * value for value in values), unit))
+    return table("Errors, predicted less measured", "series", "quantity", *headings, "unit", rows=cells)
 
 
 def _analysed(calibration: Calibration) -> list[RenderableType]:
     """What the residuals look like, and what in them chance does not make."""
     analysis = calibration.residual_analysis
-    figures = ("its\nshare", "\np", "neigh-\nbours r", "\np", "normal\np")
-    rows = table("Residuals", "quantity", "strongest\ntrend with", *figures, numeric=(2, 3, 4, 5, 6))
+    figures = (("its\nshare", ".2f"), ("\np", ".1g"), ("neigh-\nbours r", "+.2f"), ("\np", ".1g"), ("normal\np", ".1g"))
+    cells = []
     for item in analysis.quantities:
         trend = min(item.trends, key=lambda trend: trend.p, default=None)
-        trend_cells = ("", "", "") if trend is None else (trend.against, f"{trend.share:.2f}", f"{trend.p:.1g}")
-        cells = (
-            "" if value is None else f"{value:{form}}"
-            for value, form in ((item.correlation, "+.2f"), (item.correlation_p, ".1g"), (item.normality_p, ".1g"))
-        )
-        rows.add_row(f"{item.series} {item.quantity}", *trend_cells, *cells)
+        trends = ("", "", "") if trend is None else (trend.against, trend.share, trend.p)
+        others = (item.correlation, item.correlation_p, item.normality_p)
+        cells.append((f"{item.series} {item.quantity}", *trends, *others))
+    rows = table("Residuals", "quantity", "strongest\ntrend with", *figures, rows=cells)
     lines = [Text(f"residuals: {line}", style="yellow") for line in analysis.remarks]
     return [rows, *(lines or [Text(f"residuals: {analysis.verdict}")])]
 
@@ -180,18 +172,12 @@ def _untold(calibration: Calibration) -> list[RenderableType]:
 def _comparison(comparison: Comparison, unit: str) -> Iterator[RenderableType]:
     """Sets of unknowns side by side, judged by poses they had not seen; errors in the unit shown for `unit`."""
     factor, name = SHOWN.get(unit, (1.0, unit))
-    headings = ("unknowns", "leave-one-out", "k folds: mean", "least", "largest")
-    rows = table(f"Judged by poses not seen (RMS, {name})", "set", *headings, numeric=(1, 2, 3, 4, 5))
+    headings = [(head, ".4g") for head in ("leave-one-out", "k folds: mean", "least", "largest")]
+    cells = []
     for model in comparison.models:
         folds = factor * model.fold_errors
-        rows.add_row(
-            model.name,
-            str(model.unknowns),
-            f"{factor * model.leave_one_out.rms:.4g}",
-            f"{folds.mean():.4g}",
-            f"{folds.min():.4g}",
-            f"{folds.max():.4g}",
-        )
-    yield rows
+        errors = (factor * model.leave_one_out.rms, folds.mean(), folds.min(), folds.max())
+        cells.append((model.name, model.unknowns, *errors))
+    yield table(f"Judged by poses not seen (RMS, {name})", "set", ("unknowns", ""), *headings, rows=cells)
     yield Text(f"recommended: {comparison.recommended}", style="bold")
     yield Text(comparison.reason)

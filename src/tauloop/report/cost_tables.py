@@ -14,7 +14,7 @@ from tauloop.model.costs import VELOCITY_MATRIX, Cost
 from tauloop.model.operation_counts import OperationCounts, Ratio
 from tauloop.report.tables import table
 
-HEADINGS = ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration")
+HEADINGS = tuple((head, "") for head in ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration"))
 
 
 def cost_tables(found: OperationCounts) -> Iterator[RenderableType]:
@@ -35,45 +35,39 @@ def cost_tables(found: OperationCounts) -> Iterator[RenderableType]:
 
 
 def _listing(quantity: str, rows: list[Cost]) -> Table:
-    listing = table("", quantity, *HEADINGS, numeric=tuple(range(1, 9)))
-    for row in rows:
-        listing.add_row(row.formulation, *_counts(row))
-    return listing
+    return table("", quantity, *HEADINGS, rows=((row.formulation, *_counts(row)) for row in rows))
 
 
 def _matrix_listing(rows: list[Cost]) -> Table:
     """Parts by formulation, the formulations of one part under each other."""
     title = f"Coriolis and centripetal terms V(x, x') as a matrix on the platform, {rows[0].frame}"
-    listing = table(title, "part", "formulation", *HEADINGS, numeric=tuple(range(2, 10)))
-    for part in dict.fromkeys(row.part for row in rows):
-        for row in rows:
-            if row.part == part:
-                listing.add_row(part, row.formulation, *_counts(row))
-    return listing
+    parts = list(dict.fromkeys(row.part for row in rows))
+    ordered = sorted(rows, key=lambda row: parts.index(row.part))
+    cells = ((row.part, row.formulation, *_counts(row)) for row in ordered)
+    return table(title, "part", "formulation", *HEADINGS, rows=cells)
 
 
-def _counts(row: Cost) -> tuple[str, ...]:
+def _counts(row: Cost) -> tuple[object, ...]:
     iteration = sum(row.each_iteration.values())
-    counts = (str(row.once[kind]) for kind in KINDS)
-    return (*counts, str(row.total), f"+ {iteration}" if iteration else "")
+    return (*(row.once[kind] for kind in KINDS), row.total, f"+ {iteration}" if iteration else "")
 
 
 def _published_listing(paper: Published) -> Table:
     sources = ", ".join(dict.fromkeys(row.source for row in paper.counts))
     title = f"As printed, for the paper's machine and program: {sources}"
-    listing = table(title, "part", "formulation", "+ -", "x", "/", "total", numeric=(2, 3, 4, 5))
-    for row in paper.counts:
-        counts = (str(row.counts[kind]) for kind in ("additions", "multiplications", "divisions"))
-        listing.add_row(row.called, row.formulation, *counts, str(row.total))
-    return listing
+    kinds = ("additions", "multiplications", "divisions")
+    cells = ((row.called, row.formulation, *(row.counts[kind] for kind in kinds), row.total) for row in paper.counts)
+    return table(title, "part", "formulation", ("+ -", ""), ("x", ""), ("/", ""), ("total", ""), rows=cells)
 
 
 def _ratio_listing(ratios: tuple[Ratio, ...]) -> Table:
     sources = "; ".join(dict.fromkeys(row.source for row in ratios if row.source))
     title = f"Ratios of totals (paper's machine and program: {sources})" if sources else "Ratios of totals"
-    listing = table(title, "quantity", "part", "formulations", "ours", "paper's", numeric=(3, 4))
-    for row in ratios:
-        quantity = f"{row.quantity}, {row.frame}" if row.frame else row.quantity
-        published = "" if row.published is None else f"{row.published:.2f}"
-        listing.add_row(quantity, row.part, f"{row.formulation} / {row.against}", f"{row.ours:.2f}", published)
-    return listing
+    cells = (
+        (
+            f"{row.quantity}, {row.frame}" if row.frame else row.quantity,
+            *(row.part, f"{row.formulation} / {row.against}", row.ours, row.published),
+        )
+        for row in ratios
+    )
+    return table(title, "quantity", "part", "formulations", ("ours", ".2f"), ("paper's", ".2f"), rows=cells)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from tauloop.drives import CircleTest, DriveStep, Outcome, PlayMap
-from tauloop.report.tables import table
+from tauloop.report.tables import doubts, table
 
 UNITS = {
     "rise_time": "s",
@@ -32,60 +32,53 @@ def drive_tables(found: DriveStep) -> Iterator[RenderableType]:
     """The criteria of a step, and its limit cycle."""
     line, criteria = found.line, found.record.criteria
     if found.outcome is Outcome.OK:
-        rows = table(f"{line.name}: step of {found.options.step:g}", "criterion", "value", "unit", numeric=(1,))
-        for name, unit in UNITS.items():
-            rows.add_row(name.replace("_", " "), f"{getattr(criteria, name)[0]:.6g}", unit)
-        yield rows
+        rows = ((name.replace("_", " "), getattr(criteria, name)[0], unit) for name, unit in UNITS.items())
+        title = f"{line.name}: step of {found.options.step:g}"
+        yield table(title, "criterion", ("value", ".6g"), "unit", rows=rows)
         if not criteria.settled[0]:
             yield "not settled: outside the band at the end; settling time is the duration"
     else:
         yield f"{line.name}: {found.outcome.name.lower().replace('_', ' ')} at {criteria.end[0]:.4g} s"
     yield f"{criteria.steps[0]} steps, {criteria.events[0]} events"
     if found.predicted is not None:
-        rows = table("Limit cycle", "route", "frequency [Hz]", "amplitude [m, rad]", numeric=(1, 2))
         cycles = [("simulated", found.measured)]
         cycles += [("describing function", one) for one in found.predicted or (None,)]
-        for name, one in cycles:
-            rows.add_row(name, *(("none", "") if one is None else (f"{one.frequency:.4g}", f"{one.amplitude:.4g}")))
-        yield rows
+        cells = ((name, *(("none", "") if one is None else (one.frequency, one.amplitude))) for name, one in cycles)
+        yield table("Limit cycle", "route", ("frequency [Hz]", ".4g"), ("amplitude [m, rad]", ".4g"), rows=cells)
 
 
 def circle_tables(found: CircleTest) -> Iterator[RenderableType]:
     """The figures of each lap, and why others ended."""
     circle = found.circle
     title = f"{found.machine}: circle of {1e3 * circle.radius:g} mm in {', '.join(circle.columns)}"
-    rows = table(
-        f"{title} at {circle.speed:g} m/s [um]",
-        *("drives", *COLUMNS.values()),
-        numeric=tuple(range(1, len(COLUMNS) + 1)),
-    )
-    for variation, lap in found.laps.items():
-        rows.add_row(variation.label, *(f"{lap.figures[key]:.2f}" for key in COLUMNS))
-    yield rows
+    heads = ((head, ".2f") for head in COLUMNS.values())
+    rows = ((variation.label, *(lap.figures[key] for key in COLUMNS)) for variation, lap in found.laps.items())
+    yield table(f"{title} at {circle.speed:g} m/s [um]", "drives", *heads, rows=rows)
     for variation, reason in found.ends.items():
         yield f"{variation.label}: {reason}"
-    yield from found.advice
+    yield from doubts(found)
 
 
 def play_tables(found: PlayMap) -> Iterator[RenderableType]:
     """Displacement of the tool by the play of each actuator and of all, and what the map leaves out."""
-    rows = table(
-        f"{found.machine}: displacement of the tool by play, over {int(found.space.usable.sum())} poses",
-        *("play of", "play", "unit", "least\n[um]", "median\n[um]", "largest\n[um]", "largest\nover play"),
-        numeric=(1, 3, 4, 5, 6),
-    )
-    rows.columns[0].no_wrap = True
+    cells = []
     for name, figures in found.figures().items():
         is_one = name in found.play
         amount = 1e6 * found.play[name] if is_one else 0.0
-        ratio = f"{1e6 * figures['largest'] / amount:.3g}" if amount else ""
-        shown = [f"{1e6 * figures[key]:.3g}" for key in ("least", "median", "largest")]
-        named = (name, f"{amount:g}", f"u{found.units[name]}") if is_one else ("all, worst case", "", "")
-        rows.add_row(*named, *shown, ratio)
+        shown = [1e6 * figures[key] for key in ("least", "median", "largest")]
+        named = (name, amount, f"u{found.units[name]}") if is_one else ("all, worst case", None, "")
+        cells.append((*named, *shown, shown[-1] / amount if amount else None))
+    rows = table(
+        f"{found.machine}: displacement of the tool by play, over {int(found.space.usable.sum())} poses",
+        *("play of", ("play", "g"), "unit"),
+        *((head, ".3g") for head in ("least\n[um]", "median\n[um]", "largest\n[um]", "largest\nover play")),
+        rows=cells,
+    )
+    rows.columns[0].no_wrap = True
     yield rows
     axes = (f"{name} {low:g} to {high:g}" for name, (low, high) in found.volume.items() if name in found.data.dims)
     yield f"work volume: {', '.join(axes)}"
     for name, count in list(found.space.excluded_by().items())[:NAMED]:
         yield f"left out, by {name}: {count} poses"
     yield str(found.evidence[-1])
-    yield from found.advice
+    yield from doubts(found)

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from tauloop.identification.parameters.essential import EssentialParameters
+from tauloop.report.tables import doubts, table
 
 
 def essential_table(essential: EssentialParameters) -> Group:
     """Parameters kept, and held-out errors with them beside those with all base parameters."""
     count = len(essential.names) + len(essential.removed)
-    kept = Table(
-        title=f"Essential parameters: {len(essential.names)} of {count} (SI)", title_justify="left", box=SIMPLE_HEAD
+    figures = zip(essential.names, essential.values, essential.standard_deviations, strict=True)
+    kept = table(
+        f"Essential parameters: {len(essential.names)} of {count} (SI)",
+        *("base parameter", ("value", ".4g"), ("std. dev.", ".2g"), ("%", ".3g")),
+        rows=((Text(name), value, deviation, 100.0 * deviation / abs(value)) for name, value, deviation in figures),
     )
-    kept.add_column("base parameter")
-    for heading in ("value", "std. dev.", "%"):
-        kept.add_column(heading, justify="right", no_wrap=True)
-    for name, value, deviation in zip(essential.names, essential.values, essential.standard_deviations, strict=True):
-        kept.add_row(Text(name), f"{value:.4g}", f"{deviation:.2g}", f"{100.0 * deviation / abs(value):.3g}")
-    fits = Table(title="Held out, RMSE %", title_justify="left", box=SIMPLE_HEAD)
-    for heading in ("output", "essential", "all"):
-        fits.add_column(heading, justify="left" if heading == "output" else "right", no_wrap=True)
-    for own, full in zip(essential.held_out, essential.full_held_out, strict=True):
-        fits.add_row(own.output, f"{own.rmse_percent:.2f}", f"{full.rmse_percent:.2f}")
-    return Group(kept, fits, *(Text(line, style="yellow") for line in essential.advice))
+    pairs = zip(essential.held_out, essential.full_held_out, strict=True)
+    rows = ((own.output, own.rmse_percent, full.rmse_percent) for own, full in pairs)
+    fits = table("Held out, RMSE %", "output", ("essential", ".2f"), ("all", ".2f"), rows=rows)
+    return Group(kept, fits, *doubts(essential))

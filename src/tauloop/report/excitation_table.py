@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tauloop.identification.excitation import Excitation
-from tauloop.report.tables import table
+from tauloop.report.tables import doubts, table
 
 
 def excitation_tables(excitation: Excitation) -> Iterator[RenderableType]:
@@ -21,31 +21,28 @@ def excitation_tables(excitation: Excitation) -> Iterator[RenderableType]:
     channels = ", ".join(excitation.channels)
     yield f"{series.harmonics} harmonics, period {series.period:g} s, in {channels}; regressor rows: {outputs}"
     yield from _conditions(excitation)
-    rows = table(f"{excitation.base.rank} base parameters", "base parameter", "unit")
-    for parameter in excitation.base.base:
-        rows.add_row(parameter.short_name(70), parameter.unit)
-    yield rows
-    rows = table("Limits", "quantity", "least", "greatest", "lower", "upper", "unit", numeric=(1, 2, 3, 4))
-    for limit in excitation.limits:
-        values = (limit.least, limit.greatest, limit.lower, limit.upper)
-        rows.add_row(limit.name, *("-" if value is None else f"{value:.5g}" for value in values), limit.unit)
-    yield rows
+    rows = ((parameter.short_name(70), parameter.unit) for parameter in excitation.base.base)
+    yield table(f"{excitation.base.rank} base parameters", "base parameter", "unit", rows=rows)
+    uses = (
+        (limit.name, *map(_number, (limit.least, limit.greatest, limit.lower, limit.upper)), limit.unit)
+        for limit in excitation.limits
+    )
+    heads = ((head, ".5g") for head in ("least", "greatest", "lower", "upper"))
+    yield table("Limits", "quantity", *heads, "unit", rows=uses)
     if excitation.starts:
         yield _starts(excitation)
-    for item in excitation.evidence:
-        yield str(item) if item.is_good else Text(f"doubtful: {item}", style="red")
+    yield from (str(item) for item in excitation.evidence if item.is_good)
+    yield from doubts(excitation)
 
 
 def _conditions(excitation: Excitation) -> Iterator[RenderableType]:
     random, conditions, beside = excitation.random, excitation.conditions, excitation.options.beside
-    rows = table("Condition number", "columns", "this motion", "best random", "median random", numeric=(1, 2, 3))
     figures = (
         ("SI units", conditions.si, random.best_si, random.median_si),
         ("unit norm", conditions.unit_norm, random.best_unit_norm, random.median_unit_norm),
     )
-    for name, *values in figures:
-        rows.add_row(name, *(f"{value:.4g}" for value in values))
-    yield rows
+    heads = ((head, ".4g") for head in ("this motion", "best random", "median random"))
+    yield table("Condition number", "columns", *heads, rows=figures)
     yield (
         f"random: {random.kept} of {random.tried} series keep all limits (seed {excitation.options.seed}); "
         f"log det / 2r = {conditions.log_determinant:.4g}"
@@ -58,9 +55,15 @@ def _conditions(excitation: Excitation) -> Iterator[RenderableType]:
 
 
 def _starts(excitation: Excitation) -> Table:
-    rows = table("Starts (criterion)", "before", "after", "iterations", "solver", numeric=(0, 1, 2))
-    for start in (*excitation.starts, *excitation.polished):
-        polished = "polished: " if start in excitation.polished else ""
-        reached = ("-" if value is None else f"{value:.4g}" for value in (start.started, start.reached))
-        rows.add_row(*reached, str(start.iterations), polished + start.status)
-    return rows
+    cells = (
+        (
+            *map(_number, (start.started, start.reached)),
+            *(start.iterations, ("polished: " if start in excitation.polished else "") + start.status),
+        )
+        for start in (*excitation.starts, *excitation.polished)
+    )
+    return table("Starts (criterion)", ("before", ".4g"), ("after", ".4g"), ("iterations", ""), "solver", rows=cells)
+
+
+def _number(value: float | None) -> float | str:
+    return "-" if value is None else value

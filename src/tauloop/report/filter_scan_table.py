@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tauloop.identification.preparation.filter_scan import MOVED, OPTIONS, FilterScan
+from tauloop.report.tables import doubts, table
 
 #: Characters for a combination's name; the whole of it is in the JSON file.
 NAME_WIDTH = 34
@@ -25,8 +26,7 @@ def filter_scan_table(scan: FilterScan) -> Group:
         f"has {held_out:.2f} %",
         style="bold",
     )
-    advice = (Text(line, style="yellow") for line in scan.advice)
-    return Group(_trials(scan), choice, *_reasons(scan), _movements(scan), *advice)
+    return Group(_trials(scan), choice, *_reasons(scan), _movements(scan), *doubts(scan))
 
 
 def _trials(scan: FilterScan) -> Table:
@@ -34,18 +34,18 @@ def _trials(scan: FilterScan) -> Table:
     ranking = sorted(range(len(scan.trials)), key=lambda k: scan.trials[k].validation_error)
     shown = sorted(ranking[:SHOWN])
     best = f", the best {SHOWN} of {len(ranking)}" if len(shown) < len(ranking) else ""
-    table = _table(f"Filters{best}: RMSE in % of the largest measured force, on the validation and held-out parts")
-    outputs = [fit.output for fit in scan.identification.held_out]
-    for heading in ("order", "Hz", "rest", "valid.", "held", *outputs):
-        table.add_column(heading, justify="right", no_wrap=True)
+    cells = []
     for k in shown:
         trial = scan.trials[k]
         together = np.sqrt(np.mean(trial.held_out_percent**2))
-        numbers = (trial.validation_error, together, *trial.held_out_percent)
-        mark = "> " if k == scan.chosen else ""
-        filtered = (f"{mark}{trial.order}", f"{trial.cutoff:g}", f"{trial.standstill:g}")
-        table.add_row(*filtered, *(f"{number:.2f}" for number in numbers))
-    return table
+        filtered = (f"{'> ' if k == scan.chosen else ''}{trial.order}", trial.cutoff, trial.standstill)
+        cells.append((*filtered, trial.validation_error, together, *trial.held_out_percent))
+    return table(
+        f"Filters{best}: RMSE in % of the largest measured force, on the validation and held-out parts",
+        *(("order", ""), ("Hz", "g"), ("rest", "g"), ("valid.", ".2f"), ("held", ".2f")),
+        *((fit.output, ".2f") for fit in scan.identification.held_out),
+        rows=cells,
+    )
 
 
 def _reasons(scan: FilterScan) -> list[Text]:
@@ -60,23 +60,14 @@ def _reasons(scan: FilterScan) -> list[Text]:
 
 
 def _movements(scan: FilterScan) -> Table:
-    table = _table(f"Base parameters (SI) over these filters; ! spread above {MOVED:g} standard deviations")
-    table.add_column("base parameter", overflow="fold")
-    for heading in ("chosen", "least", "largest", "spread"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("unit", no_wrap=True)
     values = np.array([trial.values for trial in scan.trials])
-    for i, parameter in enumerate(scan.base.base):
-        numbers = (values[scan.chosen, i], values[:, i].min(), values[:, i].max())
-        spread = scan.spread_in_deviations[i]
-        table.add_row(
-            Text(parameter.short_name(NAME_WIDTH)),
-            *(f"{number:.3g}" for number in numbers),
-            f"{'! ' if spread > MOVED else ''}{spread:.2g}",
-            parameter.unit,
-        )
-    return table
-
-
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    names = (Text(parameter.short_name(NAME_WIDTH)) for parameter in scan.base.base)
+    spreads = (f"{'! ' if spread > MOVED else ''}{spread:.2g}" for spread in scan.spread_in_deviations)
+    units = (parameter.unit for parameter in scan.base.base)
+    rows = table(
+        f"Base parameters (SI) over these filters; ! spread above {MOVED:g} standard deviations",
+        *("base parameter", ("chosen", ".3g"), ("least", ".3g"), ("largest", ".3g"), ("spread", ""), "unit"),
+        rows=zip(names, values[scan.chosen], values.min(axis=0), values.max(axis=0), spreads, units, strict=True),
+    )
+    rows.columns[0].overflow = "fold"
+    return rows

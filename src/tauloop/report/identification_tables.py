@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
-from rich.markup import escape
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from tauloop.identification import Identification, OutputFit
+from tauloop.report.tables import Column, doubts, table
 from tauloop.result import Status
 
 #: Characters for a combination's name; the whole of it is in the JSON file.
@@ -28,13 +27,8 @@ def identification_table(
         reference: values (SI) of all unknowns, such as those of the machine file, regrouped for a column beside the
             estimates.
     """
-    parts: list[RenderableType] = [
-        _summary(identification),
-        _parameters(identification, reference),
-        fit_table(identification),
-    ]
-    parts += [Text(line, style="yellow") for line in identification.advice]
-    return Group(*parts)
+    parameters = _parameters(identification, reference)
+    return Group(_summary(identification), parameters, fit_table(identification), *doubts(identification))
 
 
 def _summary(identification: Identification) -> Text:
@@ -58,59 +52,43 @@ def _summary(identification: Identification) -> Text:
 
 
 def _parameters(identification: Identification, reference: Sequence[float] | np.ndarray | None) -> Table:
-    table = Table(title="Base parameters (SI)", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    table.add_column("#", justify="right", style="dim")
-    table.add_column("base parameter", overflow="fold")
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("std. dev.", justify="right", no_wrap=True)
-    table.add_column("%", justify="right", no_wrap=True)
-    references: list[str] = []
+    beside = [] if reference is None else [("reference", ".4g")]
+    references = np.zeros((len(identification.values), 0))
     if reference is not None:
-        table.add_column("reference", justify="right", no_wrap=True)
         values = np.asarray(reference, dtype=float)
         regrouped = identification.base.regroup(values)
         rounding = 1e-9 * np.abs(identification.base.regrouping) @ np.abs(values)
-        references = [f"{value:.4g}" for value in np.where(np.abs(regrouped) > rounding, regrouped, 0.0)]
-    table.add_column("unit", no_wrap=True)
-    deviations = identification.standard_deviations
+        references = np.where(np.abs(regrouped) > rounding, regrouped, 0.0)[:, None]
+    cells = []
     for i, parameter in enumerate(identification.base.base):
         relative = identification.relative_standard_deviations[i]
-        cells = [
-            str(i + 1),
-            escape(parameter.short_name(NAME_WIDTH)),
-            f"{identification.values[i]:.4g}",
-            f"{deviations[i]:.2g}",
-            "-" if relative is None else f"{relative:.3g}" if relative < 1000 else "> 1000",
-        ]
-        table.add_row(*cells, *references[i : i + 1], escape(parameter.unit))
-    return table
+        share = "-" if relative is None else relative if relative < 1000 else "> 1000"
+        figures = (identification.values[i], identification.standard_deviations[i], share, *references[i])
+        cells.append((i + 1, Text(parameter.short_name(NAME_WIDTH)), *figures, Text(parameter.unit)))
+    heads: tuple[Column, ...] = (
+        ("#", ""),
+        "base parameter",
+        ("value", ".4g"),
+        ("std. dev.", ".2g"),
+        ("%", ".3g"),
+        *beside,
+        "unit",
+    )
+    rows = table("Base parameters (SI)", *heads, rows=cells)
+    rows.columns[1].overflow = "fold"
+    return rows
 
 
 def fit_table(identification: Identification) -> Table:
     """The fit of every output, on training and held-out data."""
-    table = Table(
-        title="Fit of every output (SI); % of the largest measured force",
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-    )
-    for heading in ("output", "data"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("RMSE", "RMSE %", "relative error %", "bias"):
-        table.add_column(heading, justify="right")
-    table.add_column("unit", no_wrap=True)
     held_out: Sequence[OutputFit | None] = identification.held_out or [None] * len(identification.training)
+    cells = []
     for training, judged in zip(identification.training, held_out, strict=True):
         for data, fit in (("training", training), ("held out", judged)):
             if fit is not None:
-                table.add_row(
-                    escape(fit.output) if data == "training" else "",
-                    data,
-                    f"{fit.rmse:.3g}",
-                    f"{fit.rmse_percent:.2f}",
-                    f"{fit.relative_error_percent:.2f}",
-                    f"{fit.bias:.2g}",
-                    escape(fit.unit),
-                    end_section=fit is (judged or training),
-                )
-    return table
+                named = Text(fit.output if data == "training" else "")
+                figures = (fit.rmse, fit.rmse_percent, fit.relative_error_percent, fit.bias)
+                cells.append((named, data, *figures, Text(fit.unit)))
+    heads = (("RMSE", ".3g"), ("RMSE %", ".2f"), ("relative\nerror %", ".2f"), ("bias", ".2g"))
+    title = "Fit of every output (SI); % of the largest measured force"
+    return table(title, "output", "data", *heads, "unit", rows=cells)

@@ -12,9 +12,8 @@ from tauloop.report.tables import table
 
 def index_tables(index: MachineIndex) -> Iterator[RenderableType]:
     """One row for each machine."""
-    rows = table("Shipped machines", "name", "bodies", "joints", "rods", "motors", "what it is", numeric=(1, 2, 3, 4))
+    cells = ((one.name, one.bodies, one.joints, one.rods, one.actuators, one.summary) for one in index.machines)
+    heads = ((head, "") for head in ("bodies", "joints", "rods", "motors"))
+    rows = table("Shipped machines", "name", *heads, "what it is", rows=cells)
     rows.columns[0].no_wrap = True
-    for machine in index.machines:
-        counts = (machine.bodies, machine.joints, machine.rods, machine.actuators)
-        rows.add_row(machine.name, *map(str, counts), machine.summary)
     yield rows

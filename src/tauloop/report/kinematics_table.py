@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from tauloop.assembly.ports import Port
 from tauloop.kinematics.named_kinematics import Jacobian, Poses
-from tauloop.report.tables import table
+from tauloop.report.tables import doubts, table
 
 
 def poses_tables(found: Poses) -> Iterator[RenderableType]:
@@ -18,7 +18,7 @@ def poses_tables(found: Poses) -> Iterator[RenderableType]:
         yield "The loops do not close at this position."
     for i, beyond in enumerate(found.beyond):
         title = found.machine if len(found.q) == 1 else f"{found.machine}, pose {i + 1} of {len(found.q)}"
-        rows = table(title, "position", "value", "unit", numeric=(1,))
+        rows = table(title, "position", ("value", ""), "unit")
         for port, values in (
             (found.actuators, found.actuator_position[i]),
             (found.platform, found.platform_position[i]),
@@ -29,18 +29,15 @@ def poses_tables(found: Poses) -> Iterator[RenderableType]:
             rows.add_section()
         yield rows
         yield from (f"beyond a stop: {item}" for item in beyond)
-    yield from (f"doubtful: {line}" for line in found.advice)
+    yield from doubts(found)
 
 
 def jacobian_tables(found: Jacobian) -> Iterator[RenderableType]:
     """The matrix with its names and units."""
-    heads = [f"{name}\n{unit}" for name, unit in zip(found.columns.columns, found.columns.units, strict=True)]
-    count = len(heads)
+    heads = [(f"{name}\n{unit}", ".6g") for name, unit in zip(found.columns.columns, found.columns.units, strict=True)]
+    named = zip(found.rows.columns, found.rows.units, np.round(found.matrix, 12) + 0.0, strict=True)
     title = f"Jacobian of {found.machine}: the {found.rows.name}, per unit of"
-    rows = table(title, "", "unit", *heads, numeric=tuple(range(2, count + 2)))
-    for name, unit, values in zip(found.rows.columns, found.rows.units, found.matrix, strict=True):
-        rows.add_row(name, unit, *(f"{value + 0.0:.6g}" for value in np.round(values, 12)))
-    yield rows
+    yield table(title, "", "unit", *heads, rows=((name, unit, *values) for name, unit, values in named))
     yield from (str(item) for item in found.evidence)
 
 

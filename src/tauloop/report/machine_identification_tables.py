@@ -21,7 +21,7 @@ from tauloop.identification.preparation.channels import Channels
 from tauloop.report.essential_table import essential_table
 from tauloop.report.filter_scan_table import filter_scan_table
 from tauloop.report.identification_tables import fit_table, identification_table
-from tauloop.report.tables import table
+from tauloop.report.tables import Column, doubts, table
 
 #: A ratio as near to one is one.
 SAME = 0.01
@@ -67,10 +67,11 @@ def machine_identification_tables(result: MachineIdentification) -> Iterator[Ren
 
 def channel_table(found: Channels, choice: ChannelChoice) -> Table:
     """What was chosen for each channel, and the validation errors of what was tried."""
-    rows = table("Channels", "channel", "velocity from", "cut-off [Hz]", numeric=(2,))
-    for one in found.prepared[0]["channels"]:
-        cutoff = one["cutoff"]
-        rows.add_row(one["channel"], one["velocity"], "none" if cutoff is None else f"{cutoff:g}")
+    cells = (
+        (one["channel"], one["velocity"], "none" if one["cutoff"] is None else one["cutoff"])
+        for one in found.prepared[0]["channels"]
+    )
+    rows = table("Channels", "channel", "velocity from", ("cut-off [Hz]", "g"), rows=cells)
     tried = ", ".join(f"{what} {error:.3g} %" for what, error in choice.common.items())
     rows.caption = f"validation error over all outputs: {tried}, chosen {choice.errors[1]:.3g} %"
     rows.caption_justify = "left"
@@ -79,64 +80,63 @@ def channel_table(found: Channels, choice: ChannelChoice) -> Table:
 
 def period_table(periods: Sequence[dict[str, Any]]) -> Table:
     """Noise of every channel from the scatter of the periods about their mean."""
-    columns = ("log", "channel", "periods", "noise of a sample", "of the average", "unit")
-    rows = table("Averages over periods, and the noise that they show", *columns, numeric=(2, 3, 4))
-    for one in periods:
-        for name, noise in one["noise"].items():
-            figures = (f"{noise:.3g}", f"{noise / np.sqrt(one['periods']):.3g}")
-            rows.add_row(one["log"], name, str(one["periods"]), *figures, one["units"][name])
-    return rows
+    columns = ("log", "channel", ("periods", ""), ("noise of a sample", ".3g"), ("of the average", ".3g"), "unit")
+    rows = (
+        (one["log"], name, one["periods"], noise, noise / np.sqrt(one["periods"]), one["units"][name])
+        for one in periods
+        for name, noise in one["noise"].items()
+    )
+    return table("Averages over periods, and the noise that they show", *columns, rows=rows)
 
 
 def gains_table(gains: DriveGains) -> Table:
     """The gains with their standard deviations."""
-    rows = table("Gains", "drive", "gain", "std. dev.", numeric=(1, 2))
-    for name, value, deviation in zip(gains.outputs, gains.values, gains.standard_deviations, strict=True):
-        rows.add_row(name, f"{value:.5g}", f"{deviation:.2g}")
-    return rows
+    rows = zip(gains.outputs, gains.values, gains.standard_deviations, strict=True)
+    return table("Gains", "drive", ("gain", ".5g"), ("std. dev.", ".2g"), rows=rows)
 
 
 def comparison_table(comparison: LogComparison) -> Table:
     """Parameters of every log, their mean, and its bar with the model's error."""
-    columns = ("base parameter", *comparison.logs, "mean", "std. dev.", "model's error", "moves by", "")
-    rows = table(
-        "Logs fitted apart (SI); std. dev. with the model's error, its share in a log's own squared bar",
-        *columns,
-        numeric=tuple(range(1, len(columns) - 1)),
+    rows = zip(
+        (parameter.short_name() for parameter in comparison.base.base),
+        *comparison.values,
+        comparison.means,
+        comparison.mean_deviations,
+        (f"{100.0 * share:.0f} %" for share in comparison.shares),
+        comparison.largest,
+        ("moves" if moved else "" for moved in comparison.moved),
+        strict=True,
     )
-    for k, parameter in enumerate(comparison.base.base):
-        rows.add_row(
-            parameter.short_name(),
-            *(f"{value:.4g}" for value in comparison.values[:, k]),
-            f"{comparison.means[k]:.4g}",
-            f"{comparison.mean_deviations[k]:.2g}",
-            f"{100.0 * comparison.shares[k]:.0f} %",
-            f"{comparison.largest[k]:.2g}",
-            "moves" if comparison.moved[k] else "",
-        )
-    return rows
+    logs: list[Column] = [(log, ".4g") for log in comparison.logs]
+    return table(
+        "Logs fitted apart (SI); std. dev. with the model's error, its share in a log's own squared bar",
+        *("base parameter", *logs, ("mean", ".4g"), ("std. dev.", ".2g")),
+        *(("model's error", ""), ("moves by", ".2g"), ""),
+        rows=rows,
+    )
 
 
 def consistent_tables(physical: ConsistentIdentification) -> Iterator[RenderableType]:
     """Masses, fit and evidence of the physically consistent parameters."""
-    bodies = table("Physically consistent parameters", "body", "mass [kg]", "prior [kg]", "", numeric=(1, 2))
     singular = {body.element for body in physical.regularised}
-    for cone in physical.cones:
-        if cone.is_inertial:
-            note = "prior was singular" if cone.element in singular else ""
-            masses = (f"{cone.mass(values):.4g}" for values in (physical.parameters, physical.prior))
-            bodies.add_row(cone.element, *masses, note)
-    yield bodies
-    fits = table("", "output", "held out %", "unconstrained %", numeric=(1, 2))
-    for judged, free in zip(physical.held_out, physical.unconstrained.held_out, strict=True):
-        fits.add_row(judged.output, f"{judged.rmse_percent:.2f}", f"{free.rmse_percent:.2f}")
-    yield fits
+    bodies = (
+        (
+            *(cone.element, cone.mass(physical.parameters), cone.mass(physical.prior)),
+            "prior was singular" if cone.element in singular else "",
+        )
+        for cone in physical.cones
+        if cone.is_inertial
+    )
+    title = "Physically consistent parameters"
+    yield table(title, "body", ("mass [kg]", ".4g"), ("prior [kg]", ".4g"), "", rows=bodies)
+    pairs = zip(physical.held_out, physical.unconstrained.held_out, strict=True)
+    fits = ((judged.output, judged.rmse_percent, free.rmse_percent) for judged, free in pairs)
+    yield table("", "output", ("held out %", ".2f"), ("unconstrained %", ".2f"), rows=fits)
     yield Text(
         f"weight of the prior {physical.weight:.3g}, chosen by validation; {len(physical.prior_directions)} directions "
         f"are the prior's alone; {len(physical.at_bound)} coefficients are zero at their bound"
     )
-    for line in physical.advice:
-        yield Text(line, style="yellow")
+    yield from doubts(physical)
 
 
 def remarks(result: Identification) -> tuple[str, ...]:

@@ -100,13 +100,12 @@ def _by_element(names: list[str]) -> list[str]:
 
 
 def _coordinates(model: Model) -> Table:
-    rows = table("Coordinates at the reference pose", "name", "value", "unit", numeric=(1,))
-    for name, value, unit in zip(
-        model.topology.coordinate_names, model.assembly.q, coordinate_units(model.topology), strict=True
-    ):
-        degrees = f"{np.degrees(value):.4f}" if unit == "rad" else f"{value:.6f}"
-        rows.add_row(name, degrees, "deg" if unit == "rad" else unit)
-    return rows
+    named = zip(model.topology.coordinate_names, model.assembly.q, coordinate_units(model.topology), strict=True)
+    rows = (
+        (name, *((f"{np.degrees(value):.4f}", "deg") if unit == "rad" else (value, unit)))
+        for name, value, unit in named
+    )
+    return table("Coordinates at the reference pose", "name", ("value", ".6f"), "unit", rows=rows)
 
 
 def _drive_lines(mechanism: Mechanism) -> Table:
@@ -129,23 +128,20 @@ def _drive_lines(mechanism: Mechanism) -> Table:
 
 
 def _parameters(mechanism: Mechanism) -> Table:
-    rows = table("Leaf parameters", "name", "value", "unit", "group", "status", "source", numeric=(1,))
-    for p in mechanism.parameters:
-        rows.add_row(p.name, f"{p.value / p.scale:.6g}", p.unit, p.group, p.status, p.source)
-    return rows
+    rows = ((p.name, p.value / p.scale, p.unit, p.group, p.status, p.source) for p in mechanism.parameters)
+    return table("Leaf parameters", "name", ("value", ".6g"), "unit", "group", "status", "source", rows=rows)
 
 
 def _linear_blocks(described: Description) -> Table:
-    rows = table("Linear blocks", "function", "for", "size", "solved by", "how many", numeric=(2, 4))
-    for (function, block), count in described.linear_blocks().items():
-        rows.add_row(function, block.what, str(block.size), block.method, str(count))
-    return rows
+    found = described.linear_blocks().items()
+    rows = ((function, block.what, block.size, block.method, count) for (function, block), count in found)
+    return table("Linear blocks", "function", "for", ("size", ""), "solved by", ("how many", ""), rows=rows)
 
 
 def _blocks(model: Model) -> Table:
-    rows = table(
-        "Position blocks, in the order of their solution", "equations", "unknowns", "size", "solved by", numeric=(2,)
+    rows = (
+        ("\n".join(block.equations), "\n".join(block.unknowns), len(block.unknowns), block.method)
+        for block in model.platform.blocks
     )
-    for block in model.platform.blocks:
-        rows.add_row("\n".join(block.equations), "\n".join(block.unknowns), str(len(block.unknowns)), block.method)
-    return rows
+    title = "Position blocks, in the order of their solution"
+    return table(title, "equations", "unknowns", ("size", ""), "solved by", rows=rows)

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from tauloop.assembly.entry import ACTUATORS
 from tauloop.kinematics.homotopy_blocks import BlockCount
 from tauloop.kinematics.modes import Mode, Modes
-from tauloop.report.tables import table
+from tauloop.report.tables import Column, doubts, table
 
 #: More unknown coordinates than these are listed below each other.
 MOST_COLUMNS = 7
@@ -34,22 +34,17 @@ def modes_tables(found: Modes) -> Iterator[RenderableType]:
     names = [found.coordinate_names[i] for i in found.unknown]
     units = ["deg" if found.coordinate_units[i] == "rad" else found.coordinate_units[i] for i in found.unknown]
     in_columns = len(names) <= MOST_COLUMNS
-    heads = [_head(name, unit) for name, unit in zip(names, units, strict=True)] if in_columns else ["pose"]
-    rows = table(
-        f"{kind} modes of {found.machine}: {len(found.modes)}",
-        *("mode", *heads, "resid.\nm", "cond."),
-        numeric=(*range(len(heads) + 1 if in_columns else 1), len(heads) + 1, len(heads) + 2),
-    )
+    heads: list[Column] = ["pose"]
+    if in_columns:
+        heads = [(_head(name, unit), "") for name, unit in zip(names, units, strict=True)]
+    cells = []
     for i, mode in enumerate(found.modes):
         values = [_number(mode.q[k], found.coordinate_units[k]) for k in found.unknown]
         listed = ["\n".join(" ".join(row) for row in zip(names, values, units, strict=True))]
-        rows.add_row(
-            f"{i + 1}{_marks(mode)}",
-            *(values if in_columns else listed),
-            f"{mode.residual:.0e}",
-            f"{mode.condition:.3g}" if np.isfinite(mode.condition) else "singular",
-        )
-    yield (rows)
+        condition = mode.condition if np.isfinite(mode.condition) else "singular"
+        cells.append((f"{i + 1}{_marks(mode)}", *(values if in_columns else listed), mode.residual, condition))
+    title = f"{kind} modes of {found.machine}: {len(found.modes)}"
+    yield table(title, ("mode", ""), *heads, ("resid.\nm", ".0e"), ("cond.", ".3g"), rows=cells)
     marks = {mark for mode in found.modes for mark in _marks(mode)}
     if marks:
         yield ("; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items() if mark in marks))
@@ -69,8 +64,7 @@ def modes_tables(found: Modes) -> Iterator[RenderableType]:
             f"{_evidence(block)}; ends: {block.real} real, "
             f"{block.complex} complex, {block.infinite} at infinity, {block.singular} multiple"
         )
-    for line in found.advice:
-        yield (f"doubtful: {line}")
+    yield from doubts(found)
 
 
 def _evidence(block: BlockCount) -> str:

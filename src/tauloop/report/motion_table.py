@@ -20,11 +20,11 @@ def motion_tables(found: PlannedMotion) -> Iterator[RenderableType]:
     total = f" ({trajectory.total:.6g} s there and back)" if trajectory.returns else ""
     yield f"Stroke of {trajectory.duration:.6g} s{total}, law {found.law}"
     yield f"peak speed {found.peak_speed:.5g} {unit}, acceleration {found.peak_acceleration:.5g} {unit}^2"
-    rows = table("Peak forces", "actuator", "force", "limit", "unit", "at [s]", numeric=(1, 2, 4))
-    for item in found.forces:
-        limit = f"{item.limit:.5g}" if np.isfinite(item.limit) else "-"
-        rows.add_row(item.actuator, f"{item.force:.5g}", limit, item.unit, f"{item.time:.4f}")
-    yield rows
+    rows = (
+        (one.actuator, one.force, one.limit if np.isfinite(one.limit) else "-", one.unit, one.time)
+        for one in found.forces
+    )
+    yield table("Peak forces", "actuator", ("force", ".5g"), ("limit", ".5g"), "unit", ("at [s]", ".4f"), rows=rows)
     if found.tightest_limit is not None:
         name, share = found.tightest_limit
         yield f"{share:.1%} of the limit of {name}"

@@ -8,24 +8,23 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tauloop.drives import FittedPlant
-from tauloop.report.tables import table
+from tauloop.report.tables import doubts, table
 
 
 def plant_tables(plant: FittedPlant) -> Iterator[RenderableType]:
     """Parameters before and after, every figure beside its measured one, and what is left open."""
-    rows = table(f"{plant.drive_line}: parameters (SI)", "", "before", "fitted", numeric=(1, 2))
-    for name, value in plant.fit.values.items():
-        rows.add_row(name, f"{plant.before[name]:.6g}", f"{value:.6g}")
-    yield rows
-    figures = table("Figures (SI)", "step", "criterion", "measured", "fitted", "off", "", numeric=(2, 3, 4))
-    for step, name, measured, ours, held_out in plant.fit.rows:
-        off = f"{ours / measured - 1.0:+.2%}" if measured else ""
-        figures.add_row(
-            step, name.replace("_", " "), f"{measured:.5g}", f"{ours:.5g}", off, "held out" if held_out else ""
+    fitted = ((name, plant.before[name], value) for name, value in plant.fit.values.items())
+    yield table(f"{plant.drive_line}: parameters (SI)", "", ("before", ".6g"), ("fitted", ".6g"), rows=fitted)
+    rows = (
+        (
+            *(step, name.replace("_", " "), measured, ours),
+            *(ours / measured - 1.0 if measured else None, "held out" if held_out else ""),
         )
-    yield figures
+        for step, name, measured, ours, held_out in plant.fit.rows
+    )
+    heads = (("measured", ".5g"), ("fitted", ".5g"), ("off", "+.2%"))
+    yield table("Figures (SI)", "step", "criterion", *heads, "", rows=rows)
     yield Text(f"{plant.fit.evaluations} plants tried")
     for finding in plant.findings:
         yield Text(f"note: {finding}")
-    for line in plant.advice:
-        yield Text(f"doubtful: {line}", style="red")
+    yield from doubts(plant)

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from tauloop.calibration import PosePlan
-from tauloop.report.tables import table
+from tauloop.report.tables import doubts, table
 
 #: Parameters that are listed: those known least.
 WORST = 8
@@ -30,15 +30,16 @@ def poses_tables(plan: PosePlan) -> Iterator[RenderableType]:
     weak = sorted(
         zip(plan.deviations / plan.problem.tolerances, plan.problem.names, plan.deviations, units, strict=True)
     )
-    worst = table("Least known parameters", "parameter", "expected deviation", "unit", numeric=(1,))
-    for _, parameter, deviation, unit in weak[::-1][:WORST]:
-        worst.add_row(parameter, f"{deviation:.3g}" if np.isfinite(deviation) else "not shown", unit)
-    yield worst
+    worst = (
+        (parameter, deviation if np.isfinite(deviation) else "not shown", unit)
+        for _, parameter, deviation, unit in weak[::-1][:WORST]
+    )
+    yield table("Least known parameters", "parameter", ("expected deviation", ".3g"), "unit", rows=worst)
     if plan.curve:
         yield _curve(plan)
         goal = f"the error below {plan.options.goal:g} of the noise"
         yield f"none of these numbers brings {goal}" if plan.enough is None else f"{plan.enough} poses bring {goal}"
-    yield from plan.advice
+    yield from doubts(plan)
 
 
 def _summary(plan: PosePlan) -> Table:
@@ -71,8 +72,8 @@ def _clearance(plan: PosePlan) -> Iterator[str]:
 
 
 def _curve(plan: PosePlan) -> Table:
-    rows = table("How many poses are enough", "poses", "expected error over noise", "random poses", numeric=(0, 1, 2))
-    for point in plan.curve:
-        drawn = "-" if point.random_error is None else f"{point.random_error:.3f}"
-        rows.add_row(str(point.count), f"{point.error:.3f}", drawn)
-    return rows
+    rows = (
+        (point.count, point.error, "-" if point.random_error is None else point.random_error) for point in plan.curve
+    )
+    heads = (("poses", ""), ("expected error over noise", ".3f"), ("random poses", ".3f"))
+    return table("How many poses are enough", *heads, rows=rows)

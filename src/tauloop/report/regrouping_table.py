@@ -8,18 +8,16 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from tauloop.identification import AnalyticRegrouping
-from tauloop.report.tables import table
+from tauloop.report.tables import doubts, table
 
 
 def regrouping_tables(found: AnalyticRegrouping) -> Iterator[RenderableType]:
     """Base parameters with their values, and the parameters that no force shows."""
-    rows = table(f"{len(found.base)} base parameters of {len(found.parameters)}", "formula", "value", "unit")
     values = [None] * len(found.base) if found.base_values is None else found.base_values
-    for parameter, value in zip(found.base, values, strict=True):
-        rows.add_row(parameter.name, "" if value is None else f"{value:.6g}", parameter.unit)
-    yield rows
+    rows = ((parameter.name, value, parameter.unit) for parameter, value in zip(found.base, values, strict=True))
+    title = f"{len(found.base)} base parameters of {len(found.parameters)}"
+    yield table(title, "formula", ("value", ".6g"), "unit", rows=rows)
     if found.no_effect:
         yield Text(f"without effect: {', '.join(found.no_effect)}")
     yield Text(f"in the lengths: {', '.join(f'{name} {value:g} m' for name, value in found.lengths.items())}")
-    for line in found.advice:
-        yield Text(f"doubtful: {line}", style="red")
+    yield from doubts(found)

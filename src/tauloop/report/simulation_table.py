@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 from rich.console import RenderableType
-from rich.text import Text
 
-from tauloop.report.tables import table
-from tauloop.result import Evidence
+from tauloop.report.tables import doubts, table
 from tauloop.simulation import CableSimulation, Occurrence, RoundTrip, Simulation, SwingComparison
 from tauloop.simulation.round_trip import RETURNED
 from tauloop.simulation.swing_comparison import ENERGY_KEPT, EXACT, LOOPS_KEPT
@@ -35,16 +33,13 @@ def simulation_tables(
 
 def _simulation(found: Simulation) -> Iterator[RenderableType]:
     ports = found.system.model.platform.ports
-    rows = table(
-        f"{found.machine}: {found.time[-1]:.6g} of {found.duration:g} s, {found.ending.value}",
-        *("coordinate", "start", "end", "unit"),
-        numeric=(1, 2),
+    rows = (
+        (found.coordinate_names[i], found.q[0, i], found.q[-1, i], unit)
+        for i, unit in zip(ports.q, ports.position.units, strict=True)
     )
-    for i, unit in zip(ports.q, ports.position.units, strict=True):
-        rows.add_row(found.coordinate_names[i], f"{found.q[0, i]:.6g}", f"{found.q[-1, i]:.6g}", unit)
-    yield rows
-    for item in found.evidence:
-        yield Text(str(item))
+    yield table(_ended(found), "coordinate", ("start", ".6g"), ("end", ".6g"), "unit", rows=rows)
+    yield from (str(item) for item in found.evidence if item.is_good)
+    yield from doubts(found)
     yield from _occurred(found.occurrences)
     steps = found.steps
     yield f"{len(steps)} steps, {steps.rejected} rejected, {steps.evaluations} evaluations"
@@ -52,66 +47,63 @@ def _simulation(found: Simulation) -> Iterator[RenderableType]:
         yield str(found.problem)
 
 
+def _ended(found: Simulation | CableSimulation) -> str:
+    return f"{found.machine}: {found.time[-1]:.6g} of {found.duration:g} s, {found.ending.value}"
+
+
 def _occurred(occurrences: tuple[Occurrence, ...]) -> Iterator[str]:
     for event in occurrences:
         yield f"{event.time:.9g} s: {event.name}{', the end' if event.is_terminal else ''}"
 
 
-def _doubts(evidence: tuple[Evidence, ...]) -> Iterator[Text]:
-    for item in evidence:
-        if not item.is_good:
-            yield Text(str(item), style="yellow")
-
-
 def _round_trip(found: RoundTrip) -> Iterator[RenderableType]:
-    rows = table("Round trip: inverse, then forward dynamics", "coordinate", "largest error", "unit", numeric=(1,))
-    for name, unit, column in zip(found.columns, found.units, np.abs(found.error).T, strict=True):
-        rows.add_row(name, f"{column.max():.1e}", unit)
-    yield rows
+    rows = zip(found.columns, np.abs(found.error).max(axis=0), found.units, strict=True)
+    title = "Round trip: inverse, then forward dynamics"
+    yield table(title, "coordinate", ("largest error", ".1e"), "unit", rows=rows)
     yield f"largest distance {found.position_error:.1e} m (limit {RETURNED:.0e} m)"
 
 
 def _swing(found: SwingComparison) -> Iterator[RenderableType]:
-    springs = table("Springs at the drives", "freedom", "stiffness", "unit", "rest position", "unit", numeric=(1, 3))
-    for spring in found.springs:
-        of_rest = "rad" if spring.unit.endswith("rad") else "m"
-        springs.add_row(spring.freedom, f"{spring.stiffness:.5g}", spring.unit, f"{spring.rest:.5g}", of_rest)
-    yield springs
-    rows = table(
-        f"Conservative swing of {found.machine}, {found.duration:g} s",
-        *("route", "energy error,\nof largest kinetic", "largest loop\nresidual [m]", "steps", "evaluations", ""),
-        numeric=(1, 2, 3, 4),
+    springs = (
+        (spring.freedom, spring.stiffness, spring.unit, spring.rest, "rad" if spring.unit.endswith("rad") else "m")
+        for spring in found.springs
     )
+    heads = ("freedom", ("stiffness", ".5g"), "unit", ("rest position", ".5g"), "unit")
+    yield table("Springs at the drives", *heads, rows=springs)
+    cells = []
     for name, result in found.routes.items():
         verdict = ("keeps" if found.keeps(name) else "FAILS") if name in EXACT else "reported"
-        rows.add_row(
-            name,
-            f"{result.relative_energy_error:.1e}",
-            f"{result.residual.max():.1e}",
-            str(len(result.steps)),
-            str(result.steps.evaluations),
-            verdict if result.problem is None else f"{result.problem.where}: {result.ending.value}",
-        )
-    yield rows
+        if result.problem is not None:
+            verdict = f"{result.problem.where}: {result.ending.value}"
+        errors = (result.relative_energy_error, result.residual.max())
+        cells.append((name, *errors, len(result.steps), result.steps.evaluations, verdict))
+    yield table(
+        f"Conservative swing of {found.machine}, {found.duration:g} s",
+        *("route", ("energy error,\nof largest kinetic", ".1e"), ("largest loop\nresidual [m]", ".1e")),
+        *(("steps", ""), ("evaluations", ""), ""),
+        rows=cells,
+    )
     for name, reason in found.left_out.items():
         yield f"not run: {name}: {reason}"
     yield f"Limits: energy {ENERGY_KEPT:.0e}, loops {LOOPS_KEPT:.0e} m, for {' and '.join(EXACT)}."
-    yield from _doubts(found.evidence)
+    yield from doubts(found)
 
 
 def _cables(found: CableSimulation) -> Iterator[RenderableType]:
-    yield f"{found.machine}: {found.time[-1]:.6g} of {found.duration:g} s, {found.ending.value}"
-    rows = table("Tensions of cables", "cable", "start", "least", "largest", "end", "unit", numeric=(1, 2, 3, 4))
-    for name, tension in zip(found.cable_names, found.tension.T, strict=True):
-        rows.add_row(name, *(f"{x:.6g}" for x in (tension[0], tension.min(), tension.max(), tension[-1])), "N")
-    yield rows
+    yield _ended(found)
+    rows = (
+        (name, tension[0], tension.min(), tension.max(), tension[-1], "N")
+        for name, tension in zip(found.cable_names, found.tension.T, strict=True)
+    )
+    heads = ((head, ".6g") for head in ("start", "least", "largest", "end"))
+    yield table("Tensions of cables", "cable", *heads, "unit", rows=rows)
     for event in found.events[:SHOWN]:
         impact = f", at {event.speed:.4g} m/s with {event.impulse:.4g} N s" if event.impulse else ""
         yield f"{event.time:.9g} s: {event.cable} becomes {'slack' if event.is_slack else 'taut'}{impact}"
     if len(found.events) > SHOWN:
         yield f"and {len(found.events) - SHOWN} more"
     yield from _occurred(found.occurrences)
-    yield from map(str, found.evidence[:4])
-    yield from _doubts(found.evidence[4:])
+    yield from (str(item) for item in found.evidence[:4] if item.is_good)
+    yield from doubts(found)
     if found.problem is not None:
         yield str(found.problem)

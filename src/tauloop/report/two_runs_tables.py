@@ -9,18 +9,21 @@ from rich.text import Text
 
 from tauloop.identification.preparation.two_runs import TwoRuns
 from tauloop.logs import channels, units
-from tauloop.report.tables import table
+from tauloop.report.tables import doubts, table
 
 
 def two_runs_tables(result: TwoRuns) -> Iterator[RenderableType]:
     """What was taken off each force, how far the motions differ, and what was left out."""
-    headings = ("actuator", "own force / whole", "motions apart", "noise of the structure's force", "unit")
-    rows = table("Structure's forces", *headings, numeric=(1, 2, 3))
     forces, positions = units(result.log, "force"), units(result.log, "position")
-    for name, share in result.removed.items():
-        noise = f"{result.noise[name]:.3g}" if name in result.noise else "not known without --period"
-        rows.add_row(name, f"{share:.1%}", f"{result.apart[name]:.3g} {positions[name]}", noise, forces[name])
-    yield rows
+    rows = (
+        (
+            *(name, share, f"{result.apart[name]:.3g} {positions[name]}"),
+            *(result.noise.get(name, "not known without --period"), forces[name]),
+        )
+        for name, share in result.removed.items()
+    )
+    heads = (("own force / whole", ".1%"), ("motions apart", ""), ("noise of the structure's force", ".3g"))
+    yield table("Structure's forces", "actuator", *heads, "unit", rows=rows)
     averaged = f"; averaged {result.periods[0]} and {result.periods[1]} periods" if result.noise else ""
     yield Text(f"the disconnected run is {1e3 * result.delay:.4g} ms late{averaged}")
     if velocities := channels(result.log, "velocity"):
@@ -29,5 +32,4 @@ def two_runs_tables(result: TwoRuns) -> Iterator[RenderableType]:
         yield Text(f"left out, neither motion nor force: {', '.join(result.dropped)}")
     if result.unmatched:
         yield Text(f"left out, measured in one run only: {', '.join(result.unmatched)}")
-    for line in result.advice:
-        yield Text(line, style="yellow")
+    yield from doubts(result)

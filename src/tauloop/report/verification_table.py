@@ -14,17 +14,18 @@ def verification_tables(found: VerifiedMachine) -> Iterator[RenderableType]:
     """One row for each engine and quantity, and what could not be compared."""
     options = found.options
     again = "" if found.different == options.states else f", {found.different} of them different"
-    rows = table(
-        f"{found.machine} over {options.states} random states (seed {options.seed}){again}",
-        *("quantity", "engine", "by", "largest\ndifference", "engine's\nresidual", ""),
-        numeric=(3, 4),
-    )
-    for row in found.comparisons:
-        verdict = "agrees" if agrees(row) else f"DISAGREES at state {row.sample}, {row.column}"
-        rows.add_row(
-            row.quantity, row.engine, row.method, f"{row.largest_difference:.1e}", f"{row.residual:.1e}", verdict
+    rows = (
+        (
+            *(row.quantity, row.engine, row.method, row.largest_difference, row.residual),
+            "agrees" if agrees(row) else f"DISAGREES at state {row.sample}, {row.column}",
         )
-    yield rows
+        for row in found.comparisons
+    )
+    yield table(
+        f"{found.machine} over {options.states} random states (seed {options.seed}){again}",
+        *("quantity", "engine", "by", ("largest\ndifference", ".1e"), ("engine's\nresidual", ".1e"), ""),
+        rows=rows,
+    )
     for reason in dict.fromkeys(reason for _, reason in found.not_run):
         yield f"not compared: {'; '.join(where for where, why in found.not_run if why == reason)}: {reason}"
     versions = ", ".join(dict.fromkeys(f"{row.engine} {row.version}" for row in found.comparisons))
