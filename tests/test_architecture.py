@@ -18,6 +18,8 @@ import pytest
 from code_lines import c_lines, code_lines, python_lines
 from extras import EXTRAS
 
+from tauloop.cli.app import COMMANDS
+
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "tauloop"
 
 #: Layers from the ground up (design, "Layout"): a package may import those of the layers before its own, never its
@@ -35,8 +37,8 @@ LAYERS = (
     ("codegen",),
     ("model",),
     ("integrate",),
-    ("kinematics",),
     ("logs",),
+    ("kinematics",),
     ("motion",),
     ("simulation", "identification", "calibration", "drives"),
     ("engines",),
@@ -79,6 +81,9 @@ CEILINGS = {
 }
 #: Lines by which a ceiling may stand above its package: enough to work under, too few to build on.
 ROOM = 60
+
+#: Lines of a module of commands.
+MOST_LINES = 120
 
 #: Packages that hold data and no equations.
 WITHOUT_CASADI = ("errors", "files", "result", "mechanism", "formats", "reduction")
@@ -177,6 +182,26 @@ def imports_of_extras(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _called(node) == "importorskip":
             yield f"line {node.lineno}: importorskip: extra() says which extra brings the module"
+
+
+def work_in_a_command(tree: ast.Module, size: int) -> Iterator[str]:
+    """What makes a module of commands more than parsing, one call, and printing.
+
+    It may import `tauloop` itself, what commands share, tables and figures, and public names of one other package.
+    """
+    if size > MOST_LINES:
+        yield f"{size} lines: a command has at most {MOST_LINES}"
+    packages = set()
+    for line, name in imported(tree, "cli.command", False):
+        root, _, rest = name.partition(".")
+        package, _, what = rest.partition(".")
+        if root != "tauloop" or package in ("", "cli", "report"):
+            continue
+        packages.add(package)
+        if what not in importlib.import_module(f"tauloop.{package}").__all__:
+            yield f"line {line}: imports {name}, which is no public name of a package"
+    if len(packages) > 1:
+        yield f"works with {', '.join(sorted(packages))}: make that one function of the library"
 
 
 def _called(node: ast.Call) -> str:
@@ -319,6 +344,26 @@ def test_problems_that_are_raised_by_hand_are_seen() -> None:
 
 
 # The package.
+
+
+@pytest.mark.parametrize(
+    ("source", "size"),
+    [
+        ("import tauloop as tl", 121),
+        ("from tauloop.model.model import Model", 10),
+        ("from tauloop.drives import Axis, load_drive\nfrom tauloop.logs import write_log", 10),
+        ("def f():\n    from tauloop.assembly.limits import require_within_limits", 10),
+    ],
+)
+def test_work_in_a_command_is_seen(source: str, size: int) -> None:
+    assert [*work_in_a_command(ast.parse(source), size)]
+
+
+@pytest.mark.parametrize("module", sorted({module for module, _ in COMMANDS.values()}))
+def test_a_command_parses_calls_and_prints(module: str) -> None:
+    """What it calls is compared with the function in `cli/test_commands_and_functions.py`."""
+    text = (PACKAGE / "cli" / f"{module}.py").read_text(encoding="utf-8")
+    assert [*work_in_a_command(ast.parse(text), len(text.splitlines()))] == []
 
 
 def test_there_is_something_to_look_at() -> None:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tauloop.kinematics import (
         CheckOptions,
         DescribeOptions,
+        DynamicsOptions,
         JacobianOptions,
         KinematicsOptions,
         ModeOptions,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         check,
         describe,
         forward_kinematics,
+        inverse_dynamics,
         inverse_kinematics,
         jacobian,
         reduce,
@@ -63,10 +65,19 @@ if TYPE_CHECKING:
         workspace,
     )
     from tauloop.mechanism import Mechanism, shipped_machines
-    from tauloop.model import CountOptions, FunctionOptions, Model, count_operations, load_function
+    from tauloop.model import (
+        CountOptions,
+        ExportOptions,
+        FunctionOptions,
+        Model,
+        count_operations,
+        export_c,
+        load_function,
+    )
     from tauloop.motion import StrokeOptions, plan_motion
     from tauloop.programs import Forces, State
     from tauloop.simulation import ControlOptions, SimulationOptions, control, simulate
+    from tauloop.viewer import ViewOptions, view
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -107,6 +118,7 @@ else:
                 (
                     "CheckOptions",
                     "DescribeOptions",
+                    "DynamicsOptions",
                     "JacobianOptions",
                     "KinematicsOptions",
                     "ModeOptions",
@@ -116,6 +128,7 @@ else:
                     "check",
                     "describe",
                     "forward_kinematics",
+                    "inverse_dynamics",
                     "inverse_kinematics",
                     "jacobian",
                     "reduce",
@@ -128,9 +141,11 @@ else:
             **dict.fromkeys(
                 (
                     "CountOptions",
+                    "ExportOptions",
                     "FunctionOptions",
                     "Model",
                     "count_operations",
+                    "export_c",
                     "load_function",
                 ),
                 "model",
@@ -138,6 +153,7 @@ else:
             **dict.fromkeys(("StrokeOptions", "plan_motion"), "motion"),
             **dict.fromkeys(("Forces", "State"), "programs"),
             **dict.fromkeys(("ControlOptions", "SimulationOptions", "control", "simulate"), "simulation"),
+            **dict.fromkeys(("ViewOptions", "view"), "viewer"),
         },
     )
 
@@ -155,8 +171,10 @@ __all__ = [
     "DescribeOptions",
     "DescriptionError",
     "DriveOptions",
+    "DynamicsOptions",
     "EngineError",
     "ExcitationOptions",
+    "ExportOptions",
     "Forces",
     "FunctionOptions",
     "IdentificationError",
@@ -182,6 +200,7 @@ __all__ = [
     "TauloopError",
     "TuningOptions",
     "VerifyOptions",
+    "ViewOptions",
     "WorkspaceOptions",
     "__version__",
     "assembly_modes",
@@ -194,9 +213,11 @@ __all__ = [
     "describe",
     "drive",
     "excite",
+    "export_c",
     "fit_plant",
     "forward_kinematics",
     "identify",
+    "inverse_dynamics",
     "inverse_kinematics",
     "jacobian",
     "load",
@@ -212,6 +233,7 @@ __all__ = [
     "subtract",
     "tune",
     "verify",
+    "view",
     "working_modes",
     "workspace",
 ]

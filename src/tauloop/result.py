@@ -117,6 +117,18 @@ class Result(Shown):
         """OK when every piece of evidence is within its limits."""
         return status_of(self.evidence)
 
+    def as_dict(self) -> Mapping[str, Any]:
+        """Plain data for ``--json``: all that is held, where a class does not say otherwise."""
+        return {item.name: plain(getattr(self, item.name)) for item in fields(self)}
+
+    def write_json(self, path: str | Path) -> Path:
+        """Write `as_dict` as JSON, beside the file first and then renamed.
+
+        Raises:
+            InputError: the folder is not there or cannot be written.
+        """
+        return write_json(path, self.as_dict())
+
     @property
     def advice(self) -> tuple[str, ...]:
         """One line for each piece of evidence outside its limits: the figure and what to do."""

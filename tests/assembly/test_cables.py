@@ -22,8 +22,7 @@ from tauloop.codegen.compiler import find_compiler
 from tauloop.errors import AssemblyError, DescriptionError, InputError, PoseError
 from tauloop.formats.yaml_writer import to_yaml
 from tauloop.kinematics.workspace_map import Reason, WorkspaceLimits, workspace_grid
-from tauloop.model import ForceSharing, Model, load_function
-from tauloop.model.export import export_c, write_export
+from tauloop.model import ExportOptions, ForceSharing, Model, export_c, load_function
 
 CASES = Path(__file__).parents[1] / "cases"
 PLATES = {"suspended": SUSPENDED, "constrained": CONSTRAINED}
@@ -170,9 +169,8 @@ def test_exported_c_agrees_with_the_interpreter(entry: str, tmp_path: Path) -> N
     compiler = find_compiler()
     if compiler is None:
         pytest.skip("there is no C compiler")
-    made = export_c(model(CONSTRAINED), ["inverse_dynamics"], np.random.default_rng(0), entry=Entry(entry))
+    made = export_c(model(CONSTRAINED), ExportOptions(entry=Entry(entry)), folder=tmp_path)
     assert "in preload[7]" in made.files["plate.h"]
-    write_export(made, tmp_path)
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     subprocess.run([compiler.path, *flags, "plate.c", "plate_check.c", "-lm", "-o", "check"], cwd=tmp_path, check=True)
     assert subprocess.run([tmp_path / "check"], check=False, capture_output=True).returncode == 0

@@ -284,7 +284,7 @@ def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():
         (["--position", "q=1,z=a,y,x=0,x=0.1"], ["'q'", "'a' is not a number", "'y'", "x is given twice"]),
         (["--position", "x=nan"], ["--position x", "nan is not a finite number"]),
         (["--entry", "actuators", "--position", "motor=0.3"], ["leg1.motor, leg2.motor, leg3.motor"]),
-        (["--motion", "m.csv", "--velocity", "x=1"], ["--velocity"]),
+        (["--motion", "m.csv", "--velocity", "x=1"], ["--motion", "given beside velocity"]),
         (["--side", "side.yaml"], ["delta is a machine file, which has no side file"]),
         (["--motion", "none.csv"], ["no such file"]),
         (["--out", "forces.txt"], ["'.txt'"]),

@@ -11,13 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from compiled_machines import model
 
+from tauloop import ExportOptions, export_c
 from tauloop.assembly.entry import Entry
 from tauloop.mechanism import shipped_machines
-from tauloop.model.export import export_c, write_export
 from tauloop.programs.catalogue import EXPORTABLE
 
 GCC = shutil.which("gcc")
@@ -78,8 +77,7 @@ def sanitized(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", EXPORTED)
 def test_an_exported_program_runs_clean(name, entry, tmp_path):
     library("libasan.so")
-    functions = list(EXPORTABLE)
-    write_export(export_c(model(name), functions, np.random.default_rng(0), entry=Entry(entry)), tmp_path)
+    export_c(model(name), ExportOptions(functions=tuple(EXPORTABLE), entry=Entry(entry)), folder=tmp_path)
     command = [GCC, "-std=c99", "-O0", *FLAGS, f"{name}.c", f"{name}_check.c", "-o", "check", "-lm"]
     subprocess.run(command, cwd=tmp_path, check=True)
     done = subprocess.run(["./check"], capture_output=True, text=True, check=False, cwd=tmp_path)

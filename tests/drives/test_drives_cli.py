@@ -8,26 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import tauloop as tl
 from tauloop.cli.app import app
-from tauloop.drives import Axis, load_drive, simulate_axis
-from tauloop.result import plain
 
 
 def run(*arguments: object, code: int = 0) -> str:
     result = CliRunner().invoke(app, ["drive", *map(str, arguments)])
     assert result.exit_code == code, result.output
     return result.output
-
-
-def test_json_is_what_the_library_says() -> None:
-    answer = json.loads(run("dual_motor_axis", "--step", 0.05, "--duration", 2, "--set", "kp=250", "--json"))
-    criteria = simulate_axis(Axis(load_drive("dual_motor_axis")), {"kp": 250.0}, step=0.05, duration=2.0)
-    assert answer["parameters"] == {"kp": 250}
-    assert answer["criteria"]["outcome"] == "ok"
-    assert answer["criteria"]["energy"] == pytest.approx(criteria.energy[0])
-    options = tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0})
-    assert answer == plain(tl.drive(load_drive("dual_motor_axis"), options).as_dict())
 
 
 def test_text_cycle_and_figure(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop import Model, load
-from tauloop.cli import excite as command
 from tauloop.cli.app import app
 from tauloop.errors import InputError
 from tauloop.identification.excitation import progress as excitation_progress
@@ -43,7 +43,7 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the work has begun")
 
-    monkeypatch.setattr(command, "excited", never)
+    monkeypatch.setattr(tl, "excite", never)
     code, said = run(
         *("--out", tmp_path / "missing" / "motion.txt", "--figure", tmp_path / "motion.tiffy", "--frequency", 0)
     )

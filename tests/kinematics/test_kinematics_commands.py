@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop.cli.app import app
-from tauloop.result import plain
 
 #: Rounding through the loops.
 ROUNDING = 1e-9
@@ -23,19 +22,6 @@ def run_json(*arguments: object, code: int = 0) -> dict[str, Any]:
     result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
     assert result.exit_code == code, result.output
     return json.loads(result.stdout)
-
-
-def test_json_of_the_commands_is_that_of_the_functions() -> None:
-    machine = tl.load("five_bar")
-    fk = tl.forward_kinematics(machine, {"motor_1": "100deg"})
-    assert run_json("fk", "five_bar", "--actuators", "motor_1=100deg") == plain(fk.as_dict())
-    options = tl.KinematicsOptions(all_modes=True, seed=1)
-    ik = tl.inverse_kinematics(machine, "x=50mm", options)
-    assert run_json("ik", "five_bar", "--platform", "x=50mm", "--all-modes", "--seed", 1) == plain(ik.as_dict())
-    J = tl.jacobian(machine, platform={"x": 0.05}, options=tl.JacobianOptions(of="actuators"))
-    assert run_json("jacobian", "five_bar", "--platform", "x=50mm", "--of", "actuators") == plain(J.as_dict())
-    modes = tl.assembly_modes(machine, "motor_1=100deg", tl.ModeOptions(seed=2))
-    assert run_json("modes", "five_bar", "--position", "motor_1=100deg", "--seed", 2) == plain(modes.as_dict())
 
 
 def test_one_direction_undoes_the_other() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import tauloop as tl
 from tauloop.cli.app import app
 from tauloop.mechanism.index import INDEX, MachineIndex, machine_index, summarised
-from tauloop.result import plain, write_json
+from tauloop.result import write_json
 
 
 def run_json(*arguments: str) -> dict[str, Any]:
@@ -25,13 +25,3 @@ def test_the_index_is_what_the_machine_files_say(request: pytest.FixtureRequest)
     if request.config.getoption("--update-golden"):
         write_json(INDEX, rows.as_dict())
     assert machine_index() == rows
-
-
-def test_json_of_the_commands_is_that_of_the_functions() -> None:
-    assert run_json("machines") == plain(machine_index().as_dict())
-    assert run_json("check", "delta", "--driven") == plain(
-        tl.check(tl.load("delta"), tl.CheckOptions(driven=True)).as_dict()
-    )
-    shown = tl.describe(tl.load("delta"), tl.DescribeOptions(blocks=True))
-    assert run_json("show", "delta", "--blocks") == plain(shown.as_dict())
-    assert "linear_blocks" in shown.as_dict()

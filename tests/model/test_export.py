@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from compiled_machines import STRICT, compilers, model
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop import Model, load, loads
 from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
 from tauloop.cli.app import app
@@ -26,7 +26,7 @@ from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import AssemblyError, InputError
 from tauloop.mechanism import shipped_machines
 from tauloop.mechanism.shipped import machine_path
-from tauloop.model.export import Export, export_c, write_export
+from tauloop.model import Export
 from tauloop.programs.catalogue import EXPORTABLE
 from tauloop.programs.program import Newton
 
@@ -35,9 +35,15 @@ ALL = tuple(EXPORTABLE)
 
 
 def exported(
-    machine: str, functions: Sequence[str] = ALL, *, entry: Entry = PLATFORM, name: str | None = None
+    machine: str | Model,
+    functions: Sequence[str] = ALL,
+    folder: Path | None = None,
+    *,
+    entry: Entry = PLATFORM,
+    name: str | None = None,
 ) -> Export:
-    return export_c(model(machine), functions, np.random.default_rng(0), entry=entry, name=name)
+    options = tl.ExportOptions(functions=tuple(functions), entry=entry, name=name)
+    return tl.export_c(model(machine) if isinstance(machine, str) else machine, options, folder=folder)
 
 
 def compile_check(folder: Path, name: str, compiler: str, *flags: str) -> Path:
@@ -78,7 +84,7 @@ def described(*changes: tuple[str, str]) -> str:
 @pytest.mark.parametrize("name", shipped_machines())
 def test_every_machine_checks_itself_against_the_interpreter(name, tmp_path):
     """All functions; the entry that is not tried here is tried by the next test and by those of the source."""
-    write_export(exported(name), tmp_path)
+    exported(name, folder=tmp_path)
     status, said = run_check(compile_check(tmp_path, name, compilers()[0]))
     assert status == 0, said
     assert said.splitlines()[-1] == "all agree"
@@ -93,7 +99,7 @@ def test_every_machine_checks_itself_against_the_interpreter(name, tmp_path):
 def test_other_compilers_and_flags_give_the_same_numbers(compiler, flags, tmp_path):
     if compiler not in compilers():
         pytest.skip(f"needs {compiler}, which is not here")
-    write_export(exported("five_bar", ["inverse_dynamics", "kinematics"], entry=ACTUATORS), tmp_path)
+    exported("five_bar", ["inverse_dynamics", "kinematics"], tmp_path, entry=ACTUATORS)
     if compiler == "clang" and "-fopenmp" in flags:
         flags = (*flags, "-c")
         for file in ("five_bar.c", "five_bar_check.c"):  # its library for threads is a package apart
@@ -108,7 +114,7 @@ def test_other_compilers_and_flags_give_the_same_numbers(compiler, flags, tmp_pa
 @pytest.mark.parametrize("function", ALL)
 def test_one_altered_number_is_found(function, tmp_path):
     """The last digit that counts: a part in a million of the largest number of a port."""
-    write_export(exported("linear_delta", [function]), tmp_path)
+    exported("linear_delta", [function], tmp_path)
     check = tmp_path / "linear_delta_check.c"
     text = check.read_text()
     start = re.search(rf"linear_delta_{function}_out_\w+\[\d+\] = {{\n", text)
@@ -128,7 +134,7 @@ def test_one_altered_number_is_found(function, tmp_path):
 @pytest.mark.parametrize("entry", Entry)
 def test_numbers_of_a_broken_function_are_found(entry, tmp_path):
     """Not the test program's numbers are wrong, but the code: its answer is not-a-number."""
-    write_export(exported("linear_delta", ["inverse_dynamics"], entry=entry), tmp_path)
+    exported("linear_delta", ["inverse_dynamics"], tmp_path, entry=entry)
     source = tmp_path / "linear_delta.c"
     text = source.read_text()
     broken = re.sub(r"( +)force\[0\] = (\w+);", r"\1force[0] = \2 * (HUGE_VAL - HUGE_VAL);", text, count=1)
@@ -141,7 +147,7 @@ def test_numbers_of_a_broken_function_are_found(entry, tmp_path):
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++, which is not here")
 def test_the_header_is_read_by_cxx_twice(tmp_path):
-    write_export(exported("five_bar"), tmp_path)
+    exported("five_bar", folder=tmp_path)
     (tmp_path / "main.cpp").write_text(
         '#include "five_bar.h"\n#include "five_bar.h"\n'
         "int main() { double x[16] = {0.0}; five_bar_kinematics_batch(0, x, x, x, x, x, x, x, x); return 0; }\n"
@@ -187,20 +193,19 @@ def test_start_values_are_asked_for_only_where_newton_is_at_work():
 
 def test_free_parameters_stay_an_input(tmp_path):
     machine = Model(load("delta"), free=["arm_length"], evaluator=Interpreted())
-    export = export_c(machine, ["inverse_dynamics"], np.random.default_rng(0))
+    export = exported(machine, ["inverse_dynamics"], tmp_path)
     (theta,) = (p for p in export.manifest["functions"][0]["inputs"] if p["name"] == "theta")
     assert theta["columns"] == ["arm_length"]
     assert "arm_length" not in export.manifest["baked_in"]
     assert " *   arm_length = " not in export.files["delta.h"]
     if compilers():
-        write_export(export, tmp_path)
         status, said = run_check(compile_check(tmp_path, "delta", compilers()[0]))
         assert status == 0, said
 
 
 def test_the_manifest_has_hashes_of_all_files_and_no_time_or_place(tmp_path):
-    export = exported("five_bar")
-    paths = write_export(export, tmp_path / "new" / "folder")
+    export = exported("five_bar", folder=tmp_path / "new" / "folder")
+    paths = export.written
     assert sorted(path.name for path in paths) == sorted(path.name for path in (tmp_path / "new" / "folder").iterdir())
     manifest = json.loads((tmp_path / "new" / "folder" / "manifest.json").read_text())
     assert set(manifest["files"]) == {path.name for path in paths} - {"manifest.json"}
@@ -217,7 +222,7 @@ def test_the_manifest_has_hashes_of_all_files_and_no_time_or_place(tmp_path):
 def test_the_hash_of_the_machine_follows_its_content_and_not_its_file():
     def found(text: str, file: str) -> Any:
         machine = Model(loads(text, file), evaluator=Interpreted())
-        return export_c(machine, ["kinematics"], np.random.default_rng(0)).manifest["machine"]
+        return exported(machine, ["kinematics"]).manifest["machine"]
 
     text = described()
     again = found("# a comment\n" + text, "elsewhere.yaml")
@@ -228,15 +233,13 @@ def test_the_hash_of_the_machine_follows_its_content_and_not_its_file():
             {name: model("five_bar").mechanism.parameters[name].value * 1.01}
         )
     )
-    assert export_c(changed, ["kinematics"], np.random.default_rng(0)).manifest["machine"] != again
+    assert exported(changed, ["kinematics"]).manifest["machine"] != again
 
 
 EXPORT = """\
 import sys
-import numpy as np
-from tauloop import Model, load
-from tauloop.model.export import export_c
-made = export_c(Model(load("five_bar")), ["inverse_dynamics"], np.random.default_rng(0))
+import tauloop as tl
+made = tl.export_c(tl.load("five_bar"))
 sys.stdout.write("".join(made.files.values()))
 """
 
@@ -270,9 +273,8 @@ def test_hostile_descriptions_stay_comments(text, tmp_path):
     source = re.sub(r"(?ms)^description:.*?(?=^\S)", lambda _: f"description: {quoted}\n", described())
     mechanism = loads(source)
     assert mechanism.description
-    export = export_c(Model(mechanism, evaluator=Interpreted()), ["kinematics"], np.random.default_rng(0))
+    export = exported(Model(mechanism, evaluator=Interpreted()), ["kinematics"], tmp_path)
     assert all(file.isascii() for file in export.files.values())
-    write_export(export, tmp_path)
     status, said = run_check(compile_check(tmp_path, "five_bar", compilers()[0]))
     assert status == 0, said
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*export.files, "check"])
@@ -285,10 +287,7 @@ def test_hostile_names_of_parts_stay_comments(text, tmp_path):
     machine = model("five_bar").mechanism
     first, *others = machine.actuators
     mechanism = replace(machine, name=f"robot {text}", actuators=(replace(first, name=text), *others))
-    export = export_c(
-        Model(mechanism, evaluator=Interpreted()), ["inverse_dynamics"], np.random.default_rng(0), entry=ACTUATORS
-    )
-    write_export(export, tmp_path)
+    export = exported(Model(mechanism, evaluator=Interpreted()), ["inverse_dynamics"], tmp_path, entry=ACTUATORS)
     assert re.fullmatch(r"robot_\w+", export.name, re.ASCII)
     status, said = run_check(compile_check(tmp_path, export.name, compilers()[0]))
     assert status == 0, said
@@ -316,19 +315,18 @@ def test_everything_wrong_with_a_request_is_said_at_once():
         exported("five_bar", ["dynamics", "kinematics", "speed"], entry=PLATFORM)
     assert len(error.value.problems) == 2
     with pytest.raises(InputError, match="no entry"):
-        export_c(model("five_bar"), ["kinematics"], np.random.default_rng(0), entry="tool")
+        exported("five_bar", ["kinematics"], entry="tool")
     with pytest.raises(InputError, match="none is named"):
         exported("five_bar", [])
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
-    export = exported("five_bar", ["kinematics"])
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be written"):
-        write_export(export, tmp_path / "file")
+        exported("five_bar", ["kinematics"], tmp_path / "file")
     (tmp_path / "folder" / "five_bar.c").mkdir(parents=True)
     with pytest.raises(InputError, match="cannot be written"):
-        write_export(export, tmp_path / "folder")
+        exported("five_bar", ["kinematics"], tmp_path / "folder")
     assert [path.name for path in (tmp_path / "folder").iterdir()] == ["five_bar.c"]
 
 
@@ -342,7 +340,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
     (folder / "Makefile").write_text("mine")
     (folder / "five_bar.h").symlink_to(outside)
     for _ in range(2):
-        write_export(exported("five_bar", ["kinematics"]), folder)
+        exported("five_bar", ["kinematics"], folder)
     assert (folder / "Makefile").read_text() == "mine"
     assert outside.read_text() == "not to be written through a link"
     assert other.read_text() == "mine"
@@ -353,18 +351,10 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
 
 
 def test_the_command_writes_what_the_library_does(tmp_path):
-    done = run(
-        "export", "c", "five_bar", "--functions", "kinematics, regressor", "--entry", "actuators", "--out", tmp_path
-    )
-    assert "five_bar_regressor" in done.stdout
-    expected = exported("five_bar", ["kinematics", "regressor"], entry=ACTUATORS)
+    words = ("--functions", "kinematics, regressor", "--entry", "actuators", "--name", "d")
+    assert "d_regressor" in run("export", "c", "five_bar", *words, "--out", tmp_path).stdout
+    expected = exported("five_bar", ["kinematics", "regressor"], entry=ACTUATORS, name="d")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict(expected.files)
-
-
-def test_the_commands_json_is_the_manifest(tmp_path):
-    answer = json.loads(run("export", "c", "delta", "--out", tmp_path, "--name", "d", "--json").stdout)
-    assert answer["manifest"] == json.loads((tmp_path / "manifest.json").read_text())
-    assert answer["files"] == [str(tmp_path / name) for name in ("d.c", "d.h", "d_check.c", "manifest.json")]
 
 
 @pytest.mark.parametrize(
@@ -388,4 +378,4 @@ def test_the_command_refuses_bad_requests_and_writes_nothing(arguments, what, tm
 def test_a_machine_that_does_not_assemble_is_refused():
     apart = model("five_bar").mechanism.with_values({"motor_distance": 20.0})
     with pytest.raises(AssemblyError):
-        export_c(Model(apart), ["kinematics"], np.random.default_rng(0))
+        tl.export_c(apart)

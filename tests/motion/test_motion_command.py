@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import tauloop
 from tauloop.cli.app import app
 from tauloop.logs import read_log, samples
-from tauloop.result import plain
 
 STROKE = [
     "nuwar",
@@ -50,12 +48,6 @@ def test_the_table_is_input_of_inverse_dynamics_and_has_the_same_peaks(tmp_path)
     peaks = np.array([abs(row["peak_force"]) for row in planned["forces"]])
     assert force == pytest.approx(peaks, rel=BETWEEN_SAMPLES)
     assert (force <= peaks * (1 + 1e-12)).all()
-
-
-def test_json_is_what_the_function_says():
-    options = tauloop.StrokeOptions(start={"y": -0.1}, end={"y": "100 mm"}, time=0.4, returns=True)
-    words = ("delta", "--from", "y=-0.1", "--to", "y=0.1", "--time", "0.4", "--returns", "--json")
-    assert json.loads(run(*words)[1]) == plain(tauloop.plan_motion(tauloop.load("delta"), options).as_dict())
 
 
 def test_without_a_duration_the_machine_sets_it():

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import tauloop as tl
 from tauloop.cli.app import app
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.formats import load
 from tauloop.model import Model
-from tauloop.result import plain
 
 #: Forces by two sets of equations, as a share of the largest.
 EXACT = 1e-12
@@ -82,9 +80,3 @@ def test_dynamics_by_every_formulation(name: str) -> None:
 def test_unknown_formulation_is_refused() -> None:
     answer = run_json("dynamics", "delta", "--formulation", "hamiltn", code=2)
     assert "did you mean hamilton" in answer["problems"][0]["remedy"]
-
-
-def test_json_of_the_command_is_that_of_the_function() -> None:
-    options = tl.ReductionOptions(states=20, seed=3, massless_rods=("leg1.forearm",))
-    answer = run_json("reduce", "nuwar", "--states", 20, "--seed", 3, "--massless", "leg1.forearm")
-    assert answer == plain(tl.reduce(load("nuwar"), options).as_dict())

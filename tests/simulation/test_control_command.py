@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import tauloop
 from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.logs import read_log, samples
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
-from tauloop.result import plain
 from tauloop.simulation.controllers.laws import CONTROLLERS, FeedForward, Sampling
 from tauloop.simulation.controllers.run import follow
 
@@ -66,15 +64,6 @@ def test_what_the_controller_does_not_know_costs():
         for more in ((), ("--plant", f"plate_mass={mass + 0.1}"))
     )
     assert unknown > 2 * known
-
-
-def test_json_is_what_the_function_says():
-    here = tauloop.StrokeOptions(end={"z": "-550 mm"}, time=0.02)
-    options = tauloop.ControlOptions(stroke=here, controller=("pd",), frequency=2000.0, plant={"plate_mass": 0.4})
-    words = ("nuwar", "--to", "z=-0.55", "--time", "0.02", "--controller", "pd", "--rate", "2 kHz")
-    code, text = call(*words, "--plant", "plate_mass=0.4", "--json")
-    assert code == 0
-    assert json.loads(text) == plain(tauloop.control(load("nuwar"), options).as_dict())
 
 
 def test_an_implicit_integrator_can_be_asked_for():

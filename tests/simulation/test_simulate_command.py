@@ -17,7 +17,6 @@ import tauloop
 from tauloop import Model, SimulationOptions, load
 from tauloop.cli.app import app
 from tauloop.kinematics.singularities import KINDS, singularities
-from tauloop.result import plain
 from tauloop.simulation import ConstantForce, Event, Integration, Projected, Radau
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "nuwar_round_trip.py"
@@ -82,15 +81,6 @@ def test_constant_forces_and_a_written_motion(tmp_path):
         rows = list(csv.reader(file))
     assert len(rows) > 5
     assert any("force" in column for column in rows[0])
-
-
-def test_json_is_what_the_function_says():
-    options = tauloop.SimulationOptions(
-        duration=0.01, force={"leg1.motor": 1}, position={"x": "10 mm"}, integration=Integration(rtol=1e-8, atol=1e-9)
-    )
-    found = tauloop.simulate(load("delta"), options)
-    words = "--duration 0.01 --force leg1.motor=1 --position x=0.01 --rtol 1e-8 --atol 1e-9 --json".split()
-    assert json.loads(call("delta", *words)[1]) == plain(found.as_dict())
 
 
 def test_laws_events_and_integrators_of_ones_own_are_options_too():

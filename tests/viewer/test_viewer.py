@@ -164,7 +164,7 @@ def test_command_refuses_what_cannot_be_reached(tmp_path: Path) -> None:
     assert not picture.exists()
     run = CliRunner().invoke(app, ["view", "delta", "--position", "z=-0.4", "--motion", "a.csv"])
     assert run.exit_code == 2
-    assert "given beside --position" in run.output
+    assert "given beside position" in run.output
 
 
 def test_command_draws_an_imported_model(shared: Path, tmp_path: Path) -> None:

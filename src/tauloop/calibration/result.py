@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from tauloop.calibration.solving.solver import Solution
 from tauloop.errors import Problem
 from tauloop.mechanism.model import Mechanism, ParameterTable
 from tauloop.records import dataclass
-from tauloop.result import Result, plain, write_json
+from tauloop.result import Result, plain
 
 #: First entry of the JSON file; a change of its meaning changes the number.
 FORMAT = "tauloop-calibration/1"
@@ -189,11 +188,3 @@ class Calibration(Result):
                 "differences": comparison.differences,
             }
         return content
-
-    def write_json(self, path: str | Path) -> Path:
-        """Write `as_dict` as JSON.
-
-        Raises:
-            InputError: the folder is not there or cannot be written.
-        """
-        return write_json(path, self.as_dict())

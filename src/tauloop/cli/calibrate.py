@@ -7,15 +7,10 @@ from typing import Annotated
 
 import typer
 
-from tauloop.assembly.limits import require_within_limits
-from tauloop.calibration import CalibrationOptions
-from tauloop.calibration import calibrate as calibrated
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
-from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish, machine_file
 from tauloop.cli.progress import bars
-from tauloop.formats.yaml_writer import write_yaml
-from tauloop.model import Model
 
 
 @command(out=any_ending, json_file=any_ending, figure=figure_ending)
@@ -28,7 +23,7 @@ def calibrate(
             "files, columns, instruments and noise (docs/calibration.md); or several."
         ),
     ],
-    options: CalibrationOptions,
+    options: tl.CalibrationOptions,
     side: SideOption,
     out: Annotated[Path | None, typer.Option(help="Write the calibrated machine to this YAML file.")] = None,
     json_file: Annotated[Path | None, typer.Option(help="Write the whole result to this file.")] = None,
@@ -40,14 +35,8 @@ def calibrate(
 
     Exit code 1 when the result is doubtful; it says why.
     """
-    mechanism = load_machine(machine, side)
-    announced(Model(mechanism))
+    mechanism = load_model(machine, side).mechanism
     with bars(as_json) as report:
-        result = calibrated(mechanism, measurements, options, progress=report)
-    if within_limits:
-        require_within_limits(result.evidence)
-    if out is not None:
-        write_yaml(result.mechanism, out)
-    if json_file is not None:
-        result.write_json(json_file)
-    finish(result, as_json, figure=figure, written=(out, json_file))
+        result = tl.calibrate(mechanism, measurements, options, progress=report)
+    files = (machine_file(out, lambda: result.mechanism), (json_file, result.write_json))
+    finish(result, as_json, *files, figure=figure, within_limits=within_limits)

@@ -7,20 +7,15 @@ from typing import Annotated
 
 import typer
 
-from tauloop.assembly.limits import require_within_limits
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
-from tauloop.cli.output import JsonOption, command, figure_ending, finish, log_ending
-from tauloop.logs import write_log
-from tauloop.model import Model
-from tauloop.simulation import ControlOptions
-from tauloop.simulation import control as controlled
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import JsonOption, command, figure_ending, finish, log_ending, log_file
 
 
 @command(out=log_ending, figure=figure_ending)
 def control(
     machine: MachineArgument,
-    options: ControlOptions,
+    options: tl.ControlOptions,
     side: SideOption,
     out: Annotated[
         Path | None,
@@ -35,10 +30,5 @@ def control(
     Exit code 1 when a run ends early (out of reach, singular, not finite) or goes beyond a stop; saturated forces are
     reported.
     """
-    model = announced(Model(load_machine(machine, side)))
-    found = controlled(model, options)
-    if within_limits:
-        require_within_limits(found.evidence)
-    if out is not None:
-        write_log(out, found.log())
-    finish(found, as_json, figure=figure, written=(out,))
+    found = tl.control(load_model(machine, side), options)
+    finish(found, as_json, log_file(out, found.log), figure=figure, within_limits=within_limits)

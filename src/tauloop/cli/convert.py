@@ -7,16 +7,15 @@ from typing import Annotated
 
 import typer
 
+import tauloop as tl
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
 from tauloop.cli.output import JsonOption, any_ending, command, finish
-from tauloop.formats.library import ConvertOptions
-from tauloop.formats.library import convert as converted
 
 
 @command(out=any_ending)
 def convert(
     machine: MachineArgument,
-    options: ConvertOptions,
+    options: tl.ConvertOptions,
     out: Annotated[Path, typer.Option("--out", help="File to write; arm.urdf gets arm.side.yaml beside it.")],
     side: SideOption = None,
     rods: RodsOption = False,
@@ -27,5 +26,5 @@ def convert(
     The machine file reads back to an equal machine, with all its parameters. The others hold numbers: their loops are
     cut, rods are bodies, and what they cannot say is listed.
     """
-    conversion = converted(load_machine(machine, side, rods), out, options)
+    conversion = tl.convert(load_machine(machine, side, rods), out, options)
     finish(conversion, as_json, written=conversion.written.files)

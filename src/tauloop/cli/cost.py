@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, load_model
 from tauloop.cli.output import JsonOption, command, finish
-from tauloop.model import Model
-from tauloop.model.operation_counts import CountOptions, count_operations
 
 
 @command()
 def cost(
     machine: MachineArgument,
-    options: CountOptions,
+    options: tl.CountOptions,
     side: SideOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -21,4 +19,4 @@ def cost(
     Kinematics are included in every row, so the parts of a velocity matrix do not add up to the whole; a Newton
     block is counted apart, per iteration. What a paper prints of its own machine stands below ours.
     """
-    finish(count_operations(announced(Model(load_machine(machine, side))), options), as_json)
+    finish(tl.count_operations(load_model(machine, side), options), as_json)

@@ -6,30 +6,28 @@ from typing import Annotated
 
 import typer
 
+import tauloop as tl
 from tauloop.cli.machine import MachineArgument, RodsOption, SideOption, load_machine
 from tauloop.cli.output import JsonOption, command, finish, print_json
-from tauloop.kinematics.description import DescribeOptions, describe
-from tauloop.kinematics.inspection import CheckOptions
-from tauloop.kinematics.inspection import check as checked
-from tauloop.mechanism import json_schema
+from tauloop.mechanism import drive_schema, json_schema
 
 
 @command()
 def show(
     machine: MachineArgument,
-    options: DescribeOptions,
+    options: tl.DescribeOptions,
     side: SideOption = None,
     rods: RodsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show a machine: coordinates, mobility, loops, actuators, parameters."""
-    finish(describe(load_machine(machine, side, rods), options), as_json)
+    finish(tl.describe(load_machine(machine, side, rods), options), as_json)
 
 
 @command()
 def check(
     machine: MachineArgument,
-    options: CheckOptions,
+    options: tl.CheckOptions,
     side: SideOption = None,
     rods: RodsOption = False,
     as_json: JsonOption = False,
@@ -41,7 +39,7 @@ def check(
     cannot be read or its loops do not close. Notes leave it at 0: a singular reference pose in whose place a regular
     one is used, freedoms that nothing drives (--driven refuses them), redundant actuators, a guessed assembly mode.
     """
-    finish(checked(load_machine(machine, side, rods), options), as_json)
+    finish(tl.check(load_machine(machine, side, rods), options), as_json)
 
 
 @command()
@@ -50,9 +48,4 @@ def schema(
     as_json: JsonOption = False,
 ) -> None:
     """Print the JSON Schema of machine files, for editors (JSON with or without --json)."""
-    if not drive:
-        print_json(json_schema())
-        return
-    from tauloop.mechanism.drive_file import DRIVE, FORMAT
-
-    print_json(json_schema(DRIVE, FORMAT))
+    print_json(drive_schema() if drive else json_schema())

@@ -8,17 +8,16 @@ from typing import Annotated
 
 import typer
 
+import tauloop as tl
 from tauloop.cli.output import JsonOption, command, figure_ending, finish
-from tauloop.drives import DriveOptions, load_drive
-from tauloop.drives import drive as driven
-from tauloop.errors import InputError, Problem
+from tauloop.drives import load_drive
 from tauloop.report.drive_figure import drive_figure
 
 
 @command(figure=figure_ending)
 def drive(
     line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
-    options: DriveOptions,
+    options: tl.DriveOptions,
     beside: Annotated[
         str | None, typer.Option(help="A second drive line, for the figure: the same step beside the first.")
     ] = None,
@@ -31,15 +30,8 @@ def drive(
     """
     if beside is not None and figure is None:
         what = "given without --figure, the only thing that it changes"
-        raise InputError(Problem(where="--beside", what=what, remedy="name a figure, or leave it out"))
-    found = driven(load_drive(line), options)
-    picture = None
-    if figure is not None:
-        shown = {found.line.name: found}
-        if beside is not None:
-            second = driven(load_drive(beside), replace(options, parameters={}, cycle=False))
-            shown[second.line.name] = second
-        title = f"Step of {options.step:g} of {' and '.join(shown)}"
-        records = {name: one.record for name, one in shown.items()}
-        picture = drive_figure(records, found.line.performance.of, title=title)
-    finish(found, as_json, figure=figure, picture=picture)
+        raise tl.InputError(tl.Problem(where="--beside", what=what, remedy="name a figure, or leave it out"))
+    shown = [tl.drive(load_drive(line), options)]
+    if beside is not None:
+        shown.append(tl.drive(load_drive(beside), replace(options, parameters={}, cycle=False)))
+    finish(shown[0], as_json, figure=figure, draw=lambda: drive_figure(*shown))

@@ -8,18 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonOption, command, figure_ending, finish, log_ending
 from tauloop.cli.progress import bars
-from tauloop.errors import Problem
-from tauloop.identification.excitation import ExcitationOptions
-from tauloop.identification.excitation import excite as excited
-from tauloop.identification.excitation.result import slow_sampling
-from tauloop.model import Model
+from tauloop.identification import slow_sampling
 
 
-def _slow_sampling(given: Mapping[str, Any]) -> Problem | None:
+def _slow_sampling(given: Mapping[str, Any]) -> tl.Problem | None:
     """Whether a table that is asked for would not show its fastest term."""
     task = given["options"].task
     return slow_sampling(given["frequency"], task.harmonics, task.period) if given["out"] is not None else None
@@ -28,7 +24,7 @@ def _slow_sampling(given: Mapping[str, Any]) -> Problem | None:
 @command(out=log_ending, figure=figure_ending, also=_slow_sampling)
 def excite(
     machine: MachineArgument,
-    options: ExcitationOptions,
+    options: tl.ExcitationOptions,
     side: SideOption,
     frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
     out: Annotated[
@@ -43,10 +39,7 @@ def excite(
     Ranges, speeds and forces of the machine file hold for all joints and rods, driven or not. Ctrl-C ends the search
     and keeps the best motion so far. Exit code 1 when no start ends at an optimum, or a check fails.
     """
-    mechanism = load_machine(machine, side)
-    announced(Model(mechanism), within_limits)
+    mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bars(as_json) as report:
-        excitation = excited(mechanism, options, progress=report)
-    if out is not None:
-        excitation.write_log(out, frequency)
-    finish(excitation, as_json, figure=figure, written=(out,))
+        found = tl.excite(mechanism, options, progress=report)
+    finish(found, as_json, (out, lambda path: found.write_log(path, frequency)), figure=figure)

@@ -7,20 +7,20 @@ from typing import Annotated
 
 import typer
 
+import tauloop as tl
 from tauloop.cli.output import JsonOption, command, finish
-from tauloop.drives import PlantFitOptions, load_drive
-from tauloop.drives import fit_plant as fitted
+from tauloop.drives import load_drive
 
 
 @command()
 def fit_plant(
     line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
     steps: Annotated[Path, typer.Argument(help="A file of measured steps (docs/drive-tuning.md).")],
-    options: PlantFitOptions,
+    options: tl.PlantFitOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Identify parameters of a drive line from criteria of measured steps, and say what these leave open.
 
     Exit code 1 when a measured figure is missed by more than three tolerances.
     """
-    finish(fitted(load_drive(line), steps, options), as_json)
+    finish(tl.fit_plant(load_drive(line), steps, options), as_json)

@@ -8,28 +8,24 @@ from typing import Annotated, Any
 
 import typer
 
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, load_machine
-from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish
-from tauloop.errors import Problem
-from tauloop.identification.options import IdentificationOptions
-from tauloop.identification.workflow import identification_model
-from tauloop.identification.workflow import identify as identified
-from tauloop.result import write_json
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, announced, load_machine
+from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish, machine_file
+from tauloop.identification import identification_model
 
 
-def _cannot_write(arguments: Mapping[str, Any]) -> Problem | None:
+def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
     """What of the other options is against writing the machine."""
     options = arguments["options"]
     if arguments["write"] is None:
         return None
     if not options.consistent:
         what = "an identified machine needs all its parameters, and base parameters are fewer"
-        return Problem(where="--write", what=what, remedy="add --consistent")
+        return tl.Problem(where="--write", what=what, remedy="add --consistent")
     beside = [name for name in ("asymmetric", "stribeck", "presliding") if getattr(options.terms, name)]
     if beside:
         what = f"has no meaning beside {', '.join(f'--{name}' for name in beside)}"
-        return Problem(where="--write", what=what, remedy="leave one of them out")
+        return tl.Problem(where="--write", what=what, remedy="leave one of them out")
     return None
 
 
@@ -43,7 +39,7 @@ def identify(
             "that describes files and columns, and says how this one is prepared."
         ),
     ],
-    options: IdentificationOptions,
+    options: tl.IdentificationOptions,
     side: SideOption = None,
     write: Annotated[
         Path | None, typer.Option(help="With --consistent: write the identified machine to this YAML file.")
@@ -59,11 +55,6 @@ def identify(
     exchanged, dead, copied, in another unit, unexciting) and for masses that cannot be; it says what.
     """
     model = announced(identification_model(load_machine(machine, side), options))
-    result = identified(model, log, options)
-    if write is not None:
-        from tauloop.formats.yaml_writer import write_yaml  # slow to import, and seldom asked for
-
-        write_yaml(result.mechanism(), write)
-    if json_file is not None:
-        write_json(json_file, result.as_dict())
-    finish(result, as_json, figure=figure, written=(json_file, write))
+    result = tl.identify(model, log, options)
+    files = ((json_file, result.write_json), machine_file(write, result.mechanism))
+    finish(result, as_json, *files, figure=figure)

@@ -6,18 +6,10 @@ from typing import Annotated
 
 import typer
 
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import BesidePosition, MachineArgument, load_machine
-from tauloop.cli.modes import progress
+import tauloop as tl
+from tauloop.cli.machine import BesidePosition, MachineArgument, load_model
 from tauloop.cli.output import JsonOption, command, finish
-from tauloop.kinematics.named_kinematics import (
-    JacobianOptions,
-    KinematicsOptions,
-    forward_kinematics,
-    inverse_kinematics,
-)
-from tauloop.kinematics.named_kinematics import jacobian as jacobian_of
-from tauloop.model import Model
+from tauloop.cli.progress import bars, search
 
 ActuatorsOption = Annotated[
     str | None, typer.Option(help="Their positions, such as 'motor_1=20deg,slide=5mm'; the rest as at reference.")
@@ -34,7 +26,7 @@ PlatformOption = Annotated[
 @command()
 def fk(
     machine: MachineArgument,
-    options: KinematicsOptions,
+    options: tl.KinematicsOptions,
     side: BesidePosition | None = None,
     actuators: ActuatorsOption = None,
     as_json: JsonOption = False,
@@ -43,15 +35,15 @@ def fk(
 
     The machine is followed from its reference pose; --all-modes lists every pose in which its loops close.
     """
-    model = announced(Model(load_machine(machine, side)), options.within_limits)
-    with progress(as_json or not options.all_modes) as report:
-        finish(forward_kinematics(model, actuators, options, report=report), as_json)
+    model = load_model(machine, side, within_limits=options.within_limits)
+    with bars(as_json or not options.all_modes) as report:
+        finish(tl.forward_kinematics(model, actuators, options, report=search(report)), as_json)
 
 
 @command()
 def ik(
     machine: MachineArgument,
-    options: KinematicsOptions,
+    options: tl.KinematicsOptions,
     side: BesidePosition | None = None,
     platform: PlatformOption = None,
     as_json: JsonOption = False,
@@ -60,21 +52,21 @@ def ik(
 
     On the working mode of the reference pose; --all-modes lists every posture of the legs.
     """
-    model = announced(Model(load_machine(machine, side)), options.within_limits)
-    with progress(as_json or not options.all_modes) as report:
-        finish(inverse_kinematics(model, platform, options, report=report), as_json)
+    model = load_model(machine, side, within_limits=options.within_limits)
+    with bars(as_json or not options.all_modes) as report:
+        finish(tl.inverse_kinematics(model, platform, options, report=search(report)), as_json)
 
 
 @command()
 def jacobian(
     machine: MachineArgument,
-    options: JacobianOptions,
+    options: tl.JacobianOptions,
     side: BesidePosition | None = None,
     platform: PlatformOption = None,
     actuators: ActuatorsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """The Jacobian of the tool, the actuators or the platform at one pose, per unit of platform or actuators."""
-    model = announced(Model(load_machine(machine, side)), options.within_limits)
-    found = jacobian_of(model, platform=platform, actuators=actuators, options=options)
+    model = load_model(machine, side, within_limits=options.within_limits)
+    found = tl.jacobian(model, platform=platform, actuators=actuators, options=options)
     finish(found, as_json)

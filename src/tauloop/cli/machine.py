@@ -1,19 +1,25 @@
-"""Loading a machine that the command line names: shipped, a YAML file, a URDF with a side file, or an MJCF."""
+"""The machine that the command line names: shipped, a YAML file, a URDF with a side file, or an MJCF."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tauloop.assembly.limits import require_within_limits
+from tauloop.cli.screen import Screen
+from tauloop.equations.formulations import FORMULATIONS
 from tauloop.errors import InputError, Problem
 from tauloop.formats import load
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.model import Mechanism
 from tauloop.options import option
 from tauloop.records import dataclass
+
+if TYPE_CHECKING:
+    from tauloop.model import Model
 
 MachineArgument = Annotated[
     str,
@@ -85,6 +91,10 @@ RodsOption = Annotated[
     ),
 ]
 
+FormulationOption = Annotated[
+    str, typer.Option(help=f"How the forces are found: {', '.join(one.name for one in FORMULATIONS)}.")
+]
+
 WithinLimitsOption = Annotated[
     bool,
     typer.Option(
@@ -97,6 +107,33 @@ def load_machine(name: str, beside: BesidePosition | None = None, rods: bool = F
     """The machine of that name or file."""
     beside = beside or Beside()
     return load(name, beside.side, options=beside.options(rods))
+
+
+def load_model(
+    name: str, beside: BesidePosition | None = None, *, rods: bool = False, within_limits: bool = False, **options: Any
+) -> Model:
+    """The model of that machine, announced; `options` are the model's."""
+    from tauloop.model import Model  # a machine that is only read needs none
+
+    return announced(Model(load_machine(name, beside, rods), **options), within_limits)
+
+
+def announced(model: Model, within_limits: bool = False) -> Model:
+    """The same model; notes on standard error where its reference pose is not its file's, or lies beyond a stop.
+
+    Args:
+        model: the machine.
+        within_limits: whether a reference pose beyond a stop is refused.
+
+    Raises:
+        PoseError: it is: which coordinates, and by how much.
+    """
+    if within_limits:
+        require_within_limits(model.limits.evidence(model.assembly.q))
+    screen = Screen(stderr=True, highlight=False, soft_wrap=True)
+    for note in (*model.assembly.moved, *(f"reference pose: {item}" for item in model.limits.beyond(model.assembly.q))):
+        screen.print(f"note: {note}", markup=False)
+    return model
 
 
 def _vector(text: str) -> tuple[float, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tauloop.cli.output import JsonOption, command, finish
-from tauloop.mechanism.index import machine_index
+from tauloop.mechanism import machine_index
 
 
 @command()

@@ -7,18 +7,15 @@ from typing import Annotated
 
 import typer
 
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
-from tauloop.cli.output import JsonOption, command, finish, log_ending
-from tauloop.logs import write_log
-from tauloop.model import Model
-from tauloop.motion import StrokeOptions, plan_motion
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import JsonOption, command, finish, log_ending, log_file
 
 
 @command(out=log_ending)
 def motion(
     machine: MachineArgument,
-    options: StrokeOptions,
+    options: tl.StrokeOptions,
     side: SideOption,
     frequency: Annotated[float, typer.Option(help="Samples per second in the table, Hz.")] = 1000.0,
     out: Annotated[
@@ -33,7 +30,5 @@ def motion(
     The table is input of `tauloop dynamics --motion`. A path that leaves the workspace or passes through a singularity
     is refused with the place.
     """
-    found = plan_motion(announced(Model(load_machine(machine, side)), within_limits), options)
-    if out is not None:
-        write_log(out, found.log(frequency))
-    finish(found, as_json, written=(out,))
+    found = tl.plan_motion(load_model(machine, side, within_limits=within_limits), options)
+    finish(found, as_json, log_file(out, lambda: found.log(frequency)))

@@ -15,15 +15,18 @@ from rich.console import Console
 from tauloop.cli.options import flags, gathered, options_class, spread
 from tauloop.cli.screen import Screen, json_text
 from tauloop.errors import InputError, Problem, Problems, TauloopError, solving
-from tauloop.files import require_writable, unwritable_folder
+from tauloop.files import require_writable, unwritable_folder, write_file
 from tauloop.report.parts import ReportPart, parts_of
 from tauloop.report.tables import table as table
-from tauloop.result import Evidence, Status, plain
+from tauloop.result import Status, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
+
+#: A file that was asked for, or None, and what writes it.
+Written = tuple[Path | None, Callable[[Path], object]]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of text.")]
 
@@ -89,32 +92,74 @@ def writes(
     return decorated
 
 
-def print_doubts(evidence: Iterable[Evidence]) -> None:
-    """One line for each piece of evidence outside its limits."""
-    for item in evidence:
-        if not item.is_good:
-            console().print(str(item), style="yellow", soft_wrap=True)
+def log_file(path: Path | None, log: Callable[[], Any]) -> Written:
+    """A file that is to hold a log, and how it is written."""
+
+    def write(path: Path) -> None:
+        from tauloop.logs import write_log
+
+        write_log(path, log())
+
+    return path, write
+
+
+def map_file(path: Path | None, found: Any) -> Written:
+    """A NetCDF file that is to hold the data of a map, and how it is written."""
+    return path, lambda path: write_file(path, lambda beside: found.data.to_netcdf(beside, engine="scipy"))
+
+
+def machine_file(path: Path | None, made: Callable[[], Any]) -> Written:
+    """A machine file (YAML) that is to hold a machine, and how it is written."""
+
+    def write(path: Path) -> None:
+        from tauloop.formats.yaml_writer import write_yaml  # slow to import, and seldom asked for
+
+        write_yaml(made(), path)
+
+    return path, write
+
+
+def require_limits(result: Any, within_limits: bool) -> None:
+    """Refuse a result that goes beyond a stop, where it is to be within limits.
+
+    Raises:
+        PoseError: which coordinates, by how much, and where.
+    """
+    if within_limits:
+        from tauloop.assembly.limits import require_within_limits
+
+        require_within_limits(result.evidence)
 
 
 def finish(
     result: Any,
     as_json: bool,
-    *,
+    *files: Written,
     figure: Path | None = None,
-    picture: Figure | None = None,
-    written: Iterable[Path | None] = (),
+    draw: Callable[[], Figure] | None = None,
+    within_limits: bool = False,
+    written: Iterable[Path] = (),
 ) -> None:
-    """Draw a result; print it as JSON, or as tables with the files that were written; exit with 1 where it is doubtful.
+    """Write a result's files, draw it, print it as JSON or as tables; exit with 1 where it is doubtful.
 
     Args:
         result: what the command has found.
         as_json: whether machines read it.
+        files: what is written of it.
         figure: file of its figure; figures that packages bring stand beside it, each named after its part.
-        picture: the figure, where the command draws what the result alone does not say.
-        written: other files.
+        draw: makes the figure, where it shows what the result alone does not say.
+        within_limits: whether it is refused where it goes beyond a stop.
+        written: what the workflow has written.
+
+    Raises:
+        PoseError: it goes beyond a stop, and is to be within limits.
     """
+    require_limits(result, within_limits)
     parts = parts_of(result)
-    drawn = tuple(_draw(parts, result, figure, picture)) if figure is not None else ()
+    drawn = tuple(_draw(parts, result, figure, draw)) if figure is not None else ()
+    asked_for = [(path, write) for path, write in files if path is not None]
+    for path, write in asked_for:
+        write(path)
     if as_json:
         beside = {part.name: data for part in parts if (data := part.data(result))}
         print_json(result.as_dict() | ({"parts": beside} if beside else {}))
@@ -123,19 +168,18 @@ def finish(
         for part in parts:
             for item in part.tables(result):
                 screen.print(item)
-        for path in (*drawn, *written):
-            if path is not None:
-                screen.print(f"written: {path}")
+        for path in (*drawn, *written, *(path for path, _ in asked_for)):
+            screen.print(f"written: {path}", soft_wrap=True)
     if result.status is not Status.OK:
         raise typer.Exit(FAILED)
 
 
-def _draw(parts: Iterable[ReportPart], result: Any, path: Path, picture: Figure | None) -> Iterator[Path]:
+def _draw(parts: Iterable[ReportPart], result: Any, path: Path, draw: Callable[[], Figure] | None) -> Iterator[Path]:
     from tauloop.report.figures import save_figure
 
     for part in parts:
         is_own = part.name == part.takes
-        drawn = picture if is_own and picture is not None else part.figure(result)
+        drawn = draw() if is_own and draw is not None else part.figure(result)
         if drawn is not None:
             yield save_figure(drawn, path if is_own else path.with_stem(f"{path.stem}-{part.name}"))
 

@@ -7,18 +7,16 @@ from typing import Annotated
 
 import typer
 
-from tauloop.calibration import PosePlanOptions, plan_poses
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish
 from tauloop.cli.progress import bars
-from tauloop.model import Model
 
 
 @command(out=any_ending, figure=figure_ending)
 def poses(
     machine: MachineArgument,
-    options: PosePlanOptions,
+    options: tl.PosePlanOptions,
     side: SideOption,
     figure: Annotated[Path | None, typer.Option(help="Draw poses and curve to this file (PNG, SVG, PDF).")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the selected poses as CSV.")] = None,
@@ -29,9 +27,7 @@ def poses(
 
     Exit code 1 when the poses leave more open than the instrument's noise.
     """
-    model = announced(Model(load_machine(machine, side)), within_limits)
+    model = load_model(machine, side, within_limits=within_limits)
     with bars(as_json) as report:
-        plan = plan_poses(model, options, progress=report)
-    if out is not None:
-        plan.write_csv(out)
-    finish(plan, as_json, figure=figure, written=(out,))
+        plan = tl.plan_poses(model, options, progress=report)
+    finish(plan, as_json, (out, plan.write_csv), figure=figure)

@@ -7,21 +7,16 @@ from typing import Annotated
 
 import typer
 
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
-from tauloop.cli.output import JsonOption, any_ending, command, finish
-from tauloop.files import write_text
-from tauloop.formats.yaml_writer import to_yaml
-from tauloop.kinematics.reduction import ReductionOptions
-from tauloop.kinematics.reduction import reduce as reduced
-from tauloop.model import Model
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import JsonOption, any_ending, command, finish, machine_file
 from tauloop.reduction import as_laminas
 
 
 @command(out=any_ending)
 def reduce(
     machine: MachineArgument,
-    options: ReductionOptions,
+    options: tl.ReductionOptions,
     side: SideOption,
     out: Annotated[Path | None, typer.Option(help="Write the reduced machine to this machine file (YAML).")] = None,
     within_limits: WithinLimitsOption = False,
@@ -32,9 +27,5 @@ def reduce(
     Exact steps run wherever they apply; approximations only when asked for. Exit code 1 when no approximation was asked
     for and a force differs nevertheless.
     """
-    mechanism = load_machine(machine, side)
-    announced(Model(mechanism), within_limits)
-    reduction = reduced(mechanism, options)
-    if out is not None:
-        write_text(out, to_yaml(as_laminas(reduction.mechanism)))
-    finish(reduction, as_json, written=(out,))
+    reduction = tl.reduce(load_model(machine, side, within_limits=within_limits).mechanism, options)
+    finish(reduction, as_json, machine_file(out, lambda: as_laminas(reduction.mechanism)))

@@ -8,28 +8,24 @@ from typing import Annotated
 
 import typer
 
-from tauloop.assembly.limits import require_within_limits
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
-from tauloop.cli.output import JsonOption, command, figure_ending, finish, log_ending
-from tauloop.errors import InputError, Problem
-from tauloop.logs import write_log
-from tauloop.model import Model
-from tauloop.simulation import RoundTripOptions, SimulationOptions, SwingComparison, SwingOptions
-from tauloop.simulation import simulate as simulated
-from tauloop.simulation.swing import AMPLITUDE, FREQUENCY
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import JsonOption, command, figure_ending, finish, log_ending, log_file
+from tauloop.simulation import RoundTripOptions, SwingComparison, SwingOptions
 
 
 @command(out=log_ending, figure=figure_ending)
 def simulate(
     machine: MachineArgument,
-    options: SimulationOptions,
+    options: tl.SimulationOptions,
     side: SideOption,
     swing: Annotated[
         bool, typer.Option("--swing", help="Without friction, in springs at its drives, pushed: by every route.")
     ] = False,
-    frequency: Annotated[float, typer.Option(help="Of the swing's springs, Hz.")] = FREQUENCY,
-    amplitude: Annotated[float, typer.Option(help="Of the swing, rad or characteristic lengths.")] = AMPLITUDE,
+    frequency: Annotated[float, typer.Option(help="Of the swing's springs, Hz.")] = SwingOptions.frequency,
+    amplitude: Annotated[
+        float, typer.Option(help="Of the swing, rad or characteristic lengths.")
+    ] = SwingOptions.amplitude,
     motion: Annotated[
         Path | None,
         typer.Option(
@@ -48,38 +44,38 @@ def simulate(
     rest. Exit code 1 when the end is not reached, energy, loops or the round trip miss their limits, or the motion goes
     beyond a stop, which does not hold it (put an event there).
     """
-    model = announced(Model(load_machine(machine, side)))
-    found = simulated(model, _chosen(options, swing, frequency, amplitude, motion))
-    if within_limits:
-        require_within_limits(found.evidence)
-    if out is not None and not isinstance(found, SwingComparison):
-        write_log(out, found.log())
-    finish(found, as_json, figure=figure, written=(out,))
+    found = tl.simulate(load_model(machine, side), _chosen(options, swing, frequency, amplitude, motion, out))
+    files = [] if isinstance(found, SwingComparison) else [log_file(out, found.log)]
+    finish(found, as_json, *files, figure=figure, within_limits=within_limits)
 
 
 def _chosen(
-    options: SimulationOptions, swing: bool, frequency: float, amplitude: float, motion: Path | None
-) -> SimulationOptions | SwingOptions | RoundTripOptions:
+    options: tl.SimulationOptions,
+    swing: bool,
+    frequency: float,
+    amplitude: float,
+    motion: Path | None,
+    out: Path | None,
+) -> tl.SimulationOptions | SwingOptions | RoundTripOptions:
     """The options of what is asked for.
 
     Raises:
-        InputError: options that do not go together.
+        tl.InputError: options that do not go together.
     """
     if not swing and motion is None:
         return options
-    problems = [Problem(where="--swing", what="given beside --motion", remedy="give one of them")] * bool(
-        motion and swing
-    )
-    general = SimulationOptions()
-    shared = ("duration", "integration", "route")
-    problems += [
-        Problem(
-            where=item.name, what=f"means nothing beside {'--swing' if swing else '--motion'}", remedy="leave it out"
-        )
+    beside, shared = ("--swing", ()) if swing else ("--motion", ("route",))
+    general = tl.SimulationOptions()
+    useless = [
+        item.name
         for item in fields(options)
-        if item.name not in shared and getattr(options, item.name) != getattr(general, item.name)
+        if item.name not in ("duration", "integration", *shared)
+        and getattr(options, item.name) != getattr(general, item.name)
     ]
-    InputError.raise_if_any(problems)
+    useless += ["--out"] * (swing and out is not None) + ["--motion"] * (swing and motion is not None)
+    tl.InputError.raise_if_any(
+        tl.Problem(where=name, what=f"means nothing beside {beside}", remedy="leave it out") for name in useless
+    )
     if motion is None:
         duration, integration = options.duration or SwingOptions.duration, options.integration
         return SwingOptions(duration=duration, frequency=frequency, amplitude=amplitude, integration=integration)

@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tauloop.cli.output import JsonOption, command, finish, log_ending
-from tauloop.identification.preparation.two_runs import SubtractionOptions
-from tauloop.identification.preparation.two_runs import subtract as subtracted
-from tauloop.logs import write_log
+import tauloop as tl
+from tauloop.cli.output import JsonOption, command, finish, log_ending, log_file
 
 
 @command(out=log_ending)
@@ -22,7 +20,7 @@ def subtract(
         ),
     ],
     disconnected: Annotated[Path, typer.Argument(help="Log of the same motion with the structure taken off.")],
-    options: SubtractionOptions,
+    options: tl.SubtractionOptions,
     out: Annotated[Path, typer.Option(help="Write positions and structure's forces to this CSV or Parquet.")],
     as_json: JsonOption = False,
 ) -> None:
@@ -31,6 +29,5 @@ def subtract(
     The runs are aligned by their positions. The result goes to `tauloop identify`, with a machine whose carts, drives
     and friction are zero. Exit code 1 when the motions differ so much that the forces may not belong together.
     """
-    result = subtracted(connected, disconnected, options)
-    written = write_log(out, result.log_with_noise())
-    finish(result, as_json, written=(written,))
+    result = tl.subtract(connected, disconnected, options)
+    finish(result, as_json, log_file(out, result.log_with_noise))

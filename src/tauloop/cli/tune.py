@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
+import tauloop as tl
 from tauloop.cli.interrupts import keeping
 from tauloop.cli.output import JsonOption, command, finish
 from tauloop.cli.progress import bars
-from tauloop.drives import TuningOptions, load_drive
-from tauloop.drives import tune as tuned
+from tauloop.drives import load_drive
 
 
 @command()
 def tune(
     line: Annotated[str, typer.Argument(help="A shipped drive line (dual_motor_axis, ...), or a drive-line file.")],
-    options: TuningOptions,
+    options: tl.TuningOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Tune parameters of a drive line: the least cost of a step of its reference, within bounds.
@@ -24,6 +24,7 @@ def tune(
     The first Ctrl-C ends the search with the best so far. Exit code 1 when the result is doubtful; it says why.
     """
     drive = load_drive(line)
+    steps = options.budget * options.starts
     with keeping(), bars(as_json) as report:
-        result = tuned(drive, options, watcher=lambda count, _: report("steps", count, options.budget * options.starts))
+        result = tl.tune(drive, options, watcher=lambda count, _: report("steps", count, steps))
     finish(result, as_json)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
 from tauloop.cli.output import JsonOption, command, finish
-from tauloop.engines.verification import VerifyOptions
-from tauloop.engines.verification import verify as verified
-from tauloop.model import Model
 
 
 @command()
 def verify(
     machine: MachineArgument,
-    options: VerifyOptions,
+    options: tl.VerifyOptions,
     side: SideOption = None,
     within_limits: WithinLimitsOption = False,
     as_json: JsonOption = False,
@@ -25,5 +22,5 @@ def verify(
     disagrees by more than 1e-9 of the largest number of a state (1e-8 where accelerations have a part in it); what
     could not be compared is listed and does not count.
     """
-    model = announced(Model(load_machine(machine, side)), within_limits)
-    finish(verified(model, options), as_json)
+    model = load_model(machine, side, within_limits=within_limits)
+    finish(tl.verify(model, options), as_json)

@@ -7,20 +7,17 @@ from typing import Annotated
 
 import typer
 
-from tauloop.cli.announced import announced
-from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_machine
-from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish
+import tauloop as tl
+from tauloop.cli.machine import MachineArgument, SideOption, WithinLimitsOption, load_model
+from tauloop.cli.output import JsonOption, any_ending, command, figure_ending, finish, map_file
 from tauloop.cli.progress import bars
-from tauloop.files import write_file
-from tauloop.kinematics.machine_workspace import WorkspaceOptions
-from tauloop.kinematics.machine_workspace import workspace as mapped
-from tauloop.model import Model
+from tauloop.report.workspace_figure import workspace_figure
 
 
 @command(figure=figure_ending, out=any_ending)
 def workspace(
     machine: MachineArgument,
-    options: WorkspaceOptions,
+    options: tl.WorkspaceOptions,
     side: SideOption = None,
     colour: Annotated[
         str, typer.Option(help="What colours usable poses: parallel, serial, constraint, clearance or tension.")
@@ -35,14 +32,7 @@ def workspace(
     Over a section or a volume of poses at rest. A platform's orientation is given by angles rx, ry, rz: turned from the
     reference pose about that vector in the base frame.
     """
-    model = announced(Model(load_machine(machine, side)), within_limits)
+    model = load_model(machine, side, within_limits=within_limits)
     with bars(as_json) as report:
-        found = mapped(model, options, progress=lambda done, total: report("poses", done, total))
-    picture = None
-    if figure is not None:
-        from tauloop.report.workspace_figure import workspace_figure
-
-        picture = workspace_figure(found, measure=colour)
-    if out is not None:
-        write_file(out, lambda path: found.data.to_netcdf(path, engine="scipy"))
-    finish(found, as_json, figure=figure, picture=picture, written=(out,))
+        found = tl.workspace(model, options, progress=lambda done, total: report("poses", done, total))
+    finish(found, as_json, map_file(out, found), figure=figure, draw=lambda: workspace_figure(found, measure=colour))

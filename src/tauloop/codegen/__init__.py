@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.codegen.cache import CacheOptions, CompiledCache, compiled_cache
     from tauloop.codegen.evaluator import Compiled, Evaluator, Interpreted
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "Compiled": "evaluator",
-            "Evaluator": "evaluator",
-            "Interpreted": "evaluator",
+            **dict.fromkeys(("CacheOptions", "CompiledCache", "compiled_cache"), "cache"),
+            **dict.fromkeys(("Compiled", "Evaluator", "Interpreted"), "evaluator"),
         },
     )
 
-__all__ = [
-    "Compiled",
-    "Evaluator",
-    "Interpreted",
-]
+__all__ = ["CacheOptions", "Compiled", "CompiledCache", "Evaluator", "Interpreted", "compiled_cache"]

@@ -15,11 +15,15 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
+from tauloop.errors import InputError, Problem
 from tauloop.files import hold, is_abandoned, locked, write_file
 from tauloop.records import dataclass
+from tauloop.result import Status
+from tauloop.shown import Shown
 
 #: Bytes that all files together may have; beyond, those go that were used longest ago. A library has some hundred
 #: thousand.
@@ -53,6 +57,76 @@ class Kept:
     used: float
     functions: tuple[str, ...]
     state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheOptions:
+    """What is done with the cache, and which.
+
+    Attributes:
+        clear: remove them all; they are made again when needed.
+        folder: another folder than the user's own.
+    """
+
+    clear: bool = False
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledCache(Shown):
+    """The compiled libraries that are kept.
+
+    Attributes:
+        folder: where they lie.
+        libraries: those used last first.
+        removed: number of files that were removed; None where nothing was asked to go.
+        largest: bytes that all together may have.
+    """
+
+    folder: Path
+    libraries: tuple[Kept, ...] = ()
+    removed: int | None = None
+    largest: int = LARGEST_CACHE
+
+    @property
+    def size(self) -> int:
+        """Bytes of all together."""
+        return sum(entry.size for entry in self.libraries)
+
+    @property
+    def status(self) -> Status:
+        """Doubtful where one is damaged, or could have been written by another user."""
+        return Status.DOUBTFUL if any(entry.state == "damaged" for entry in self.libraries) else Status.OK
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        common = {"status": self.status, "folder": str(self.folder)}
+        if self.removed is not None:
+            return common | {"removed": self.removed}
+        listed = [
+            {"name": one.path.name, "bytes": one.size, "used": round(one.used)}
+            | {"functions": one.functions, "state": one.state}
+            for one in self.libraries
+        ]
+        return common | {"bytes": self.size, "largest": self.largest, "libraries": listed}
+
+
+def compiled_cache(options: CacheOptions | None = None) -> CompiledCache:
+    """List the compiled libraries that are kept, or remove them.
+
+    Raises:
+        InputError: something cannot be removed.
+    """
+    options = options or CacheOptions()
+    folder = cache_folder() if options.folder is None else options.folder
+    if not options.clear:
+        return CompiledCache(folder=folder, libraries=kept(folder))
+    try:
+        return CompiledCache(folder=folder, removed=clear(folder))
+    except OSError as error:
+        what = f"cannot be removed: {error.strerror or error}"
+        place = str(error.filename or folder)
+        raise InputError(Problem(where=place, what=what, remedy="check permissions")) from error
 
 
 def cache_folder() -> Path:

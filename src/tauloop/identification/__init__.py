@@ -29,7 +29,7 @@ from tauloop.identification.excitation.drives import driven_at
 from tauloop.identification.excitation.limits import ExcitationLimits
 from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
-from tauloop.identification.excitation.result import Conditions, Excitation
+from tauloop.identification.excitation.result import Conditions, Excitation, slow_sampling
 from tauloop.identification.excitation.search import random_search
 from tauloop.identification.excitation.solver import SolverOptions
 from tauloop.identification.faults.forces import wrong_signs
@@ -75,7 +75,7 @@ from tauloop.identification.regression.columns import (
 from tauloop.identification.regression.data import RegressionData, Ties, split, ties
 from tauloop.identification.regression.from_log import dynamic_leaves, leaf_ties, motion_regressor, regression_data
 from tauloop.identification.regression.streaming import Condensed, condense_parts, estimate_condensed, merge, split_each
-from tauloop.identification.workflow import identify
+from tauloop.identification.workflow import identification_model, identify
 
 __all__ = [
     "CONNECTED",
@@ -163,6 +163,7 @@ __all__ = [
     "fit_consistent",
     "fourier_derivatives",
     "friction_columns",
+    "identification_model",
     "identified_mechanism",
     "identify",
     "known_parameters",
@@ -176,6 +177,7 @@ __all__ = [
     "regroup",
     "scan_filters",
     "simulated_instruments",
+    "slow_sampling",
     "spikes",
     "split",
     "split_each",

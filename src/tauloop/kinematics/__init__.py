@@ -9,6 +9,7 @@ from tauloop.lazy import lazy_names
 if TYPE_CHECKING:
     from tauloop.kinematics.description import DescribeOptions, Description, describe
     from tauloop.kinematics.inspection import CheckOptions, Inspection, check
+    from tauloop.kinematics.machine_dynamics import DynamicsOptions, MotionForces, inverse_dynamics
     from tauloop.kinematics.machine_workspace import WorkspaceOptions, workspace
     from tauloop.kinematics.modes import ModeOptions, Modes, assembly_modes, working_modes
     from tauloop.kinematics.named_kinematics import (
@@ -28,6 +29,7 @@ else:
         {
             **dict.fromkeys(("DescribeOptions", "Description", "describe"), "description"),
             **dict.fromkeys(("CheckOptions", "Inspection", "check"), "inspection"),
+            **dict.fromkeys(("DynamicsOptions", "MotionForces", "inverse_dynamics"), "machine_dynamics"),
             **dict.fromkeys(("ModeOptions", "Modes", "assembly_modes", "working_modes"), "modes"),
             **dict.fromkeys(
                 (
@@ -54,11 +56,13 @@ __all__ = [
     "Conditioning",
     "DescribeOptions",
     "Description",
+    "DynamicsOptions",
     "Inspection",
     "JacobianOptions",
     "KinematicsOptions",
     "ModeOptions",
     "Modes",
+    "MotionForces",
     "RandomStates",
     "Reduction",
     "ReductionComparison",
@@ -71,6 +75,7 @@ __all__ = [
     "conditioning",
     "describe",
     "forward_kinematics",
+    "inverse_dynamics",
     "inverse_kinematics",
     "jacobian",
     "random_states",

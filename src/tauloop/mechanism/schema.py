@@ -42,6 +42,13 @@ def json_schema(top: Shape = MACHINE, title: str = FORMAT) -> dict[str, Any]:
     }
 
 
+def drive_schema() -> dict[str, Any]:
+    """The same of drive-line files."""
+    from tauloop.mechanism.drive_file import DRIVE, FORMAT
+
+    return json_schema(DRIVE, FORMAT)
+
+
 def shapes(kind: Kind) -> list[Shape]:
     """A shape and all shapes inside it, each once, in the order in which a reader meets them."""
     found: dict[str, Shape] = {}

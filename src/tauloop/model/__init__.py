@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tauloop.model.export import Export, ExportOptions, export_c
     from tauloop.model.force_sharing import ForceSharing
     from tauloop.model.hybrid import HybridForces, HybridFunctions
     from tauloop.model.model import Model
@@ -28,12 +29,15 @@ else:
             "Model": "model",
             "Motion": "motion",
             **dict.fromkeys(("CountOptions", "OperationCounts", "count_operations"), "operation_counts"),
+            **dict.fromkeys(("Export", "ExportOptions", "export_c"), "export"),
             "load_function": "ready",
         },
     )
 
 __all__ = [
     "CountOptions",
+    "Export",
+    "ExportOptions",
     "ForceSharing",
     "FunctionOptions",
     "HybridForces",
@@ -44,5 +48,6 @@ __all__ = [
     "Payload",
     "ToolMotion",
     "count_operations",
+    "export_c",
     "load_function",
 ]

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +20,16 @@ from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name, c_source
 from tauloop.errors import InputError, PoseError, Problem
 from tauloop.mechanism.cables import cables
-from tauloop.mechanism.tension import Tension
+from tauloop.mechanism.model import Mechanism
 from tauloop.model.export_texts import Case, check_text, header_text
-from tauloop.model.model import Model
+from tauloop.model.model import Model, modelled
 from tauloop.model.motion import Motion
+from tauloop.options import listed, option, require
 from tauloop.programs.catalogue import EXPORTABLE, INVERSE_DYNAMICS, ProgramSpec
 from tauloop.programs.state import health
 from tauloop.records import dataclass
-from tauloop.result import content, plain, provenance
+from tauloop.result import Status, content, plain, provenance
+from tauloop.shown import Shown
 
 #: Samples that the test program holds.
 SAMPLES = 5
@@ -41,51 +44,81 @@ SHARING = ("weight", "preload")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Export:
+class ExportOptions(Shown):
+    """What is exported, and by which names.
+
+    Attributes:
+        functions: which, with commas between.
+        entry: what moves as given.
+        name: first part of all names in C; the machine's without it.
+        seed: of the random states in the test program.
+    """
+
+    functions: tuple[str, ...] = option(("inverse_dynamics",), read=listed, choices=tuple(EXPORTABLE))
+    entry: Entry = PLATFORM
+    name: str | None = None
+    seed: int = option(0, least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse what is unknown, or nothing at all."""
+        require(self)
+        if not self.functions:
+            remedy = f"choose among {', '.join(EXPORTABLE)}"
+            raise InputError(Problem(where="functions", what="none is named", remedy=remedy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export(Shown):
     """A finished export.
 
     Attributes:
         name: first part of every name in C and of the files' names.
         manifest: what was made, as plain data.
         files: text by file name, the manifest among them.
+        written: the files, where they were written.
     """
 
     name: str
-    manifest: Mapping[str, object]
+    manifest: Mapping[str, Any]
     files: Mapping[str, str]
+    written: tuple[Path, ...]
+
+    @property
+    def status(self) -> Status:
+        """OK: what cannot be exported raises."""
+        return Status.OK
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {"status": self.status, "files": [str(path) for path in self.written], "manifest": self.manifest}
 
 
 def export_c(
-    model: Model,
-    functions: Sequence[str],
-    rng: np.random.Generator,
-    *,
-    entry: Entry = PLATFORM,
-    name: str | None = None,
+    machine: Mechanism | Model, options: ExportOptions | None = None, *, folder: str | Path | None = None
 ) -> Export:
     """C source, header, test program and manifest of some functions; the same model gives the same texts.
 
     Args:
-        model: the machine; parameters that are not free are baked in.
-        functions: names of `EXPORTABLE`.
-        rng: source of the random velocities in the test program.
-        entry: which motion is given.
-        name: first part of all names; the machine's without it.
+        machine: a mechanism, or its model; parameters that are not free are baked in.
+        options: which functions, of which motion.
+        folder: where the files are written (it is made where it is missing; other files in it are left alone): all
+            beside first, then renamed. They stay texts without it.
 
     Raises:
-        InputError: unknown functions, or a name that gives no C identifier.
+        InputError: a name that gives no C identifier, or a folder that cannot be written.
         AssemblyError: the machine does not assemble as described.
         PoseError: no regular state was found for the test program.
     """
-    _require_known(functions)
-    stem = c_name(model.mechanism.name if name is None else name)
+    model, options = modelled(machine), options or ExportOptions()
+    entry = options.entry
+    stem = c_name(model.mechanism.name if options.name is None else options.name)
     given = model.motion(entry)
     ports = c_ports(model, given)
-    samples = _samples(model, given, rng)
+    samples = _samples(model, given, np.random.default_rng(options.seed))
     cases = [
         _case(model, given, spec, f"{stem}_{function}", ports, samples)
         for function, spec in EXPORTABLE.items()
-        if function in functions
+        if function in options.functions
     ]
     note = f"{stem}: made by Tauloop from the machine {model.mechanism.name!r}; do not edit"
     files = {
@@ -95,23 +128,17 @@ def export_c(
     }
     manifest = _manifest(model, stem, entry, cases, files)
     files["manifest.json"] = json.dumps(manifest, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
-    return Export(name=stem, manifest=manifest, files=files)
+    written = () if folder is None else _written(files, Path(folder))
+    return Export(name=stem, manifest=manifest, files=files, written=written)
 
 
-def write_export(export: Export, folder: Path) -> tuple[Path, ...]:
-    """Write the files into a folder (made where it is missing): all beside first, then renamed.
-
-    Other files in the folder are left alone.
-
-    Raises:
-        InputError: the folder cannot be written.
-    """
+def _written(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".export-") as scratch:
-            for file, text in export.files.items():
+            for file, text in files.items():
                 (Path(scratch) / file).write_text(text, encoding="ascii", newline="\n")
-            for file in export.files:
+            for file in files:
                 (Path(scratch) / file).replace(folder / file)
     except OSError as error:
         raise InputError(
@@ -121,98 +148,47 @@ def write_export(export: Export, folder: Path) -> tuple[Path, ...]:
                 remedy="name a folder that you may write to",
             )
         ) from error
-    return tuple(folder / file for file in export.files)
-
-
-def _require_known(functions: Sequence[str]) -> None:
-    known = ", ".join(EXPORTABLE)
-    problems = [
-        Problem(where="functions", what=f"{name!r} is unknown", remedy=f"there are {known}")
-        for name in functions
-        if name not in EXPORTABLE
-    ]
-    if not functions:
-        problems.append(Problem(where="functions", what="none is named", remedy=f"there are {known}"))
-    InputError.raise_if_any(problems)
+    return tuple(folder / file for file in files)
 
 
 def c_ports(model: Model, given: Motion) -> dict[str, CPort]:
     """Every port that an exported function may have."""
     shape, assembly = model.topology, model.assembly
-    velocities = velocity_units(shape)
+    coordinates, velocities = coordinate_units(shape), velocity_units(shape)
     closures = tuple(assembly.loops.names[i] for i in assembly.rows)
     actuators, force_units = model.output_ports("actuators")
     table, free = model.mechanism.parameters, model.machine.free
     cabled = tuple(cables(model.mechanism))
-    what = f"the {given.ports.name}"
+    newtons = ("N",) * len(cabled)
     pairs = [(row, unit, p) for row, unit in zip(actuators, force_units, strict=True) for p in model.parameters]
+    entries = (f"{row} / {p.name}" for row, _, p in pairs)
+    weights = (
+        "w > 0: redundant actuators share forces by the least sum of w (u - p)^2, p from preloads; 1 for all alike"
+    )
+    holding = "tensions that winches hold their cables at where nothing else is needed; 0 for the least"
     start = "start values for all coordinates, such as the last sample's q: Newton's method and the turns of angles"
+    multipliers = "multipliers of the loop equations: N for lengths, N m for directions"
+    rows = f"Y by rows: {len(actuators)} actuator forces, each on {len(model.parameters)} dynamic parameters"
     found = [
-        CPort(
-            name="start", size=shape.n_q, columns=shape.coordinate_names, units=coordinate_units(shape), meaning=start
-        ),
-        CPort(
-            name="theta",
-            size=len(free),
-            columns=free,
-            units=tuple(f"SI unit for {table[leaf].unit or '1'}" for leaf in free),
-            meaning="parameters that were left free",
-        ),
-        CPort(
-            name="weight",
-            size=len(actuators),
-            columns=actuators,
-            units=("1",) * len(actuators),
-            meaning="w > 0: redundant actuators share forces by the least sum of w (u - p)^2, p from preloads; 1 for "
-            "all alike",
-        ),
-        CPort(
-            name="preload",
-            size=len(cabled),
-            columns=cabled,
-            units=("N",) * len(cabled),
-            meaning="tensions that winches hold their cables at where nothing else is needed; 0 for the least",
-        ),
-        CPort(
-            name="tension", size=len(cabled), columns=cabled, units=("N",) * len(cabled), meaning="tensions of cables"
-        ),
-        CPort(name="force", size=len(actuators), columns=actuators, units=force_units, meaning="actuator forces u"),
-        CPort(
-            name="closure_force",
-            size=len(closures),
-            columns=closures,
-            units=("N or N m",) * len(closures),
-            meaning="multipliers of the loop equations: N for lengths, N m for directions",
-        ),
-        CPort(
-            name="regressor",
-            size=len(pairs),
-            columns=tuple(f"{row} / {p.name}" for row, _, p in pairs),
-            units=tuple(f"({unit})/({p.unit})" for _, unit, p in pairs),
-            meaning=f"Y by rows: {len(actuators)} actuator forces, each on {len(model.parameters)} dynamic parameters",
-        ),
-        CPort(
-            name="q",
-            size=shape.n_q,
-            columns=shape.coordinate_names,
-            units=coordinate_units(shape),
-            meaning="all coordinates",
-        ),
-        CPort(name="v", size=shape.n_v, columns=shape.velocity_names, units=velocities, meaning="all velocities"),
-        CPort(
-            name="a",
-            size=shape.n_v,
-            columns=shape.velocity_names,
-            units=tuple(f"{unit}^2" for unit in velocities),
-            meaning="all accelerations",
-        ),
+        ("start", shape.coordinate_names, coordinates, start),
+        ("theta", free, (f"SI unit for {table[leaf].unit or '1'}" for leaf in free), "parameters that were left free"),
+        ("weight", actuators, ("1",) * len(actuators), weights),
+        ("preload", cabled, newtons, holding),
+        ("tension", cabled, newtons, "tensions of cables"),
+        ("force", actuators, force_units, "actuator forces u"),
+        ("closure_force", closures, ("N or N m",) * len(closures), multipliers),
+        ("regressor", entries, (f"({unit})/({p.unit})" for _, unit, p in pairs), rows),
+        ("q", shape.coordinate_names, coordinates, "all coordinates"),
+        ("v", shape.velocity_names, velocities, "all velocities"),
+        ("a", shape.velocity_names, (f"{unit}^2" for unit in velocities), "all accelerations"),
     ]
-    for name in given.ports.motion:
-        port = given.ports.motion[name]
-        found.append(
-            CPort(name=name, size=port.size, columns=port.columns, units=port.units, meaning=f"{name} of {what}")
-        )
-    return {port.name: port for port in found}
+    moved = given.ports.motion.items()
+    found += [(name, port.columns, port.units, f"{name} of the {given.ports.name}") for name, port in moved]
+    ports = {}
+    for name, columns, units, meaning in found:
+        named = tuple(columns)
+        ports[name] = CPort(name=name, size=len(named), columns=named, units=tuple(units), meaning=meaning)
+    return ports
 
 
 def _samples(model: Model, given: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -321,12 +297,9 @@ def _case(
 
 def _shared(model: Model, n: int) -> dict[str, np.ndarray]:
     """Weights, and preloads in the middle of the bounds, for n samples."""
-    middle = [t.least + (t.greatest - t.least if np.isfinite(t.greatest) else 0.0) / 2 for t in _tensions(model)]
+    tensions = cables(model.mechanism).values()
+    middle = [t.least + (t.greatest - t.least if np.isfinite(t.greatest) else 0.0) / 2 for t in tensions]
     return {"weight": np.ones((n, len(model.mechanism.actuators))), "preload": np.tile(middle, (n, 1))}
-
-
-def _tensions(model: Model) -> tuple[Tension, ...]:
-    return tuple(cables(model.mechanism).values())
 
 
 def _manifest(

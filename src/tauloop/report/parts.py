@@ -67,10 +67,12 @@ _OWN = (
     _Own("Calibration", "calibration_table.calibration_tables", "calibration_figure.calibration_figure"),
     _Own("CircleTest", "drive_table.circle_tables", "drive_circle_figure.circle_figure"),
     _Own("ControlComparison", "control_table.control_tables", "control_figure.control_figure"),
+    _Own("CompiledCache", "cache_table.cache_tables"),
     _Own("Conversion", "conversion_table.conversion_lines"),
     _Own("Description", "machine_tables.description_tables"),
     _Own("DriveStep", "drive_table.drive_tables"),
     _Own("Excitation", "excitation_table.excitation_tables", "excitation_figure.excitation_figure"),
+    _Own("Export", "export_table.export_tables"),
     _Own("FittedPlant", "plant_table.plant_tables"),
     _Own("Inspection", "machine_tables.check_tables"),
     _Own("Jacobian", "kinematics_table.jacobian_tables"),
@@ -81,6 +83,7 @@ _OWN = (
     ),
     _Own("MachineIndex", "index_table.index_tables"),
     _Own("Modes", "modes_table.modes_tables"),
+    _Own("MotionForces", "dynamics_table.dynamics_tables"),
     _Own("OperationCounts", "cost_tables.cost_tables"),
     _Own("PlannedMotion", "motion_table.motion_tables"),
     _Own("PlayMap", "drive_table.play_tables"),
@@ -93,6 +96,7 @@ _OWN = (
     _Own("Tuning", "tuning_table.tuning_tables"),
     _Own("TwoRuns", "two_runs_tables.two_runs_tables"),
     _Own("VerifiedMachine", "verification_table.verification_tables"),
+    _Own("View", "view_table.view_tables", "view_table.view_figure"),
     _Own("Workspace", "workspace_table.workspace_tables"),
 )
 #: All parts by name: Tauloop's own, each named after the results that it takes, then those that packages bring.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.identification.regression.data import RegressionData
 from tauloop.records import dataclass
-from tauloop.result import Result, plain, write_json
+from tauloop.result import Result, plain
 
 #: First entry of the JSON file; a change of its meaning changes the number.
 FORMAT = "tauloop-identification/1"
@@ -141,11 +140,3 @@ class Identification(Result):
             "provenance": self.provenance,
         }
         return dict(plain(content))
-
-    def write_json(self, path: str | Path) -> Path:
-        """Write `as_dict` as JSON, beside the file first and then renamed.
-
-        Raises:
-            InputError: the folder is not there or cannot be written.
-        """
-        return write_json(path, self.as_dict())

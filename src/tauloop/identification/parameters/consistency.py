@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from tauloop.identification.regression.data import RegressionData, split
 from tauloop.identification.regression.threads import one_thread
 from tauloop.options import option, require
 from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, plain, provenance, write_json
+from tauloop.result import Evidence, Result, plain, provenance
 
 FORMAT = "tauloop-consistent-identification/1"
 #: An unknown of which the data can determine less than this share is the prior's.
@@ -143,14 +142,6 @@ class ConsistentIdentification(Result):
             "provenance": self.provenance,
         }
         return dict(plain(content))
-
-    def write_json(self, path: str | Path) -> Path:
-        """Write `as_dict` as JSON.
-
-        Raises:
-            InputError: the folder is not there or cannot be written.
-        """
-        return write_json(path, self.as_dict())
 
 
 @one_thread

@@ -1,0 +1,207 @@
+"""One call from a machine and a motion, a pose by names or a table of many, to the forces that bring it about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
+from tauloop.assembly.named_values import given_numbers
+from tauloop.assembly.ports import Port
+from tauloop.errors import InputError, Problems
+from tauloop.kinematics.singularities import require_regular, singularity_report
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import HybridForces, Model
+from tauloop.model.model import modelled
+from tauloop.model.preloads import pushed_cables, sharing_of
+from tauloop.options import option
+from tauloop.programs import Forces
+from tauloop.records import dataclass
+from tauloop.result import Result, provenance
+from tauloop.shown import Shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamicsOptions(Shown):
+    """One pose with its velocity and acceleration, or many from a table.
+
+    Attributes:
+        position: one pose, such as 'platform.x=0.1,z=-50cm' (SI, or with units); the rest as at reference.
+        velocity: its velocity, likewise; zero where not named.
+        acceleration: its acceleration, likewise; zero where not named.
+        motion: many: CSV or Parquet with columns time, position.NAME, velocity.NAME, acceleration.NAME, each with its
+            unit: 'position.platform.x [m]'.
+        entry: what moves as given.
+        preload: tensions (N) that cables shall have where redundant actuation leaves a choice: one for all, such as
+            '100', or by name, 'cable1=100,cable2=50'; the least ones within their bounds without.
+    """
+
+    position: str | Mapping[str, str | float] | None = option(None, read=str)
+    velocity: str | Mapping[str, str | float] | None = option(None, read=str)
+    acceleration: str | Mapping[str, str | float] | None = option(None, read=str)
+    motion: Path | None = None
+    entry: Entry = PLATFORM
+    preload: str | float | Mapping[str, str | float] | None = option(None, read=str)
+
+    def __post_init__(self) -> None:
+        """Refuse a pose beside a table."""
+        problems = Problems()
+        given = [name for name in ("position", "velocity", "acceleration") if getattr(self, name) is not None]
+        if self.motion is not None and given:
+            problems.add("motion", f"given beside {', '.join(given)}", "give one pose, or a table of many")
+        InputError.raise_if_any(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotionForces(Result):
+    """What a motion needs: forces (N, n_u), and what follows by itself.
+
+    Attributes:
+        model: the machine.
+        options: the motion.
+        time: of the samples (N,), s.
+        forces: actuator forces, multipliers, tensions, and the full motion.
+        hybrid: the same with the accelerations of passive freedoms, where the machine has any and actuators lead.
+        condition: condition numbers (N,), free of units; infinite where singular.
+    """
+
+    model: Model
+    options: DynamicsOptions
+    time: np.ndarray
+    forces: Forces
+    hybrid: HybridForces | None
+    condition: np.ndarray
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Of the actuators' forces."""
+        return self.model.output_ports("actuators")[1]
+
+    @property
+    def notes(self) -> list[str]:
+        """Rods that are called cables and are pushed."""
+        return pushed_cables(self.model, self.forces)
+
+    @property
+    def nearest(self) -> str:
+        """To what the turns of angles that follow from loops are the nearest."""
+        return "reference pose" if self.options.motion is None else "sample before"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        forces, hybrid = self.forces, self.hybrid
+        return {
+            "machine": self.model.mechanism.name,
+            "status": self.status,
+            "evidence": self.evidence,
+            "entry": self.options.entry,
+            "formulation": self.model.machine.formulation.name,
+            "time_s": self.time,
+            "actuators": forces.actuator_names,
+            "units": self.units,
+            "force": forces.force,
+            "closures": forces.closure_names,
+            "closure_force": forces.closure_force,
+            "coordinates": forces.state.coordinate_names,
+            "q": forces.state.q,
+            "turns": {"angles": forces.state.turns.angles, "nearest": self.nearest},
+            "shared": forces.is_shared,
+            "cables": forces.tension_names,
+            "tension": () if forces.tension is None else forces.tension,
+            "notes": self.notes,
+            "passive": () if hybrid is None else hybrid.passive_names,
+            "passive_acceleration": () if hybrid is None else hybrid.passive_acceleration,
+            "condition": [value if np.isfinite(value) else None for value in self.condition.tolist()],
+        }
+
+    def log(self) -> xr.Dataset:
+        """The motion of platform and actuators and the forces: a motion by either entry, and a log."""
+        from tauloop.logs.channels import Channel, build_log  # data frames are slow to import
+
+        state = self.forces.state
+        given: list[tuple[tuple[str, Port], np.ndarray]] = []
+        for ports in (self.model.platform.ports, self.model.actuators.ports):
+            values = (ports.at(state.q), ports.rates(np.asarray(state.v)), ports.rates(np.asarray(state.a)))
+            given += zip(ports.motion.items(), values, strict=True)
+        force = Port(name="force", columns=self.forces.actuator_names, units=self.units)
+        given.append((("force", force), self.forces.force))
+        signals = {
+            (kind, name): Channel(quantity=kind, channel=name, values=array[:, i], unit=unit)
+            for (kind, port), array in given
+            for i, (name, unit) in enumerate(zip(port.columns, port.units, strict=True))
+        }
+        return build_log(self.time, list(signals.values()))
+
+
+def inverse_dynamics(machine: Mechanism | Model, options: DynamicsOptions | None = None) -> MotionForces:
+    """Actuator forces that a motion needs; see `Motion.inverse_dynamics` for its equation.
+
+    A machine with passive freedoms is moved by its actuators: accelerations are given for these alone, and those of the
+    passive freedoms come out beside the forces (see `HybridFunctions`).
+
+    Args:
+        machine: a mechanism, or its model (whose formulation is used).
+        options: the motion; the reference pose at rest without them.
+
+    Raises:
+        InputError: wrong names, units or columns, or a table beside a pose.
+        PoseError: out of reach or singular; or no tensions within their bounds give this motion.
+        AssemblyError: the motion passes a singularity between two samples, where no forces bring it about.
+    """
+    model, options = modelled(machine), options or DynamicsOptions()
+    entry, table = options.entry, options.motion
+    functions = model.motion(entry)
+    is_hybrid = entry is ACTUATORS and bool(model.assembly.passive)
+    ports = model.hybrid.ports if is_hybrid else functions.ports.motion
+    time, given = (
+        _one_pose(ports, functions.ports.at(model.assembly.q), options) if table is None else _many(ports, table)
+    )
+    start = None
+    if model.assembly.rows and (entry is ACTUATORS or (table is not None and functions.turning)):
+        reached = (functions.kinematics if entry is PLATFORM else functions.follow)(given["position"])
+        start = reached.q if table is None else functions.counted(reached).q
+    sharing, motion = sharing_of(model, options.preload), tuple(given.values())
+    hybrid = model.hybrid.inverse_dynamics(*motion, start=start, sharing=sharing) if is_hybrid else None
+    forces = hybrid.forces if hybrid else functions.inverse_dynamics(*motion, start=start, sharing=sharing)
+    if len(time) > 1:
+        require_regular(singularity_report(model, forces.state, entry=entry), smallest=0.0)
+    made_by = {"entry": entry.name, "formulation": model.machine.formulation.name}
+    return MotionForces(
+        model=model,
+        options=options,
+        time=time,
+        forces=forces,
+        hybrid=hybrid,
+        condition=functions.condition(np.atleast_2d(forces.state.q)),
+        evidence=forces.evidence,
+        provenance=provenance(packages=("numpy", "casadi"), options=made_by, inputs={"machine": model.mechanism.name}),
+    )
+
+
+def _one_pose(
+    ports: Mapping[str, Port], reference: np.ndarray, options: DynamicsOptions
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    problems, found = Problems(), {}
+    for name, port in ports.items():
+        with problems.collecting(InputError):
+            default = reference if name == "position" else np.zeros(port.size)
+            found[name] = given_numbers(port, name, getattr(options, name), default)[None, :]
+    InputError.raise_if_any(problems)
+    return np.zeros(1), found
+
+
+def _many(ports: Mapping[str, Port], path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    from tauloop.logs import read_log, samples  # one pose needs none
+    from tauloop.logs.channels import TIME
+    from tauloop.logs.matching import channel_problems
+
+    log = read_log(path)
+    wanted = {kind: dict(zip(port.columns, port.units, strict=True)) for kind, port in ports.items()}
+    InputError.raise_if_any(channel_problems(log, wanted, str(path)))
+    return log[TIME].to_numpy(), {kind: samples(log, kind, tuple(columns)) for kind, columns in wanted.items()}

@@ -1,0 +1,26 @@
+"""Exported C code for the terminal: its functions and how to check them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from tauloop.model import Export
+from tauloop.report.tables import table
+
+
+def export_tables(found: Export) -> Iterator[RenderableType]:
+    """Sizes of the functions and their operations."""
+    rows = (
+        (
+            item["name"],
+            *(sum(port["size"] for port in item[key]) for key in ("inputs", "outputs")),
+            *(sum(item["operations"][key].values()) for key in ("once", "each_iteration")),
+        )
+        for item in found.manifest["functions"]
+    )
+    heads = ((head, "") for head in ("in", "out", "operations", "each Newton step"))
+    yield table("Functions", "name", *heads, rows=rows)
+    yield Text(f"check:   cc -std=c99 -O2 {found.name}.c {found.name}_check.c -lm && ./a.out")

@@ -1,0 +1,132 @@
+"""One call from a machine and options to what there is to see of it: a pose, or a motion from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tauloop.assembly.entry import PLATFORM, Entry
+from tauloop.assembly.named_values import given_numbers
+from tauloop.errors import InputError, Problems
+from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
+from tauloop.mechanism.model import Mechanism
+from tauloop.model import Model
+from tauloop.model.model import modelled
+from tauloop.options import option
+from tauloop.records import dataclass
+from tauloop.report.machine_figure import machine_figure
+from tauloop.result import Result, Status, provenance
+from tauloop.shown import Shown
+from tauloop.viewer.playback import Playback, read_playback
+from tauloop.viewer.viewer import Viewer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions(Shown):
+    """A pose or a motion to look at; the reference pose where nothing is given.
+
+    Attributes:
+        position: pose to start with, such as 'platform.x=0.1,z=-50cm' (SI, or with units); the rest as at reference.
+        entry: whose position that is.
+        motion: play a table with time and position.NAME of the platform or the actuators.
+        simulation: the same, of what `tauloop simulate --out` or `control --out` has written.
+    """
+
+    position: str | Mapping[str, str | float] | None = option(None, read=str)
+    entry: Entry = PLATFORM
+    motion: Path | None = None
+    simulation: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse several of them."""
+        problems = Problems()
+        given = [name for name in ("position", "motion", "simulation") if getattr(self, name) is not None]
+        if len(given) > 1:
+            problems.add(given[-1], f"given beside {', '.join(given[:-1])}", "give one of them")
+        InputError.raise_if_any(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View(Result):
+    """A machine at a pose, or in motion; evidence says what lies beyond a stop.
+
+    Attributes:
+        model: the machine.
+        q: its coordinates (n_q,), at the start of a motion.
+        playback: the motion.
+        geometry: where its parts are, at all samples of a motion.
+    """
+
+    model: Model
+    q: np.ndarray
+    playback: Playback | None
+    geometry: MachineGeometry
+
+    @property
+    def status(self) -> Status:
+        """OK: whoever looks at a machine judges by eye."""
+        return Status.OK
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        shape = self.geometry.shape
+        return {
+            "machine": self.model.mechanism.name,
+            "coordinates": self.model.topology.coordinate_names,
+            "q": self.q,
+            "tool_m": self.geometry.tool[0],
+            "bodies": {body.name: self.geometry.origins[0, i] for i, body in enumerate(shape.bodies)},
+            "evidence": self.evidence,
+        }
+
+    def picture(self) -> Figure:
+        """The drawing of it; see `machine_figure`."""
+        motion = self.playback
+        note = "" if motion is None else f"start of {motion.source}, {motion.duration:.4g} s"
+        return machine_figure(self.geometry, title=self.model.mechanism.name, note=note)
+
+    def viewer(self, host: str = "127.0.0.1", port: int = 8080) -> Viewer:
+        """A server for the browser; see `Viewer`, which also says what is raised."""
+        return Viewer(self.model, q=self.q, playback=self.playback, host=host, port=port)
+
+
+def view(machine: Mechanism | Model, options: ViewOptions | None = None) -> View:
+    """Pose a machine, or read a motion of it, to look at it in the browser (`View.viewer`) or as a `View.picture`.
+
+    Args:
+        machine: a mechanism, or its model.
+        options: which pose or motion.
+
+    Raises:
+        InputError: wrong names or units.
+        LogError: a damaged table.
+        PoseError: out of reach: which loop, by how much.
+    """
+    model, options = modelled(machine), options or ViewOptions()
+    path = options.motion or options.simulation
+    playback = None if path is None else read_playback(model, path)
+    q, time = (_pose(model, options)[None], None) if playback is None else (playback.q, playback.time)
+    return View(
+        model=model,
+        q=q[0],
+        playback=playback,
+        geometry=machine_geometry(model, q),
+        evidence=model.limits.evidence(q, time),
+        provenance=provenance(packages=("numpy",), options={}, inputs={"machine": model.mechanism.name}),
+    )
+
+
+def _pose(model: Model, options: ViewOptions) -> np.ndarray:
+    """Coordinates (n_q,) of the pose that is asked for."""
+    if options.position is None:
+        return model.assembly.q  # also of a machine that lacks motors, and so has no entries
+    functions = model.motion(options.entry)
+    ports = functions.ports
+    given = given_numbers(ports.position, "position", options.position, ports.at(model.assembly.q))
+    return np.asarray(functions.follow(given).q)

@@ -1,0 +1,131 @@
+"""Every command is one function of the library: its JSON is that of the function."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cable_machines import CONSTRAINED
+from typer.testing import CliRunner
+
+import tauloop as tl
+from tauloop.assembly.entry import ACTUATORS
+from tauloop.cli.app import COMMANDS, app
+from tauloop.codegen import CacheOptions, compiled_cache
+from tauloop.drives import load_drive
+from tauloop.mechanism import json_schema
+from tauloop.mechanism.index import machine_index
+from tauloop.result import plain
+from tauloop.simulation import Integration
+
+TESTS = Path(__file__).resolve().parents[1]
+RACKS = TESTS.parent / "examples" / "gantry_tau_racks" / "gantry_tau_racks.yaml"
+#: What a simulation is asked for: a start and a force by name, and how exact it is.
+FALL = tl.SimulationOptions(
+    duration=0.01, force={"leg1.motor": 1}, position={"x": "10 mm"}, integration=Integration(rtol=1e-8, atol=1e-9)
+)
+STROKE = tl.StrokeOptions(start={"y": -0.1}, end={"y": "10 cm"}, time=0.4, returns=True)
+CONTROL = tl.ControlOptions(
+    stroke=tl.StrokeOptions(end={"z": "-550 mm"}, time=0.02),
+    controller=("pd",),
+    frequency=2000.0,
+    plant={"plate_mass": 0.4},
+)
+MAP = tl.WorkspaceOptions(
+    plane=("x", "y"), section={"z": -0.4}, ranges={"x": (-0.1, 0.1), "y": (0.0, 0.1)}, resolution=0.05
+)
+POSE = tl.DynamicsOptions(position={"x": 0.1, "z": "-50 cm"}, velocity={"y": -1}, acceleration="z=2")
+
+#: The words of the command line, where FOLDER is an empty folder, and the result of the function behind it.
+PAIRS: dict[str, Callable[[Path], Any]] = {
+    "machines": lambda _: machine_index(),
+    "show delta --blocks": lambda _: tl.describe(tl.load("delta"), tl.DescribeOptions(blocks=True)),
+    "check delta --driven": lambda _: tl.check(tl.load("delta"), tl.CheckOptions(driven=True)),
+    "verify delta --states 3 --seed 2 --wrench fz=5": lambda _: tl.verify(
+        tl.load("delta"), tl.VerifyOptions(states=3, seed=2, wrench=(0.0, 0.0, 5.0, 0.0, 0.0, 0.0))
+    ),
+    "view delta --position x=10cm --png FOLDER/delta.png": lambda _: tl.view(
+        tl.load("delta"), tl.ViewOptions(position={"x": 0.1})
+    ),
+    "fk five_bar --actuators motor_1=100deg": lambda _: tl.forward_kinematics(
+        tl.load("five_bar"), {"motor_1": "100deg"}
+    ),
+    "ik five_bar --platform x=50mm --all-modes --seed 1": lambda _: tl.inverse_kinematics(
+        tl.load("five_bar"), "x=50mm", tl.KinematicsOptions(all_modes=True, seed=1)
+    ),
+    "jacobian five_bar --platform x=50mm --of actuators": lambda _: tl.jacobian(
+        tl.load("five_bar"), platform={"x": 0.05}, options=tl.JacobianOptions(of="actuators")
+    ),
+    "modes five_bar --position motor_1=100deg --seed 2": lambda _: tl.assembly_modes(
+        tl.load("five_bar"), "motor_1=100deg", tl.ModeOptions(seed=2)
+    ),
+    "workspace delta --plane x,y --section z=-400mm --range x=-100mm:100mm,y=0:0.1 --resolution 0.05": lambda _: (
+        tl.workspace(tl.load("delta"), MAP)
+    ),
+    "dynamics delta --position x=100mm,z=-0.5 --velocity y=-1 --acceleration z=2 --formulation lagrange": lambda _: (
+        tl.inverse_dynamics(tl.Model(tl.load("delta"), formulation="lagrange"), POSE)
+    ),
+    "dynamics CABLES --preload 20": lambda _: tl.inverse_dynamics(
+        tl.loads(CONSTRAINED.text()), tl.DynamicsOptions(preload=20.0)
+    ),
+    "motion delta --from y=-0.1 --to y=0.1 --time 0.4 --returns": lambda _: tl.plan_motion(tl.load("delta"), STROKE),
+    "simulate delta --duration 0.01 --force leg1.motor=1 --position x=0.01 --rtol 1e-8 --atol 1e-9": lambda _: (
+        tl.simulate(tl.load("delta"), FALL)
+    ),
+    "control nuwar --to z=-0.55 --time 0.02 --controller pd --rate 2kHz --plant plate_mass=0.4": lambda _: tl.control(
+        tl.load("nuwar"), CONTROL
+    ),
+    "cost pendulum_arm --entry actuators": lambda _: tl.count_operations(
+        tl.load("pendulum_arm"), tl.CountOptions(entry=ACTUATORS)
+    ),
+    "reduce nuwar --states 5 --seed 3 --massless leg1.forearm": lambda _: tl.reduce(
+        tl.load("nuwar"), tl.ReductionOptions(states=5, seed=3, massless_rods=("leg1.forearm",))
+    ),
+    "export c delta --out FOLDER --functions kinematics,inverse_dynamics --entry actuators": lambda folder: tl.export_c(
+        tl.load("delta"), tl.ExportOptions(functions=("kinematics", "inverse_dynamics"), entry=ACTUATORS), folder=folder
+    ),
+    "convert five_bar --out FOLDER/m.urdf": lambda folder: tl.convert("five_bar", folder / "m.urdf"),
+    "drive dual_motor_axis --step 0.05 --duration 2 --set kp=250": lambda _: tl.drive(
+        load_drive("dual_motor_axis"), tl.DriveOptions(step=0.05, duration=2.0, parameters={"kp": 250.0})
+    ),
+    "ballbar RACKS --radius 0.05 --speed 0.6 --only rigid": lambda _: tl.ballbar(
+        tl.load(RACKS), tl.BallbarOptions(radius=0.05, speed=0.6, only=("rigid",))
+    ),
+    "play gantry_tau_3dof --play track1.motor=20": lambda _: tl.play(
+        tl.load("gantry_tau_3dof"), tl.PlayOptions(play={"track1.motor": 1e-6 * 20})
+    ),
+    "cache --folder FOLDER": lambda folder: compiled_cache(CacheOptions(folder=folder)),
+    "schema": lambda _: json_schema(),
+}
+#: Commands whose pair needs files, or minutes, that another test has made.
+BESIDE = {
+    "calibrate": "calibration/test_calibrate_command.py",
+    "excite": "identification/test_excitation_command.py",
+    "fit-plant": "test_fit_plant.py",
+    "identify": "identification/test_identify_function.py",
+    "poses": "calibration/test_calibrate_poses.py",
+    "regroup": "identification/test_regroup.py",
+    "subtract": "identification/test_two_runs.py",
+    "tune": "drives/test_tune.py",
+}
+
+
+@pytest.mark.parametrize("words", PAIRS)
+def test_the_commands_json_is_the_functions(words: str, tmp_path: Path) -> None:
+    cables = tmp_path.with_name(f"{tmp_path.name}.yaml")
+    cables.write_text(CONSTRAINED.text(), encoding="utf-8")
+    said = words.replace("FOLDER", str(tmp_path)).replace("RACKS", str(RACKS)).replace("CABLES", str(cables))
+    done = CliRunner().invoke(app, [*said.split(), "--json"])
+    assert done.exit_code in (0, 1), done.output
+    found = PAIRS[words](tmp_path)
+    assert json.loads(done.stdout) == json.loads(json.dumps(plain(found if words == "schema" else found.as_dict())))
+
+
+def test_every_command_has_its_pair() -> None:
+    assert {words.split()[0] for words in PAIRS} | set(BESIDE) == set(COMMANDS)
+    for command, place in BESIDE.items():
+        text = (TESTS / place).read_text(encoding="utf-8")
+        assert "as_dict()" in text, f"{place} compares no JSON of {command} with the function's"
