@@ -102,14 +102,14 @@ PAIRS: dict[str, Callable[[Path], Any]] = {
 }
 #: Commands whose pair needs files, or minutes, that another test has made.
 BESIDE = {
-    "calibrate": "calibration/test_calibrate_command.py",
-    "excite": "identification/test_excitation_command.py",
+    "calibrate": "test_calibrate_command.py",
+    "excite": "test_excitation_command.py",
     "fit-plant": "test_fit_plant.py",
-    "identify": "identification/test_identify_function.py",
-    "poses": "calibration/test_calibrate_poses.py",
-    "regroup": "identification/test_regroup.py",
-    "subtract": "identification/test_two_runs.py",
-    "tune": "drives/test_tune.py",
+    "identify": "test_identify_function.py",
+    "poses": "test_calibrate_poses.py",
+    "regroup": "test_regroup.py",
+    "subtract": "test_two_runs.py",
+    "tune": "test_tune.py",
 }
 
 
@@ -127,5 +127,6 @@ def test_the_commands_json_is_the_functions(words: str, tmp_path: Path) -> None:
 def test_every_command_has_its_pair() -> None:
     assert {words.split()[0] for words in PAIRS} | set(BESIDE) == set(COMMANDS)
     for command, place in BESIDE.items():
-        text = (TESTS / place).read_text(encoding="utf-8")
+        (file,) = TESTS.rglob(place)
+        text = file.read_text(encoding="utf-8")
         assert "as_dict()" in text, f"{place} compares no JSON of {command} with the function's"
