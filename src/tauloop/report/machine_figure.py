@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.kinematics.machine_geometry import MachineGeometry
 from tauloop.mechanism.model import BASE
 from tauloop.report.figures import FAINT, LARGE, MEASURED, NORMAL, PREDICTED, RESIDUAL, SMALL, TEXT, blank
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from tauloop.kinematics.machine_geometry import MachineGeometry
 
 #: Axes of the views: to the right and upwards, and what they are called.
 VIEWS = {(0, 2): "front", (1, 2): "side", (0, 1): "top"}

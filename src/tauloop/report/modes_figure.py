@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from tauloop.assembly import Loops
 from tauloop.assembly.entry import ACTUATORS
 from tauloop.errors import PoseError, Problem
-from tauloop.kinematics.machine_geometry import machine_shape
 from tauloop.kinematics.modes import Modes
 from tauloop.report.figures import NORMAL, RESIDUAL, TEXT, blank
 from tauloop.report.machine_figure import draw_machine, frame
@@ -29,6 +28,8 @@ def modes_figure(loops: Loops, modes: Modes) -> Figure:
     Raises:
         PoseError: there are none.
     """
+    from tauloop.kinematics.machine_geometry import machine_shape  # with SciPy, which the modes alone do not need
+
     if not modes.modes:
         what = "the machine cannot be assembled at this position, so there is nothing to draw"
         raise PoseError(Problem(where="figure", what=what, remedy="give a position within reach"))
