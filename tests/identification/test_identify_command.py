@@ -1,34 +1,35 @@
-"""``tauloop identify``: an arm with a parallelogram, filters, essential parameters, instruments, refusals."""
+"""An arm with a parallelogram, identified: filters, essential parameters, instruments, refusals."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
+from identifying import identified, options_of, tables_of
 from typer.testing import CliRunner
 
 from tauloop import Model, load
 from tauloop.cli.app import app
-from tauloop.codegen import Compiled
+from tauloop.errors import IdentificationError, InputError
 from tauloop.formats.library import loads
 from tauloop.identification import (
     InstrumentalVariables,
+    MachineIdentification,
     RegressionData,
     WeightedLeastSquares,
     fit,
+    identify,
     leaf_ties,
     motion_regressor,
     regression_data,
     simulated_instruments,
 )
-from tauloop.logs import Preparation, Sensors, measure, write_log
+from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import SampledMotion, random_multisine
@@ -37,8 +38,8 @@ PALLETISER = Path(__file__).parents[1] / "cases" / "palletiser.yaml"
 #: What the measured arm has and the file does not say.
 LOADED = {"load": 9.0, "arm_mass": 14.0, "elbow.friction.viscous": 5.0, "shoulder.friction.coulomb": 28.0}
 RATE, DURATION = 200.0, 14.0  # Hz, s
-FILTER = ("--cutoff", 20, "--trim", 60, "--decimation", 5)
-SCAN = ("--scan-cutoffs", "4,20", "--scan-orders", "1,4")
+FILTER: dict[str, Any] = {"cutoff": 20.0, "trim": 60, "decimation": 5}
+SCAN: dict[str, Any] = {"scan_cutoffs": (4.0, 20.0), "scan_orders": (1, 4)}
 #: Estimates of some twenty parameters lie within this many standard deviations of the truth.
 DEVIATIONS = 5.0
 #: Two routes to one fit: rounding only.
@@ -51,12 +52,6 @@ def run(*arguments: object) -> tuple[int, str]:
     result = CliRunner().invoke(app, ["identify", *(str(argument) for argument in arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.output
-
-
-def identified(*arguments: object) -> dict[str, Any]:
-    code, text = run(*arguments, "--json")
-    assert code == 0, text
-    return dict(json.loads(text))
 
 
 def motion(machine: Model, stroke: float, rng: np.random.Generator) -> SampledMotion:
@@ -84,20 +79,9 @@ def logged(machine: Model, moved: SampledMotion, encoder: float, rng: np.random.
     )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def programs_are_built_once() -> Iterator[None]:
-    """Commands of this file share their machines' models: making programs takes half of a command's time."""
-    shared: dict[str, Model] = {}
-
-    def model_of(mechanism: Mechanism, *, evaluator: Compiled) -> Model:
-        if mechanism.name not in shared:
-            shared[mechanism.name] = Model(mechanism, evaluator=evaluator)
-        assert shared[mechanism.name].mechanism == mechanism
-        return shared[mechanism.name]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tauloop.identification.workflow.Model", model_of)
-        yield
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model(load(PALLETISER))
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +101,8 @@ def logs(tmp_path_factory, truth) -> tuple[Path, Path]:
 
 
 @pytest.fixture(scope="module")
-def plain(logs) -> dict[str, Any]:
-    return identified(PALLETISER, logs[0], *FILTER)
+def plain(model, logs) -> dict[str, Any]:
+    return identified(model, logs[0], **FILTER)
 
 
 def deviations(document: dict[str, Any], truth: Model) -> np.ndarray:
@@ -152,18 +136,14 @@ def test_a_parallelogram_of_which_two_joints_are_measured(plain, truth):
     assert elbow["standard_deviation"] < 0.2 * elbow["value"]
 
 
-def test_the_parallelogram_with_the_parameters_of_its_file(logs):
-    document = identified(PALLETISER, logs[0], *FILTER, "--parameters", "file")
+def test_the_parallelogram_with_the_parameters_of_its_file(model, logs):
+    document = identified(model, logs[0], **FILTER, parameters="file")
     found = {row["representative"]: row for row in document["base_parameters"]}
     assert abs(found["load"]["value"] - LOADED["load"]) < DEVIATIONS * found["load"]["standard_deviation"]
 
 
-def test_a_parallelogram_in_which_one_torque_is_not_measured(logs, truth, tmp_path):
-    lines = [line.split(",") for line in logs[0].read_text(encoding="utf-8").splitlines()]
-    left_out = next(k for k, name in enumerate(lines[0]) if name.startswith("force.motor_3"))
-    path = tmp_path / "two.csv"
-    path.write_text("\n".join(",".join(line[:left_out] + line[left_out + 1 :]) for line in lines), encoding="utf-8")
-    document = identified(PALLETISER, path, *FILTER)
+def test_a_parallelogram_in_which_one_torque_is_not_measured(model, logs, truth):
+    document = identified(model, read_log(logs[0]).drop_vars("force.motor_3"), **FILTER)
     assert [output["name"] for output in document["outputs"]] == ["motor_1", "motor_2"]
     assert np.abs(deviations(document, truth)).max() < DEVIATIONS
 
@@ -171,20 +151,25 @@ def test_a_parallelogram_in_which_one_torque_is_not_measured(logs, truth, tmp_pa
 # Standard deviations, filters, essential parameters
 
 
-def test_errors_are_taken_as_autocorrelated_unless_said(plain, logs):
+def test_errors_are_taken_as_autocorrelated_unless_said(plain, model, logs):
     assert plain["provenance"]["options"]["errors"]["name"] == "AutocorrelatedErrors"
-    white = identified(PALLETISER, logs[0], *FILTER, "--errors", "independent")
+    white = identified(model, logs[0], **FILTER, errors="independent")
     assert white["provenance"]["options"]["errors"]["name"] == "IndependentErrors"
     values = [[row["value"] for row in document["base_parameters"]] for document in (plain, white)]
     assert values[0] == pytest.approx(values[1], rel=SAME)
 
 
 @pytest.fixture(scope="module")
-def scanned(logs) -> dict[str, Any]:
-    return identified(PALLETISER, logs[0], *FILTER, *SCAN, "--essential", 0.1)
+def found(model, logs) -> MachineIdentification:
+    return identify(model, logs[0], options_of(**FILTER, **SCAN, essential=0.1))
 
 
-def test_a_scan_of_filters_chooses_by_validation_and_goes_on_with_the_choice(scanned, logs):
+@pytest.fixture(scope="module")
+def scanned(found) -> dict[str, Any]:
+    return found.as_dict()
+
+
+def test_a_scan_of_filters_chooses_by_validation_and_goes_on_with_the_choice(scanned, model, logs):
     scan = scanned["filter_scan"]
     errors = [np.sqrt(np.mean(np.square(trial["validation_percent"]))) for trial in scan["trials"]]
     best = scan["trials"][int(np.argmin(errors))]
@@ -192,13 +177,13 @@ def test_a_scan_of_filters_chooses_by_validation_and_goes_on_with_the_choice(sca
     assert [(trial["order"], trial["cutoff"]) for trial in scan["trials"]] == [
         (order, cutoff) for order in (1, 4) for cutoff in (4.0, 20.0)
     ]
-    chosen = ("--cutoff", best["cutoff"], "--order", best["order"], *FILTER[2:])
-    assert identified(PALLETISER, logs[0], *chosen)["outputs"] == scanned["outputs"]
+    chosen = FILTER | {"cutoff": best["cutoff"], "order": best["order"]}
+    assert identified(model, logs[0], **chosen)["outputs"] == scanned["outputs"]
     values = np.array([trial["values"] for trial in scan["trials"]])
     assert [row["spread"] for row in scan["parameters"]] == pytest.approx(np.ptp(values, axis=0))
 
 
-def test_essential_parameters_by_command(scanned):
+def test_essential_parameters(scanned):
     essential = scanned["essential"]
     shares = np.divide(essential["standard_deviations"], np.abs(essential["values"]))
     assert shares.max() <= 0.1
@@ -206,18 +191,17 @@ def test_essential_parameters_by_command(scanned):
     assert len(essential["removed"]) > 0
 
 
-def test_the_tables_of_scan_and_essential_parameters(logs):
-    code, text = run(PALLETISER, logs[0], *FILTER, "--scan-cutoffs", "20", "--scan-orders", "4", "--essential", 0.1)
-    assert code == 0
-    for heading in ("Filters: RMSE in %", "Chosen: order 4 at 20 Hz", "Essential parameters:", "Held out, RMSE %"):
+def test_the_tables_of_scan_and_essential_parameters(found):
+    text = tables_of(found)
+    for heading in ("Filters: RMSE in %", "Chosen: order ", "Essential parameters:", "Held out, RMSE %"):
         assert heading in text
 
 
 # Instruments
 
 
-def test_instruments_of_the_commanded_motion(logs, truth):
-    document = identified(PALLETISER, logs[0], *FILTER, "--estimator", "iv", "--commanded", logs[1])
+def test_instruments_of_the_commanded_motion(model, logs, truth):
+    document = identified(model, logs[0], **FILTER, estimator="iv", commanded=(logs[1],))
     assert document["estimator"]["name"] == "InstrumentalVariables"
     assert np.abs(deviations(document, truth)).max() < DEVIATIONS
 
@@ -327,7 +311,7 @@ def test_the_command_does_not_import_what_it_does_not_use():
 # Logs that tell too little
 
 
-def test_directions_that_the_motion_leaves_out_are_named(plain, truth, tmp_path):
+def test_directions_that_the_motion_leaves_out_are_named(plain, model, truth):
     assert plain["findings"] == []
     rng = np.random.default_rng(3)
     moved = motion(truth, 0.35, rng)
@@ -339,30 +323,33 @@ def test_directions_that_the_motion_leaves_out_are_named(plain, truth, tmp_path)
         velocity=still * moved.velocity,
         acceleration=still * moved.acceleration,
     )
-    path = write_log(tmp_path / "still.csv", logged(truth, without_yaw, 0.0, rng))
-    code, text = run(PALLETISER, path, *FILTER, "--json")
-    assert code in (0, 1)
-    findings = [finding["what"] for finding in json.loads(text)["findings"]]
+    document = identified(model, logged(truth, without_yaw, 0.0, rng), **FILTER)
+    findings = [finding["what"] for finding in document["findings"]]
     lost = [what for what in findings if "its motion says nothing of" in what]
     assert any("yaw.viscous" in what for what in lost)
     assert not any("shoulder.viscous" in what or "elbow.viscous" in what for what in lost)
 
 
-# What the command refuses
+# What is refused
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--estimator", "iv"), "give both estimator iv and the commanded motion"),
-        (("--scan-cutoffs", "20;40"), "'20;40' is no number"),
-        (("--scan-cutoffs", "20,400"), "400 Hz is not between zero and half the sampling rate, 100 Hz"),
-        (("--estimator", "tls", "--column-error", "2"), "above 0 and below 1"),
-        (("--estimator", "lasso", "--errors", "none"), "unknown: 'none'"),
-        (("--essential", "0"), "is not positive"),
+        ({"estimator": "iv"}, "give both estimator iv and the commanded motion"),
+        ({"scan_cutoffs": (20.0, 400.0)}, "400 Hz is not between zero and half the sampling rate, 100 Hz"),
+        ({"estimator": "tls", "column_error": 2.0}, "above 0 and below 1"),
+        ({"estimator": "lasso", "errors": "none"}, "unknown: 'none'"),
+        ({"essential": 0.0}, "is not positive"),
     ],
 )
-def test_options_that_have_no_meaning(logs, options, says):
-    code, text = run(PALLETISER, logs[0], *FILTER, *options)
+def test_options_that_have_no_meaning(model, logs, options, says):
+    with pytest.raises((InputError, IdentificationError), match=says):
+        identified(model, logs[0], **FILTER, **options)
+
+
+def test_the_command_refuses_words_that_are_no_numbers(logs):
+    code, text = run(PALLETISER, logs[0], "--scan-cutoffs", "20;40", "--hold-out", "0.95")
     assert code == 2
-    assert says in " ".join(text.split())
+    assert "'20;40' is no number" in " ".join(text.split())
+    assert "--hold-out: is 0.95" in " ".join(text.split())

@@ -1,24 +1,31 @@
-"""``tauloop identify``: several logs together, averages over periods, and the threshold of rest chosen by a scan."""
+"""Identification from several logs together, averages over periods, and the threshold of rest chosen by a scan."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
+from identifying import identified, options_of, tables_of
 from typer.testing import CliRunner
 
-from tauloop import IdentificationError, Model, load
+from tauloop import IdentificationError, InputError, Model, load
 from tauloop.cli.app import app
-from tauloop.codegen import Compiled
-from tauloop.identification import KnownNoise, WeightedLeastSquares, fit, merge, scan_filters, split, split_each
+from tauloop.identification import (
+    KnownNoise,
+    MachineIdentification,
+    WeightedLeastSquares,
+    fit,
+    identify,
+    merge,
+    scan_filters,
+    split,
+    split_each,
+)
 from tauloop.identification.regression.from_log import leaf_ties, regression_data
 from tauloop.logs import Preparation, Sensors, measure, read_log, write_log
-from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine
 
 RATE, PERIOD, PERIODS = 200.0, 4.0, 6  # Hz, s
@@ -42,22 +49,6 @@ def plant() -> Model:
 @pytest.fixture(scope="module")
 def model() -> Model:
     return Model(load("five_bar"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def programs_are_built_once() -> Iterator[None]:
-    """Commands of this file share their machines' models: making programs takes half of a command's time."""
-    shared: dict[str, Model] = {}
-
-    def model_of(mechanism: Mechanism, *, evaluator: Compiled) -> Model:
-        if mechanism.name not in shared:
-            shared[mechanism.name] = Model(mechanism, evaluator=evaluator)
-        assert shared[mechanism.name].mechanism == mechanism
-        return shared[mechanism.name]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tauloop.identification.workflow.Model", model_of)
-        yield
 
 
 def motion(plant: Model, seed: int, duration: float, lowest: float) -> SampledMotion:
@@ -129,12 +120,6 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def identified(*arguments: object) -> dict[str, Any]:
-    code, text = run(*arguments, "--parameters", "file", "--json")
-    assert code == 0, text
-    return dict(json.loads(text))
-
-
 def values(document: dict[str, Any]) -> dict[str, float]:
     return {row["representative"]: row["value"] for row in document["base_parameters"]}
 
@@ -159,13 +144,13 @@ def off(document: dict[str, Any], plant: Model) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def together(recordings) -> dict[str, Any]:
-    return identified(*recordings)
+def together(model, recordings) -> dict[str, Any]:
+    return identified(model, *recordings, parameters="file")
 
 
 @pytest.fixture(scope="module")
-def alone(recordings) -> dict[str, Any]:
-    return identified(recordings[0])
+def alone(model, recordings) -> dict[str, Any]:
+    return identified(model, recordings[0], parameters="file")
 
 
 def test_logs_with_preparations_of_their_own_are_fitted_together(together, alone, recordings, model, plant):
@@ -187,36 +172,35 @@ def test_logs_with_preparations_of_their_own_are_fitted_together(together, alone
     assert deviations[0] < deviations[1]
 
 
-def test_a_log_without_a_preparation_takes_the_first_ones(together, recordings):
+def test_a_log_without_a_preparation_takes_the_first_ones(together, model, recordings):
     bare = recordings[1].with_suffix(".csv")
-    first = identified(recordings[0], bare)
+    first = identified(model, recordings[0], bare, parameters="file")
     assert values(first) != values(together)
-    options = ("--cutoff", 30, "--trim", 40, "--decimation", 4)
-    assert values(first) == values(identified(recordings[0].with_suffix(".csv"), bare, *options))
+    same: dict[str, Any] = {"cutoff": 30.0, "trim": 40, "decimation": 4, "parameters": "file"}
+    assert values(first) == values(identified(model, recordings[0].with_suffix(".csv"), bare, **same))
 
 
 def test_a_log_to_judge_by_has_its_own_preparation(recordings, model):
-    document = identified(recordings[0], "--validation", recordings[1])
+    document = identified(model, recordings[0], validation=recordings[1], parameters="file")
     log = read_log(recordings[1].with_suffix(".csv"))
     judged = regression_data(model, log, SECOND, ties=leaf_ties(model))
     assert document["provenance"]["inputs"]["held_out_samples"] == len(judged)
 
 
-def test_findings_say_which_log_they_are_of(recordings, tmp_path):
+def test_findings_say_which_log_they_are_of(model, recordings):
     log = read_log(recordings[1].with_suffix(".csv"))
     name = "force.motor_2"
     log[name].values[200] += 10.0 * float(log[name].max())
-    broken = write_log(tmp_path / "broken.csv", log)
-    _, text = run(recordings[0], broken, "--json")
-    assert json.loads(text)["findings"][0]["where"] == f"broken.csv: {name}"
+    found = identified(model, recordings[0], log)
+    assert found["findings"][0]["where"] == f"log 2: {name}"
 
 
-def test_instruments_of_several_logs(recordings, plant):
-    commanded = [option for path in recordings for option in ("--commanded", path.with_suffix(".csv"))]
-    document = identified(*recordings, "--estimator", "iv", *commanded)
+def test_instruments_of_several_logs(model, recordings, plant):
+    commanded = tuple(path.with_suffix(".csv") for path in recordings)
+    document = identified(model, *recordings, estimator="iv", commanded=commanded, parameters="file")
     assert np.abs(off(document, plant)).max() < DEVIATIONS  # here the measured motion is its own instrument
-    code, text = run(*recordings, "--estimator", "iv", *commanded[:2])
-    assert (code, "is given 1 times for 2 logs" in " ".join(text.split())) == (2, True)
+    with pytest.raises(InputError, match="is given 1 times for 2 logs"):
+        identified(model, *recordings, estimator="iv", commanded=commanded[:1])
 
 
 def test_tables_and_figure_of_several_logs(recordings, tmp_path):
@@ -227,11 +211,10 @@ def test_tables_and_figure_of_several_logs(recordings, tmp_path):
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_errors_of_a_known_filter_need_one_decimation(recordings):
-    code, text = run(*recordings, "--errors", "decimated")
-    assert code == 2
-    assert "decimated by 4 and 5" in " ".join(text.split())
-    assert run(*recordings, "--errors", "decimated", "--decimation", 4)[0] == 0
+def test_errors_of_a_known_filter_need_one_decimation(model, recordings):
+    with pytest.raises(InputError, match="decimated by 4 and 5"):
+        identified(model, *recordings, errors="decimated")
+    assert identified(model, *recordings, errors="decimated", decimation=4)["status"] == "ok"
 
 
 def test_one_log_stays_as_it_is(recordings, model):
@@ -246,8 +229,14 @@ def test_one_log_stays_as_it_is(recordings, model):
 
 
 @pytest.fixture(scope="module")
-def periodic(periodic_log) -> dict[str, Any]:
-    return identified(periodic_log, "--period", PERIOD, "--highest", 1.1, "--errors", "independent")
+def averaged(model, periodic_log) -> MachineIdentification:
+    given = options_of(period=PERIOD, highest=1.1, errors="independent", parameters="file")
+    return identify(model, periodic_log, given)
+
+
+@pytest.fixture(scope="module")
+def periodic(averaged) -> dict[str, Any]:
+    return averaged.as_dict()
 
 
 def test_periods_are_averaged_and_show_the_noise(periodic, plant):
@@ -267,31 +256,28 @@ def test_forces_are_weighted_by_the_noise_of_the_periods(periodic):
         assert output["noise"] == pytest.approx(averaged, rel=3 * SCATTER)  # residuals: nothing but the noise is left
 
 
-def test_the_table_of_periods_and_two_periodic_logs(periodic_log):
-    options = ("--period", PERIOD, "--highest", 1.1)
-    code, text = run(periodic_log, *options)
-    assert code in (0, 1)
-    assert "Averages over periods, and the noise that they show" in text
-    document = json.loads(run(periodic_log, periodic_log, *options, "--validation", periodic_log, "--json")[1])
-    found = [problem["what"].partition(" over")[0] for problem in document["problems"]]
+def test_the_table_of_periods_and_two_periodic_logs(averaged, model, periodic_log):
+    assert "Averages over periods, and the noise that they show" in tables_of(averaged)
+    with pytest.raises(InputError) as caught:
+        identified(model, periodic_log, periodic_log, period=PERIOD, highest=1.1, validation=periodic_log)
+    found = [problem.what.partition(" over")[0] for problem in caught.value.problems]
     assert found == ["is log.csv (log 1)", "is log.csv (log 1)", "is log.csv (log 2)"]
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--period", 4), "one of period and highest is given without the other"),
-        (("--period", 4, "--highest", 1.1, "--cutoff", 20), "few: cutoff has no meaning"),
-        (("--period", 4, "--highest", 1.1, "--scan-cutoffs", "20"), "few: scan_cutoffs has no meaning"),
-        (("--period", 40, "--highest", 1.1), "hold fewer than two periods of 40 s"),
-        (("--period", 4, "--highest", 100), "100 Hz is not between zero and half the sampling rate"),
-        (("--scan-standstills", "1e-3"), "add scan_cutoffs"),
+        ({"period": 4.0}, "one of period and highest is given without the other"),
+        ({"period": 4.0, "highest": 1.1, "cutoff": 20.0}, "few: cutoff has no meaning"),
+        ({"period": 4.0, "highest": 1.1, "scan_cutoffs": (20.0,)}, "few: scan_cutoffs has no meaning"),
+        ({"period": 40.0, "highest": 1.1}, "hold fewer than two periods of 40 s"),
+        ({"period": 4.0, "highest": 100.0}, "100 Hz is not between zero and half the sampling rate"),
+        ({"scan_standstills": (1e-3,)}, "add scan_cutoffs"),
     ],
 )
-def test_options_of_periods_that_have_no_meaning(periodic_log, options, says):
-    code, text = run(periodic_log, *options)
-    assert code == 2
-    assert says in " ".join(text.split())
+def test_options_of_periods_that_have_no_meaning(model, periodic_log, options, says):
+    with pytest.raises(InputError, match=says):
+        identified(model, periodic_log, **options)
 
 
 def test_noise_that_is_not_known_is_refused(recordings, model):
@@ -339,12 +325,11 @@ def test_the_threshold_of_rest_is_chosen_by_validation_alone(resting, model):
     assert again.trials[0].held_out_percent[0] > 2.0 * scan.trials[0].held_out_percent[0]
 
 
-def test_the_command_explains_what_it_chose(resting, tmp_path):
-    log = write_log(tmp_path / "resting.csv", resting)
-    options = ("--trim", 40, "--decimation", 4, "--scan-cutoffs", "30", "--scan-orders", "2,4")
-    code, text = run(log, *options, "--scan-standstills", "0,1e-3,0.3")
-    assert code in (0, 1)
-    words = " ".join(text.split())
+def test_what_was_chosen_is_explained(resting, model):
+    scanned = options_of(
+        trim=40, decimation=4, scan_cutoffs=(30.0,), scan_orders=(2, 4), scan_standstills=(0.0, 1e-3, 0.3)
+    )
+    words = " ".join(tables_of(identify(model, resting, scanned)).split())
     assert "at 30 Hz, rest below 0.001 of the largest speed, for its least error on the validation part" in words
     assert "least validation error, %, by order:" in words
     assert "least validation error, %, by standstill: 0 " in words

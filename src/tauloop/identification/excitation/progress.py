@@ -217,7 +217,9 @@ class Search:
         self, is_interrupted: bool, coefficients: np.ndarray, value: float
     ) -> tuple[list[StartOutcome], list[StartOutcome]]:
         """What came of the starts, and of those that were polished; one that was left on its way reached the best."""
-        done, polished = ([o for _, o in sorted(found.items())] for found in (self._outcomes.copy(), self._polished))
+        done, polished = (
+            [o for _, o in sorted(found.items())] for found in (self._outcomes.copy(), self._polished.copy())
+        )
         is_stopped = any(outcome.status == STOPPED for outcome in done)
         if is_interrupted and self._phase == "optimising" and len(done) < self._options.starts and not is_stopped:
             done.append(_lost(coefficients, STOPPED, value))

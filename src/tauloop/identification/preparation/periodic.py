@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.errors import Problem
 from tauloop.identification.preparation.periods import PeriodAverage, fourier_derivatives
 from tauloop.identification.regression.data import RegressionData, Ties
-from tauloop.identification.regression.from_log import force_mixing, regression_data
+from tauloop.identification.regression.from_log import driven_transmission, regression_data
 from tauloop.logs import Preparation, Signals, channels, sample_period
 from tauloop.logs.channels import TIME, Log, as_signals
 from tauloop.model import Model
@@ -95,14 +95,14 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
 def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) -> np.ndarray | None:
     """Standard deviation of the averaged forces, pooled over logs, of the measured outputs (n_kept,), SI.
 
-    Of joints it is that of A^T u, with the covariance of the actuators' forces u that the periods show; of the
-    resultants of redundant actuators R^T u it is the root of the mean over the samples. None where a log is
-    one period without a stated noise.
+    Of joints it is that of A^T u, with the covariance of the actuators' forces u that the periods show. None of redundant
+    actuators, whose resultants mix the forces otherwise at every sample, and where a log is one period without a stated
+    noise.
     """
     names = [a.name for a in model.mechanism.actuators if a.name in channels(averages[0].log, "force")]
     wanted = [f"force.{name}" for name in names]
     if model.assembly.is_redundant or any(name not in one.noise for one in averages for name in wanted):
-        return None  # rows of redundant actuation mix the forces otherwise at every sample
+        return None
     covariances = []
     for one in averages:
         places = [list(one.noise).index(name) for name in wanted]
@@ -110,5 +110,5 @@ def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) ->
     pooled = np.average(covariances, axis=0, weights=[len(one.log[TIME]) for one in averages])
     if output == "actuators":
         return np.sqrt(np.diag(pooled))
-    mixing = np.concatenate([force_mixing(model, one.log, output) for one in averages])
-    return np.sqrt(np.einsum("nik,ij,njk->k", mixing, pooled, mixing) / len(mixing))
+    mixing = driven_transmission(model)
+    return np.sqrt(np.diag(mixing.T @ pooled @ mixing))

@@ -1,0 +1,41 @@
+"""Identifications for tests: the call behind `tauloop identify`, with options by the names of their fields."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import fields
+from typing import Any
+
+from rich.console import Console
+
+from tauloop import Mechanism, Model
+from tauloop.identification import (
+    IdentificationOptions,
+    MachineIdentification,
+    PreparationOptions,
+    TermOptions,
+    identify,
+)
+from tauloop.report.machine_identification_tables import machine_identification_tables
+
+
+def options_of(**given: Any) -> IdentificationOptions:
+    """Options whose fields stand in whichever class of them has the name."""
+    parts = {
+        name: kind(**{item.name: given.pop(item.name) for item in fields(kind) if item.name in given})
+        for name, kind in (("preparation", PreparationOptions), ("terms", TermOptions))
+    }
+    return IdentificationOptions(**parts, **given)
+
+
+def identified(machine: Mechanism | Model, *logs: Any, **given: Any) -> dict[str, Any]:
+    """The document of an identification, as the command prints it."""
+    return dict(json.loads(json.dumps(identify(machine, list(logs), options_of(**given)).as_dict())))
+
+
+def tables_of(result: MachineIdentification) -> str:
+    """What the command prints of a result, in lines of 160 characters."""
+    console = Console(width=160, color_system=None, legacy_windows=False, file=io.StringIO(), record=True)
+    console.print(*machine_identification_tables(result))
+    return console.export_text()
