@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
+from identifying import identified, options_of
 from typer.testing import CliRunner
 
 from tauloop import Model, load
 from tauloop.cli import main
 from tauloop.cli.app import app
-from tauloop.codegen import Compiled
-from tauloop.errors import IdentificationError
+from tauloop.errors import IdentificationError, InputError
 from tauloop.identification import OrdinaryLeastSquares, fit, leaf_ties, merge, regression_data
 from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.measured_motion import measured
 from tauloop.identification.faults.signals import clipped, spikes
 from tauloop.identification.parameters.known import drive_gains, known_parameters, with_payload
 from tauloop.logs import Preparation, Sensors, measure, prepared_signals, read_signals, write_log
-from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine
 
 RATE, DURATION = 200.0, 10.0  # Hz, s
 PREPARATION = Preparation(cutoff=20.0, trim=40, decimation=2)
-OPTIONS = ("--cutoff", 20, "--trim", 40, "--decimation", 2)
+OPTIONS: dict[str, Any] = {"cutoff": 20.0, "trim": 40, "decimation": 2}
 #: Noise of the torques, N m, and of the positions, rad.
 FORCE_NOISE, ENCODER = 5e-3, 1e-5
 #: Samples by which a channel is late.
@@ -39,23 +38,6 @@ DEVIATIONS = 5.0
 SAME = 1e-8
 PAYLOAD = 0.4  # kg, a point at the tip
 GAINS = np.array([1.3, 0.7])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def programs_are_built_once() -> Iterator[None]:
-    """Commands of this file share their machines' models."""
-    shared: dict[Mechanism, Model] = {}
-
-    def model_of(mechanism: Mechanism, *, evaluator: Compiled) -> Model:
-        found = next((one for key, one in shared.items() if key == mechanism), None)
-        if found is None:
-            found = shared[mechanism] = Model(mechanism, evaluator=evaluator)
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tauloop.identification.workflow.Model", model_of)
-        patch.setattr(Mechanism, "__hash__", lambda self: hash(self.name))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -186,14 +168,7 @@ def test_a_spike_is_named_and_a_jump_of_friction_is_not(sound: xr.Dataset) -> No
     assert "1 of them, the first 80 at 3.5 s" in problem.what
 
 
-# By command
-
-
-def answer(code: int, *arguments: object) -> dict[str, Any]:
-    result = CliRunner().invoke(app, ["identify", "five_bar", *map(str, arguments), "--json"])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    assert result.exit_code == code, result.output
-    return dict(json.loads(result.output))
+# In identifications
 
 
 @pytest.mark.parametrize(
@@ -221,21 +196,20 @@ def answer(code: int, *arguments: object) -> dict[str, Any]:
     ids=["one turned", "all turned", "noise", "one rests"],
 )
 def test_faults_make_the_result_doubtful(
-    sound: xr.Dataset, tmp_path: Path, spoil: Callable[[xr.Dataset], xr.Dataset], where: str, what: str
+    model: Model, sound: xr.Dataset, spoil: Callable[[xr.Dataset], xr.Dataset], where: str, what: str
 ) -> None:
-    path = write_log(tmp_path / "log.csv", spoil(sound))
-    found = answer(1, path, *OPTIONS, "--parameters", "file" if where != "log" else "standard")
+    found = identified(model, spoil(sound), **OPTIONS, parameters="file" if where != "log" else "standard")
     assert found["status"] == "doubtful"
     assert any(line.startswith("faults of the data") for line in found["advice"])
     assert any(finding["where"] == where and what in finding["what"] for finding in found["findings"])
 
 
-def test_faults_are_named_where_nothing_can_be_fitted(sound: xr.Dataset, tmp_path: Path) -> None:
+def test_faults_are_named_where_nothing_can_be_fitted(model: Model, sound: xr.Dataset) -> None:
     """With one of two torques turned no parameter is known to its own size."""
-    path = write_log(tmp_path / "log.csv", FAULTS["torque turned"][0](sound))
-    problems = answer(2, path, *OPTIONS, "--parameters", "file")["problems"]
-    assert problems[0]["where"] == "force.motor_1"
-    assert "has the wrong sign" in problems[0]["what"]
+    with pytest.raises(IdentificationError) as caught:
+        identified(model, FAULTS["torque turned"][0](sound), **OPTIONS, parameters="file")
+    assert caught.value.problems[0].where == "force.motor_1"
+    assert "has the wrong sign" in caught.value.problems[0].what
 
 
 @pytest.fixture(scope="module")
@@ -252,17 +226,17 @@ def rows_of(found: dict[str, Any]) -> dict[str, tuple[float, float]]:
     return {row["representative"]: (row["value"], row["standard_deviation"]) for row in found["base_parameters"]}
 
 
-def test_a_payload_in_one_of_two_logs(pair: tuple[Path, Path]) -> None:
-    found = rows_of(answer(0, *pair, *OPTIONS, "--parameters", "file", "--payload", "loaded.csv=link_1"))
+def test_a_payload_in_one_of_two_logs(model: Model, pair: tuple[Path, Path]) -> None:
+    found = rows_of(identified(model, *pair, **OPTIONS, parameters="file", payload={"loaded.csv": "link_1"}))
     for name, truth in {"payload.m": PAYLOAD, "payload.mcx": 0.0, "payload.mcy": 0.0, "payload.Izz": 0.0}.items():
         value, deviation = found[name]
         assert abs(value - truth) < DEVIATIONS * deviation
     assert found["payload.m"][1] < 0.01 * PAYLOAD
 
 
-def point(mass: float) -> str:
+def point(mass: float) -> dict[str, float | str]:
     others = ("mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-    return f"payload.m={1e3 * mass} g," + ",".join(f"payload.{name}=0" for name in others)
+    return {"payload.m": f"{1e3 * mass} g", **{f"payload.{name}": 0.0 for name in others}}
 
 
 def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -272,8 +246,8 @@ def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_p
         for k, gain in enumerate(GAINS):
             log[f"force.motor_{k + 1}"].values = log[f"force.motor_{k + 1}"].values / gain
         scaled.append(write_log(tmp_path / path.name, log))
-    options = (*OPTIONS, "--parameters", "file", "--payload", "loaded.csv=link_1", "--known", point(PAYLOAD))
-    found = answer(0, *scaled, *options, "--gains")
+    payload: dict[str, Any] = {"payload": {"loaded.csv": "link_1"}, "known": point(PAYLOAD)}
+    found = identified(model, *scaled, **OPTIONS, **payload, parameters="file", gains=True)
     gains = found["gains"]
     assert np.all(np.abs(gains["values"] - GAINS) < DEVIATIONS * np.array(gains["standard_deviations"]))
     assert np.all(np.array(gains["standard_deviations"]) < 0.01 * GAINS)
@@ -286,7 +260,7 @@ def test_gains_from_a_known_payload(model: Model, pair: tuple[Path, Path], tmp_p
 
 
 def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Path]) -> None:
-    free = rows_of(answer(0, pair[0], *OPTIONS, "--parameters", "file", "--known", "tip_mass=300 g"))
+    free = rows_of(identified(model, pair[0], **OPTIONS, parameters="file", known={"tip_mass": "300 g"}))
     assert "tip_mass" not in free
     data = known_parameters(
         regression_data(model, read_signals(pair[0]), PREPARATION, ties=leaf_ties(model)), {"tip_mass": 0.3}
@@ -294,28 +268,42 @@ def test_known_parameters_leave_the_unknowns(model: Model, pair: tuple[Path, Pat
     assert "tip_mass" not in data.unknowns
     value, deviation = free["link_mass"]
     assert abs(value - model.mechanism.parameters["link_mass"].value) < DEVIATIONS * deviation
-    fixed = rows_of(answer(0, pair[0], *OPTIONS, "--known", "shoulder_1.viscous=0.01 N m s/rad"))
+    fixed = rows_of(identified(model, pair[0], **OPTIONS, known={"shoulder_1.viscous": "0.01 N m s/rad"}))
     assert "shoulder_1.viscous" not in fixed
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--parameters", "file", "--known", "tip_mas=1"), "did you mean tip_mass"),
-        (("--parameters", "file", "--known", "tip_mass=1 m"), "is a length (m)"),
-        (("--known", "tip_mass"), "is not NAME=VALUE"),
-        (("--payload", "other.csv=link_1"), "'other.csv' is none of the logs"),
-        (("--payload", "free.csv=link_1"), "is carried in 1 of 1 logs"),
-        (("--payload", "free.csv=link_9"), "is no body of the machine"),
-        (("--gains",), "no parameter is known"),
-        (("--gains", "--output", "joints"), "--gains: has no meaning beside output joints"),
-        (("--scan-cutoffs", "20", "--scan-orders", "1.5"), "'1.5' is no whole number"),
+        ({"parameters": "file", "known": {"tip_mas": 1.0}}, "did you mean tip_mass"),
+        ({"parameters": "file", "known": {"tip_mass": "1 m"}}, r"is a length \(m\)"),
+        ({"payload": {"other.csv": "link_1"}}, "'other.csv' is none of the logs"),
+        ({"payload": {"free.csv": "link_1"}}, "is carried in 1 of 1 logs"),
+        ({"payload": {"free.csv": "link_9"}}, "is no body of the machine"),
+        ({"gains": True}, "no parameter is known"),
     ],
-    ids=["misspelt", "unit", "form", "log", "both", "body", "gains", "joints", "orders"],
+    ids=["misspelt", "unit", "log", "both", "body", "gains"],
 )
-def test_what_is_refused(pair: tuple[Path, Path], options: tuple[str, ...], says: str) -> None:
-    found = answer(2, pair[0], *OPTIONS, *options)
-    assert says in " ".join(f"{p['where']}: {p['what']} {p['remedy']}" for p in found["problems"])
+def test_what_is_refused(model: Model, pair: tuple[Path, Path], options: dict[str, Any], says: str) -> None:
+    with pytest.raises((InputError, IdentificationError), match=says):
+        identified(model, pair[0], **OPTIONS, **options)
+
+
+def test_all_words_that_the_command_cannot_read_are_told_at_once(pair: tuple[Path, Path]) -> None:
+    words = "--known tip_mass --scan-cutoffs 20 --scan-orders 1.5 --stribeck a=1 --stribeck a=2".split()
+    result = CliRunner().invoke(app, ["identify", "five_bar", str(pair[0]), *words, "--json"])
+    assert result.exit_code == 2
+    said = [f"{one['where']}: {one['what']}" for one in json.loads(result.stdout)["problems"]]
+    assert said == [
+        "--scan-orders: '1.5' is no whole number",
+        "--known: 'tip_mass' is not NAME=VALUE",
+        "--stribeck: 'a' is given twice",
+    ]
+
+
+def test_gains_have_no_meaning_beside_output_joints() -> None:
+    with pytest.raises(InputError, match="gains: has no meaning beside output joints"):
+        options_of(gains=True, output="joints")
 
 
 def test_a_payload_needs_a_log_without_it(model: Model, sound: xr.Dataset) -> None:
@@ -327,7 +315,7 @@ def test_a_payload_needs_a_log_without_it(model: Model, sound: xr.Dataset) -> No
 # Logs that measure different torques
 
 
-def test_logs_with_other_torques_are_merged(model: Model, pair: tuple[Path, Path], tmp_path: Path) -> None:
+def test_logs_with_other_torques_are_merged(model: Model) -> None:
     first, second = recorded(model, 11), recorded(model, 12)
     data = [regression_data(model, log, PREPARATION, ties=leaf_ties(model)) for log in (first, second)]
     without = [
@@ -353,18 +341,15 @@ def test_logs_with_other_torques_are_merged(model: Model, pair: tuple[Path, Path
     noise = np.sum((forces - regressor @ values) ** 2) / (len(forces) - len(values))
     deviations = np.sqrt(noise * np.diag(np.linalg.inv(regressor.T @ regressor)))
     np.testing.assert_allclose(found.standard_deviations, deviations, rtol=0.1)
-    # and by command, each log's end held out
-    paths = [
-        write_log(tmp_path / f"{name}.csv", log.drop_vars(name))
-        for log, name in ((first, "force.motor_2"), (second, "force.motor_1"))
-    ]
-    document = answer(0, *paths, *OPTIONS, "--parameters", "file")
+    # and with the end of each log held out
+    logs = [first.drop_vars("force.motor_2"), second.drop_vars("force.motor_1")]
+    document = identified(model, *logs, **OPTIONS, parameters="file")
     assert [output["name"] for output in document["outputs"]] == ["motor_1", "motor_2"]
     tip = rows_of(document)["tip_mass" if "tip_mass" in rows_of(document) else "link_mass"]
     assert tip[1] < 0.05 * abs(tip[0])
-    other = write_log(tmp_path / "other.csv", recorded(model, 13).drop_vars("force.motor_2"))
-    refused = answer(2, *paths, *OPTIONS, "--parameters", "file", "--validation", other)
-    assert "has not all forces that the fitted logs have: motor_2" in refused["problems"][0]["what"]
+    other = recorded(model, 13).drop_vars("force.motor_2")
+    with pytest.raises(InputError, match="has not all forces that the fitted logs have: motor_2"):
+        identified(model, *logs, **OPTIONS, parameters="file", validation=other)
 
 
 def test_an_interrupt_while_the_command_line_is_imported_leaves_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,9 +95,9 @@ def not_repeated(average: PeriodAverage) -> tuple[Problem, ...]:
 def force_noise(averages: Sequence[PeriodAverage], model: Model, output: str) -> np.ndarray | None:
     """Standard deviation of the averaged forces, pooled over logs, of the measured outputs (n_kept,), SI.
 
-    Of joints it is that of A^T u, with the covariance of the actuators' forces u that the periods show. None of redundant
-    actuators, whose resultants mix the forces otherwise at every sample, and where a log is one period without a stated
-    noise.
+    Of joints it is that of A^T u, with the covariance of the actuators' forces u that the periods show. None of
+    redundant actuators, whose resultants mix the forces otherwise at every sample, and where a log is one period
+    without a stated noise.
     """
     names = [a.name for a in model.mechanism.actuators if a.name in channels(averages[0].log, "force")]
     wanted = [f"force.{name}" for name in names]
