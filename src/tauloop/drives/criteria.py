@@ -29,6 +29,8 @@ class Outcome(enum.IntEnum):
     CHATTERING = 3
     #: The parameters mean nothing (switch_min not below switch_max).
     INVALID = 4
+    #: A terminal event took place, up to which the criteria are.
+    ENDED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ class Criteria(Shown):
     @property
     def failed(self) -> np.ndarray:
         """Runs that did not come to their end (N,)."""
-        return self.outcome != Outcome.OK
+        return ~np.isin(self.outcome, (Outcome.OK, Outcome.ENDED))
 
 
 #: Criteria that can be weighted.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
+from tauloop.errors import InputError, Problem
 from tauloop.records import dataclass
 from tauloop.shown import Shown
+
+_COMPARISON = re.compile(r"\s*(?P<name>[^<>=\s]+)\s*(?P<sign>[<>])\s*(?P<value>[^<>=\s]+)\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,3 +51,48 @@ class Occurrence(Shown):
     q: np.ndarray
     v: np.ndarray
     is_terminal: bool
+
+    @property
+    def words(self) -> str:
+        """A line for the terminal."""
+        return f"{self.time:.9g} s: {self.name}{', the end' if self.is_terminal else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Shown):
+    """An event in words: a quantity passes a value.
+
+    Attributes:
+        name: of the quantity.
+        direction: 1 where it rises above the value, -1 where it falls below.
+        value: SI.
+        is_terminal: whether the motion ends there.
+    """
+
+    name: str
+    direction: Literal[-1, 1]
+    value: float
+    is_terminal: bool
+
+    @property
+    def label(self) -> str:
+        """For the record."""
+        return f"{self.name} {'>' if self.direction > 0 else '<'} {self.value:g}"
+
+
+def comparison(option: str, text: str, *, is_terminal: bool) -> Comparison:
+    """An event from words such as ``platform.z<-0.7``.
+
+    Raises:
+        InputError: they are not understood.
+    """
+    match = _COMPARISON.fullmatch(text)
+    try:
+        value = float(match["value"]) if match else np.nan
+    except ValueError:
+        value = np.nan
+    if match is None or not np.isfinite(value):
+        what = f"{text!r} is not NAME<NUMBER or NAME>NUMBER"
+        raise InputError(Problem(where=option, what=what, remedy="such as 'platform.z<-0.7' (SI), in quotes"))
+    direction: Literal[-1, 1] = 1 if match["sign"] == ">" else -1
+    return Comparison(name=match["name"], direction=direction, value=value, is_terminal=is_terminal)

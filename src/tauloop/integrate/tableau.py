@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -66,10 +67,17 @@ def chained(places: tuple[float, ...], weights: tuple[float, ...], *, is_dense: 
     for stage, place in enumerate(places, start=1):
         A[stage, stage - 1] = place
     A[-1, :-1] = weights
+    method = Tableau(A=A, c=np.array([0.0, *places, 1.0]), error=np.zeros(size), dense=np.zeros((size, 0)), order=4)
+    return known_within(method) if is_dense else method
+
+
+def known_within(method: Tableau) -> Tableau:
+    """A method with a dense output: its own, or where it has none Hermite's cubic through both ends of a step."""
+    if method.dense.size:
+        return method
     # y0 + h (k_1 x + (3 d - 2 k_1 - k_s) x^2 + (k_1 + k_s - 2 d) x^3) with d = sum of the weights times stages
-    dense = np.zeros((size, 3 if is_dense else 0))
-    if is_dense:
-        dense[:-1, 1], dense[:-1, 2] = 3 * A[-1, :-1], -2 * A[-1, :-1]
-        dense[0] += [1.0, -2.0, 1.0]
-        dense[-1] += [0.0, -1.0, 1.0]
-    return Tableau(A=A, c=np.array([0.0, *places, 1.0]), error=np.zeros(size), dense=dense, order=4)
+    dense = np.zeros((len(method.c), 3))
+    dense[:-1, 1], dense[:-1, 2] = 3 * method.A[-1, :-1], -2 * method.A[-1, :-1]
+    dense[0] += [1.0, -2.0, 1.0]
+    dense[-1] += [0.0, -1.0, 1.0]
+    return replace(method, dense=dense)

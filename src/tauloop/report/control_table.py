@@ -35,4 +35,5 @@ def control_tables(found: ControlComparison) -> Iterator[RenderableType]:
     for name, run in found.runs.items():
         if run.end:
             yield f"{name}: {run.end}"
+        yield from (f"{name}: {occurrence.words}" for occurrence in run.occurrences)
     yield from doubts(found)

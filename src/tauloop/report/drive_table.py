@@ -31,7 +31,7 @@ NAMED = 6
 def drive_tables(found: DriveStep) -> Iterator[RenderableType]:
     """The criteria of a step, and its limit cycle."""
     line, criteria = found.line, found.record.criteria
-    if found.outcome is Outcome.OK:
+    if found.outcome in (Outcome.OK, Outcome.ENDED):
         rows = ((name.replace("_", " "), getattr(criteria, name)[0], unit) for name, unit in UNITS.items())
         title = f"{line.name}: step of {found.options.step:g}"
         yield table(title, "criterion", ("value", ".6g"), "unit", rows=rows)
@@ -39,6 +39,7 @@ def drive_tables(found: DriveStep) -> Iterator[RenderableType]:
             yield "not settled: outside the band at the end; settling time is the duration"
     else:
         yield f"{line.name}: {found.outcome.name.lower().replace('_', ' ')} at {criteria.end[0]:.4g} s"
+    yield from (occurrence.words for occurrence in found.record.occurrences)
     yield f"{criteria.steps[0]} steps, {criteria.events[0]} events"
     if found.predicted is not None:
         cycles = [("simulated", found.measured)]
@@ -56,6 +57,8 @@ def circle_tables(found: CircleTest) -> Iterator[RenderableType]:
     yield table(f"{title} at {circle.speed:g} m/s [um]", "drives", *heads, rows=rows)
     for variation, reason in found.ends.items():
         yield f"{variation.label}: {reason}"
+    for variation, occurrences in found.occurrences.items():
+        yield from (f"{variation.label}: {one.words}" for one in occurrences)
     yield from doubts(found)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import RenderableType
 
 from tauloop.report.tables import doubts, table
-from tauloop.simulation import CableSimulation, Occurrence, RoundTrip, Simulation, SwingComparison
+from tauloop.simulation import CableSimulation, RoundTrip, Simulation, SwingComparison
 from tauloop.simulation.round_trip import RETURNED
 from tauloop.simulation.swing_comparison import ENERGY_KEPT, EXACT, LOOPS_KEPT
 
@@ -40,7 +40,7 @@ def _simulation(found: Simulation) -> Iterator[RenderableType]:
     yield table(_ended(found), "coordinate", ("start", ".6g"), ("end", ".6g"), "unit", rows=rows)
     yield from (str(item) for item in found.evidence if item.is_good)
     yield from doubts(found)
-    yield from _occurred(found.occurrences)
+    yield from (occurrence.words for occurrence in found.occurrences)
     steps = found.steps
     yield f"{len(steps)} steps, {steps.rejected} rejected, {steps.evaluations} evaluations"
     if found.problem is not None:
@@ -49,11 +49,6 @@ def _simulation(found: Simulation) -> Iterator[RenderableType]:
 
 def _ended(found: Simulation | CableSimulation) -> str:
     return f"{found.machine}: {found.time[-1]:.6g} of {found.duration:g} s, {found.ending.value}"
-
-
-def _occurred(occurrences: tuple[Occurrence, ...]) -> Iterator[str]:
-    for event in occurrences:
-        yield f"{event.time:.9g} s: {event.name}{', the end' if event.is_terminal else ''}"
 
 
 def _round_trip(found: RoundTrip) -> Iterator[RenderableType]:
@@ -102,7 +97,7 @@ def _cables(found: CableSimulation) -> Iterator[RenderableType]:
         yield f"{event.time:.9g} s: {event.cable} becomes {'slack' if event.is_slack else 'taut'}{impact}"
     if len(found.events) > SHOWN:
         yield f"and {len(found.events) - SHOWN} more"
-    yield from _occurred(found.occurrences)
+    yield from (occurrence.words for occurrence in found.occurrences)
     yield from (str(item) for item in found.evidence[:4] if item.is_good)
     yield from doubts(found)
     if found.problem is not None:

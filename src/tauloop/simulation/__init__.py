@@ -1,12 +1,12 @@
 """Simulation: forward dynamics by three routes, carried forward in time by explicit and implicit integrators."""
 
+from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
 from tauloop.simulation.cables.result import CableEvent, CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
 from tauloop.simulation.controllers.laws import Controller, Sampling
 from tauloop.simulation.controllers.run import ControlledMotion, follow
 from tauloop.simulation.controllers.workflow import ControlComparison, ControlOptions, control
-from tauloop.simulation.events import Event, Occurrence
 from tauloop.simulation.forces import ConstantForce, Feedback, ForceLaw, InverseDynamicsForce, Wrench
 from tauloop.simulation.many import ManySimulations, simulate_many
 from tauloop.simulation.round_trip import RoundTrip, round_trip

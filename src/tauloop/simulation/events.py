@@ -1,15 +1,13 @@
-"""Events: functions of the state whose zeros are looked for along a simulation."""
+"""Events within the steps of a simulation: looked for in all of them at once, by the dense output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 from scipy.optimize import brentq
 
-from tauloop.records import dataclass
-from tauloop.shown import Shown
+from tauloop.integrate.events import Event, Occurrence
 from tauloop.simulation.stepping.steps import Steps
 
 #: Places of events are found to this, s.
@@ -17,43 +15,6 @@ TIME_TOLERANCE = 1e-13
 
 #: States (N, n) of the system -> coordinates (N, n_q) and velocities (N, n_v), near known coordinates (N, n_q).
 Decode = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event(Shown):
-    """A function of the state that is zero at an event.
-
-    It is looked at where steps begin and end: two zeros within one step go unseen, so choose `max_step` accordingly.
-
-    Attributes:
-        name: for the record.
-        function: times (N,), coordinates (N, n_q) and velocities (N, n_v) -> values (N,).
-        direction: 1 for zeros through which it rises, -1 for those through which it falls, 0 for both.
-        is_terminal: whether the simulation ends there.
-    """
-
-    name: str
-    function: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-    direction: Literal[-1, 0, 1] = 0
-    is_terminal: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occurrence(Shown):
-    """An event that took place.
-
-    Attributes:
-        name: of the event.
-        time: s.
-        q, v: coordinates (n_q,) and velocities (n_v,) there.
-        is_terminal: whether the simulation ended there.
-    """
-
-    name: str
-    time: float
-    q: np.ndarray
-    v: np.ndarray
-    is_terminal: bool
 
 
 def occurrences(

@@ -11,6 +11,7 @@ import numpy as np
 from tauloop.assembly.limits import Beyond
 from tauloop.assembly.ports import numbers
 from tauloop.errors import DescriptionError, InputError, Problem
+from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.logs.channels import build_log, port_channels
 from tauloop.model import Model
@@ -21,7 +22,7 @@ from tauloop.programs.tool import WRENCH
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Provenance, Result, provenance
 from tauloop.simulation.ending import why_ended
-from tauloop.simulation.events import Event, Occurrence, occurrences
+from tauloop.simulation.events import occurrences
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench
 from tauloop.simulation.routes import IndependentCoordinates, Route
 from tauloop.simulation.stepping.choice import stepper

@@ -13,7 +13,9 @@ import numpy as np
 from tauloop.assembly.named_values import TOOL, named_values
 from tauloop.assembly.ports import Port
 from tauloop.errors import InputError, PoseError, Problem, Problems, solving
+from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
+from tauloop.kinematics.watched import events_of
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME
 from tauloop.logs.matching import channel_problems
@@ -27,7 +29,6 @@ from tauloop.records import dataclass
 from tauloop.shown import Shown
 from tauloop.simulation.cables.result import CableSimulation
 from tauloop.simulation.cables.simulation import simulate_cables
-from tauloop.simulation.events import Event
 from tauloop.simulation.forces import ConstantForce, ForceLaw, Wrench
 from tauloop.simulation.round_trip import RoundTrip, round_trip
 from tauloop.simulation.routes import ROUTES, IndependentCoordinates, Projected, Route
@@ -35,7 +36,6 @@ from tauloop.simulation.simulation import Simulation, Simulator, start_state
 from tauloop.simulation.spline_motion import SplineMotion
 from tauloop.simulation.swing import AMPLITUDE, FREQUENCY
 from tauloop.simulation.swing_comparison import SwingComparison, compare_routes
-from tauloop.simulation.watched import events_of
 
 _ROUTE = option(IndependentCoordinates(), named=ROUTES)
 

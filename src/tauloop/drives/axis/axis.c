@@ -1,10 +1,10 @@
-/* Runs of one drive line from rest: a step of the reference, a load from some time on, and criteria on the way.
+/* Runs of one drive line from rest: a step of the reference, a load from some time on, criteria and events on the way.
 
    In front of this stand `hybrid.c`, the functions drive_rate, drive_slope (rates without guards), drive_reset and
    drive_hold of (y, s, z, in, p), which are made from the line's equations, and its sizes. */
 
 /* What a run comes to. */
-enum { OK, DIVERGED, TOO_LONG, CHATTERING };
+enum { OK, DIVERGED, TOO_LONG, CHATTERING, ENDED = 5 };
 /* The output has diverged when its error is this many steps of the reference, or a state beyond the second figure. */
 #define FAR 1e3
 #define HUGE_STATE 1e12
@@ -112,11 +112,14 @@ static void watch(monitor *m, const tl_run *r)
 }
 
 static void run_line(const double *p, const double *fixed, double step, double rtol, double atol, double longest,
-    double max_steps, double *report, size_t samples, const double *times, double *ys, double *ss, double *zs)
+    double max_steps, double *report, size_t samples, const double *times, double *ys, double *ss, double *zs, size_t most,
+    double *happened)
 {
     const double factor = fixed[0], band = fixed[1], period = fixed[2], from = fixed[3], to = fixed[4];
     const double load = fixed[5], load_time = fixed[6], duration = fixed[7];
     double y[NY] = {0.0}, s[NSA], room[TL_ROOM(NY, NS, 0, 0, TL_STAGES, TL_DEGREE, TL_IMPLICIT)], tick = 1.0;
+    double before[NE + 1];
+    size_t noted = 0;
     int outcome = OK, pivots[TL_PIVOTS(NY, TL_IMPLICIT)];
     size_t sample = 0;
     line l = {{0.0}, {to, from, load_time <= 0.0 ? load : 0.0, atol}, p};
@@ -126,8 +129,22 @@ static void run_line(const double *p, const double *fixed, double step, double r
     monitor m = {factor, from, to, band, duration, -1.0, -1.0, 0.0, 0.0, 0.0, HUGE_VAL, -HUGE_VAL, 0};
     m.inside = fabs(from - to) <= band;
     if (period > 0.0) line_hold(&r);
-    while (r.time < duration) {
+    for (;;) {
         double limit = duration;
+        if (NE && !r.is_known) {
+            /* behind an event, or where a force or the control jumps */
+            memcpy(before, s + NS - NE, sizeof(double) * NE);
+            tl_agree(&drive, &r);
+            for (int i = 0; i < NE && r.steps > 0.0; ++i) {
+                if ((s[NS - NE + i] - before[i]) * events[2 * i] <= 0.0) continue;
+                if (events[2 * i + 1] != 0.0) outcome = ENDED;
+                if (noted == most) continue;
+                double *row = happened + noted++ * (NY + 2);
+                row[0] = i, row[1] = r.time;
+                memcpy(row + 2, y, sizeof y);
+            }
+        }
+        if (outcome != OK || r.time >= duration) break;
         if (load_time > r.time && load_time < limit) limit = load_time;
         if (period > 0.0 && tick * period < limit) limit = tick * period;
         if (r.steps + r.rejected >= max_steps) {
@@ -146,9 +163,9 @@ static void run_line(const double *p, const double *fixed, double step, double r
             memcpy(ss + sample * NS, s, sizeof(double) * NS);
             memcpy(zs + sample * NZ, l.z, sizeof(double) * NZ);
         }
-        double most = 0.0;
-        for (int i = 0; i < NY; ++i) most = fabs(y[i]) > most ? fabs(y[i]) : most;
-        if (most > HUGE_STATE || fabs(factor * y[OUT] - to) > FAR * (from != to ? fabs(to - from) : 1.0)) {
+        double largest = 0.0;
+        for (int i = 0; i < NY; ++i) largest = fabs(y[i]) > largest ? fabs(y[i]) : largest;
+        if (largest > HUGE_STATE || fabs(factor * y[OUT] - to) > FAR * (from != to ? fabs(to - from) : 1.0)) {
             outcome = DIVERGED;
             break;
         }
@@ -165,12 +182,13 @@ static void run_line(const double *p, const double *fixed, double step, double r
     const int settled = outcome == OK && m.inside, risen = m.rise_start >= 0.0 && m.rise_end >= 0.0;
     const double found[REPORT] = {risen ? m.rise_end - m.rise_start : from == to ? 0.0 : duration, m.overshoot,
         settled ? m.settled_at : duration, y[NY - 1], fabs(factor * y[OUT] - to), m.lowest, m.highest, settled,
-        outcome, r.time, r.steps + r.rejected, r.events, m.rise_start, m.overshoot_at};
+        outcome, r.time, r.steps + r.rejected, r.events, m.rise_start, m.overshoot_at, (double)noted};
     memcpy(report, found, sizeof found);
 }
 
 void drive_batch(size_t n, int threads, const double *p, const double *fixed, double step, double rtol, double atol,
-    double longest, double max_steps, double *report, size_t samples, const double *times, double *ys, double *ss, double *zs)
+    double longest, double max_steps, double *report, size_t samples, const double *times, double *ys, double *ss, double *zs,
+    size_t most, double *happened)
 {
     (void)threads;
 #ifdef _OPENMP
@@ -178,5 +196,5 @@ void drive_batch(size_t n, int threads, const double *p, const double *fixed, do
 #endif
     for (size_t i = 0; i < n; ++i)
         run_line(p + i * NP, fixed + 8 * i, step, rtol, atol, longest, max_steps, report + i * REPORT, samples, times, ys,
-            ss, zs);
+            ss, zs, most, happened);
 }

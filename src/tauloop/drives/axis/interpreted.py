@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tauloop.assembly.batch import BatchFunction
-from tauloop.drives.axis.source import CHATTERING, DIVERGED, OK, REPORT, TOO_LONG
+from tauloop.drives.axis.source import CHATTERING, DIVERGED, ENDED, OK, REPORT, TOO_LONG
 from tauloop.drives.equations.system import INPUTS, AxisSystem
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
@@ -31,6 +31,7 @@ class InterpretedAxis:
         integrator: Integrator,
         times: np.ndarray,
         kept: tuple[np.ndarray, np.ndarray, np.ndarray],
+        happened: np.ndarray,
     ) -> np.ndarray:
         """Reports (N, k) of runs one after the other.
 
@@ -40,11 +41,14 @@ class InterpretedAxis:
             integrator: of the equations.
             times: at which the states of a run are kept (T,).
             kept: takes states, modes and held numbers (T, n).
+            happened: takes number, time and state of events (most, 2 + n); none where it is empty.
         """
         reports = np.empty((len(parameters), len(REPORT)))
         for i, (p, f) in enumerate(zip(parameters, fixed, strict=True)):
             step = _Step(self._system, self._calls, p, f, integrator)
             reports[i] = step.to_the_end(times, kept)
+            if len(happened):
+                happened[: len(step.happened)] = step.happened[: len(happened)]
         return reports
 
 
@@ -103,6 +107,7 @@ class _Step:
         self.overshoot = self.overshoot_at = self.settled_at = 0.0
         self.lowest, self.highest = np.inf, -np.inf
         self.inside = abs(self.before - self.to) <= self.band
+        self.happened: list[np.ndarray] = []
 
     def to_the_end(self, times: np.ndarray, kept: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
         """The report of the run (k,)."""
@@ -113,7 +118,11 @@ class _Step:
             line.inputs[2] = self.load
         if self.period > 0:
             line.hold(run)
-        while run.time < self.duration:
+        while True:
+            if self.system.watched and not run.is_known:
+                outcome = self._look()
+            if outcome != OK or run.time >= self.duration:
+                break
             limit = self.duration
             if run.time < self.load_time < limit:
                 limit = self.load_time
@@ -142,6 +151,18 @@ class _Step:
                 tick, run.is_known = tick + 1, False
         return self._report(outcome)
 
+    def _look(self) -> int:
+        """Note events: behind a step that one has cut, and where a force or the control jumps; the outcome."""
+        run, watched, outcome = self.run, self.system.watched, OK
+        before = run.s
+        run.agree()
+        flips = (run.s - before)[-len(watched) :]
+        for i, (event, flip) in enumerate(zip(watched, flips, strict=True)):
+            if run.steps and flip * event.direction > 0:
+                self.happened.append(np.array([i, run.time, *run.y]))
+                outcome = ENDED if event.is_terminal else outcome
+        return outcome
+
     def _report(self, outcome: int) -> np.ndarray:
         settled = outcome == OK and self.inside
         risen = self.rise_start >= 0 and self.rise_end >= 0
@@ -161,6 +182,7 @@ class _Step:
             "events": self.run.events,
             "rise_start": self.rise_start,
             "overshoot_at": self.overshoot_at,
+            "happened": len(self.happened),
         }
         return np.array([float(found[name]) for name in REPORT])
 

@@ -85,7 +85,7 @@ class SensitiveAxis:
         if len(p) != 1:
             what = f"{len(p)} parameter sets"
             raise InputError(Problem(where="gradients", what=what, remedy="give numbers: one run at a time"))
-        report, _ = self.axis.run(p, fixed, integrator)
+        report, *_ = self.axis.run(p, fixed, integrator)
         criteria, n = criteria_of(report, sensible, duration), len(self.names)
         if criteria.failed[0]:
             return CriteriaGradients(criteria=criteria, by={name: np.full(n, np.nan) for name in DIFFERENTIABLE})

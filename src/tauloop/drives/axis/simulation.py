@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from tauloop.drives.axis.source import REPORT, axis_source
 from tauloop.drives.criteria import Criteria, Outcome, priced
 from tauloop.drives.equations.system import AxisSystem, build_system
 from tauloop.errors import EngineError, InputError, Problem, Problems
+from tauloop.integrate.events import Comparison, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
@@ -26,6 +27,8 @@ from tauloop.shown import Shown
 _LOGGER = logging.getLogger("tauloop")
 
 
+#: Events of a run that are kept.
+MOST_EVENTS = 10_000
 #: What carries a drive line forward where nothing else is said.
 LINE_INTEGRATOR = DormandPrince(rtol=1e-7, atol=1e-9, max_steps=2_000_000)
 
@@ -40,6 +43,7 @@ class Axis:
         threads: int = 1,
         folder: Path | None = None,
         system: AxisSystem | None = None,
+        events: Sequence[Comparison] = (),
         interpreted: bool = False,
     ) -> None:
         """Sort the equations and compile them (or find them in the cache).
@@ -51,13 +55,14 @@ class Axis:
             threads: cores that a batch is shared out over.
             folder: the cache; the user's own without it.
             system: equations in place of the line's own, such as those with sensitivities.
+            events: signals that pass values, to look for in runs.
             interpreted: run step by step in Python, a thousand times slower.
 
         Raises:
             DescriptionError: rigid connections make no sense.
         """
         self.line = line
-        self.system = build_system(line) if system is None else system
+        self.system = build_system(line, events) if system is None else system
         self.threads = threads
         self.names = line.parameters.names
         self.nominal = line.parameters.vector()
@@ -81,8 +86,13 @@ class Axis:
                 _LOGGER.warning("the drive line runs interpreted, a thousand times slower: %s", error)
                 self._interpreted = InterpretedAxis(self.system)
                 return None
-            self._compiled[tableau] = library.function("drive_batch", "ni**ddddd*n****")
+            self._compiled[tableau] = library.function("drive_batch", "ni**ddddd*n****n*")
         return self._compiled[tableau]
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether runs are machine code."""
+        return self._interpreted is None
 
     def parameters(self, given: Mapping[str, float | np.ndarray], n: int | None = None) -> np.ndarray:
         """Complete parameter sets (N, n_p): nominal where nothing is given.
@@ -143,16 +153,17 @@ class Axis:
 
     def run(
         self, parameters: np.ndarray, fixed: np.ndarray, integrator: Integrator, times: np.ndarray | None = None
-    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Reports (N, k) of all runs, and states, modes and held numbers (T, n) of one run at given times."""
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+        """Reports (N, k) of all runs; of one run states, modes and held numbers (T, n) at given times, and events."""
         sizes = (len(self.system.state_names), len(self.system.mode_names), self.system.held_size)
         times = np.zeros(0) if times is None else np.ascontiguousarray(times)
         kept = tuple(np.full((len(times), size), np.nan) for size in sizes)
+        happened = np.zeros((MOST_EVENTS if self.system.watched and len(times) else 0, 2 + sizes[0]))
         run, method = self._prepare(integrator), integrator.method
         if run is None:
             assert self._interpreted is not None
-            report = self._interpreted.run(parameters, fixed, integrator, times, (kept[0], kept[1], kept[2]))
-            return report, (kept[0], kept[1], kept[2])
+            report = self._interpreted.run(parameters, fixed, integrator, times, (kept[0], kept[1], kept[2]), happened)
+            return report, (kept[0], kept[1], kept[2]), happened
         report = np.empty((len(parameters), len(REPORT)))
         run(
             len(parameters),
@@ -164,8 +175,10 @@ class Axis:
             len(times),
             times,
             *kept,
+            len(happened),
+            happened,
         )
-        return report, (kept[0], kept[1], kept[2])
+        return report, (kept[0], kept[1], kept[2]), happened
 
 
 def simulate_axis(
@@ -198,7 +211,7 @@ def simulate_axis(
         InputError: what is given cannot be used; all problems at once.
     """
     p, fixed, sensible = prepared_runs(axis, parameters or {}, step, start, duration, load, load_time)
-    report, _ = axis.run(p, fixed, integrator or LINE_INTEGRATOR)
+    report, *_ = axis.run(p, fixed, integrator or LINE_INTEGRATOR)
     return criteria_of(report, sensible, duration)
 
 
@@ -240,7 +253,7 @@ def criteria_of(report: np.ndarray, sensible: np.ndarray, duration: float) -> Cr
     column = dict(zip(REPORT, report.T, strict=True))
     outcome = np.where(sensible, column["outcome"].astype(int), int(Outcome.INVALID))
     with np.errstate(invalid="ignore"):
-        swing = column["highest"] - column["lowest"]
+        swing = np.maximum(column["highest"] - column["lowest"], 0.0)  # of a run that ends before: nothing
     criteria = Criteria(
         rise_time=column["rise_time"],
         overshoot=column["overshoot"],
@@ -266,6 +279,7 @@ class Record(Shown):
         signals: values (T,) by name with unit, such as ``cart.position [m]``.
         criteria: of this run (1,).
         reference, before: of the step, m or rad.
+        occurrences: events in the order of time, with positions and velocities of the line's coordinates.
     """
 
     time: np.ndarray
@@ -273,6 +287,7 @@ class Record(Shown):
     criteria: Criteria
     reference: float
     before: float
+    occurrences: tuple[Occurrence, ...]
 
     def signal(self, name: str) -> np.ndarray:
         """Values (T,) of a signal by its name without unit.
@@ -313,7 +328,7 @@ def record_axis(
         what = f"{len(p)} parameter sets and {samples} samples"
         raise InputError(Problem(where="record", what=what, remedy="one set, and at least two samples"))
     times = np.linspace(0.0, duration, samples)
-    report, (y, s, z) = axis.run(p, fixed, integrator or LINE_INTEGRATOR, times)
+    report, (y, s, z), happened = axis.run(p, fixed, integrator or LINE_INTEGRATOR, times)
     known = np.isfinite(y).all(axis=1)
     n = int(known.argmin()) if not known.all() else len(times)
     inputs = np.tile([start + step, start, 0.0, (integrator or LINE_INTEGRATOR).method.atol], (n, 1))
@@ -321,4 +336,21 @@ def record_axis(
     values = axis.system.signals([y[:n], s[:n], z[:n], inputs, np.tile(p, (n, 1))], n)[0]
     signals = dict(zip(axis.system.signal_names, values.T, strict=True))
     criteria = criteria_of(report, sensible, duration)
-    return Record(time=times[:n], signals=signals, criteria=criteria, reference=start + step, before=start)
+    count = sum(name.endswith(".velocity") for name in axis.system.state_names)
+    return Record(
+        time=times[:n],
+        signals=signals,
+        criteria=criteria,
+        reference=start + step,
+        before=start,
+        occurrences=tuple(
+            Occurrence(
+                name=axis.system.watched[int(i)].label,
+                time=float(time),
+                q=state[:count],
+                v=state[count : 2 * count],
+                is_terminal=axis.system.watched[int(i)].is_terminal,
+            )
+            for (i, time), state in ((row[:2], row[2:]) for row in happened[: int(report[0, REPORT.index("happened")])])
+        ),
+    )

@@ -8,8 +8,9 @@ from tauloop.codegen.source import number
 from tauloop.drives.equations.system import INPUTS, AxisSystem
 from tauloop.integrate.source import c_text
 
-#: What a run comes to, as in `axis.c`: all is well, the state grows without bound, the steps ran out, events pile up.
-OK, DIVERGED, TOO_LONG, CHATTERING = range(4)
+#: What a run comes to, as in `axis.c`: all is well, the state grows without bound, the steps ran out, events pile up, a
+#: terminal event took place.
+OK, DIVERGED, TOO_LONG, CHATTERING, ENDED = 0, 1, 2, 3, 5
 #: Numbers that a run reports.
 REPORT = (
     "rise_time",
@@ -26,6 +27,7 @@ REPORT = (
     "events",
     "rise_start",
     "overshoot_at",
+    "happened",
 )
 
 
@@ -49,6 +51,7 @@ def _sizes(system: AxisSystem) -> str:
     sizes = {
         "NY": len(system.state_names),
         "NS": len(system.mode_names),
+        "NE": len(system.watched),
         "NZ": system.held_size,
         "NI": len(INPUTS),
         "NP": len(system.line.parameters),
@@ -60,4 +63,6 @@ def _sizes(system: AxisSystem) -> str:
     # arrays of no length are not C; one idle place does no harm
     lines += [f"#define {name}A {max(sizes[name], 1)}" for name in ("NS", "NZ")]
     starts = ", ".join(number(value) for value in system.mode_starts) or "0.0"
+    asked = ", ".join(f"{one.direction}.0, {int(one.is_terminal)}.0" for one in system.watched) or "0.0"
+    lines.append(f"static const double events[] = {{{asked}}};")
     return "\n".join([*lines, f"static const double first_modes[NSA] = {{{starts}}};", ""])

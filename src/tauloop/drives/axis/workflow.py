@@ -9,6 +9,7 @@ from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
 from tauloop.drives.criteria import Outcome
 from tauloop.errors import InputError, Problems
+from tauloop.integrate.events import Comparison, comparison
 from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.quantities import pairs
@@ -50,6 +51,8 @@ class DriveOptions(Shown):
         cycle: measure the limit cycle, beside what the describing function predicts.
         rtol: relative error of an integration step.
         integrator: any integrator in place of the explicit one of that error.
+        until: end where a signal passes a value, such as 'cart.position>0.05' (SI).
+        watch: record the times at which one does, likewise, and go on.
     """
 
     step: float = 0.1
@@ -60,11 +63,28 @@ class DriveOptions(Shown):
     cycle: bool = False
     rtol: float = LINE_INTEGRATOR.rtol
     integrator: Integrator | None = option(None, flag="")
+    until: tuple[str, ...] = ()
+    watch: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
         require(self)
-        _ = self.chosen
+        _ = self.chosen, self.events
+
+    @property
+    def events(self) -> tuple[Comparison, ...]:
+        """The events that are meant.
+
+        Raises:
+            InputError: words that are not understood; all at once.
+        """
+        problems, found = Problems(), []
+        for where in ("until", "watch"):
+            for text in getattr(self, where):
+                with problems.collecting(InputError):
+                    found.append(comparison(where, text, is_terminal=where == "until"))
+        InputError.raise_if_any(problems)
+        return tuple(found)
 
     @property
     def chosen(self) -> Integrator:
@@ -104,6 +124,7 @@ class DriveStep(Result):
             "step": self.options.step,
             "duration": self.options.duration,
             "parameters": self.options.parameters,
+            "events": [{"name": item.name, "time_s": item.time} for item in self.record.occurrences],
             "criteria": criteria | {"outcome": self.outcome.name.lower()},
         }
         if self.predicted is not None:
@@ -124,7 +145,7 @@ def drive(line: DriveLine, options: DriveOptions | None = None) -> DriveStep:
     options = options or DriveOptions()
     wanted = max(RATE * options.duration, 1) if options.duration > 0 else 1
     record = record_axis(
-        Axis(line),
+        Axis(line, events=options.events),
         options.parameters,
         step=options.step,
         duration=options.duration,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
 
 from tauloop.assembly.batch import BatchFunction
@@ -17,6 +19,8 @@ from tauloop.drives.equations.elements import (
 )
 from tauloop.drives.equations.switches import Direct, SwitchModes
 from tauloop.equations.values import Values
+from tauloop.errors import InputError, Problem
+from tauloop.integrate.events import Comparison
 from tauloop.mechanism.drive_line import (
     Connection,
     DriveLine,
@@ -28,6 +32,7 @@ from tauloop.mechanism.drive_line import (
 )
 from tauloop.mechanism.expression import ZERO
 from tauloop.mechanism.model import ParameterTable
+from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 
 #: Inputs of the equations: reference, reference before its step, force on the judged inertia, and the speed to which
@@ -43,6 +48,7 @@ class AxisSystem:
         line: the drive line.
         state_names: names of y: positions, velocities, gaps, bristles, loops, energy.
         mode_names, mode_starts: of the modes.
+        watched: events, whose modes are the last ones.
         held_size: numbers that a sampled control holds; zero for a continuous one.
         rate: (dy/dt, guards).
         reset: y as the modes prescribe it.
@@ -60,6 +66,7 @@ class AxisSystem:
     state_names: tuple[str, ...]
     mode_names: tuple[str, ...]
     mode_starts: tuple[float, ...]
+    watched: tuple[Comparison, ...]
     held_size: int
     rate: ca.Function
     reset: ca.Function
@@ -266,11 +273,31 @@ class Equations:
             self.rates[self.n + k] = ca.if_else(dry.sticks, 0, (forces[k] - factor * dry.force) / mass[k])
             self.reset[self.n + k] = ca.if_else(dry.sticks, 0, self.v[k])
 
+    def watch(self, watched: Sequence[Comparison]) -> None:
+        """Modes that follow whether signals are above values.
 
-def build_system(line: DriveLine) -> AxisSystem:
+        Raises:
+            InputError: with every name that is no signal.
+        """
+        known = {name.split(" [")[0]: signal for name, signal in self.signals.items()}
+        InputError.raise_if_any(
+            Problem(where=one.name, what="no such signal", remedy=suggestion(one.name, known) or f"{', '.join(known)}")
+            for one in watched
+            if one.name not in known
+        )
+        for one in watched:
+            self.modes.above(known[one.name] - one.value, one.label)
+
+
+def build_system(line: DriveLine, watched: Sequence[Comparison] = ()) -> AxisSystem:
     """The equations of a drive line with its control.
 
+    Args:
+        line: the drive line.
+        watched: events: a signal, by its name without unit, passes a value.
+
     Raises:
+        InputError: no such signal.
         DescriptionError: rigid connections that make no sense.
     """
     a = Equations(line, line.parameters)
@@ -281,6 +308,7 @@ def build_system(line: DriveLine) -> AxisSystem:
     a.rates[a.loops] = law.rates
     a.rates[-1] = energy
     a.signals["switching [1]"] = law.direction
+    a.watch(watched)
     arguments = [a.y, a.modes.symbols, a.held, a.inputs, a.p]
     checks, signs = must_be_positive(a), must_not_be_negative(a)
     order = ca.SX(1)
@@ -293,6 +321,7 @@ def build_system(line: DriveLine) -> AxisSystem:
         state_names=a.names,
         mode_names=a.modes.names,
         mode_starts=a.modes.starts,
+        watched=tuple(watched),
         held_size=a.held.numel(),
         rate=ca.Function("drive_rate", arguments, [a.rates, a.modes.guards]),
         reset=ca.Function("drive_reset", arguments, [a.reset]),

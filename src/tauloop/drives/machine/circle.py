@@ -9,6 +9,7 @@ import numpy as np
 
 from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, DrivenMotion, Variation, has_two_motors
 from tauloop.errors import InputError, Problem, solving
+from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -102,12 +103,14 @@ class CircleTest(Result):
         circle: as told.
         laps: by variation; those that ended early are missing.
         ends: why a run ended early, by variation.
+        occurrences: events by variation.
     """
 
     machine: str
     circle: Circle
     laps: Mapping[Variation, Lap]
     ends: Mapping[Variation, str]
+    occurrences: Mapping[Variation, tuple[Occurrence, ...]]
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for ``--json``; lengths in um."""
@@ -127,6 +130,10 @@ class CircleTest(Result):
                 for variation, lap in self.laps.items()
             },
             "ended_early": {variation.label: reason for variation, reason in self.ends.items()},
+            "events": {
+                variation.label: [{"name": item.name, "time_s": item.time} for item in found]
+                for variation, found in self.occurrences.items()
+            },
             "evidence": self.evidence,
         }
 
@@ -164,6 +171,7 @@ def circle_test(
     presliding: float | None = None,
     interpreted: bool = False,
     folder: Path | None = None,
+    events: Sequence[Event] = (),
 ) -> CircleTest:
     """Drive a machine round a circle with variations of its drive lines.
 
@@ -175,6 +183,7 @@ def circle_test(
             are left out of it.
         integrator: of the equations.
         presliding, interpreted, folder: as of `DrivenMachine`.
+        events: to look for; a terminal one ends a run.
 
     Raises:
         InputError: the machine has no drive lines, or they make no sense; an unknown parameter.
@@ -188,14 +197,15 @@ def circle_test(
     if unknown:
         remedy = "see `tauloop show NAME --parameters`"
         raise InputError(Problem(where=name, what="is no leaf parameter", remedy=remedy) for name in unknown)
-    laps, ends = {}, {}
+    laps, ends, happened = {}, {}, {}
     evidence = []
     for variation in variations:
         machine = DrivenMachine(
             mechanism, variation=variation, presliding=presliding, interpreted=interpreted, folder=folder
         )
         own = {name: value for name, value in (values or {}).items() if name in machine.system.parameters.names}
-        motion = machine.follow(trajectory, values=own, integrator=integrator)
+        motion = machine.follow(trajectory, values=own, integrator=integrator, events=events)
+        happened[variation] = motion.occurrences
         evidence += [
             Evidence(
                 name=f"{variation.value}: {item.name}",
@@ -222,6 +232,7 @@ def circle_test(
         circle=circle,
         laps=laps,
         ends=ends,
+        occurrences=happened,
     )
 
 

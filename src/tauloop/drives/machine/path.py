@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +26,10 @@ from tauloop.drives.machine.lines import (
 from tauloop.drives.machine.routines import sampled_machine
 from tauloop.drives.machine.system import MACHINE_INPUTS, MachineSystem, machine_system
 from tauloop.errors import EngineError, InputError, Problem, Problems
+from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import DormandPrince, Integrator, described
 from tauloop.integrate.interpreted import Stepped
-from tauloop.integrate.sampled import TOO_LONG, CompiledSamples, Course, InterpretedSamples, SampledTrace
+from tauloop.integrate.sampled import ENDED, TOO_LONG, CompiledSamples, Course, InterpretedSamples, SampledTrace
 from tauloop.mechanism.drive_line import DriveLine, DualDrive
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
@@ -75,6 +77,7 @@ class DrivenMotion(Result):
         turned_over: energy of the balance: largest of motors' work, losses and change of energy, J.
         steps, events: of the integrator.
         end: why it ended early; empty where the whole trajectory was run.
+        occurrences: events in the order of time.
     """
 
     time: np.ndarray
@@ -88,6 +91,7 @@ class DrivenMotion(Result):
     steps: int
     events: int
     end: str
+    occurrences: tuple[Occurrence, ...]
 
     @property
     def distance(self) -> np.ndarray:
@@ -169,6 +173,7 @@ class DrivenMachine:
         settling: float = 0.5,
         integrator: Integrator = PATH_INTEGRATOR,
         feed_forward: bool = True,
+        events: Sequence[Event] = (),
     ) -> DrivenMotion:
         """Follow a trajectory from rest at its start.
 
@@ -178,6 +183,7 @@ class DrivenMachine:
             settling: time at rest before the motion, s, in which the lines come to bear.
             integrator: of the equations.
             feed_forward: whether the forces of inverse dynamics along the reference are added to the controls' output.
+            events: of the machine's coordinates and velocities to look for; a terminal one ends the run.
 
         Raises:
             InputError: numbers that make no sense, or parameters that the lines do not have. What fails on the way is
@@ -185,7 +191,7 @@ class DrivenMachine:
             PoseError: the trajectory cannot be run at all.
         """
         run = self.prepared(trajectory, values=values, settling=settling, feed_forward=feed_forward)
-        return run.result(self.runner(run.course(integrator)), integrator)
+        return run.result(self.runner(run.course(integrator, events)), integrator)
 
     def prepared(
         self,
@@ -286,7 +292,7 @@ class PathRun:
         position, speed = np.array(found).T
         return position, speed
 
-    def course(self, integrator: Integrator) -> Course:
+    def course(self, integrator: Integrator, events: Sequence[Event] = ()) -> Course:
         """From rest at the start of the trajectory, every line in the middle of its gaps.
 
         Raises:
@@ -311,6 +317,7 @@ class PathRun:
             p=p,
             method=integrator.method,
             max_steps=integrator.max_steps,
+            events=events,
         )
 
     def _inputs(self, n: int, integrator: Integrator) -> np.ndarray:
@@ -368,13 +375,15 @@ class PathRun:
         turned_over = float(max(np.abs(work).max(), np.abs(lost).max(), np.ptp(change)))
         balance = float(np.abs(work - lost - change).max()) / max(turned_over, 1e-12)
         sliding = [i for i, unit in enumerate(entry.position.units) if unit == "m"]
+        occurrences = tuple(replace(item, time=item.time + self.time[0]) for item in trace.occurrences)
         end = "" if trace.outcome == Stepped.STEPPED else _reason(trace, plant.assembly, state.q[-1])
+        end = f"ends at {occurrences[-1].words}" if trace.outcome == ENDED else end
         return DrivenMotion(
             evidence=(
                 Evidence(
                     name="share of the samples that was run",
                     value=n / len(self.time),
-                    lower=1.0,
+                    lower=None if trace.outcome == ENDED else 1.0,
                     advice=f"the run ended early: {end}",
                 ),
                 Evidence(
@@ -412,6 +421,7 @@ class PathRun:
             steps=trace.steps,
             events=trace.events,
             end=end,
+            occurrences=occurrences,
         )
 
     def _signals(

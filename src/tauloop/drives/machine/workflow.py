@@ -15,7 +15,9 @@ from tauloop.drives.machine.lines import play_at_the_load
 from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
 from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
 from tauloop.errors import InputError, Problem, Problems
+from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Integrator
+from tauloop.kinematics.watched import events_of
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
@@ -58,6 +60,8 @@ class BallbarOptions(Shown):
         rtol: relative error of an integration step.
         integrator: any integrator in place of the explicit one of that error.
         interpreted: step by step in Python, thousands of times slower.
+        until: end a run where this comes true, as of `tauloop simulate`: 'platform.z<-0.7', 'singularity<0.05'.
+        watch: record the times at which this comes true, likewise, and go on.
     """
 
     plane: tuple[str, ...] = option(("x", "y"), read=listed, metavar="NAME,NAME")
@@ -70,6 +74,8 @@ class BallbarOptions(Shown):
     rtol: float = PATH_INTEGRATOR.rtol
     integrator: Integrator | None = option(None, flag="")
     interpreted: bool = False
+    until: tuple[str | Event, ...] = ()
+    watch: tuple[str | Event, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
@@ -117,6 +123,7 @@ def ballbar(machine: Mechanism | Model, options: BallbarOptions | None = None) -
         integrator=options.integrator or replace(PATH_INTEGRATOR, rtol=options.rtol, atol=1e-2 * options.rtol),
         presliding=options.presliding,
         interpreted=options.interpreted,
+        events=events_of(model, options.until, options.watch),
     )
 
 

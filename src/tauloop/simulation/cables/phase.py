@@ -14,13 +14,13 @@ from tauloop.assembly.locks import Locks
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.errors import InputError, Problems
+from tauloop.integrate.events import Event
 from tauloop.mechanism.cables import cables
 from tauloop.model import Model
 from tauloop.programs.extended import impact_program, multiplier_program
 from tauloop.programs.program import Program
 from tauloop.programs.tensions import multiplier_rows
 from tauloop.simulation.cables.machines import WOUND, CableMachine
-from tauloop.simulation.events import Event
 from tauloop.simulation.forces import ForceLaw, Wrench
 
 #: Locked coordinates that differ by more than this (m, rad) stand elsewhere.

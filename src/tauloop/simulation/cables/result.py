@@ -9,13 +9,13 @@ import numpy as np
 
 from tauloop.assembly.ports import Port
 from tauloop.errors import Problem
+from tauloop.integrate.events import Occurrence
 from tauloop.logs.channels import build_log, port_channels
 from tauloop.mechanism.cables import cables
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.cables.machines import CableMachine
-from tauloop.simulation.events import Occurrence
 from tauloop.simulation.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulation
 from tauloop.simulation.stepping.steps import Ending
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, PoseError, Problem, solving
+from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator
 from tauloop.mechanism.cables import cables
 from tauloop.model import ForceSharing, Model
@@ -17,7 +18,6 @@ from tauloop.model.force_sharing import EQUAL_SHARES
 from tauloop.simulation.cables.machines import cable_machine
 from tauloop.simulation.cables.phase import CablePhase, Lengths, PhaseForce
 from tauloop.simulation.cables.result import OVER, CableEvent, CableSimulation, CableStretch, evidence
-from tauloop.simulation.events import Event, Occurrence
 from tauloop.simulation.forces import ForceLaw, SampledForce, Wrench
 from tauloop.simulation.routes import Projected, Route
 from tauloop.simulation.simulation import Simulation, Simulator

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from tauloop.assembly.entry import ACTUATORS, PLATFORM
 from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
+from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
-from tauloop.integrate.tableau import Tableau
+from tauloop.integrate.tableau import Tableau, known_within
 from tauloop.mechanism.cables import cable_problems
 from tauloop.model import Model
 from tauloop.motion import Trajectory
@@ -48,7 +51,8 @@ class ControlledMotion(Result):
         force: actuator forces from each sample on (N, n_u), N or N m.
         actuator_error: reference minus actuator positions (N, n_u), m or rad.
         tool_error: distance of the platform from its reference over the coordinates in m (N,); m.
-        end: why it ended early; empty where the whole trajectory was run.
+        end: why it ended early; empty where the whole trajectory was run, or up to a terminal event.
+        occurrences: events in the order of time.
     """
 
     time: np.ndarray
@@ -59,6 +63,7 @@ class ControlledMotion(Result):
     actuator_error: np.ndarray
     tool_error: np.ndarray
     end: str
+    occurrences: tuple[Occurrence, ...]
 
     @property
     def peak_error(self) -> float:
@@ -82,6 +87,7 @@ def follow(
     method: Tableau | Integrator = RUNGE_KUTTA_4,
     substeps: int = SUBSTEPS,
     settling: float = 0.0,
+    events: Sequence[Event] = (),
 ) -> ControlledMotion:
     """Follow a trajectory from rest at its start.
 
@@ -95,6 +101,7 @@ def follow(
         method: the integrator between samples: a tableau with `substeps` steps per sample, or any other.
         substeps: parts of a sample; the delay is rounded to whole ones.
         settling: further time at rest at the end, s.
+        events: what to look for; a terminal one ends the run.
 
     Raises:
         InputError: a machine or an option that does not fit. What fails on the way is not raised: the result ends early
@@ -110,6 +117,8 @@ def follow(
     start = plant.forward_kinematics(model.actuator_position(wanted.q[0]), start=wanted.q[0])
     entry, u = plant.platform.ports, len(plant.mechanism.actuators)
     stepped = method.method if isinstance(method, Integrator) else Method.fixed(method, period / substeps)
+    if events and stepped.tableau is not None:
+        stepped = replace(stepped, tableau=known_within(stepped.tableau))
     prepared = Loop(
         plant=plant,
         model=model,
@@ -129,6 +138,7 @@ def follow(
         limit=np.array([a.force if sampling.saturates else np.inf for a in plant.mechanism.actuators]),
         resolution=np.broadcast_to(np.asarray(sampling.resolution, dtype=float), (u,)),
         differences=sampling.differences,
+        events=tuple(events),
     )
     trace = (_runner(plant, model, controller, stepped.tableau) if loop is None else loop)(prepared)
     return _result(prepared, wanted, time, trace, controller, sampling)
@@ -227,7 +237,7 @@ def _result(
         Evidence(
             name="share of the samples that was run",
             value=n / len(time),
-            lower=1.0,
+            lower=None if any(item.is_terminal for item in trace.occurrences) else 1.0,
             advice=f"the run ended early: {trace.end}",
         ),
         Evidence(
@@ -270,4 +280,5 @@ def _result(
         actuator_error=loop.model.actuator_position(start) - plant.actuator_position(state.q),
         tool_error=np.linalg.norm(difference, axis=1),
         end=trace.end,
+        occurrences=trace.occurrences,
     )

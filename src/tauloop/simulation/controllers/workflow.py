@@ -10,8 +10,10 @@ import numpy as np
 
 from tauloop.assembly.limits import beyond_limits
 from tauloop.errors import InputError, PoseError, Problems, solving
+from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau
 from tauloop.integrate.tableau import Tableau
+from tauloop.kinematics.watched import events_of
 from tauloop.logs.channels import build_log, port_channels
 from tauloop.mechanism import units
 from tauloop.mechanism.model import Mechanism
@@ -73,6 +75,8 @@ class ControlOptions(Shown):
         method: integrator between samples.
         integrator: any integrator in place of it.
         substeps: its steps per sample; the delay is rounded to whole ones.
+        until: end where this comes true, as of `tauloop simulate`: 'platform.z<-0.7', 'singularity<0.05'.
+        watch: record the times at which this comes true, likewise, and go on.
     """
 
     stroke: StrokeOptions
@@ -90,6 +94,8 @@ class ControlOptions(Shown):
     method: str = option("rk4", choices=tuple(METHODS))
     integrator: Integrator | None = option(None, flag="")
     substeps: int = SUBSTEPS
+    until: tuple[str | Event, ...] = ()
+    watch: tuple[str | Event, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what is out of range, or unknown."""
@@ -172,6 +178,7 @@ class ControlComparison(Result):
             "runs": {
                 name: {"status": run.status, "samples": len(run.time), "end": run.end or None}
                 | self.figures(name)
+                | {"events": [{"name": item.name, "time_s": item.time} for item in run.occurrences]}
                 | {"evidence": run.evidence, "provenance": run.provenance}
                 for name, run in self.runs.items()
             },
@@ -203,6 +210,7 @@ def control(machine: Mechanism | Model, options: ControlOptions) -> ControlCompa
     )
     plant = _plant(model, options.plant)
     trajectory = planned(model, options.stroke, SHARE)
+    events = events_of(model, options.until, options.watch)
     runs = {
         name: follow(
             trajectory,
@@ -212,6 +220,7 @@ def control(machine: Mechanism | Model, options: ControlOptions) -> ControlCompa
             method=options.integrator or METHODS[options.method],
             substeps=options.substeps,
             settling=options.settling,
+            events=events,
         )
         for name, law in options.laws.items()
     }

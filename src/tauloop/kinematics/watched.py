@@ -1,21 +1,19 @@
-"""Events in words: ``platform.z<-0.7`` until which a simulation goes, or that it records and passes."""
+"""Events in words: ``platform.z<-0.7`` until which a motion goes, or that it records and passes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tauloop.errors import InputError, Problem, Problems
+from tauloop.integrate.events import Event, comparison
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.model import Model
-from tauloop.simulation.events import Event
 
 #: The least of all three measures of singularity.
 ANY_KIND = "singularity"
-_COMPARISON = re.compile(r"\s*(?P<name>[^<>=\s]+)\s*(?P<sign>[<>])\s*(?P<value>[^<>=\s]+)\s*")
 #: Coordinates (N, n_q) and velocities (N, n_v) -> values (N,).
 Quantity = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -45,19 +43,12 @@ def events_of(model: Model, until: Sequence[str | Event], watch: Sequence[str | 
 
 
 def _event(model: Model, option: str, text: str, is_terminal: bool) -> Event:
-    match = _COMPARISON.fullmatch(text)
-    try:
-        value = float(match["value"]) if match else np.nan
-    except ValueError:
-        value = np.nan
-    if match is None or not np.isfinite(value):
-        what = f"{text!r} is not NAME<NUMBER or NAME>NUMBER"
-        raise InputError(Problem(where=option, what=what, remedy="such as 'platform.z<-0.7' (SI), in quotes"))
-    quantity = _quantity(model, option, match["name"])
+    told = comparison(option, text, is_terminal=is_terminal)
+    quantity = _quantity(model, option, told.name)
     return Event(
-        name=f"{match['name']} {match['sign']} {value:g}",
-        function=lambda _, q, v: quantity(q, v) - value,
-        direction=1 if match["sign"] == ">" else -1,
+        name=told.label,
+        function=lambda _, q, v: quantity(q, v) - told.value,
+        direction=told.direction,
         is_terminal=is_terminal,
     )
 
