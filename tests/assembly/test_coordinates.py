@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extras import extra
 from typer.testing import CliRunner
 
 from tauloop import Model, load, loads
@@ -48,6 +49,8 @@ def test_coordinates_of_joints_may_be_named_beside_those_of_the_platform() -> No
 @pytest.mark.parametrize("command", ["check", "dynamics", "verify"])
 def test_a_half_platform_that_does_not_turn_works_with_the_angle_of_its_bar(command: str, tmp_path: Path) -> None:
     """`verify` compares with Pinocchio and MuJoCo."""
+    if command == "verify":
+        extra("pinocchio")
     file = tmp_path / "par4.yaml"
     file.write_text(BY_BAR)
     options = {"verify": ["--states", "20"], "dynamics": ["--position", "fl=0.2,platform.x=0.05"]}
