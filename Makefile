@@ -48,6 +48,7 @@ test: $(ALL)
 core-test: $(BIN)/python
 	$(BIN)/python -m venv --clear out/core
 	out/core/bin/python -m pip install --quiet --editable '.[dev]'
+	out/core/bin/python -m pip install --quiet --no-deps --editable papers
 	out/core/bin/python -m pytest -n 2 tests
 
 nightly: FILES ?= 200000
@@ -68,7 +69,8 @@ nightly-versions: $(BIN)/python
 	$(BIN)/python -m pip install --quiet uv
 	@for versions in lowest-direct highest; do \
 	    echo "== $$versions"; $(BIN)/python -m venv --clear out/$$versions || exit 1; \
-	    $(BIN)/uv pip install --quiet --python out/$$versions/bin/python --resolution $$versions --editable '.[all,dev]' || exit 1; \
+	    $(BIN)/uv pip install --quiet --python out/$$versions/bin/python --compile-bytecode --resolution $$versions \
+	        --editable '.[all,dev]' --editable papers || exit 1; \
 	    out/$$versions/bin/python -m pytest -n 2 $(ARGS) || exit 1; \
 	done
 
