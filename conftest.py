@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -18,6 +19,10 @@ sys.path.insert(0, str(ROOT / "papers" / "src"))
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT / "papers" / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
+
+# Test files and the library are compiled once, not anew in each of the hundreds of processes that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Figures are drawn to files, never to a screen; commands started by a test inherit this.
 os.environ["MPLBACKEND"] = "Agg"
@@ -90,8 +95,9 @@ def short_name(nodeid: str) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what ``nightly.txt`` names, and leave the nightly tests out unless they are asked for."""
+    names = tuple(nightly_names())
     for item in items:
-        if any(short_name(item.nodeid).startswith(name) for name in nightly_names()):
+        if short_name(item.nodeid).startswith(names):
             item.add_marker(pytest.mark.nightly)
     if config.getoption("--nightly"):
         return
@@ -99,6 +105,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out and len(left_out) < len(items):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays: a search for garbage need not look at it, thousands of times."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
