@@ -25,12 +25,12 @@ from typer.testing import CliRunner
 
 from tauloop.cli.app import app
 
-#: Damaged files of each kind in `make test`: 1 to 6 s of processor time for each kind.
-FILES = 100
+#: Damaged files of each kind in `make test`: up to 2 s of processor time for each kind.
+FILES = 40
 #: Random machines built in `make test`: a second each.
-MACHINES = 8
+MACHINES = 4
 #: Command lines tried in `make test`, and the time after which one counts as work and not as a refusal, s.
-LINES, LONG = 60, 3
+LINES, LONG = 30, 3
 
 
 def draws(data: st.DataObject) -> Draw:

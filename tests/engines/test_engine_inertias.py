@@ -69,6 +69,8 @@ def test_a_negative_moment_that_acts_is_named() -> None:
 
 
 def test_states_beyond_a_limit_of_condition_are_left_out() -> None:
+    extra("pinocchio")
+
     def verified(*more: str) -> tuple[int, dict[str, object]]:
         run = CliRunner().invoke(app, ["verify", str(PLANAR), "--states", "3", "--json", *more])
         return run.exit_code, json.loads(run.output)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import tauloop as tl
@@ -15,6 +16,7 @@ from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError
 from tauloop.identification import AnalyticRegrouping, analytic_regrouping
 from tauloop.identification.parameters.regrouping import ColumnParameter, Monomial
+from tauloop.report.regrouping_table import regrouping_tables
 
 #: Sums of some ten terms.
 ALGEBRA = 1e-9
@@ -109,9 +111,13 @@ def test_the_command_is_the_function(four_bar: AnalyticRegrouping) -> None:
     result = CliRunner().invoke(app, ["regroup", "four_bar", "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout) == json.loads(json.dumps(four_bar.as_dict()))
-    shown = CliRunner().invoke(app, ["regroup", "four_bar"], env={"COLUMNS": "160"})
-    assert "8 base parameters of 30" in shown.output
-    assert "coupler.Izz - coupler_length coupler.mcx" in shown.output
+
+
+def test_the_table_shows_the_formulas(four_bar: AnalyticRegrouping, capsys: pytest.CaptureFixture[str]) -> None:
+    Console(width=160).print(*regrouping_tables(four_bar))
+    shown = capsys.readouterr().out
+    assert "8 base parameters of 30" in shown
+    assert "coupler.Izz - coupler_length coupler.mcx" in shown
 
 
 def test_unknown_lengths_and_products_are_refused() -> None:

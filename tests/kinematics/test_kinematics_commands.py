@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
@@ -41,20 +42,25 @@ def test_the_reference_pose_is_turned_by_the_rotation_vector() -> None:
 
 
 def test_every_mode_closes_and_has_the_given_position() -> None:
-    found = tl.inverse_kinematics(tl.load("delta"), "x=50mm", tl.KinematicsOptions(all_modes=True))
+    found = tl.inverse_kinematics(delta(), "x=50mm", tl.KinematicsOptions(all_modes=True))
     assert len(found.q) == 8  # two postures of each of three legs
     assert found.residual.max() < ROUNDING
     assert np.abs(found.platform_position - found.platform_position[0]).max() < ROUNDING
     assert len(np.unique(found.actuator_position.round(6), axis=0)) == 8
-    single = tl.inverse_kinematics(tl.load("delta"), "x=50mm")
+    single = tl.inverse_kinematics(delta(), "x=50mm")
     assert np.abs(single.actuator_position - found.actuator_position[0]).max() < ROUNDING
+
+
+@functools.cache
+def delta() -> tl.Model:
+    return tl.Model(tl.load("delta"))
 
 
 @pytest.mark.parametrize("of", ["tool", "actuators", "platform"])
 @pytest.mark.parametrize("given", ["platform", "actuators"])
 def test_jacobians_are_differences(given: str, of: str) -> None:
     """Oracle: central differences of forward or inverse kinematics."""
-    model = tl.Model(tl.load("delta"))
+    model = delta()
     start = tl.inverse_kinematics(model, "x=50mm,y=20mm")
     at = (start.platform_position if given == "platform" else start.actuator_position)[0]
     kinematics = tl.inverse_kinematics if given == "platform" else tl.forward_kinematics

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from extras import extra
 from scipy.spatial.transform import Rotation
 
 from tauloop import InputError, Model, State, load
@@ -106,6 +107,7 @@ def test_jacobians_of_both_directions_are_inverse(subject):
 def test_terms_are_those_of_pinocchio_projected(subject):
     """Forces of Pinocchio's tree at rest, under unit accelerations and in motion, by the embedding of its own loops."""
     model, platform, states = subject
+    extra("pinocchio")
     engine = pinocchio_engine(model.mechanism)
     at, velocity = {"start": states.q}, states.velocity
 
@@ -155,6 +157,7 @@ def test_a_wrench_at_the_tool_moves_the_machine_as_it_moves_pinocchios(subject):
     wrench = np.array([11.0, -7.0, 5.0, 0.4, -0.3, 0.2])
     force = platform.inverse_dynamics(states.position, states.velocity, states.acceleration, start=states.q).force
     found = platform.forward_dynamics(states.position, states.velocity, force, start=states.q, wrench=wrench)
+    extra("pinocchio")
     theirs = pinocchio_engine(model.mechanism).forward_dynamics(as_motion(model, found), force, wrench)
     names = [name for name in theirs.names if name in model.topology.velocity_names]
     ours, columns = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -79,9 +80,11 @@ def test_whole_dynamics_take_few_operations(name: str) -> None:
         assert sum(rows["forward dynamics", "newton-euler"]["once"].values()) <= FORWARD[name]
 
 
-def test_newton_blocks_are_counted_apart() -> None:
-    rows, _ = costs(load("five_bar"), ACTUATORS)
-    positions = next(row for row in rows if row.quantity == "positions")
+def test_motion_of_actuators_has_newton_blocks_that_are_counted_apart_and_no_velocity_matrix() -> None:
+    found, left_out = costs(load("five_bar"), ACTUATORS)
+    assert {row.quantity for row in found} == {"positions", "inverse dynamics", "forward dynamics", "regressor"}
+    assert left_out == {}
+    positions = next(row for row in found if row.quantity == "positions")
     assert sum(positions.each_iteration.values()) > 0
 
 
@@ -165,13 +168,13 @@ def test_ratios_stand_beside_the_papers() -> None:
 
 def test_sampled_momenta_cost_their_program_and_one_difference_each() -> None:
     """The counted program gives the momenta that the two-point differences of the real run are made of."""
-    functions = Model(load("nuwar")).platform
+    functions = Model(load("delta")).platform
     program = functions.program("momentum_forces")
     alone = sum(output_operations(program, "force")["once"].values())
     momenta = sum(output_operations(functions.program("momentum"), "momentum")["once"].values())
-    total = sum(counted("nuwar")["inverse dynamics", SAMPLED]["once"].values())
+    total = sum(counted("delta")["inverse dynamics", SAMPLED]["once"].values())
     assert alone < total - 2 * 6 < alone + momenta
-    states = random_states(Model(load("nuwar")), 4, np.random.default_rng(3))
+    states = random_states(Model(load("delta")), 4, np.random.default_rng(3))
     given = {"position": states.position, "velocity": states.velocity}
     rate = {"momentum_rate": np.zeros((4, 6))}
     together, _, _ = functions.runner.run(MOMENTUM_FORCES, given, extra=rate)
@@ -201,7 +204,8 @@ def test_published_operations_belong_to_shipped_machines() -> None:
 
 
 def test_text_shows_ours_and_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = tuple(Cost(**row) for row in answer("rcid")["costs"])
+    rows = tuple(Cost(**row) for row in answer("delta")["costs"])
+    rows += tuple(replace(row, frame=EULER) for row in rows if row.quantity == VELOCITY_MATRIX)
     found = (rows, {"this": "has its reason"})
     monkeypatch.setattr("tauloop.model.operation_counts.costs", lambda mechanism, entry: found)
     result = CliRunner().invoke(app, ["cost", "rcid"], env={"COLUMNS": "160"})
@@ -244,12 +248,6 @@ def test_only_the_last_step_can_be_restricted() -> None:
     program = Model(load("delta")).platform.program("embedding")
     with pytest.raises(ValueError, match="no_such"):
         restricted(program, "no_such", [0])
-
-
-def test_motion_of_actuators_has_no_velocity_matrix() -> None:
-    found, left_out = costs(load("delta"), ACTUATORS)
-    assert {row.quantity for row in found} == {"positions", "inverse dynamics", "forward dynamics", "regressor"}
-    assert left_out == {}
 
 
 def test_unknown_entry_is_refused() -> None:

@@ -34,6 +34,11 @@ def interpreted(name: str) -> Swing:
     return swing(load(name), evaluator=Interpreted())
 
 
+@functools.lru_cache(maxsize=32)
+def _simulator(model: Model, route: Route | None, integrator: Integrator | None, with_wrench: bool) -> Simulator:
+    return Simulator(model, route=route, integrator=integrator, with_wrench=with_wrench)
+
+
 def simulated(
     model: Model,
     duration: float,
@@ -43,6 +48,5 @@ def simulated(
     wrench: Wrench | None = None,
     **acting: Any,
 ) -> Simulation:
-    """One simulation by a simulator made for it."""
-    simulator = Simulator(model, route=route, integrator=integrator, with_wrench=wrench is not None)
-    return simulator.run(duration, wrench=wrench, **acting)
+    """One simulation, by a simulator that is made once."""
+    return _simulator(model, route, integrator, wrench is not None).run(duration, wrench=wrench, **acting)
