@@ -40,7 +40,7 @@ demo: $(CORE)
 # One thread each for linear algebra: the two test processes already use two cores.
 test core-test nightly nightly-versions fuzz: export OMP_NUM_THREADS ?= 1
 test core-test nightly nightly-versions fuzz: export OPENBLAS_NUM_THREADS ?= 1
-nightly fuzz: export PYTHONPATH := tests:tests/support
+nightly fuzz: export PYTHONPATH := tests
 test: $(ALL)
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
