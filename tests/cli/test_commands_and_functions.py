@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from cable_machines import CONSTRAINED
+from extras import extra
 from typer.testing import CliRunner
 
 import tauloop as tl
@@ -115,6 +116,8 @@ BESIDE = {
 
 @pytest.mark.parametrize("words", PAIRS)
 def test_the_commands_json_is_the_functions(words: str, tmp_path: Path) -> None:
+    if words.startswith("verify"):
+        extra("pinocchio")
     cables = tmp_path.with_name(f"{tmp_path.name}.yaml")
     cables.write_text(CONSTRAINED.text(), encoding="utf-8")
     said = words.replace("FOLDER", str(tmp_path)).replace("RACKS", str(RACKS)).replace("CABLES", str(cables))
