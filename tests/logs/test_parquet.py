@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.extras import extra
+from extras import extra
 
 from tauloop import LogError
 from tauloop.logs import LogFile, channels, read_signals, samples
