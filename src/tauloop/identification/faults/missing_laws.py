@@ -39,68 +39,60 @@ HARMONICS = 6
 PROMISING, TRIED = 0.03, 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingLaw:
-    """A law of the forces that the model lacks.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Law:
+    """A law of the forces that a model may lack.
 
     Attributes:
         element: whose friction or force it is.
         kind: "friction", "stribeck", "asymmetric", "presliding", "position" or "load".
         size: Stribeck's speed (rad/s or m/s) or the way (rad or m); NaN for the others.
         unit: of the size.
-        coefficient: what the law multiplies, SI; of those with several columns the first.
-        output: whose error falls most.
-        errors: of that output on blocks that were not fitted, without and with the law, % of its largest force.
-        alike: in how many of the blocks it falls.
-        moved, deviations: base parameter that moves most, and by how many standard deviations.
+        columns: (N, n_out, n) of every log.
     """
 
     element: str
     kind: str
-    size: float
-    unit: str
-    coefficient: float
-    output: str
-    errors: tuple[float, float]
-    alike: int
-    moved: str
-    deviations: float
-
-    def __str__(self) -> str:
-        small = "larger" if self.coefficient > 0.0 else "smaller"
-        return {
-            "friction": "has friction, and the model gives it none",
-            "stribeck": f"has friction that is {small} below some {self.size:.2g} {self.unit} than Coulomb and viscous "
-            "friction make it (Stribeck's curve)",
-            "asymmetric": "has friction of another size in one direction than in the other",
-            "presliding": f"has friction that turns round over {self.size:.2g} {self.unit} after a reversal, not at "
-            "once",
-            "position": "has a force that follows its position and that the model lacks (a spring, a cable, cogging)",
-            "load": f"has friction that {'grows' if self.coefficient > 0.0 else 'falls'} with the force it transmits",
-        }[self.kind]
-
-    @property
-    def remedy(self) -> str:
-        """What to do about it."""
-        return {
-            "friction": "give it friction in the machine file; zeros are unknowns as well (viscous, coulomb)",
-            "stribeck": f'fit it as well: --stribeck "{self.element}={self.size:.2g} {self.unit}"',
-            "asymmetric": f"fit it as well: --asymmetric {self.element}",
-            "presliding": f"fit it as well: --presliding {self.element}",
-            "position": "put the spring into the machine file, or give the force by position (known_forces)",
-            "load": "no law of the machine file has it: identify at the loads of use, and trust no bar of friction",
-        }[self.kind]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Law:
-    """Columns (N, n_out, n) of every log."""
-
-    element: str
-    kind: str
-    size: float
-    unit: str
     columns: tuple[np.ndarray, ...]
+    size: float = np.nan
+    unit: str = ""
+
+    def problem(self, coefficient: float, shown: str) -> Problem:
+        """The law as a finding.
+
+        Args:
+            coefficient: what it multiplies, SI; of several columns the first.
+            shown: what shows it.
+        """
+        small = "larger" if coefficient > 0.0 else "smaller"
+        what, remedy = {
+            "friction": (
+                "has friction, and the model gives it none",
+                "give it friction in the machine file; zeros are unknowns as well (viscous, coulomb)",
+            ),
+            "stribeck": (
+                f"has friction that is {small} below some {self.size:.2g} {self.unit} than Coulomb and viscous "
+                "friction make it (Stribeck's curve)",
+                f'fit it as well: --stribeck "{self.element}={self.size:.2g} {self.unit}"',
+            ),
+            "asymmetric": (
+                "has friction of another size in one direction than in the other",
+                f"fit it as well: --asymmetric {self.element}",
+            ),
+            "presliding": (
+                f"has friction that turns round over {self.size:.2g} {self.unit} after a reversal, not at once",
+                f"fit it as well: --presliding {self.element}",
+            ),
+            "position": (
+                "has a force that follows its position and that the model lacks (a spring, a cable, cogging)",
+                "put the spring into the machine file, or give the force by position (known_forces)",
+            ),
+            "load": (
+                f"has friction that {'grows' if coefficient > 0.0 else 'falls'} with the force it transmits",
+                "no law of the machine file has it: identify at the loads of use, and trust no bar of friction",
+            ),
+        }[self.kind]
+        return Problem(self.element, f"{what}: {shown}", remedy)
 
 
 @one_thread
@@ -109,8 +101,8 @@ def missing_laws(
     motions: Sequence[ElementMotion],
     elements: Sequence[str],
     result: Identification,
-) -> tuple[MissingLaw, ...]:
-    """Laws that the model lacks, the one that explains most first, then what is left.
+) -> tuple[Problem, ...]:
+    """Laws that the model lacks, by element, the one that explains most first, then what is left.
 
     Samples at which an output's own motion rests do not count: what friction holds there no law tells.
 
@@ -125,7 +117,7 @@ def missing_laws(
         parts = [whole.part(slice(end - len(part), end)) for part, end in zip(parts, ends, strict=True)]
     speeds = [motion.of_outputs for motion in motions]
     fits = BlockFits.of(parts, result, [np.abs(v) > REST * np.abs(v).max(axis=0) for v in speeds])
-    found: list[MissingLaw] = []
+    found: list[Problem] = []
     errors, values = fits.errors(), fits.values()
     if (errors.max(axis=0) < RESIDUAL * fits.largest).all():
         return ()
@@ -135,13 +127,13 @@ def missing_laws(
         for law in _promising(fits, own):
             trial, moved = fits.both(law.columns)
             if told := _told(law, errors, trial, values, moved, fits, result):
-                judged.append((told.errors[1] / told.errors[0], law))
+                judged.append((told[0], law))
     fitted: tuple[np.ndarray, ...] | None = None
     for _, law in sorted(judged, key=lambda pair: pair[0]):
         columns = law.columns if fitted is None else tuple(map(_beside, fitted, law.columns))
         trial, moved = fits.both(columns)
         if told := _told(law, errors, trial, values, moved, fits, result):
-            found.append(told)
+            found.append(told[1])
             fitted, errors, values = columns, trial, moved
     return tuple(found)
 
@@ -154,8 +146,15 @@ def _told(
     moved: np.ndarray,
     fits: BlockFits,
     result: Identification,
-) -> MissingLaw | None:
-    """The law, if errors (BLOCKS, n_kept) and parameters without and with it say that it is missing."""
+) -> tuple[float, Problem] | None:
+    """The law, and what is left of an error with it, if errors (BLOCKS, n_kept) and parameters say that it is missing.
+
+    Args:
+        law: the law.
+        before, after: errors without and with it, on blocks that were not fitted.
+        values, moved: parameters without and with it.
+        fits, result: what they are of.
+    """
     gain, count = gained(after, before), len(result.values)
     shifts = np.abs(moved[:count] - values[:count]) / result.standard_deviations
     most, output = int(np.argmax(shifts)), gain.output
@@ -164,32 +163,12 @@ def _told(
     if shifts[most] < MOVED and gain.share < MUCH:
         return None
     percent = [float(100.0 * pooled(one)[output] / fits.largest[output]) for one in (before, after)]
-    return MissingLaw(
-        element=law.element,
-        kind=law.kind,
-        size=law.size,
-        unit=law.unit,
-        coefficient=float(moved[-law.columns[0].shape[-1]]),
-        output=result.training[output].output,
-        errors=(percent[0], percent[1]),
-        alike=gain.alike,
-        moved=result.base.base[most].short_name(),
-        deviations=float(shifts[most]),
+    shown = (
+        f"with it the error of {result.training[output].output} where it was not fitted falls from {percent[0]:.3g} to "
+        f"{percent[1]:.3g} % of the largest force, and {result.base.base[most].short_name()} moves by "
+        f"{shifts[most]:.3g} of its standard deviations"
     )
-
-
-def missing_law_problems(laws: Sequence[MissingLaw]) -> tuple[Problem, ...]:
-    """Laws as findings."""
-    return tuple(
-        Problem(
-            law.element,
-            f"{law}: with it the error of {law.output} where it was not fitted falls from {law.errors[0]:.3g} to "
-            f"{law.errors[1]:.3g} % of the largest force, and {law.moved} moves by {law.deviations:.3g} of its "
-            "standard deviations",
-            law.remedy,
-        )
-        for law in laws
-    )
+    return percent[1] / percent[0], law.problem(float(moved[-law.columns[0].shape[-1]]), shown)
 
 
 def _laws(fits: BlockFits, motions: Sequence[ElementMotion], element: str, *, has_friction: bool) -> Iterator[_Law]:
@@ -203,13 +182,13 @@ def _laws(fits: BlockFits, motions: Sequence[ElementMotion], element: str, *, ha
     every = list(zip(motions, speeds, rows, strict=True))
     if not has_friction:
         plain = tuple(row * np.stack([np.sign(speed[:, 0]), speed[:, 0]], axis=1)[:, None] for _, speed, row in every)
-        yield _Law(element=element, kind="friction", size=np.nan, unit="", columns=plain)
+        yield _Law(element=element, kind="friction", columns=plain)
     for share in SPEEDS:
         size = np.array([share * largest])
         curve = tuple(stribeck_friction(speed, size, row) for _, speed, row in every)
         yield _Law(element=element, kind="stribeck", size=share * largest, unit=f"{length}/s", columns=curve)
     sides = tuple(asymmetric_friction(speed, row) for _, speed, row in every)
-    yield _Law(element=element, kind="asymmetric", size=np.nan, unit="", columns=sides)
+    yield _Law(element=element, kind="asymmetric", columns=sides)
     for share in WAYS:
         size = np.array([share * stroke])
         turning = tuple(row * presliding_state(speed, one.period, size)[:, None] for one, speed, row in every)
@@ -219,12 +198,12 @@ def _laws(fits: BlockFits, motions: Sequence[ElementMotion], element: str, *, ha
         row * np.cos(np.pi * (x[:, None] - x.min()) / stroke * np.arange(1, HARMONICS + 1))[:, None]
         for x, (_, _, row) in zip(places, every, strict=True)
     )
-    yield _Law(element=element, kind="position", size=np.nan, unit="", columns=waves)
+    yield _Law(element=element, kind="position", columns=waves)
     loads = tuple(
         row[: len(carried)] * (np.sign(speed[: len(carried), 0]) * np.abs(carried))[:, None, None]
         for carried, (_, speed, row) in zip(fits.carried([row for *_, row in every]), every, strict=True)
     )
-    yield _Law(element=element, kind="load", size=np.nan, unit="", columns=loads)
+    yield _Law(element=element, kind="load", columns=loads)
 
 
 def _promising(fits: BlockFits, laws: Sequence[_Law]) -> Iterator[_Law]:

@@ -14,7 +14,7 @@ from tauloop.identification.faults.channels import wrong_channels
 from tauloop.identification.faults.dead_channels import copied, dead
 from tauloop.identification.faults.forces import unexplained, wrong_signs
 from tauloop.identification.faults.measured_motion import measured
-from tauloop.identification.faults.missing_laws import missing_law_problems, missing_laws
+from tauloop.identification.faults.missing_laws import missing_laws
 from tauloop.identification.faults.residual_trends import residual_trends, trend_problems
 from tauloop.identification.faults.signals import clipped, spikes
 from tauloop.identification.faults.time_stamps import jitter
@@ -150,8 +150,8 @@ def faults_of_fit(
     ]
     laws = missing_laws(parts, along, _rubbing(model, parts[0]), result)
     acting = _acting(model)
-    named = {f"force.{drive}" for law in laws for drive in acting[law.element]}
-    return (*(problem for problem in turned if problem.where not in named), *missing_law_problems(laws))
+    named = {f"force.{drive}" for law in laws for drive in acting[law.where]}
+    return (*(problem for problem in turned if problem.where not in named), *laws)
 
 
 def _rubbing(model: Model, data: RegressionData) -> tuple[str, ...]:

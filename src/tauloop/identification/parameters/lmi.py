@@ -113,12 +113,10 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
     for cone in problem.cones:
         constant, linear = problem.maps(cone)
         if cone.is_inertial:
-            size = len(constant)
-            entries = constant.ravel() + linear.reshape(len(linear), -1).T @ y
-            relative = cvxpy.reshape(entries, (size, size), order="C")
+            relative = _expression(cvxpy, constant, linear, y)
             prior_terms.append(cvxpy.trace(relative) - cvxpy.log_det(relative))
         elif np.any(linear):
-            constraints.append(constant[0, 0] + linear[:, 0, 0] @ y >= 0)
+            constraints.append(_expression(cvxpy, constant, linear, y) >= 0)
     misfit = cvxpy.sum_squares((problem.matrix * problem.scale) @ y - problem.right)
     program = cvxpy.Problem(cvxpy.Minimize(0.5 * misfit + weight * sum(prior_terms)), constraints)
     solutions = []
@@ -146,6 +144,11 @@ def solve_conic(problem: ConicProblem, weights: Sequence[float]) -> tuple[ConicS
     return tuple(solutions)
 
 
+def _expression(cvxpy: Any, constant: np.ndarray, linear: np.ndarray, y: Any) -> Any:
+    """The matrix constant + sum over j of linear[j] y_j of a variable y."""
+    return cvxpy.reshape(constant.ravel() + linear.reshape(len(linear), -1).T @ y, constant.shape, order="C")
+
+
 def prior_unknowns(problem: ConicProblem) -> np.ndarray | None:
     """The prior as scaled unknowns y (n,); None where known values do not leave it inside the cones."""
     rows = problem.ties_matrix * problem.scale
@@ -164,12 +167,7 @@ def _lifted(problem: ConicProblem, y: np.ndarray) -> np.ndarray:
 
 def _is_inside(problem: ConicProblem, y: np.ndarray) -> bool:
     """Whether every inertia is strictly positive, and no coefficient below its bound by more than rounding."""
-    for cone in problem.cones:
-        constant, linear = problem.maps(cone)
-        least = np.linalg.eigvalsh(constant + np.tensordot(y, linear, axes=1))[0]
-        if not least > (0.0 if cone.is_inertial else -AT_BOUND):
-            return False
-    return True
+    return all(_least(problem, cone, y) > (0.0 if cone.is_inertial else -AT_BOUND) for cone in problem.cones)
 
 
 def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
@@ -181,18 +179,16 @@ def _require_possible(problem: ConicProblem, cvxpy: Any) -> None:
     constraints, fixed = [margin <= 1.0], []
     for cone in problem.cones:
         constant, linear = problem.maps(cone)
-        size = len(constant)
         if not np.any(linear):
             least = float(np.linalg.eigvalsh(constant)[0])
             if least < 0.0 or (cone.is_inertial and least == 0.0):
                 fixed.append((cone.element, least))
             continue
-        entries = constant.ravel() + linear.reshape(len(linear), -1).T @ y
+        relative = _expression(cvxpy, constant, linear, y)
         if cone.is_inertial:
-            relative = cvxpy.reshape(entries, (size, size), order="C")
-            constraints.append(0.5 * (relative + relative.T) >> margin * np.eye(size))
+            constraints.append(0.5 * (relative + relative.T) >> margin * np.eye(len(constant)))
         else:
-            constraints.append(entries >= 0)
+            constraints.append(relative >= 0)
     if not fixed:
         cvxpy.Problem(cvxpy.Maximize(margin), constraints).solve(solver=cvxpy.CLARABEL)
         if y.value is None or margin.value is None:
