@@ -137,3 +137,10 @@ def judge_both(
     scale = np.max([np.abs(data.forces).max(axis=0) for data in (training, held_out) if data is not None], axis=0)
     judged = judge("held-out", held_out, parameters, scale) if held_out is not None else ()
     return judge("training", training, parameters, scale), judged
+
+
+def largest_loss(held_out: Sequence[OutputFit], free: Sequence[OutputFit]) -> float | None:
+    """Largest ratio of RMSE to that of other fits of the same outputs; None where all of these are exact."""
+    return max(
+        (own.rmse / other.rmse for own, other in zip(held_out, free, strict=True) if other.rmse > 0), default=None
+    )

@@ -12,9 +12,10 @@ from tauloop.identification.excitation.criteria import ConditionNumber
 from tauloop.identification.excitation.drives import driven_at
 from tauloop.identification.excitation.options import ExcitationOptions
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask, Judgement
-from tauloop.identification.excitation.progress import Report, Search
+from tauloop.identification.excitation.progress import Search
 from tauloop.identification.excitation.result import Conditions, Excitation, LimitUse, RandomSummary, Start
 from tauloop.identification.excitation.solver import StartOutcome
+from tauloop.identification.excitation.starts import Report
 from tauloop.interrupts import leavable
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME

@@ -18,7 +18,7 @@ from tauloop.identification.excitation.problem import ExcitationProblem, Judgeme
 from tauloop.identification.excitation.result import Conditions, RandomSummary
 from tauloop.identification.excitation.search import RandomSearch, random_search, shrunk
 from tauloop.identification.excitation.solver import STOPPED, StartOutcome
-from tauloop.identification.excitation.starts import solve_all
+from tauloop.identification.excitation.starts import Report, solve_all
 from tauloop.identification.regression.base_parameters import BaseParameters
 from tauloop.records import dataclass
 
@@ -30,8 +30,6 @@ SHRINKS = 40
 JUDGED_RANDOM = 5
 #: Judging series that are not the last may take this share of the time.
 SHARE = 0.1
-#: Called with the phase, what is done and what there is to do.
-Report = Callable[[str, float, float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

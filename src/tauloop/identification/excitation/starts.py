@@ -17,6 +17,7 @@ from tauloop.identification.excitation.solver import ExcitationProgram, SolverOp
 from tauloop.mechanism.model import Mechanism
 from tauloop.records import dataclass
 
+#: Called with the phase, what is done and what there is to do.
 Report = Callable[[str, float, float], None]
 Solve = Callable[[np.ndarray, SolverOptions, Watch], StartOutcome]
 #: Seconds between two looks at workers that are silent, until a stopped one is ended, and between two series that one

@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError, Problems
 from tauloop.identification.estimation.estimators import WeightedLeastSquares
-from tauloop.identification.estimation.evaluation import OutputFit, judge_both
+from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.fitting import fit
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.parameters.cones import Cone, Regularisation, RegularisedBody, divergence, regularised
@@ -371,7 +371,6 @@ def _evidence(
         half = np.linalg.inv(np.linalg.cholesky(cone.matrix(prior)))
         relative.append(np.linalg.eigvalsh(half @ cone.matrix(parameters) @ half.T))
     numbers = [float(parameters[cone.columns[0]]) for cone in cones if not cone.is_inertial]
-    losses = [fit.rmse / free.rmse for fit, free in zip(held_out, unconstrained.held_out, strict=True) if free.rmse > 0]
     return (
         Evidence(
             name="least eigenvalue of a pseudo-inertia, as a share of the prior's",
@@ -423,7 +422,7 @@ def _evidence(
         ),
         Evidence(
             name="largest ratio of held-out RMSE to that of the unconstrained parameters",
-            value=max(losses) if losses else None,
+            value=largest_loss(held_out, unconstrained.held_out),
             upper=LARGEST_LOSS,
             advice="consistent parameters predict worse: lower the least weight, or look at the prior and the model",
         ),

@@ -6,7 +6,7 @@ import numpy as np
 
 from tauloop.errors import IdentificationError
 from tauloop.identification.estimation.estimators import weighted_solution
-from tauloop.identification.estimation.evaluation import OutputFit, judge_both
+from tauloop.identification.estimation.evaluation import OutputFit, judge_both, largest_loss
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.regression.data import RegressionData
 from tauloop.records import dataclass
@@ -116,9 +116,6 @@ def essential_parameters(
     values[kept] = estimate.values
     parameters = training.expand(base.spread(values))
     training_fit, held_out_fit = judge_both(training, held_out, parameters)
-    losses = [
-        own.rmse / free.rmse for own, free in zip(held_out_fit, identification.held_out, strict=True) if free.rmse > 0
-    ]
     return EssentialParameters(
         names=tuple(base.base[k].name for k in kept),
         values=estimate.values,
@@ -131,7 +128,7 @@ def essential_parameters(
         evidence=(
             Evidence(
                 name="largest ratio of held-out RMSE to that of all base parameters",
-                value=max(losses) if losses else None,
+                value=largest_loss(held_out_fit, identification.held_out),
                 upper=1.05,
                 advice="parameters that matter were left out: allow larger deviations",
             ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -149,7 +148,8 @@ def subtract(
     if not moving.any():
         raise LogError.of("connected", "nothing moves", "excite the actuators")
     scaled = [x[:, moving] / stroke[moving] for x in positions]
-    signal: _Signal = _Record(scaled[1]) if period is None else _Periodic(scaled[1])
+    kind = _Record if period is None else _Periodic
+    signal = kind(scaled[1])
     shift = _delay(scaled[0], signal, min(largest_delay / step, len(scaled[0]) / 2))
     covered = signal.covered(len(scaled[0]), shift)
     if len(covered) < COVERED * len(scaled[0]):
@@ -160,7 +160,7 @@ def subtract(
     shares[moving] = difference.std(axis=0)
     _require_alike(names, shares, shift * step)
     force = samples(connected, "force", names)[covered]
-    own = signal.like(samples(disconnected, "force", names)).at(covered, shift)
+    own = kind(samples(disconnected, "force", names)).at(covered, shift)
     spread = np.maximum(force.std(axis=0), np.finfo(float).tiny)
     return TwoRuns(
         log=_log(connected, names, covered, force, own),
@@ -189,33 +189,9 @@ def subtract(
     )
 
 
-class _Signal(ABC):
-    """Samples (N, n) that can be read between them."""
-
-    @abstractmethod
-    def like(self, values: np.ndarray) -> _Signal:
-        """Other samples at the same times."""
-
-    @abstractmethod
-    def covered(self, count: int, shift: float) -> np.ndarray:
-        """Which samples k of another run, `count` in all, have a place k + shift in this one."""
-
-    @abstractmethod
-    def at(self, k: np.ndarray, shift: float) -> np.ndarray:
-        """Values at k + shift."""
-
-    @abstractmethod
-    def slope(self, k: np.ndarray, shift: float) -> np.ndarray:
-        """Derivatives there, per sample."""
-
-    @abstractmethod
-    def correlation(self, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Whole shifts s, and the mean over k of other(k) this(k + s) without means, summed over channels."""
-
-
 @final
-class _Record(_Signal):
-    """A record with two ends; cubic between samples."""
+class _Record:
+    """Samples (N, n) of a record with two ends; cubic between them."""
 
     def __init__(self, values: np.ndarray) -> None:
         from scipy.interpolate import make_interp_spline  # slow to import, and `identify` needs none
@@ -224,20 +200,21 @@ class _Record(_Signal):
         self._spline = make_interp_spline(np.arange(len(values)), values, k=3)
         self._slope = self._spline.derivative()
 
-    def like(self, values: np.ndarray) -> _Record:
-        return _Record(values)
-
     def covered(self, count: int, shift: float) -> np.ndarray:
+        """Which samples k of another run, `count` in all, have a place k + shift in this one."""
         k = np.arange(count)
         return k[(k + shift >= -EDGE) & (k + shift <= len(self._values) - 1 + EDGE)]
 
     def at(self, k: np.ndarray, shift: float) -> np.ndarray:
+        """Values at k + shift."""
         return np.asarray(self._spline(k + shift))
 
     def slope(self, k: np.ndarray, shift: float) -> np.ndarray:
+        """Derivatives there, per sample."""
         return np.asarray(self._slope(k + shift))
 
     def correlation(self, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whole shifts s, and the mean over k of other(k) this(k + s) without means, summed over channels."""
         import scipy.signal  # slow to import, and `identify` needs none
 
         this, other = (x - x.mean(axis=0) for x in (self._values, other))
@@ -248,18 +225,16 @@ class _Record(_Signal):
 
 
 @final
-class _Periodic(_Signal):
-    """One whole period; between samples and beyond the ends by its Fourier series."""
+class _Periodic:
+    """Samples (N, n) of one whole period; between them and beyond the ends its Fourier series."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._count = len(values)
         self._spectrum = scipy.fft.rfft(values, axis=0)
         self._turn = 2j * np.pi * scipy.fft.rfftfreq(self._count)[:, None]
 
-    def like(self, values: np.ndarray) -> _Periodic:
-        return _Periodic(values)
-
     def covered(self, count: int, shift: float) -> np.ndarray:
+        """All samples of the other run."""
         return np.arange(count)
 
     def at(self, k: np.ndarray, shift: float) -> np.ndarray:
@@ -279,7 +254,7 @@ class _Periodic(_Signal):
         return np.asarray(scipy.fft.irfft(spectrum * np.exp(self._turn * shift), n=self._count, axis=0)[k])
 
 
-def _delay(first: np.ndarray, second: _Signal, largest: float) -> float:
+def _delay(first: np.ndarray, second: _Record | _Periodic, largest: float) -> float:
     """Shift s in samples for which second(k + s) is nearest to first(k), constant offsets left out."""
     shifts, products = second.correlation(first)
     searched = np.abs(shifts) <= largest
