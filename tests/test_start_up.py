@@ -20,7 +20,7 @@ from typer.core import TyperCommand
 from typer.testing import CliRunner
 
 import tauloop
-from tauloop.assembly.entry import PLATFORM, Entry
+from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.cli.app import COMMANDS, QuickCommand
 from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.lazy import lazy_names

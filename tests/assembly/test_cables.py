@@ -14,8 +14,8 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 import tauloop
-from tauloop.assembly.entry import Entry
 from tauloop.assembly.nearest import margin, nearest
+from tauloop.assembly.ports import Entry
 from tauloop.cli.app import app
 from tauloop.codegen import Compiled, Interpreted
 from tauloop.codegen.compiler import find_compiler

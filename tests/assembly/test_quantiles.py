@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tauloop.assembly.quantiles import quantile
+from tauloop.equations.values import quantile
 
 #: Rounding of an interpolation.
 ROUNDING = 1e-15

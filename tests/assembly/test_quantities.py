@@ -16,8 +16,8 @@ from tauloop.errors import InputError, Problems, TauloopError
 from tauloop.formats import load_urdf
 from tauloop.logs import load_recording
 from tauloop.mechanism.drive_file import read_drive
-from tauloop.mechanism.quantities import interval, pairs, quantity, read_quantity
-from tauloop.mechanism.units import ANGLE, ANGULAR_SPEED, FREQUENCY, LENGTH, ONE, UnitError
+from tauloop.mechanism.quantities import interval, pairs, quantity
+from tauloop.mechanism.units import ANGLE, ANGULAR_SPEED, FREQUENCY, LENGTH, ONE, UnitError, read_quantity
 
 #: What people write for one length, m. Oracle: by hand.
 LENGTHS = {

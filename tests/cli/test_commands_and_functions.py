@@ -13,7 +13,7 @@ from extras import extra
 from typer.testing import CliRunner
 
 import tauloop as tl
-from tauloop.assembly.entry import ACTUATORS
+from tauloop.assembly.ports import ACTUATORS
 from tauloop.cli.app import COMMANDS, app
 from tauloop.codegen import CacheOptions, compiled_cache
 from tauloop.drives import load_drive

@@ -15,7 +15,7 @@ import pytest
 from compiled_machines import model
 
 from tauloop import ExportOptions, export_c
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.ports import Entry
 from tauloop.mechanism import shipped_machines
 from tauloop.programs.catalogue import EXPORTABLE
 

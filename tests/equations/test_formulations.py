@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from tauloop.equations.dynamic_parameters import Entries, dynamic_parameters
 from tauloop.equations.energy import kinetic_energy, potential_energy
 from tauloop.equations.formulations import (
     FORMULATIONS,
@@ -26,7 +25,7 @@ from tauloop.equations.formulations import (
 from tauloop.equations.formulations.lagrange import koditschek_form
 from tauloop.equations.topology import integrate, topology
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
-from tauloop.equations.values import Values
+from tauloop.equations.values import Entries, Values, dynamic_parameters
 from tauloop.errors import DescriptionError, InputError, PoseError
 from tauloop.formats import load
 from tauloop.kinematics import random_states

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.assembly.entry import PLATFORM, Entry
+from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.cli.app import app
 from tauloop.errors import IdentificationError, InputError, TauloopError
 from tauloop.identification.excitation import search as excitation_search

@@ -12,7 +12,7 @@ import xarray as xr
 from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.ports import Entry
 from tauloop.cli.app import app
 from tauloop.errors import LogError
 from tauloop.formats import loads

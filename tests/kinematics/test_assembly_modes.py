@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tauloop.assembly.closing import close_loops
-from tauloop.assembly.entry import PLATFORM
-from tauloop.assembly.entry_ports import entry_ports
 from tauloop.assembly.far_start import _rates, close_from_afar
 from tauloop.assembly.loops import aligned, loops
+from tauloop.assembly.ports import PLATFORM, entry_ports
 from tauloop.cli.app import app
 from tauloop.equations.topology import integrate
 from tauloop.errors import InputError

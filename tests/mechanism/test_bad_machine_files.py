@@ -16,7 +16,7 @@ from tauloop.errors import DescriptionError, Problem
 from tauloop.formats import load, loads
 from tauloop.mechanism import machine_path, shipped_machines
 from tauloop.mechanism.cursor import MAX_PROBLEMS
-from tauloop.mechanism.ordering import chain, ordered
+from tauloop.mechanism.expression import chain, ordered
 from tauloop.mechanism.yaml_nodes import MAX_BYTES, MAX_DEPTH
 
 BENCH = """\

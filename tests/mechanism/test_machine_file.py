@@ -21,7 +21,7 @@ from tauloop.formats import load, loads
 from tauloop.mechanism import json_schema, machine_path, shipped_machines
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf
 from tauloop.mechanism.model import Inertia, Mechanism, Placement, SlenderPart, Turn
-from tauloop.mechanism.rotation import quaternion, turns_to_axes, turns_to_axis
+from tauloop.mechanism.placements import quaternion, turns_to_axes, turns_to_axis
 from tauloop.mechanism.schema import END, START, update_reference
 from tauloop.mechanism.yaml_nodes import parse_nodes
 

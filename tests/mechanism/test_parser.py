@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tauloop.mechanism import units
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, evaluate
 from tauloop.mechanism.parser import (
-    MAX_CHARACTERS,
     MAX_NESTING,
     MAX_OPERATORS,
     ExpressionError,
@@ -22,7 +21,7 @@ from tauloop.mechanism.parser import (
     parse,
     resolve,
 )
-from tauloop.mechanism.units import Dimension
+from tauloop.mechanism.units import MAX_CHARACTERS, Dimension
 
 LEAVES = {
     "L": Quantity(Leaf("L"), units.LENGTH),

@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
-from tauloop.assembly.entry import ACTUATORS
+from tauloop.assembly.ports import ACTUATORS
 from tauloop.cli.app import app
 from tauloop.codegen.operations import output_operations, restricted
 from tauloop.equations.formulations import FORMULATIONS
@@ -34,8 +34,7 @@ from tauloop.model.costs import (
     costs,
     parts,
 )
-from tauloop.model.own_mass_matrix import OwnMassMatrix
-from tauloop.model.platform_matrices import VirtualPlatforms
+from tauloop.model.platform_matrices import OwnMassMatrix, VirtualPlatforms
 from tauloop.programs.catalogue import MOMENTUM, MOMENTUM_FORCES
 
 #: Operations of the whole inverse dynamics (kinematics included, numbers baked in); from the project's issue 3.

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop import Model, load, loads
-from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry
 from tauloop.cli.app import app
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.errors import AssemblyError, InputError

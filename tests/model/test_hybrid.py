@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from tauloop import Model, load, loads
-from tauloop.assembly.freedoms import independent_rows
+from tauloop.assembly.coordinates import independent_rows
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.spins import find_spins
 from tauloop.codegen import Compiled, Interpreted

@@ -11,7 +11,7 @@ import pytest
 from compiled_machines import compilers
 
 from tauloop import DescriptionError, FunctionOptions, InputError, Model, PoseError, load, load_function
-from tauloop.assembly.entry import ACTUATORS
+from tauloop.assembly.ports import ACTUATORS
 from tauloop.codegen import caller as caller_module
 from tauloop.codegen import compiler as compiler_module
 from tauloop.codegen.compiled import CompiledFunction

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tauloop import Model, load
-from tauloop.assembly.entry import ACTUATORS
+from tauloop.assembly.ports import ACTUATORS
 from tauloop.errors import InputError, PoseError
 from tauloop.motion import (
     LAWS,

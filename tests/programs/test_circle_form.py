@@ -13,7 +13,7 @@ from tauloop.codegen.evaluator import Interpreted
 from tauloop.kinematics import random_states
 from tauloop.mechanism.shipped import machine_path
 from tauloop.programs import position
-from tauloop.programs.closed_forms.circle import circle_form
+from tauloop.programs.closed_forms import circle_form
 
 #: Two ways to the same pose, both at rounding, through the conditioning of regular states (some hundreds).
 SAME = 1e-11

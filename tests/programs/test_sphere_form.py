@@ -12,7 +12,7 @@ from tauloop import Model, PoseError, load
 from tauloop.codegen.evaluator import Interpreted
 from tauloop.kinematics import random_states
 from tauloop.programs import position
-from tauloop.programs.closed_forms.sphere import sphere_form
+from tauloop.programs.closed_forms import sphere_form
 
 #: Two ways to the same pose, both at rounding, through the conditioning of regular states (some hundreds).
 SAME = 1e-11

@@ -20,7 +20,7 @@ from tauloop.kinematics.reduction import Reduction, ReductionOptions, compare_re
 from tauloop.mechanism import Mechanism, shipped_machines
 from tauloop.mechanism.expression import Constant, evaluate, multiply
 from tauloop.mechanism.model import Actuator, Body, Inertia, Joint, Placement, SlenderPart, Vector
-from tauloop.mechanism.rotation import rotation_matrix
+from tauloop.mechanism.poses import rotation_matrix
 from tauloop.model import Model
 from tauloop.reduction import (
     BodyMotions,

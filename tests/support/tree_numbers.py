@@ -5,11 +5,10 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from tauloop.equations.dynamic_parameters import dynamic_parameters
 from tauloop.equations.newton_euler import tree_forces
 from tauloop.equations.topology import topology
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.equations.values import Values
+from tauloop.equations.values import Values, dynamic_parameters
 from tauloop.mechanism.model import Mechanism
 
 

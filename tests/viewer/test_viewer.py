@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from tauloop import Model, load
-from tauloop.assembly.entry import ACTUATORS, PLATFORM
+from tauloop.assembly.ports import ACTUATORS, PLATFORM
 from tauloop.cli.app import app
 from tauloop.errors import EngineError, InputError, PoseError
 from tauloop.formats import loads

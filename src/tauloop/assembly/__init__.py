@@ -8,21 +8,20 @@ from tauloop.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tauloop.assembly.assembly import Assembly, assemble
-    from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
     from tauloop.assembly.locks import Locks
     from tauloop.assembly.loops import Loops
-    from tauloop.assembly.ports import Port
+    from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port
     from tauloop.assembly.spins import Spin, find_spins
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "ACTUATORS": "entry",
+            "ACTUATORS": "ports",
             "Assembly": "assembly",
-            "Entry": "entry",
+            "Entry": "ports",
             "Locks": "locks",
             "Loops": "loops",
-            "PLATFORM": "entry",
+            "PLATFORM": "ports",
             "Port": "ports",
             "Spin": "spins",
             "assemble": "assembly",

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.loops import nominal
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, Configuration, TreeMotion, tree_motion
-from tauloop.equations.values import Values, unit_vector
+from tauloop.equations.values import BatchFunction, Values, unit_vector
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.model import Freedom, Joint, Mechanism
 from tauloop.records import dataclass

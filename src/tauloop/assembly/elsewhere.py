@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.assembly import Assembly, common_rank, probed
 from tauloop.assembly.closing import CLOSED, close_loops, open_loops
 from tauloop.assembly.ports import numbers
-from tauloop.assembly.rank import common_rank, probed
 from tauloop.errors import AssemblyError, Problem, Problems
 
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.assembly.cut_freedoms import CutFreedoms, seen_cuts
-from tauloop.assembly.quantiles import quantile
 from tauloop.equations.topology import Topology
+from tauloop.equations.values import quantile
 from tauloop.errors import PoseError, Problem
 from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
 from tauloop.records import dataclass
 from tauloop.result import Evidence
 
 if TYPE_CHECKING:  # whose assembly walks within the limits
-    from tauloop.assembly.entry_ports import EntryPorts
+    from tauloop.assembly.ports import EntryPorts
 
 #: A coordinate is beyond a stop from this far on, rad or m: rounding of what was put exactly onto it.
 AT_THE_STOP = 1e-9
@@ -103,7 +103,7 @@ class Limits:
         columns: their columns among the coordinates; those of cut joints come last and have none.
         lower, upper: their ranges (n,), SI; infinite at an open end.
         is_stop: whether the range is of stops (n,).
-        cuts: the cut joints.
+        cuts: the cut joints; None where the tree has all joints.
     """
 
     names: tuple[str, ...]
@@ -112,11 +112,12 @@ class Limits:
     lower: np.ndarray
     upper: np.ndarray
     is_stop: np.ndarray
-    cuts: CutFreedoms
+    cuts: CutFreedoms | None
 
     def values(self, q: np.ndarray) -> np.ndarray:
         """What is limited (N, n), at coordinates (N, n_q)."""
-        return np.concatenate([q[:, list(self.columns)], self.cuts.positions(q)], axis=1)
+        own = q[:, list(self.columns)]
+        return own if self.cuts is None else np.concatenate([own, self.cuts.positions(q)], axis=1)
 
     def of(self, kinds: tuple[LimitKind, ...]) -> np.ndarray:
         """Which of them have limits of these kinds (n,)."""
@@ -221,7 +222,7 @@ class Limits:
                     "degrees: angles are in rad, or say their unit",
                 )
             )
-        for name, kind in self.cuts.unseen:
+        for name, kind in self.cuts.unseen if self.cuts is not None else ():
             found.append(Evidence(name=f"limits of {name} (a {kind} joint that closes a loop: not judged)", value=None))
         return tuple(found)
 
@@ -264,17 +265,22 @@ def require_within_limits(evidence: Iterable[Evidence]) -> None:
 
 def limits_of(mechanism: Mechanism, topology: Topology) -> Limits:
     """Limits of a machine's coordinates, and of its cut joints."""
-    cuts = seen_cuts(mechanism, topology)
-    own = [
-        (i, freedom, turns)
-        for i, freedom, turns in zip(topology.q_of_v, topology.freedoms, topology.angular, strict=True)
+    limited = [
+        (i, freedom)
+        for i, freedom in zip(topology.q_of_v, topology.freedoms, strict=True)
         if i >= 0 and np.isfinite([freedom.lower, freedom.upper]).any()
     ]
-    every = [*(freedom for _, freedom, _ in own), *cuts.freedoms]
+    columns = tuple(i for i, _ in limited)
+    names = tuple(topology.coordinate_names[i] for i in columns)
+    units = tuple("rad" if topology.is_angle[i] else "m" for i in columns)
+    every = [freedom for _, freedom in limited]
+    cuts = seen_cuts(mechanism, topology) if topology.cuts else None
+    if cuts is not None:
+        names, units, every = names + cuts.names, units + cuts.units, [*every, *cuts.freedoms]
     return Limits(
-        names=(*(topology.coordinate_names[i] for i, _, _ in own), *cuts.names),
-        units=(*("rad" if turns else "m" for _, _, turns in own), *cuts.units),
-        columns=tuple(i for i, _, _ in own),
+        names=names,
+        units=units,
+        columns=columns,
         lower=np.array([freedom.lower for freedom in every]),
         upper=np.array([freedom.upper for freedom in every]),
         is_stop=np.array([_stops(freedom) for freedom in every], dtype=bool),

@@ -1,13 +1,24 @@
-"""Named ports: names, units and shapes of what a function takes and gives, checked before any number is used."""
+"""Named ports: names, units and shapes of what a function takes and gives, checked before any number is used.
+
+An entry says whose motion is given; its ports are the numbers of that motion on one machine.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import AssemblyError, InputError, Problem, Problems
 from tauloop.records import dataclass
+
+if TYPE_CHECKING:  # functions out of the cache have ports, and no equations
+    import casadi as ca
+
+    from tauloop.assembly.assembly import Assembly
+    from tauloop.equations.topology import Topology
 
 #: How many faulty places of one kind a message lists.
 LISTED = 5
@@ -165,3 +176,206 @@ def _as_array(port: Port, argument: object, problems: Problems) -> np.ndarray | 
         problems.add(port.name, f"is not finite at {places}{more}", remedy)
         return None
     return array
+
+
+class Entry(enum.Enum):
+    """Whose motion is given, from which everything else follows: `PLATFORM`'s or `ACTUATORS`'.
+
+    The names are those in messages, files and on the command line. What an entry is in numbers on one machine tells
+    `entry_ports`.
+    """
+
+    platform = "platform"
+    actuators = "actuators"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+PLATFORM, ACTUATORS = Entry.platform, Entry.actuators
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPorts:
+    """The motion that is given to one machine, and what of its coordinates it determines at once.
+
+    Attributes:
+        entry: whose motion.
+        position, velocity: ports of the given positions and velocities; accelerations have the velocity's columns.
+        q, v: indices of the coordinates and velocities that the given motion determines at once.
+        to_q, to_v: matrices from the given numbers to those coordinates and velocities.
+    """
+
+    entry: Entry
+    position: Port
+    velocity: Port
+    q: tuple[int, ...]
+    v: tuple[int, ...]
+    to_q: np.ndarray
+    to_v: np.ndarray
+
+    @property
+    def name(self) -> str:
+        """Name of the entry."""
+        return self.entry.name
+
+    @property
+    def motion(self) -> dict[str, Port]:
+        """Ports of a motion by name: position, velocity, acceleration."""
+        return {port.name: port for port in (self.position, self.velocity, self.acceleration)}
+
+    @property
+    def acceleration(self) -> Port:
+        """Port of the given accelerations."""
+        units = tuple(unit + "^2" for unit in self.velocity.units)
+        return Port(name="acceleration", columns=self.velocity.columns, units=units)
+
+    def leading_acceleration(self, count: int) -> Port:
+        """Port of the accelerations of the first columns: in the actuators' entry those of the leading actuators."""
+        port = self.acceleration
+        return Port(name="actuator_acceleration", columns=port.columns[:count], units=port.units[:count])
+
+    def at(self, q: np.ndarray) -> np.ndarray:
+        """The given positions (..., n) at full coordinates (..., n_q)."""
+        return np.asarray(q[..., list(self.q)] @ np.linalg.inv(self.to_q).T)
+
+    def rates(self, v: np.ndarray) -> np.ndarray:
+        """The given velocities, or accelerations, (..., n) at those of all coordinates (..., n_v)."""
+        return np.asarray(v[..., list(self.v)] @ np.linalg.inv(self.to_v).T)
+
+    def given(self, position: ca.SX) -> dict[int, ca.SX]:
+        """Coordinates by index, from the given positions."""
+        import casadi as ca
+
+        values = ca.DM(self.to_q) @ position
+        return {i: values[k] for k, i in enumerate(self.q)}
+
+
+def entry_ports(assembly: Assembly, entry: Entry) -> EntryPorts:
+    """Ports of the motion of the platform or of the actuators of a machine.
+
+    Raises:
+        AssemblyError: actuators and passive freedoms do not determine the coordinates that the actuators drive.
+    """
+    return _platform_ports(assembly) if entry == PLATFORM else _actuator_ports(assembly)
+
+
+def _platform_ports(assembly: Assembly) -> EntryPorts:
+    """Motion of the independent coordinates (the platform's).
+
+    A rotation of a free body enters with its quaternion: all four numbers where all three rotations are independent,
+    else the vector components that belong to the independent ones (the others follow).
+    """
+    shape = assembly.loops.topology
+    independent = assembly.independent
+    q = [shape.q_of_v[i] for i in independent if shape.q_of_v[i] >= 0] + _turning(shape, independent)
+    q.sort()
+    return EntryPorts(
+        entry=PLATFORM,
+        position=_position_port(shape, q),
+        velocity=_velocity_port(shape, independent),
+        q=tuple(q),
+        v=independent,
+        to_q=np.eye(len(q)),
+        to_v=np.eye(len(independent)),
+    )
+
+
+def _actuator_ports(assembly: Assembly) -> EntryPorts:
+    """Motion of the actuators: positions p = A q over the coordinates that they drive, then the passive freedoms.
+
+    With redundant actuation only the leading actuators are given: the others follow them.
+
+    Raises:
+        AssemblyError: actuators and passive freedoms do not determine the coordinates that the actuators drive.
+    """
+    shape, mechanism = assembly.loops.topology, assembly.loops.mechanism
+    leading, passive = list(assembly.leading), list(assembly.passive)
+    A_all = assembly.loops.transmission[leading]
+    driven = [i for i in range(shape.n_v) if np.any(A_all[:, i])]
+    given_v = driven + [i for i in passive if i not in driven]
+    A = np.concatenate([A_all, np.eye(shape.n_v)[passive]])[:, given_v]
+    if A.shape[0] != A.shape[1] or np.linalg.matrix_rank(A) < A.shape[0]:
+        raise AssemblyError(
+            Problem(
+                where="actuators",
+                what=f"{len(leading)} actuators drive {len(driven)} coordinates, so their positions do not give these",
+                remedy="drive as many coordinates as there are actuators, with independent transmissions",
+                file=mechanism.file,
+            )
+        )
+    actuators = tuple(mechanism.actuators[i] for i in leading)
+    names = tuple(actuator.name for actuator in actuators)
+    rotary = [shape.motor_turns(actuator) for actuator in actuators]
+    inverse = np.linalg.inv(A)
+    inverse[np.abs(inverse) < 1e-15 * np.abs(inverse).max(initial=0.0)] = 0.0
+    turns = _turning(shape, assembly.passive)
+    passive_q = [shape.q_of_v[i] for i in passive if shape.q_of_v[i] >= 0]
+    rows = [k for k, i in enumerate(given_v) if shape.q_of_v[i] >= 0]
+    columns = [*range(len(leading)), *(len(leading) + k for k, i in enumerate(passive) if shape.q_of_v[i] >= 0)]
+    to_q = np.eye(len(rows) + len(turns))
+    to_q[: len(rows), : len(rows)] = inverse[np.ix_(rows, columns)]
+    return EntryPorts(
+        entry=ACTUATORS,
+        position=Port(
+            name="position",
+            columns=names + tuple(shape.coordinate_names[i] for i in passive_q + turns),
+            units=tuple("rad" if r else "m" for r in rotary) + coordinate_units(shape, passive_q + turns),
+        ),
+        velocity=Port(
+            name="velocity",
+            columns=names + assembly.passive_names,
+            units=tuple("rad/s" if r else "m/s" for r in rotary) + velocity_units(shape, assembly.passive),
+        ),
+        q=tuple(shape.q_of_v[i] for i in given_v if shape.q_of_v[i] >= 0) + tuple(turns),
+        v=tuple(given_v),
+        to_q=to_q if turns else inverse,
+        to_v=inverse,
+    )
+
+
+def force_port(assembly: Assembly) -> Port:
+    """Port of the actuators' forces."""
+    shape, actuators = assembly.loops.topology, assembly.loops.mechanism.actuators
+    return Port(
+        name="force",
+        columns=tuple(actuator.name for actuator in actuators),
+        units=tuple("N m" if shape.motor_turns(actuator) else "N" for actuator in actuators),
+    )
+
+
+def _turning(shape: Topology, velocities: tuple[int, ...]) -> list[int]:
+    """Quaternion numbers that stand for angular velocities among those given.
+
+    All four where all three rotations are given, else the vector components of the same names (the others follow).
+    """
+    found: list[int] = []
+    for q0, v0 in shape.quaternions:
+        turning = [i for i in velocities if v0 <= i < v0 + 3]
+        found += range(q0, q0 + 4) if len(turning) == 3 else [q0 + 1 + i - v0 for i in turning]
+    return found
+
+
+def _position_port(shape: Topology, q: list[int]) -> Port:
+    return Port(
+        name="position",
+        columns=tuple(shape.coordinate_names[i] for i in q),
+        units=coordinate_units(shape, q),
+    )
+
+
+def coordinate_units(shape: Topology, q: list[int] | None = None) -> tuple[str, ...]:
+    """Units of coordinates: rad for angles, 1 for quaternions, m for the rest."""
+    quaternion = {j for q0, _ in shape.quaternions for j in range(q0, q0 + 4)}
+    indices = range(shape.n_q) if q is None else q
+    return tuple("1" if i in quaternion else "rad" if shape.is_angle[i] else "m" for i in indices)
+
+
+def velocity_units(shape: Topology, v: tuple[int, ...] | None = None) -> tuple[str, ...]:
+    """Units of velocities."""
+    indices = range(shape.n_v) if v is None else v
+    return tuple("rad/s" if shape.angular[i] else "m/s" for i in indices)
+
+
+def _velocity_port(shape: Topology, v: tuple[int, ...]) -> Port:
+    return Port(name="velocity", columns=tuple(shape.velocity_names[i] for i in v), units=velocity_units(shape, v))

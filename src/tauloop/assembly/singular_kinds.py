@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.assembly import Assembly, null_space
 from tauloop.assembly.closing import RANK_FLOOR
-from tauloop.assembly.freedoms import Actuation
-from tauloop.assembly.rank import null_space
-from tauloop.assembly.regular_reference import in_words, lost, maps_of, standing
+from tauloop.assembly.coordinates import Actuation
+from tauloop.assembly.reference_pose import in_words, lost, maps_of, standing
 
 
 def singular_kind(assembly: Assembly, q: np.ndarray) -> str:

@@ -12,15 +12,15 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly, assemble
-from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.loops import Loops, loops, nominal
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
+from tauloop.mechanism.bodies import about_center, as_matrices
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName, Mechanism, Placement, Turn
-from tauloop.mechanism.parallel_axes import about_center, as_matrices
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import casadi as ca
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, wanted_values
 from tauloop.codegen.straight import needed_instructions
+from tauloop.equations.values import BatchFunction
 from tauloop.programs.program import Evaluate, Newton, Program
 
 #: Kinds of operations, in the order of tables.

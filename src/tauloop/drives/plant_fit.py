@@ -23,9 +23,9 @@ from tauloop.drives.criteria import NAMES
 from tauloop.drives.plant_search import DETERMINED, Observation, PlantFit, PlantUnknown, search_plant
 from tauloop.drives.tuning.tune import read_ranges
 from tauloop.errors import InputError, Problem, Problems
+from tauloop.mechanism.cursor import Choice, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.documents import Amount, contents, open_document
 from tauloop.mechanism.drive_line import DriveLine
-from tauloop.mechanism.kinds import Choice, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.mechanism.units import TIME
 from tauloop.mechanism.values import ValueReader

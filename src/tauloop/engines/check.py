@@ -33,7 +33,7 @@ from tauloop.engines.pinocchio_constraints import constrained_dynamics, constrai
 from tauloop.engines.results import EngineAccelerations, EngineForces
 from tauloop.errors import EngineError, Problems, TauloopError, solving
 from tauloop.kinematics import RandomStates, random_states
-from tauloop.mechanism.cables import cables, struts
+from tauloop.mechanism.bodies import cables, struts
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.programs.hybrid_inertia import tree_inertias

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import casadi as ca
 
-from tauloop.equations.dynamic_parameters import Entries
 from tauloop.equations.inertial_elements import InertialElement, inertial_elements
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
-from tauloop.equations.values import Values
+from tauloop.equations.values import Entries, Values
 from tauloop.errors import DescriptionError, Problems
 from tauloop.mechanism.model import Inertia, Mechanism
 

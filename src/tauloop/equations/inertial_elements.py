@@ -12,11 +12,10 @@ from typing import Literal
 
 import casadi as ca
 
-from tauloop.equations.dynamic_parameters import Entries
 from tauloop.equations.rods import inertia_matrix
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
-from tauloop.equations.values import Values
+from tauloop.equations.values import Entries, Values
 from tauloop.mechanism.model import Inertia, Mechanism, Rod
 from tauloop.records import dataclass
 

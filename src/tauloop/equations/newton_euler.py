@@ -2,6 +2,7 @@
 
 M a + h = S u + K^T lambda; this file gives the left side, linear in the dynamic parameters pi. Together with the
 loop equations it is the general inverse dynamics of parallel robots of Khalil and Ibrahim (Gantry-Tau paper, eq. 1).
+Friction, the one part that has no energy, is the same in all formulations.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from dataclasses import replace
 
 import casadi as ca
 
-from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
-from tauloop.equations.friction import add_loss, friction_force
 from tauloop.equations.rods import (
     EndForces,
     full_rod,
@@ -23,8 +22,65 @@ from tauloop.equations.rods import (
 )
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import BodyMotion, PointMotion, TreeMotion
-from tauloop.equations.values import Values
-from tauloop.mechanism.model import BASE, Actuator, Inertia, Mechanism, Placement, Rod
+from tauloop.equations.values import DynamicParameter, Entries, Values
+from tauloop.mechanism.model import BASE, Actuator, CombinedFriction, Friction, Inertia, Mechanism, Placement, Rod
+
+
+def friction_force(entries: Entries, element: str, velocity: ca.SX, friction: Friction | None, values: Values) -> ca.SX:
+    """Friction force of one element, as `Friction` says: linear in its coefficients, not in the Stribeck speed."""
+    if friction is None:
+        return ca.SX(0)
+    sign = ca.sign(velocity)
+    factors = {
+        "viscous": velocity,
+        "coulomb": sign,
+        "offset": ca.SX(1),
+        "viscous_asymmetry": ca.fabs(velocity),
+        "coulomb_asymmetry": ca.fabs(sign),
+    }
+    if friction.stribeck is not None:
+        factors["stribeck"] = sign * ca.exp(-((velocity / values.scalar(friction.stribeck)) ** 2))
+    force = ca.SX(0)
+    for role, factor in factors.items():
+        coefficient = entries.get(element, role)
+        if coefficient is not None:
+            force += coefficient * factor
+    return force
+
+
+def friction_forces(mechanism: Mechanism, topology: Topology, values: Values, v: ca.SX, entries: Entries) -> ca.SX:
+    """Forces (n_v,), N or N m, that overcome all friction; a motor's reaches the coordinates by its transmission.
+
+    So does that of a combination of coordinates, by its ratios.
+
+    Args:
+        mechanism, topology, values: the machine.
+        v: velocities (n_v,).
+        entries: dynamic parameters.
+    """
+    tau = ca.SX(topology.n_v, 1)
+    for i, (name, freedom) in enumerate(zip(topology.velocity_names, topology.freedoms, strict=True)):
+        tau[i] = friction_force(entries, name, v[i], freedom.friction, values)
+    for actuator in mechanism.actuators:
+        terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in actuator.drives]
+        velocity = sum((ratio * v[i] for i, ratio in terms), ca.SX(0))
+        force = friction_force(entries, actuator.name, velocity, actuator.friction, values)
+        for i, ratio in terms:
+            tau[i] += ratio * force
+    for loss in mechanism.losses:
+        add_loss(tau, loss, topology, values, v, entries)
+    return tau
+
+
+def add_loss(
+    tau: ca.SX, loss: CombinedFriction, topology: Topology, values: Values, v: ca.SX, entries: Entries
+) -> None:
+    """Add friction of a combination of coordinates to forces (n_v,): ratio_j F on each, by virtual work."""
+    terms = [(topology.velocity_names.index(name), values.scalar(ratio)) for name, ratio in loss.terms]
+    velocity = sum((ratio * v[i] for i, ratio in terms), ca.SX(0))
+    force = friction_force(entries, loss.name, velocity, loss.friction, values)
+    for i, ratio in terms:
+        tau[i] += ratio * force
 
 
 def tree_forces(

@@ -1,35 +1,46 @@
-"""Values of description expressions as numbers or CasADi symbols."""
+"""Values: of the description's expressions over theta, of the dynamic parameters pi, and of functions on batches.
+
+Expressions take numbers or CasADi symbols; pi are the parameters in which inverse dynamics is linear (inertia, rotor
+inertia, friction and springs): inverse dynamics = Y(q, v, a) pi, every entry an expression over theta, so that equal
+parts of equal legs stay tied. CasADi functions are evaluated on arrays (N, n) without copies.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
-from tauloop.mechanism.expression import FUNCTIONS, Constant, Expression, Leaf, evaluate
-from tauloop.mechanism.model import Placement, Turn, Vector
-
-#: Angles this close to a multiple of 90 degrees count as exact, so that zeros of a geometry stay zeros.
-RIGHT_ANGLE_TOLERANCE = 1e-12
-
-
-def _exact_sine(angle: float) -> float:
-    quarter_turns = angle / (math.pi / 2)
-    if abs(quarter_turns - round(quarter_turns)) < RIGHT_ANGLE_TOLERANCE:
-        return (0.0, 1.0, 0.0, -1.0)[round(quarter_turns) % 4]
-    return math.sin(angle)
+from tauloop.equations.topology import Topology
+from tauloop.errors import DescriptionError, Problem
+from tauloop.mechanism.expression import (
+    FLOAT_OPERATIONS,
+    FUNCTIONS,
+    Constant,
+    Expression,
+    Leaf,
+    evaluate,
+    exact_cosine,
+    exact_sine,
+    multiply,
+)
+from tauloop.mechanism.model import Friction, Inertia, Mechanism, Placement, SlenderPart, Turn, Vector
+from tauloop.records import dataclass
 
 
 def sine(angle: Any) -> Any:
     """Sine of a number (exact at multiples of a right angle) or of a symbol."""
-    return _exact_sine(float(angle)) if isinstance(angle, int | float) else ca.sin(angle)
+    return exact_sine(float(angle)) if isinstance(angle, int | float) else ca.sin(angle)
 
 
 def cosine(angle: Any) -> Any:
     """Cosine of a number (exact at multiples of a right angle) or of a symbol."""
-    return _exact_sine(float(angle) + math.pi / 2) if isinstance(angle, int | float) else ca.cos(angle)
+    return exact_cosine(float(angle)) if isinstance(angle, int | float) else ca.cos(angle)
 
 
 def _either(name: str) -> Callable[..., Any]:
@@ -43,12 +54,7 @@ def _either(name: str) -> Callable[..., Any]:
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": lambda x, y: x + y,
-    "-": lambda x, y: x - y,
-    "*": lambda x, y: x * y,
-    "/": lambda x, y: x / y,
-    "^": lambda x, y: x**y,
-    "neg": lambda x: -x,
+    **FLOAT_OPERATIONS,
     **{name: _either(name) for name in FUNCTIONS},
     "sin": sine,
     "cos": cosine,
@@ -103,3 +109,201 @@ def unit_vector(axis: str) -> ca.SX:
     e = ca.SX(3, 1)
     e["xyz".index(axis)] = 1
     return e
+
+
+BODY_SUFFIXES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+BODY_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+SLENDER_SUFFIXES = ("m", "h", "J")
+SLENDER_UNITS = ("kg", "kg m", "kg m^2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamicParameter:
+    """One entry of pi.
+
+    Attributes:
+        name: element and suffix, such as ``plate.mcx`` or ``leg1.motor.viscous``.
+        element: the element it belongs to: body, rod, coordinate or actuator.
+        role: the suffix.
+        unit: SI unit.
+        group: "inertia", "friction", "drive" or "spring".
+        expression: its value over theta.
+    """
+
+    name: str
+    element: str
+    role: str
+    unit: str
+    group: str
+    expression: Expression
+
+
+def dynamic_parameters(mechanism: Mechanism, topology: Topology) -> tuple[DynamicParameter, ...]:
+    """All entries of pi in order: bodies, rods, freedoms, actuators, losses.
+
+    Raises:
+        DescriptionError: a joint and a motor have one name and both such a coefficient.
+    """
+    found = tuple(_entries(mechanism, topology))
+    twice = [name for name, count in Counter(entry.name for entry in found).items() if count > 1]
+    if twice:
+        raise DescriptionError(
+            Problem(
+                where=name,
+                what="is a coefficient of a joint and of a motor that is called as it is",
+                remedy="give the motor a name of its own",
+                file=mechanism.file,
+            )
+            for name in twice
+        )
+    return found
+
+
+def _entry(element: str, role: str, unit: str, group: str, expression: Expression) -> DynamicParameter:
+    return DynamicParameter(
+        name=f"{element}.{role}", element=element, role=role, unit=unit, group=group, expression=expression
+    )
+
+
+def _entries(mechanism: Mechanism, topology: Topology) -> Iterator[DynamicParameter]:
+    for body in mechanism.bodies:
+        if body.inertia is not None:
+            yield from _part(body.name, "", body.inertia)
+    for rod in mechanism.rods:
+        for prefix, part in (("", rod.lower), ("upper_", rod.upper)):
+            if part is not None:
+                yield from _part(rod.name, prefix, part)
+    for name, is_angle, freedom in zip(topology.velocity_names, topology.angular, topology.freedoms, strict=True):
+        if freedom.inertia is not None:
+            yield _entry(name, "inertia", "kg m^2" if is_angle else "kg", "drive", freedom.inertia)
+        if freedom.friction is not None:
+            yield from _friction(name, freedom.friction, is_angle)
+        if freedom.spring is not None:
+            force, angle = ("N m", "rad") if is_angle else ("N", "m")
+            yield _entry(name, "stiffness", f"{force}/{angle}", "spring", freedom.spring.stiffness)
+            yield _entry(name, "preload", force, "spring", multiply(freedom.spring.stiffness, freedom.spring.rest))
+    for actuator in mechanism.actuators:
+        is_angle = topology.motor_turns(actuator)
+        if actuator.inertia is not None:
+            yield _entry(actuator.name, "inertia", "kg m^2" if is_angle else "kg", "drive", actuator.inertia)
+        if actuator.friction is not None:
+            yield from _friction(actuator.name, actuator.friction, is_angle)
+    for loss in mechanism.losses:
+        yield from _friction(loss.name, loss.friction, loss.turns)
+
+
+def _part(element: str, prefix: str, part: Inertia | SlenderPart) -> Iterator[DynamicParameter]:
+    slender = isinstance(part, SlenderPart)
+    suffixes, units = (SLENDER_SUFFIXES, SLENDER_UNITS) if slender else (BODY_SUFFIXES, BODY_UNITS)
+    for suffix, unit, expression in zip(suffixes, units, part.parameters, strict=True):
+        yield _entry(element, prefix + suffix, unit, "inertia", expression)
+
+
+def _friction(element: str, friction: Friction, is_angle: bool) -> Iterator[DynamicParameter]:
+    force, speed = ("N m", "N m s/rad") if is_angle else ("N", "N s/m")
+    terms = {
+        "viscous": (speed, friction.viscous),
+        "coulomb": (force, friction.coulomb),
+        "offset": (force, friction.offset),
+        "viscous_asymmetry": (speed, friction.viscous_asymmetry),
+        "coulomb_asymmetry": (force, friction.coulomb_asymmetry),
+        "stribeck": (force, friction.excess),
+    }
+    for role, (unit, expression) in terms.items():
+        if expression is not None:
+            yield _entry(element, role, unit, "friction", expression)
+
+
+class Entries:
+    """Values of pi by element and role."""
+
+    def __init__(self, parameters: tuple[DynamicParameter, ...], pi: ca.SX) -> None:
+        """Name the entries of pi (n_pi,)."""
+        self._pi: Mapping[tuple[str, str], ca.SX] = {(p.element, p.role): pi[i] for i, p in enumerate(parameters)}
+        self._inertial: dict[str, list[str]] = {}
+        for p in parameters:
+            if p.group == "inertia":
+                self._inertial.setdefault(p.element, []).append(p.role)
+
+    def get(self, element: str, role: str) -> ca.SX | None:
+        """One entry; None where the element has no such parameter."""
+        return self._pi.get((element, role))
+
+    def part(self, element: str, upper: bool = False) -> ca.SX:
+        """Inertial parameters of a body or of one part of a rod, in their order."""
+        roles = [role for role in self._inertial[element] if role.startswith("upper_") == upper]
+        return ca.vertcat(*(self._pi[element, role] for role in roles))
+
+
+#: Samples that one call of a mapped function takes; maps of these widths are made once and put together to any N.
+WIDTHS = (512, 64, 8, 1)
+
+
+#: Instructions of one call above which starting threads (some tens of microseconds) is worth it; and how many at most.
+WORTH_THREADS = 400_000
+MOST_THREADS = 8
+
+
+class BatchFunction:
+    """A CasADi function of column vectors, ready for any number of samples.
+
+    A C-contiguous array (N, k) is laid out as the (k, N) matrix that CasADi's map wants, so buffers are shared.
+    """
+
+    __slots__ = ("_maps", "function")
+
+    def __init__(self, function: ca.Function) -> None:
+        """Keep the function; its inputs and outputs must be dense columns."""
+        self.function = function
+        self._maps: dict[int, ca.Function] = {1: function}
+
+    def __call__(self, arrays: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
+        """Values at n samples: one array (n, k) per input, one per output."""
+        inputs = [np.ascontiguousarray(array, dtype=float) for array in arrays]
+        outputs = [np.zeros((n, self.function.numel_out(i))) for i in range(self.function.n_out())]
+        first = 0
+        for width in WIDTHS:
+            if n - first < width:
+                continue
+            buffer, trigger = self._map(width).buffer()
+            while n - first >= width:
+                for i, array in enumerate(inputs):
+                    buffer.set_arg(i, _window(array, first, width))  # type: ignore[call-arg]
+                for i, array in enumerate(outputs):
+                    buffer.set_res(i, _window(array, first, width))  # type: ignore[call-arg]
+                trigger()
+                first += width
+        return outputs
+
+    def _map(self, width: int) -> ca.Function:
+        if width not in self._maps:
+            cores = os.cpu_count() or 1
+            if cores > 1 and width * self.instructions > WORTH_THREADS:
+                self._maps[width] = self.function.map(width, "thread", min(cores, MOST_THREADS))
+            else:
+                self._maps[width] = self.function.map(width)
+        return self._maps[width]
+
+    @property
+    def output_sizes(self) -> tuple[int, ...]:
+        """Numbers per sample of every output."""
+        return tuple(self.function.numel_out(i) for i in range(self.function.n_out()))
+
+    @property
+    def instructions(self) -> int:
+        """Number of instructions of the function."""
+        return int(self.function.n_instructions())
+
+
+def _window(array: np.ndarray, first: int, width: int) -> memoryview:
+    return memoryview(array[first : first + width].reshape(-1))
+
+
+def quantile(values: object, share: float) -> np.ndarray:
+    """The quantile over the first axis, linear between neighbours: 0.5 is the median, of infinite numbers too."""
+    ordered = np.sort(np.asarray(values, dtype=float), axis=0)
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    rest = place - below
+    found = (1.0 - rest) * ordered[below] + rest * ordered[below + 1] if rest else ordered[below]
+    return np.asarray(found)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tauloop.formats.expression_writer import given
 from tauloop.mechanism import units
+from tauloop.mechanism.cursor import Shape
 from tauloop.mechanism.drive_grammar import CONNECTION, CONTROL, DUAL, ENCODER, FRICTION, LUGRE, MOTOR
 from tauloop.mechanism.drive_line import (
     Connection,
@@ -22,7 +23,6 @@ from tauloop.mechanism.drive_line import (
 )
 from tauloop.mechanism.drive_reader import FILTER
 from tauloop.mechanism.expression import ONE, Call, Constant, Expression, divide
-from tauloop.mechanism.kinds import Shape
 from tauloop.mechanism.units import Dimension
 
 Text = Callable[[Expression, Dimension], str]

@@ -14,8 +14,8 @@ from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
+from tauloop.mechanism.cursor import Shape, Value
 from tauloop.mechanism.expression import FUNCTIONS, Call, Constant, Expression, Leaf
-from tauloop.mechanism.kinds import Shape, Value
 from tauloop.mechanism.model import Freedom, Parameter
 from tauloop.mechanism.units import ANGLE, LENGTH, ONE, Dimension, parse_unit
 from tauloop.records import dataclass

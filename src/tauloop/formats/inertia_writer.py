@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tauloop.mechanism.bodies import Moments, about_origin
 from tauloop.mechanism.expression import ZERO, Call, Expression, divide, multiply, subtract
-from tauloop.mechanism.inertias import Moments, about_origin
 from tauloop.mechanism.model import Inertia, SlenderPart, Vector
 
 

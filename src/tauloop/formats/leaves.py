@@ -7,10 +7,10 @@ from dataclasses import field
 
 import numpy as np
 
+from tauloop.mechanism.bodies import about_origin
+from tauloop.mechanism.cursor import Value
 from tauloop.mechanism.expression import ZERO, Expression, Leaf, evaluate
 from tauloop.mechanism.grammar import FRICTION
-from tauloop.mechanism.inertias import about_origin
-from tauloop.mechanism.kinds import Value
 from tauloop.mechanism.model import Inertia, Parameter, Vector
 from tauloop.mechanism.rigid_tree import LinkInertia
 from tauloop.records import dataclass

@@ -53,7 +53,8 @@ def load(
     is_name, path = is_shipped_name(name_or_path), source_path(name_or_path)
     format_ = _OWN[0] if is_name else format_of(path)
     side = Path(side) if side is not None else None
-    format_.require_meaning(name_or_path, side, options)
+    if side is not None or options is not None:
+        format_.require_meaning(name_or_path, side, options)
     if is_name:
         return read_machine(read_text(path), path.name, path.parent)
     return format_.read(path, side, options)

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from tauloop.mechanism.bodies import as_matrices, offset_inertia
 from tauloop.mechanism.model import BASE, Joint, Mechanism, Placement
-from tauloop.mechanism.parallel_axes import as_matrices, offset_inertia
 from tauloop.mechanism.poses import FramePose, placement_pose
 from tauloop.mechanism.primitives import primitives
 from tauloop.mechanism.rigid_tree import LinkInertia

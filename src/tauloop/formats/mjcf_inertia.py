@@ -9,7 +9,7 @@ import numpy as np
 
 from tauloop.formats.mjcf_settings import MjcfReader, shortest_turn
 from tauloop.formats.xml_nodes import XmlNode
-from tauloop.mechanism.parallel_axes import offset_inertia
+from tauloop.mechanism.bodies import offset_inertia
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.rigid_tree import LinkInertia
 

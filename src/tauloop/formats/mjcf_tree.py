@@ -27,9 +27,8 @@ from tauloop.mechanism.model import (
     Spring,
     Turn,
 )
-from tauloop.mechanism.placements import placed
+from tauloop.mechanism.placements import placed, turns_to_axes, turns_to_axis
 from tauloop.mechanism.poses import FramePose
-from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
 from tauloop.records import dataclass
 
 #: Joint types and what they are here.

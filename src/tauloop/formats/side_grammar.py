@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from tauloop.formats.urdf_parts import UrdfTree
 from tauloop.mechanism import units
-from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.cursor import Choice, Cursor, Kind, ListOf, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.grammar import ACTUATOR, COUPLING, FREEDOM, LOSS, PROVENANCE, SPRING, TOOL
-from tauloop.mechanism.kinds import Choice, Kind, ListOf, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.model import JOINT_KINDS
 from tauloop.mechanism.structure import check_structure
 from tauloop.mechanism.yaml_nodes import Mapping, Node, Sequence

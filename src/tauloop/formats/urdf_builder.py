@@ -21,7 +21,7 @@ from tauloop.mechanism.model import (
     Placement,
     Turn,
 )
-from tauloop.mechanism.rotation import turns_to_axes, turns_to_axis
+from tauloop.mechanism.placements import turns_to_axes, turns_to_axis
 from tauloop.records import dataclass
 
 #: A turn after which z points where the axis of a letter did: a planar joint moves across z.

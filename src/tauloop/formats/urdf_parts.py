@@ -12,8 +12,9 @@ import numpy as np
 from tauloop.formats.xml_nodes import XmlNode, XmlReader
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import AxisName
+from tauloop.mechanism.placements import turns_to_axes
+from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.rigid_tree import LinkInertia
-from tauloop.mechanism.rotation import rotation_matrix, turns_to_axes
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
 

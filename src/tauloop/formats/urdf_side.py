@@ -49,13 +49,11 @@ from tauloop.formats.side_grammar import LOOP_SIDE, side_shape, without_origins
 from tauloop.formats.urdf_builder import Floating, JointExtra
 from tauloop.formats.urdf_parts import UrdfJoint, UrdfLoop, UrdfTree, identifier, rotation
 from tauloop.mechanism import yaml_nodes
-from tauloop.mechanism.checks import check_actuators
 from tauloop.mechanism.cursor import Collector, Cursor
 from tauloop.mechanism.documents import document
-from tauloop.mechanism.elements import Coordinates, read_actuator, read_coupling
+from tauloop.mechanism.elements import Coordinates, read_actuator, read_coupling, read_loss
 from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.joints import read_freedom
-from tauloop.mechanism.losses import read_loss
 from tauloop.mechanism.model import (
     JOINT_KINDS,
     Actuator,
@@ -66,10 +64,10 @@ from tauloop.mechanism.model import (
     Placement,
     Vector,
 )
-from tauloop.mechanism.patterns import Names
 from tauloop.mechanism.placements import Placements
-from tauloop.mechanism.poses import rotation_quaternion
-from tauloop.mechanism.rotation import rotation_matrix
+from tauloop.mechanism.poses import rotation_matrix, rotation_quaternion
+from tauloop.mechanism.reader import check_actuators
+from tauloop.mechanism.structure import Names
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import Scalar, parse_nodes, read_text

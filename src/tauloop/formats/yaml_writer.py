@@ -24,9 +24,9 @@ from tauloop.formats.element_writer import ElementWriter
 from tauloop.formats.expression_writer import ExpressionWriter, given, literal, number, parameter_literal
 from tauloop.formats.inertia_writer import along_the_rod, centred
 from tauloop.mechanism import units
+from tauloop.mechanism.bodies import is_possible
 from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.grammar import FORMAT, MOTIONS, TENSION
-from tauloop.mechanism.inertias import is_possible
 from tauloop.mechanism.model import (
     BASE,
     JOINT_KINDS,
@@ -40,10 +40,10 @@ from tauloop.mechanism.model import (
     Rod,
     SlenderPart,
 )
-from tauloop.mechanism.placements import constant_vector
+from tauloop.mechanism.placements import constant_vector, rotated
+from tauloop.mechanism.poses import rotation_matrix
 from tauloop.mechanism.reader import read_machine
 from tauloop.mechanism.rigid_tree import constant_angles
-from tauloop.mechanism.rotation import rotated, rotation_matrix
 from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.mechanism.units import Dimension, UnitError
 

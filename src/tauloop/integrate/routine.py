@@ -15,10 +15,10 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.codegen.evaluator import c_function
 from tauloop.codegen.signature import HEALTH
 from tauloop.codegen.source import CFunction, c_source
+from tauloop.equations.values import BatchFunction
 from tauloop.programs.program import Program
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT, health
 from tauloop.records import dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.values import BatchFunction
 from tauloop.mechanism.model import Inertia, Mechanism, Rod
 from tauloop.model import Model
 from tauloop.reduction import BodyMotions, numbers

@@ -11,14 +11,13 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.freedoms import independent_rows
+from tauloop.assembly.coordinates import independent_rows
 from tauloop.assembly.loops import nominal
 from tauloop.equations.topology import Topology
 from tauloop.errors import AssemblyError, Problem
 from tauloop.kinematics.assembly_modes_gears import NO_GEARS, Gears, split_gears
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
-from tauloop.programs.position_equations import PositionEquations, position_equations
-from tauloop.programs.sorting import blocks
+from tauloop.programs.position_equations import PositionEquations, blocks, position_equations
 from tauloop.records import dataclass
 
 

@@ -8,7 +8,7 @@ from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.reference_pose import closed_from_further_starts, displacement, distance, named_pose
 from tauloop.assembly.spins import find_spins
 from tauloop.errors import Problem, TauloopError
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import BASE, Mechanism
 from tauloop.mechanism.spanning import PLATFORM_JOINT
 from tauloop.model import Model

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
 from tauloop.assembly.named_values import given_numbers
-from tauloop.assembly.ports import Port
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.singularities import require_regular, singularity_report
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import HybridForces, Model
+from tauloop.model.force_sharing import pushed_cables, sharing_of
 from tauloop.model.model import modelled
-from tauloop.model.preloads import pushed_cables, sharing_of
 from tauloop.options import option
 from tauloop.programs import Forces
 from tauloop.records import dataclass

@@ -15,10 +15,9 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from tauloop.assembly import Loops
-from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.equations.values import Values
+from tauloop.equations.values import BatchFunction, Values
 from tauloop.kinematics.spherical_arcs import SphericalBody, spherical_bodies
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Joint, Mechanism, Placement
 from tauloop.model import Model

@@ -10,12 +10,11 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
-from tauloop.assembly.entry_ports import EntryPorts, coordinate_units, entry_ports
+from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.limits import Beyond, Limits
 from tauloop.assembly.loops import aligned
 from tauloop.assembly.named_values import given_numbers
-from tauloop.assembly.rank import conditions
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, EntryPorts, coordinate_units, entry_ports
 from tauloop.errors import AssemblyError, PoseError, Problem, TauloopError, solving
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, Variables, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks

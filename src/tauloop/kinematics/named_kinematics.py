@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
+from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.limits import Beyond, require_within_limits
 from tauloop.assembly.named_values import given_numbers
-from tauloop.assembly.ports import Port
-from tauloop.assembly.rank import conditions
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port
 from tauloop.errors import InputError, Problem
 from tauloop.kinematics.homotopy_monodromy import Report, unreported
 from tauloop.kinematics.machine_geometry import machine_geometry

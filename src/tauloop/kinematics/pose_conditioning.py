@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.ports import numbers
-from tauloop.assembly.rank import conditions
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.shown import Shown

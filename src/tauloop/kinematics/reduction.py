@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.alike import ALIKE, mass_center, motion, parallel_rods
 from tauloop.kinematics.states import random_states
-from tauloop.mechanism.cables import struts
+from tauloop.mechanism.bodies import struts
 from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.options import option, require

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.entry import PLATFORM, Entry
+from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.errors import AssemblyError, InputError, Problem
 from tauloop.model import Model
 from tauloop.programs.state import State

@@ -15,7 +15,7 @@ from tauloop.errors import InputError, PoseError, Problem, Problems, solving
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.pose_axes import PoseAxes, pose_axes
 from tauloop.kinematics.singularities import singularities
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.programs.state import State

@@ -20,9 +20,8 @@ from tauloop.errors import InputError, LogError
 from tauloop.logs.known_forces import ForceTable, KnownForce, Polynomial
 from tauloop.logs.preparation import Preparation
 from tauloop.logs.reading import LogFile
-from tauloop.mechanism.cursor import Cursor
+from tauloop.mechanism.cursor import Choice, Cursor, ListOf, MapOf, Shape, Text, Value, Whole, field, need
 from tauloop.mechanism.documents import Amount, contents, is_whole, open_document
-from tauloop.mechanism.kinds import Choice, ListOf, MapOf, Shape, Text, Value, Whole, field, need
 from tauloop.mechanism.units import ANGLE, FORCE, FREQUENCY, LENGTH, ONE, TORQUE
 from tauloop.mechanism.values import ValueReader
 from tauloop.records import dataclass

@@ -9,21 +9,22 @@ import numpy as np
 
 from tauloop.logs.findings import Findings
 from tauloop.logs.tables import Table
-from tauloop.mechanism.parser import NUMBER
-from tauloop.mechanism.quantities import Literal, literal
 from tauloop.mechanism.units import (
     ACCELERATION,
     ANGLE,
     ANGULAR_SPEED,
     FORCE,
     LENGTH,
+    NUMBER,
     ONE,
     SPEED,
     TIME,
     TORQUE,
     Dimension,
+    Literal,
     Unit,
     UnitError,
+    literal,
     parse_unit,
 )
 from tauloop.records import dataclass

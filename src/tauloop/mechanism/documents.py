@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tauloop.mechanism.cursor import Collector, Cursor, accepts, chosen
-from tauloop.mechanism.kinds import ListOf, MapOf, Shape, Value, Whole
+from tauloop.mechanism.cursor import Collector, Cursor, ListOf, MapOf, Shape, Value, Whole, accepts, chosen
 from tauloop.mechanism.structure import check_structure
 from tauloop.mechanism.units import Dimension
 from tauloop.mechanism.values import ValueReader

@@ -7,12 +7,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tauloop.mechanism import units
-from tauloop.mechanism.cursor import Collector, Cursor
+from tauloop.mechanism.cursor import Choice, Collector, Cursor, MapOf, Name, Reference, Shape, Text, Value, field, need
 from tauloop.mechanism.drive_grammar import SECTIONS
 from tauloop.mechanism.drive_line import DriveLine, Performance
 from tauloop.mechanism.drive_reader import DriveReader
 from tauloop.mechanism.grammar import PROVENANCE
-from tauloop.mechanism.kinds import Choice, MapOf, Name, Reference, Shape, Text, Value, field, need
 from tauloop.mechanism.structure import check_structure
 from tauloop.mechanism.values import ValueReader
 from tauloop.mechanism.yaml_nodes import parse_nodes

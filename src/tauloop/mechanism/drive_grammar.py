@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tauloop.mechanism import units
-from tauloop.mechanism.kinds import Choice, MapOf, Name, Reference, Shape, Text, Value, field, need
+from tauloop.mechanism.cursor import Choice, MapOf, Name, Reference, Shape, Text, Value, field, need
 
 
 def _value(

@@ -1,4 +1,4 @@
-"""Scalar expressions over leaf parameters: frozen trees that evaluate on floats and on symbols alike.
+"""Scalar expressions over leaf parameters: frozen trees that evaluate on floats and on symbols alike, and their order.
 
 The tree knows no number type: `evaluate` is given the functions to use, so that the same
 description yields numbers (math), or CasADi expressions, without this package importing CasADi.
@@ -7,7 +7,7 @@ description yields numbers (math), or CasADi expressions, without this package i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tauloop.records import dataclass
@@ -122,7 +122,7 @@ def leaves(expression: Expression) -> frozenset[str]:
     return frozenset()
 
 
-_FLOAT_OPERATIONS: dict[str, Callable[..., float]] = {
+FLOAT_OPERATIONS: dict[str, Callable[..., float]] = {
     "+": lambda x, y: x + y,
     "-": lambda x, y: x - y,
     "*": lambda x, y: x * y,
@@ -137,7 +137,7 @@ _FLOAT_OPERATIONS: dict[str, Callable[..., float]] = {
 def evaluate(
     expression: Expression,
     values: Mapping[str, Any],
-    operations: Mapping[str, Callable[..., Any]] = _FLOAT_OPERATIONS,
+    operations: Mapping[str, Callable[..., Any]] = FLOAT_OPERATIONS,
 ) -> Any:
     """Value of an expression.
 
@@ -154,3 +154,72 @@ def evaluate(
     if isinstance(expression, Leaf):
         return values[expression.name]
     return operations[expression.operation](*(evaluate(a, values, operations) for a in expression.arguments))
+
+
+def ordered(graph: Mapping[str, Iterable[str]], report: Callable[[list[str]], None]) -> list[str]:
+    """Names in an order in which each follows those it needs; the same for the same graph.
+
+    Depth first, without recursion, in time linear in the graph. (`graphlib` finds one circle at a time.)
+
+    Args:
+        graph: what each name needs; what is no name of the graph is no matter.
+        report: called with the names of a circle, the first repeated at the end; no name is told twice.
+    """
+    order: list[str] = []
+    done: set[str] = set()
+    circular: set[str] = set()
+    for root in graph:
+        path: dict[str, Iterator[str]] = {} if root in done else {root: iter(graph[root])}
+        while path:
+            name = next(reversed(path))
+            need = next(path[name], None)
+            if need is None:
+                del path[name]
+                done.add(name)
+                order.append(name)
+            elif need in path and name not in circular:
+                circle = [need]
+                for member in reversed(path):
+                    circle.append(member)
+                    if member == need:
+                        break
+                circular.update(circle)
+                report(circle[::-1])
+            elif need in graph and need not in done and need not in path:
+                path[need] = iter(graph[need])
+    return order
+
+
+def chain(names: list[str]) -> str:
+    """Names with arrows between them; the middle of a long row is left out."""
+    if len(names) <= 12:
+        return " -> ".join(names)
+    return f"{' -> '.join(names[:6])} -> ... {len(names) - 12} more ... -> {' -> '.join(names[-6:])}"
+
+
+#: An angle this near a multiple of 90 degrees, in quarter turns, is one: 90 deg has no exact number in radians.
+RIGHT_ANGLE_TOLERANCE = 1e-12
+
+
+def exact_sine(angle: float) -> float:
+    """Sine of a number (rad), exact at multiples of 90 degrees, so that zeros of a geometry stay zeros."""
+    quarters = angle / (math.pi / 2)
+    if abs(quarters - round(quarters)) < RIGHT_ANGLE_TOLERANCE:
+        return (0.0, 1.0, 0.0, -1.0)[round(quarters) % 4]
+    return math.sin(angle)
+
+
+def exact_cosine(angle: float) -> float:
+    """Cosine of a number (rad), exact at multiples of 90 degrees."""
+    ahead = exact_sine(angle + math.pi / 2)
+    return ahead if ahead in (-1.0, 0.0, 1.0) else math.cos(angle)
+
+
+def sine(angle: Expression) -> Expression:
+    """Sine; of a constant at once."""
+    return Constant(exact_sine(angle.value)) if isinstance(angle, Constant) else Call("sin", (angle,))
+
+
+def cosine(angle: Expression) -> Expression:
+    """Cosine; of a constant at once."""
+    return Constant(exact_cosine(angle.value)) if isinstance(angle, Constant) else Call("cos", (angle,))

@@ -6,8 +6,7 @@ Conditions between fields (a rod is either fixed or telescopic) are kept by the 
 from __future__ import annotations
 
 from tauloop.mechanism import units
-from tauloop.mechanism.drive_grammar import ON_ACTUATOR
-from tauloop.mechanism.kinds import (
+from tauloop.mechanism.cursor import (
     Choice,
     Either,
     ListOf,
@@ -21,6 +20,7 @@ from tauloop.mechanism.kinds import (
     field,
     need,
 )
+from tauloop.mechanism.drive_grammar import ON_ACTUATOR
 from tauloop.mechanism.model import JOINT_KINDS, STATUSES
 
 #: First line of every machine file.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 
+from tauloop.mechanism import yaml_nodes
 from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.expression import ZERO
-from tauloop.mechanism.friction_terms import friction_faults
+from tauloop.mechanism.expression import ZERO, Expression
 from tauloop.mechanism.grammar import FREEDOM
 from tauloop.mechanism.model import (
     JOINT_KINDS,
@@ -21,12 +22,17 @@ from tauloop.mechanism.model import (
     Spring,
     Turn,
 )
-from tauloop.mechanism.placements import Placements, constant_turns, with_turns
-from tauloop.mechanism.rotation import quaternion, turns_to_axes, turns_to_axis
+from tauloop.mechanism.placements import (
+    Placements,
+    constant_turns,
+    quaternion,
+    turns_to_axes,
+    turns_to_axis,
+    with_turns,
+)
 from tauloop.mechanism.suggestions import listing, suggestion
 from tauloop.mechanism.units import ANGLE, LENGTH, shown
 from tauloop.mechanism.values import ValueReader
-from tauloop.mechanism.yaml_nodes import Mapping
 
 #: Keys of the start value of each kind of joint with several freedoms.
 REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
@@ -154,7 +160,7 @@ def read_reference(cursor: Cursor | None, kind: str, values: ValueReader) -> tup
         number = values.number(cursor, is_angular=JOINT_KINDS[kind].angular[0])
         return None if number is None else (number,)
     keys = REFERENCE_KEYS.get(kind, coordinates)
-    if not isinstance(cursor.node, Mapping):
+    if not isinstance(cursor.node, yaml_nodes.Mapping):
         cursor.problem(
             f"a {kind} joint has {len(coordinates) or 'no'} coordinates",
             f"write a mapping with {listing(keys)}" if keys else "remove it",
@@ -273,7 +279,7 @@ def with_limits(
 ) -> Freedom:
     """A freedom with its range and the kind of that; without if there is none. A start value outside is noted."""
     kind: LimitKind = "stop"
-    if cursor is not None and isinstance(cursor.node, Mapping):
+    if cursor is not None and isinstance(cursor.node, yaml_nodes.Mapping):
         given = [word for word in LIMIT_KINDS if cursor.has(word)]
         if len(given) != 1:
             what = f"a range is of one kind, got {listing(given)}" if given else "the range is missing"
@@ -313,3 +319,38 @@ def _read_spring(cursor: Cursor | None, values: ValueReader, is_angular: bool) -
     if rest is None and not cursor.has("rest"):
         rest = ZERO  # only a side file may leave it out
     return None if stiffness is None or rest is None else Spring(stiffness=stiffness, rest=rest)
+
+
+#: Terms of friction that stand together, ...
+_TOGETHER = (
+    ("static", "coulomb"),
+    ("static", "stribeck"),
+    ("stribeck", "static"),
+    ("viscous_asymmetry", "viscous"),
+    ("coulomb_asymmetry", "coulomb"),
+)
+#: ... and those that are not larger than another.
+_NOT_ABOVE = (
+    ("coulomb", "static", "static friction is never below Coulomb's"),
+    ("viscous_asymmetry", "viscous", "one way friction would push the motion on"),
+    ("coulomb_asymmetry", "coulomb", "one way friction would push the motion on"),
+)
+
+
+def friction_faults(
+    terms: Mapping[str, Expression | None], nominal: Callable[[Expression], float]
+) -> Iterator[tuple[str, str, str]]:
+    """What is wrong with the terms of a friction law together: the term, what, and the remedy.
+
+    Args:
+        terms: what is given, by its names in `Friction`; None where a value could not be read.
+        nominal: value of an expression, SI.
+    """
+    for key, other in _TOGETHER:
+        if key in terms and other not in terms:
+            yield key, f"{key} stands without {other}", f"add {other}"
+    for key, other, why in _NOT_ABOVE:
+        small, large = terms.get(key), terms.get(other)
+        if small is not None and large is not None and abs(nominal(small)) > nominal(large):
+            sizes = f"{key} is {abs(nominal(small)):g}, and {other} {nominal(large):g} (SI)"
+            yield key, f"{sizes}: {why}", "correct one of the two"

@@ -24,19 +24,20 @@ from tauloop.mechanism.expression import (
     Constant,
     Expression,
     add,
+    cosine,
     divide,
     evaluate,
     multiply,
     negate,
+    sine,
     subtract,
 )
-from tauloop.mechanism.rotation import cosine, sine
 from tauloop.mechanism.suggestions import listing, suggestion
-from tauloop.mechanism.units import ANGLE, ONE, Dimension, UnitError, named, parse_unit
+from tauloop.mechanism.units import ANGLE, MAX_CHARACTERS, NUMBER, ONE, Dimension, UnitError, named, parse_unit
 from tauloop.records import dataclass
 
-#: Longest text of one expression, deepest nesting, and most operations when all names are written out.
-MAX_CHARACTERS, MAX_NESTING, MAX_OPERATIONS = 1000, 32, 5000
+#: Deepest nesting, and most operations when all names are written out.
+MAX_NESTING, MAX_OPERATIONS = 32, 5000
 #: Most operators in one text, and deepest chain of operations when all names are written out: evaluation is recursive.
 MAX_OPERATORS, MAX_CHAIN = 100, 150
 #: Most operations of all expressions of a file; the largest shipped machine has some thousand.
@@ -45,7 +46,6 @@ MAX_ALL_OPERATIONS = 300_000
 #: The names of numbers that every expression knows; an angle of half a turn, so that `pi / 2` is an angle.
 CONSTANTS = {"pi": (math.pi, ANGLE)}
 
-NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _PART = r"[A-Za-z_]\w*(?:\[\d+\])*"
 _TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<name>{_PART}(?:\.{_PART})*)|(?P<operator>[-+*/^(),]))", re.ASCII)
 

@@ -1,19 +1,101 @@
-"""Placements of a machine file: frames on bodies or on other frames, brought down to a frame on a body."""
+"""Placements of a machine file: frames on bodies or on other frames, brought down to a frame on a body.
+
+Turns are applied to vectors of expressions; exact zeros and right angles fold, so that sparse geometry stays sparse.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import field
 
+import numpy as np
+
 from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.expression import ZERO, Constant, add
+from tauloop.mechanism.expression import (
+    ZERO,
+    Constant,
+    Expression,
+    add,
+    chain,
+    cosine,
+    multiply,
+    negate,
+    ordered,
+    sine,
+    subtract,
+)
 from tauloop.mechanism.model import ZERO_VECTOR, AxisName, Placement, Turn, Vector
-from tauloop.mechanism.ordering import chain, ordered
 from tauloop.mechanism.parser import is_too_large
-from tauloop.mechanism.patterns import Names
-from tauloop.mechanism.rotation import rotated
+from tauloop.mechanism.structure import Names
 from tauloop.mechanism.values import ValueReader
 from tauloop.records import dataclass
+
+#: A component this small beside 1 is the rounding of a unit vector that has it zero.
+_ROUNDING = 1e-15
+
+
+def rotated(turns: Sequence[Turn], vector: Vector) -> Vector:
+    """A vector given in the turned frame, in the frame that the turns start from: R_1 R_2 ... r."""
+    components = list(vector)
+    for turn in reversed(turns):
+        i = "xyz".index(turn.axis)
+        j, k = (i + 1) % 3, (i + 2) % 3
+        c, s = cosine(turn.angle), sine(turn.angle)
+        components[j], components[k] = (
+            subtract(_times(c, components[j]), _times(s, components[k])),
+            add(_times(s, components[j]), _times(c, components[k])),
+        )
+    x, y, z = components
+    return x, y, z
+
+
+def _times(factor: Expression, component: Expression) -> Expression:
+    return negate(component) if factor == Constant(-1.0) else multiply(factor, component)
+
+
+def quaternion(turns: Sequence[tuple[AxisName, float]]) -> tuple[float, float, float, float]:
+    """Unit quaternion (w, x, y, z) of successive turns by numbers (rad)."""
+    w, v = 1.0, np.zeros(3)
+    for axis, angle in turns:
+        c, u = math.cos(angle / 2), math.sin(angle / 2) * np.eye(3)["xyz".index(axis)]
+        w, v = w * c - float(v @ u), w * u + c * v + np.cross(v, u)
+    return w, float(v[0]), float(v[1]), float(v[2])
+
+
+def _turn(axis: AxisName, angle: float) -> tuple[Turn, ...]:
+    return (Turn(axis, Constant(angle)),) if angle else ()
+
+
+def turns_to_axis(direction: Sequence[float]) -> tuple[AxisName, tuple[Turn, ...]]:
+    """A letter and constant turns after which the axis of that letter points along a direction.
+
+    Args:
+        direction: unit vector (3,).
+
+    Returns:
+        The letter itself without turns where the direction is that of a letter; the letter and half a turn about
+        another axis for its opposite; else z, turned about z and then about y.
+    """
+    letters: tuple[AxisName, ...] = ("x", "y", "z")
+    d = [0.0 if abs(component) < _ROUNDING else float(component) for component in direction]
+    for i, letter in enumerate(letters):
+        if d[(i + 1) % 3] == d[(i + 2) % 3] == 0.0:
+            return letter, () if d[i] > 0 else _turn(letters[(i + 1) % 3], math.pi)
+    return "z", _turn("z", math.atan2(d[1], d[0])) + _turn("y", math.acos(max(-1.0, min(1.0, d[2]))))
+
+
+def turns_to_axes(first: Sequence[float], second: Sequence[float]) -> tuple[Turn, ...]:
+    """Constant turns (about z, y, x) after which x and y point along two perpendicular unit vectors."""
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    R = np.column_stack([x, y, np.cross(x, y)])
+    pitch = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
+    if math.hypot(R[0, 0], R[1, 0]) > _ROUNDING:
+        yaw, roll = math.atan2(R[1, 0], R[0, 0]), math.atan2(R[2, 1], R[2, 2])
+    else:
+        yaw, roll = math.atan2(-R[0, 1], R[1, 1]), 0.0
+    return _turn("z", yaw) + _turn("y", pitch) + _turn("x", roll)
+
 
 _AXES: tuple[AxisName, ...] = ("x", "y", "z")
 

@@ -6,13 +6,14 @@ reads a machine would pay for it.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tauloop.mechanism.model import Mechanism, Placement
-from tauloop.mechanism.rotation import rotation_matrix
+from tauloop.mechanism.model import AxisName, Mechanism, Placement
 from tauloop.records import dataclass
 
 Array = NDArray[np.float64]
@@ -109,3 +110,16 @@ def turned_quaternion(quaternion: Array, turn: Array) -> Array:
     parts = (d0 * w - np.sum(d * x, axis=-1, keepdims=True), d0 * x + w * d + np.cross(d, x))
     product = np.concatenate(parts, axis=-1)
     return product / np.linalg.norm(product, axis=-1, keepdims=True)
+
+
+def rotation_matrix(turns: Sequence[tuple[AxisName, float]]) -> np.ndarray:
+    """Rotation matrix (3, 3) of successive turns by numbers (rad): from the turned frame into the first."""
+    R = np.eye(3)
+    for axis, angle in turns:
+        i = "xyz".index(axis)
+        j, k = (i + 1) % 3, (i + 2) % 3
+        turn = np.eye(3)
+        turn[j, j] = turn[k, k] = math.cos(angle)
+        turn[k, j], turn[j, k] = math.sin(angle), -math.sin(angle)
+        R = R @ turn
+    return R

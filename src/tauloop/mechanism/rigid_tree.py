@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from tauloop.errors import Problems, TauloopError
+from tauloop.mechanism.bodies import about_center, as_matrices
 from tauloop.mechanism.expression import evaluate
 from tauloop.mechanism.model import (
     BASE,
@@ -27,10 +28,9 @@ from tauloop.mechanism.model import (
     Rod,
     SlenderPart,
 )
-from tauloop.mechanism.parallel_axes import about_center, as_matrices
+from tauloop.mechanism.placements import turns_to_axes
 from tauloop.mechanism.poses import IDENTITY, UNIT_VECTORS, Array, FramePose, placement_pose
 from tauloop.mechanism.primitives import Primitive, primitives
-from tauloop.mechanism.rotation import turns_to_axes
 from tauloop.mechanism.spanning import is_loaded, spanning_joints
 from tauloop.records import dataclass
 

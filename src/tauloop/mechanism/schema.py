@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tauloop.mechanism.cursor import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
 from tauloop.mechanism.grammar import FORMAT, MACHINE, QUALIFIED
-from tauloop.mechanism.kinds import Choice, Either, Kind, ListOf, MapOf, Name, Reference, Shape, Text, Value, Whole
 from tauloop.mechanism.structure import IDENTIFIER, MAX_NAME, REFERENCE, key_pattern
 
 #: Lines between which `update_reference` writes.

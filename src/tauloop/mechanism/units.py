@@ -1,4 +1,4 @@
-"""Units and dimensions: text such as ``N m s/rad`` to a scale and exponents, and back.
+"""Units, dimensions, and numbers with a unit: text such as ``N m s/rad`` to a scale and exponents, and back.
 
 An angle is a dimension of its own here, but a soft one: it is left out when two dimensions are compared (torque times
 angle is energy), and asked for only where an angle or an angular speed is meant, so that ``35`` is never 35 rad.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from fractions import Fraction
 
 from tauloop.mechanism.suggestions import suggestion
@@ -271,3 +272,118 @@ def _factor(name: str) -> tuple[float, Dimension]:
         return UNITS[name]
     hint = f"did you mean {_MEANT[name]}?" if name in _MEANT else suggestion(name, UNITS)
     raise UnitError(f"unknown unit {name!r}", hint or f"known units are {', '.join(UNITS)}")
+
+
+#: Longest text of one value.
+MAX_CHARACTERS = 1000
+NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+LITERAL = re.compile(
+    # 21/s is not 2 1/s
+    rf"(?P<number>[+-]?\s*{NUMBER})(?:\s*(?P<unit>[A-Za-z][A-Za-z0-9^/\s-]*|(?<=\s)1/[A-Za-z0-9^/\s-]+))?",
+    re.ASCII,
+)
+
+
+_BEGINNING = re.compile(rf"[+-]?\s*{NUMBER}", re.ASCII)
+
+
+NOT_FINITE = re.compile(r"[+-]?\.?(inf|infinity|nan)(\s+[A-Za-z1][^()]*)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number with its unit as written."""
+
+    number: float
+    unit: str
+    scale: float
+    dimension: Dimension
+
+    @property
+    def value(self) -> float:
+        """In SI units."""
+        return self.number * self.scale
+
+
+def literal(text: str, wanted: str = "one such as 0.5 mm") -> Literal:
+    """A number with whatever unit, or a plain number.
+
+    Args:
+        text: what is written.
+        wanted: what could be written, for the message.
+
+    Raises:
+        UnitError: the text is none, names no known unit, or is not finite.
+    """
+    text = text.strip()
+    if NOT_FINITE.fullmatch(text):
+        raise UnitError(f"{text} is not a finite number", "write a finite value, or leave the key out")
+    if len(text) > MAX_CHARACTERS:
+        what = f"the value has {len(text)} characters, more than {MAX_CHARACTERS}"
+        raise UnitError(what, "round the number, or split the expression into named parameters")
+    match, beginning = LITERAL.fullmatch(text), _BEGINNING.match(text)
+    if match is None and beginning is not None:
+        parse_unit(text[beginning.end() :])  # says what is wrong with it
+    if match is None:
+        raise UnitError(f"{text!r} is not a number with a unit", f"write {wanted}")
+    number = float("".join(match["number"].split()))
+    if match["unit"] is None:
+        read = Literal(number, "", 1.0, ONE)
+    else:
+        unit = parse_unit(match["unit"])
+        read = Literal(number, unit.text, unit.scale, unit.dimension)
+    if not math.isfinite(read.value):
+        raise UnitError(f"the number {match['number']} is too large", "check its exponent")
+    return read
+
+
+def _needed(wanted: Sequence[Dimension]) -> str:
+    return " or ".join(named(dimension) for dimension in wanted)
+
+
+def misfit(written: str, dimension: Dimension, wanted: Sequence[Dimension], number: float | None) -> UnitError:
+    """Why what is written may not stand where other dimensions are wanted.
+
+    Args:
+        written: what is written, for the message.
+        dimension: what it has.
+        wanted: what it could have.
+        number: the number, if that is all that is written.
+    """
+    needed = _needed(wanted)
+    if dimension.is_one:
+        remedy = (
+            f"write the unit, such as {number:g} {_unit(wanted)}"
+            if number is not None
+            else "give its parameters their units"
+        )
+        return UnitError(f"{written} has no unit where {needed} is needed", remedy)
+    if any(one.is_angular and dimension.matches(one) for one in wanted):
+        what = f"{written} does not say that it is an angle: {needed} is needed"
+        return UnitError(what, "write rad or deg, or rpm; Hz and 1/s could mean turns or radians")
+    what = f"{written} is {named(dimension)} where {needed} is needed"
+    return UnitError(what, "check the unit" if number is not None else "check the unit or the expression")
+
+
+def _unit(wanted: Sequence[Dimension]) -> str:
+    return "deg" if wanted[0] == ANGLE else str(wanted[0])
+
+
+def read_quantity(text: str, *wanted: Dimension, is_si: bool = False) -> Literal:
+    """A number with a unit of one of the wanted dimensions, and that dimension.
+
+    Args:
+        text: what is written.
+        wanted: dimensions that it may have.
+        is_si: whether a number alone is in the SI unit of the first; else only zero is.
+
+    Raises:
+        UnitError: it is none; what is wrong, and the remedy.
+    """
+    read = literal(text, f"{_needed(wanted)}, such as 0.5 {_unit(wanted)}".rstrip())
+    for dimension in wanted:
+        if read.dimension.suits(dimension):
+            return replace(read, dimension=dimension)
+    if not read.unit and (is_si or read.number == 0.0):
+        return replace(read, dimension=wanted[0])
+    raise misfit(repr(text.strip()), read.dimension, wanted, read.number)

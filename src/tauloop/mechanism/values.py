@@ -8,14 +8,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tauloop.mechanism import yaml_nodes
-from tauloop.mechanism.cursor import Cursor
-from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, evaluate, leaves
-from tauloop.mechanism.kinds import ListOf, Value
+from tauloop.mechanism.cursor import Cursor, ListOf, Value
+from tauloop.mechanism.expression import ZERO, Constant, Expression, Leaf, chain, evaluate, leaves, ordered
 from tauloop.mechanism.model import GROUPS, Parameter, ParameterTable
-from tauloop.mechanism.ordering import chain, ordered
 from tauloop.mechanism.parser import (
     MAX_ALL_OPERATIONS,
-    MAX_CHARACTERS,
     MAX_OPERATIONS,
     ExpressionError,
     Quantity,
@@ -25,10 +22,21 @@ from tauloop.mechanism.parser import (
     parse,
     resolve,
 )
-from tauloop.mechanism.quantities import LITERAL, NOT_FINITE, Literal, literal, misfit
 from tauloop.mechanism.structure import qualified
 from tauloop.mechanism.suggestions import nearest
-from tauloop.mechanism.units import ONE, Dimension, UnitError, named, shown
+from tauloop.mechanism.units import (
+    LITERAL,
+    MAX_CHARACTERS,
+    NOT_FINITE,
+    ONE,
+    Dimension,
+    Literal,
+    UnitError,
+    literal,
+    misfit,
+    named,
+    shown,
+)
 from tauloop.records import dataclass
 
 #: How an end of a range that has none is written.

@@ -13,16 +13,15 @@ if TYPE_CHECKING:
     from tauloop.model.model import Model
     from tauloop.model.motion import Motion
     from tauloop.model.operation_counts import CountOptions, OperationCounts, count_operations
-    from tauloop.model.payload import Payload
     from tauloop.model.ready import FunctionOptions, load_function
-    from tauloop.model.tool_motion import ToolMotion
+    from tauloop.model.tool import Payload, ToolMotion
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "ForceSharing": "force_sharing",
-            "Payload": "payload",
-            "ToolMotion": "tool_motion",
+            "Payload": "tool",
+            "ToolMotion": "tool",
             "FunctionOptions": "ready",
             "HybridForces": "hybrid",
             "HybridFunctions": "hybrid",

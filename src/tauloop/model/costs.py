@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from tauloop.assembly.entry import PLATFORM, Entry
+from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.codegen.operations import KINDS, function_operations, output_operations, restricted
 from tauloop.equations.formulations import FORMULATIONS, NEWTON_EULER
 from tauloop.errors import TauloopError
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import Model
 from tauloop.model.motion import Motion
-from tauloop.model.own_mass_matrix import OwnMassMatrix
-from tauloop.model.platform_matrices import SIX_FREEDOMS, VirtualPlatforms
+from tauloop.model.platform_matrices import SIX_FREEDOMS, OwnMassMatrix, VirtualPlatforms
 from tauloop.programs.catalogue import FORWARD_DYNAMICS, INVERSE_DYNAMICS, KINEMATICS, MOMENTUM_FORCES, REGRESSORS
 from tauloop.programs.program import Evaluate
 from tauloop.records import dataclass

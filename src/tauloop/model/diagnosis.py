@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.entry_ports import EntryPorts
-from tauloop.assembly.ports import LISTED
-from tauloop.assembly.rank import conditions
+from tauloop.assembly.coordinates import conditions
+from tauloop.assembly.ports import LISTED, EntryPorts
 from tauloop.errors import Problem, Problems
 from tauloop.programs.state import CONVERGED, Health
 

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.entry import PLATFORM, Entry
-from tauloop.assembly.entry_ports import coordinate_units, velocity_units
+from tauloop.assembly.ports import PLATFORM, Entry, coordinate_units, velocity_units
 from tauloop.codegen.evaluator import reads_start
 from tauloop.codegen.operations import operations
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name, c_source
 from tauloop.errors import InputError, PoseError, Problem
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.export_texts import Case, check_text, header_text
 from tauloop.model.model import Model, modelled

@@ -12,9 +12,9 @@ from tauloop.codegen.tracking import LONG_MOTION, SEAM, require_continuity
 from tauloop.errors import AssemblyError, PoseError, Problem
 from tauloop.model.runner import Runner
 from tauloop.programs.catalogue import KINEMATICS
+from tauloop.programs.position_equations import continued, nearest_turns
 from tauloop.programs.program import Newton
 from tauloop.programs.state import Health, State
-from tauloop.programs.turns import continued, nearest_turns
 
 #: Steps of the straight line in actuator space along which forward kinematics follows the reference pose.
 CONTINUATION_STEPS = 12

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from tauloop.assembly.assembly import Assembly
+from tauloop.assembly.assembly import Assembly, assemble
 from tauloop.assembly.elsewhere import assembled_at
-from tauloop.assembly.entry import ACTUATORS, PLATFORM, Entry
-from tauloop.assembly.entry_ports import entry_ports, force_port
 from tauloop.assembly.limits import Limits, limits_of
 from tauloop.assembly.locks import NO_LOCKS, Locks
 from tauloop.assembly.loops import loops
-from tauloop.assembly.ports import numbers
-from tauloop.assembly.spins import assemble_locked
-from tauloop.equations.dynamic_parameters import DynamicParameter, dynamic_parameters
+from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, entry_ports, force_port, numbers
 from tauloop.equations.formulations import NEWTON_EULER, Formulation, formulation_named
 from tauloop.equations.topology import Topology
+from tauloop.equations.values import DynamicParameter, dynamic_parameters
 from tauloop.errors import AssemblyError, InputError, Problem, solving
 from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
@@ -62,7 +59,7 @@ class Model(Shown):
         mechanism: Mechanism,
         free: Iterable[str] = (),
         *,
-        formulation: str | Formulation = NEWTON_EULER.name,
+        formulation: str | Formulation = NEWTON_EULER,
         evaluator: Evaluator | None = None,
         locks: Locks = NO_LOCKS,
     ) -> None:
@@ -85,7 +82,12 @@ class Model(Shown):
         _require_leaves(mechanism, names)
         chosen = formulation_named(formulation) if isinstance(formulation, str) else formulation
         described = loops(mechanism)
-        assembly = assemble_locked(described, locks)
+        if locks == NO_LOCKS:
+            assembly = assemble(described)
+        else:
+            from tauloop.assembly.spins import assemble_locked
+
+            assembly = assemble_locked(described, locks)
         # ends that the loops need are no part of the description; joints that locks have put in place of others are
         if assembly.loops.mechanism is not described.mechanism:
             mechanism = assembly.loops.mechanism
@@ -228,7 +230,7 @@ class Model(Shown):
         AssemblyError.raise_if_any(self.assembly.findings)
         from tauloop.model.motion import Motion
         from tauloop.model.runner import Runner
-        from tauloop.programs.catalogue import Catalogue
+        from tauloop.programs.motion import Catalogue
 
         catalogue = Catalogue(self.machine, entry_ports(self.assembly, entry))
         return Motion(Runner(catalogue, self.evaluator, self.limits))

@@ -9,17 +9,16 @@ from typing import final
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.entry_ports import EntryPorts
+from tauloop.assembly.ports import EntryPorts
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.source import CFunction
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.model.following import counted, follow, track
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
-from tauloop.model.payload import Payload, loads
 from tauloop.model.runner import Runner
 from tauloop.model.tension_terms import NO_WRENCH, TensionTerms, loaded_margin, tension_terms
-from tauloop.model.tool_motion import ToolMotion
+from tauloop.model.tool import Payload, ToolMotion, loads
 from tauloop.programs.catalogue import (
     EMBEDDING,
     ENERGIES,
@@ -33,7 +32,7 @@ from tauloop.programs.catalogue import (
     ProgramSpec,
     program_named,
 )
-from tauloop.programs.closed_forms.branches import Branches
+from tauloop.programs.closed_forms import Branches
 from tauloop.programs.position import SolvedBlock
 from tauloop.programs.program import Program
 from tauloop.programs.state import Forces, Health, State

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tauloop.assembly.entry import PLATFORM, Entry
+from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.published import Published, published_operations
 from tauloop.model.costs import ADDED_UP, ALL, ON_PLATFORM, SAMPLED, VELOCITY_MATRIX, Cost, costs

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.assembly.locks import NO_LOCKS, Locks
+from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.codegen.cache import cache_folder, is_intact, is_own, put
 from tauloop.codegen.caller import prepare
 from tauloop.codegen.compiled import CompiledFunction

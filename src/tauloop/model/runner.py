@@ -8,22 +8,30 @@ from typing import Self, final
 import numpy as np
 
 from tauloop.assembly.elsewhere import assembled_at
-from tauloop.assembly.entry import PLATFORM
-from tauloop.assembly.entry_ports import entry_ports, force_port
 from tauloop.assembly.limits import Limits, degrees_suspected
-from tauloop.assembly.ports import Port, checked
+from tauloop.assembly.ports import PLATFORM, Port, checked, entry_ports, force_port
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.compiled import CompiledFunction
-from tauloop.codegen.evaluator import Compiled, Evaluator, c_function, run_kernel
+from tauloop.codegen.evaluator import (
+    Compiled,
+    Evaluator,
+    Once,
+    Outcome,
+    c_function,
+    compiled_once,
+    interpreted_once,
+    nothing,
+    run_kernel,
+)
 from tauloop.codegen.source import CFunction
 from tauloop.codegen.tracking import Tracker
 from tauloop.errors import AssemblyError, InputError, PoseError, Problem
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.model.diagnosis import condition_numbers, gaps, overflowed, singular, unreached
-from tauloop.model.once import Once, Outcome, compiled_once, interpreted_once, nothing
-from tauloop.model.payload import LOAD_PORTS
 from tauloop.model.tension_terms import tension_terms
-from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS, Catalogue, ProgramSpec
+from tauloop.model.tool import LOAD_PORTS
+from tauloop.programs.catalogue import DIAGNOSIS, KINEMATICS, ProgramSpec
+from tauloop.programs.motion import Catalogue
 from tauloop.programs.program import NEWTON_STEP, Program
 from tauloop.programs.state import Health, State, Turns, health, joined
 

@@ -13,14 +13,13 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.batch import BatchFunction
-from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.loops import nominal
 from tauloop.assembly.nearest import margin, nearest
-from tauloop.assembly.ports import LISTED
+from tauloop.assembly.ports import LISTED, EntryPorts
 from tauloop.equations.tree import Configuration
+from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.programs.tensions import LimitedWinch, limited_winches, multiplier_rows
 from tauloop.programs.tool import WRENCH, tool_jacobian
 from tauloop.records import dataclass

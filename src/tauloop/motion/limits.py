@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.errors import InputError, PoseError, Problem, Problems
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.motion.laws import Law, Progress
 from tauloop.motion.peaks import refined

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.assembly.named_values import QUATERNION, named_values, quaternion_start
+from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.errors import InputError, PoseError, Problem, Problems, solving
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import build_log, channels, port_channels

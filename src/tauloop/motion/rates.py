@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.entry import ACTUATORS
+from tauloop.assembly.ports import ACTUATORS
 from tauloop.errors import PoseError, Problem
 from tauloop.model import Model, Motion
 from tauloop.motion.paths import quaternion_product

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tauloop.assembly.entry import PLATFORM, Entry
-from tauloop.assembly.ports import numbers
+from tauloop.assembly.ports import PLATFORM, Entry, numbers
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import InputError, PoseError, Problem, Problems
 from tauloop.mechanism.suggestions import suggestion

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from tauloop.assembly.entry import ACTUATORS
+from tauloop.assembly.ports import ACTUATORS
 from tauloop.errors import InputError, Problem
 from tauloop.motion.laws import Law
 from tauloop.motion.limits import fastest_rate, sample_times

@@ -11,7 +11,7 @@ from tauloop.equations.newton_euler import transmission
 from tauloop.programs.tensions import tensions
 
 if TYPE_CHECKING:
-    from tauloop.assembly.entry_ports import EntryPorts
+    from tauloop.assembly.ports import EntryPorts
     from tauloop.programs.motion import MotionState
     from tauloop.programs.program import Program
 

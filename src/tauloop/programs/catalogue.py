@@ -1,21 +1,18 @@
-"""The catalogue: every program that a machine may have, as objects, and those of one machine, built when first used."""
+"""The catalogue: every program that a machine may have, as objects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from types import MappingProxyType
 from typing import final
 
-from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.entry_ports import EntryPorts
+from tauloop.assembly.ports import EntryPorts
 from tauloop.errors import InputError, Problem
-from tauloop.programs.closed_forms.branches import Branches
 from tauloop.programs.hybrid import hybrid_inverse_dynamics_program
 from tauloop.programs.machine import Machine
 from tauloop.programs.motion import (
-    MotionState,
     diagnosis_program,
     embedding_program,
     forward_dynamics_program,
@@ -25,10 +22,8 @@ from tauloop.programs.motion import (
     momentum_program,
     regressor_program,
 )
-from tauloop.programs.position import Positions
 from tauloop.programs.program import Program
-from tauloop.programs.tension_programs import tensions_program
-from tauloop.programs.terms import energies_program, terms_program, tool_program
+from tauloop.programs.terms import energies_program, tensions_program, terms_program, tool_program
 from tauloop.records import dataclass
 
 _STATE = ("position", "velocity")
@@ -212,38 +207,3 @@ def program_named(name: str) -> ProgramSpec:
     if name not in PROGRAMS:
         raise InputError(Problem(where="program", what=f"{name!r} is unknown", remedy=f"one of {', '.join(PROGRAMS)}"))
     return PROGRAMS[name]
-
-
-@final
-class Catalogue:
-    """The programs of one entry of a machine, built when first used."""
-
-    def __init__(self, machine: Machine, ports: EntryPorts) -> None:
-        """Keep what programs are made from."""
-        self.machine = machine
-        self.ports = ports
-        self._programs: dict[ProgramSpec, Program] = {}
-
-    def at(self, assembly: Assembly) -> Catalogue:
-        """The same programs, of the machine with its reference at another pose."""
-        return Catalogue(replace(self.machine, assembly=assembly), self.ports)
-
-    def program(self, spec: ProgramSpec) -> Program:
-        """A program of this machine."""
-        if spec not in self._programs:
-            self._programs[spec] = spec.build(self.machine, self.ports)
-        return self._programs[spec]
-
-    @cached_property
-    def positions(self) -> Positions:
-        """How positions are found."""
-        return self._state.positions
-
-    @cached_property
-    def branches(self) -> Branches:
-        """On which roots of the closed forms poses lie."""
-        return self._state.branches()
-
-    @cached_property
-    def _state(self) -> MotionState:
-        return MotionState(self.machine, self.ports, f"{self.ports.name}_positions", 0)

@@ -14,8 +14,7 @@ from collections.abc import Iterable
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.loops import nominal
-from tauloop.equations.closure import ClosureRow, closure
+from tauloop.assembly.loops import ClosureRow, closure, nominal
 from tauloop.equations.formulations.hamilton import canonical_terms
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
 from tauloop.errors import InputError, Problem

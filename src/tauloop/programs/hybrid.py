@@ -14,11 +14,11 @@ from functools import partial
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.entry_ports import EntryPorts
-from tauloop.assembly.quantiles import quantile
+from tauloop.assembly.ports import EntryPorts
 from tauloop.equations.newton_euler import transmission
+from tauloop.equations.values import quantile
 from tauloop.errors import AssemblyError, Problem
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.programs.bounded_forces import bounded_forces_program
 from tauloop.programs.machine import Machine
 from tauloop.programs.motion import (

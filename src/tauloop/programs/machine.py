@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.equations.dynamic_parameters import DynamicParameter
 from tauloop.equations.formulations import NEWTON_EULER, Formulation
+from tauloop.equations.values import DynamicParameter
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 

@@ -1,33 +1,34 @@
-"""Programs of one machine: from a given motion to all coordinates, forces and regressors."""
+"""Programs of one machine, built when first used: from a given motion to all coordinates, forces and regressors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, final
 
 import casadi as ca
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.entry_ports import EntryPorts
-from tauloop.assembly.loops import nominal
-from tauloop.equations.closure import ClosureRow, closure
-from tauloop.equations.dynamic_parameters import Entries
+from tauloop.assembly.loops import ClosureRow, closure, nominal
+from tauloop.assembly.ports import EntryPorts
 from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
-from tauloop.equations.formulations.platform_matrices import euler_axes, virtual_platforms
-from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.newton_euler import transmission
-from tauloop.equations.tree import TreeMotion, quaternion_rotation, tree_motion
-from tauloop.equations.values import Values
+from tauloop.equations.tree import TreeMotion, tree_motion
+from tauloop.equations.values import Entries, Values
 from tauloop.errors import AssemblyError, Problem
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.programs.bounded_forces import bounded_forces_program
 from tauloop.programs.builder import ProgramBuilder
-from tauloop.programs.closed_forms.branches import Branches
+from tauloop.programs.closed_forms import Branches
 from tauloop.programs.machine import Machine
-from tauloop.programs.position import solve_positions
+from tauloop.programs.position import Positions, solve_positions
 from tauloop.programs.program import Program
 from tauloop.programs.tool import PAYLOAD, WRENCH, tool_load
+
+if TYPE_CHECKING:
+    from tauloop.programs.catalogue import ProgramSpec
 
 
 class MotionState:
@@ -441,60 +442,36 @@ def carried(state: MotionState) -> Callable[[TreeMotion], ca.SX]:
     return lambda motion: tool_load(motion, *parts, wrench, payload)
 
 
-def platform_matrices_program(
-    machine: Machine, ports: EntryPorts, by_momentum: bool, in_euler: bool
-) -> tuple[Program, tuple[tuple[str, str, str], ...]]:
-    """Program of the matrices of every inertia as a virtual platform (see `formulations.platform_matrices`).
+@final
+class Catalogue:
+    """The programs of one entry of a machine, built when first used."""
 
-    Args:
-        machine: the machine.
-        ports: the given motion; x' are its velocities.
-        by_momentum: by generalized momentum, or by energies in Koditschek's form.
-        in_euler: on the rates of x, y, z, psi, theta, phi of a free platform; else on the given velocities.
+    def __init__(self, machine: Machine, ports: EntryPorts) -> None:
+        """Keep what programs are made from."""
+        self.machine = machine
+        self.ports = ports
+        self._programs: dict[ProgramSpec, Program] = {}
 
-    Returns:
-        The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and cos(theta) of the Euler
-        angles (else one), and the k labels (name, kind, part).
-    """
-    state = MotionState(machine, ports, f"{ports.name}_platform_matrices", 1)
-    G = embedding(state, ports)
-    found = virtual_platforms(
-        state.mechanism,
-        state.shape,
-        state.values,
-        state.motion(state.v, state.a),
-        parameter_entries(state.machine, state.values),
-        G,
-        _embedding_rate(state, ports, G),
-        by_momentum=by_momentum,
-    )
-    cos_theta = ca.SX(1)
-    if in_euler:
-        ((iq, iv),) = [pair for pair in state.shape.quaternions if pair[1] in ports.v]
-        R = quaternion_rotation(state.configuration.q[iq : iq + 4])
-        J_A, J_A_rate, cos_theta = euler_axes(R, state.v[iv : iv + 3])
-        T, T_rate = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A), ca.diagcat(ca.SX(3, 3), J_A_rate)
-        found = tuple(platform.mapped(T, T_rate) for platform in found)
-    program = state.builder.finish(
-        {
-            "q": state.configuration.q,
-            "M": column(ca.vec(ca.densify(platform.M)) for platform in found),
-            "V": column(ca.vec(ca.densify(platform.V)) for platform in found),
-            "gravity": column(ca.densify(platform.gravity) for platform in found),
-            "cos_theta": cos_theta,
-        }
-    )
-    return program, tuple((platform.name, platform.kind, platform.part) for platform in found)
+    def at(self, assembly: Assembly) -> Catalogue:
+        """The same programs, of the machine with its reference at another pose."""
+        return Catalogue(replace(self.machine, assembly=assembly), self.ports)
 
+    def program(self, spec: ProgramSpec) -> Program:
+        """A program of this machine."""
+        if spec not in self._programs:
+            self._programs[spec] = spec.build(self.machine, self.ports)
+        return self._programs[spec]
 
-def _embedding_rate(state: MotionState, ports: EntryPorts, G: ca.SX) -> ca.SX:
-    """Rate G' (n_v, m) along the motion, from K G' = -K' G."""
-    symbols, assembly = StateSymbols(state.shape), state.machine.assembly
-    rows = closure(state.mechanism, state.shape, state.values, symbols.motion(state.values))
-    K = ca.jacobian(column(rows[i].psi_rate for i in assembly.rows), symbols.v)
-    (K_rate,) = symbols.at([symbols.rate_at_constant_velocity(K)], state.motion(state.v, state.a))
-    dependent = dependent_velocities(assembly, ports)
-    G_rate = ca.SX(*G.shape)
-    if dependent:
-        G_rate[dependent, :] = state.builder.solve(state.K[:, dependent], -(K_rate @ G), "embedding")
-    return G_rate
+    @cached_property
+    def positions(self) -> Positions:
+        """How positions are found."""
+        return self._state.positions
+
+    @cached_property
+    def branches(self) -> Branches:
+        """On which roots of the closed forms poses lie."""
+        return self._state.branches()
+
+    @cached_property
+    def _state(self) -> MotionState:
+        return MotionState(self.machine, self.ports, f"{self.ports.name}_positions", 0)

@@ -17,18 +17,26 @@ from tauloop.equations.tree import Configuration
 from tauloop.equations.values import Values
 from tauloop.mechanism.model import Mechanism
 from tauloop.programs.builder import ProgramBuilder
-from tauloop.programs.closed_forms.circle import CircleForm, circle_form
-from tauloop.programs.closed_forms.single import PairForm, QuadraticForm, pair_form, quadratic_form
-from tauloop.programs.closed_forms.sphere import sphere_form, sphere_slope
+from tauloop.programs.closed_forms import (
+    CircleForm,
+    PairForm,
+    QuadraticForm,
+    circle_form,
+    pair_form,
+    quadratic_form,
+    sphere_form,
+    sphere_slope,
+)
 from tauloop.programs.position_equations import (
+    Block,
     PositionEquations,
+    blocks,
     entering_by_value,
     incidence,
+    nearest_turn,
     position_equations,
 )
 from tauloop.programs.program import ClosedForm
-from tauloop.programs.sorting import Block, blocks
-from tauloop.programs.turns import nearest_turn
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 

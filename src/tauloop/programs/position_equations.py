@@ -1,10 +1,17 @@
-"""Equations of the position level: kept loop equations and norms of quaternions, angles by cosine and sine."""
+"""Equations of the position level: what they are, in which order they are solved, and the turns that they do not tell.
+
+They are the kept loop equations and norms of quaternions, with angles by cosine and sine. Blocks that are solved
+together are found as Modelica compilers do, by CasADi's Dulmage-Mendelsohn decomposition. The whole turns of an angle
+come from start values at a single pose, along a motion from the sample before: every angle is the one nearest to what
+it was, a + 2 pi floor((near - a) / 2 pi + 1/2).
+"""
 
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 
-from tauloop.equations.closure import closure
+from tauloop.assembly.loops import closure
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values
@@ -95,3 +102,83 @@ def _at_angles(equations: PositionEquations, topology: Topology) -> ca.SX:
 def entering_by_value(equations: PositionEquations, topology: Topology) -> set[int]:
     """Angles that stand in the equations themselves, not by cosine and sine only: those that gears couple."""
     return {i for i in range(topology.n_q) if topology.is_angle[i] and ca.depends_on(equations.psi, equations.q[i])}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Equations (rows) to be solved together for as many unknowns (columns)."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Order of the block."""
+        return len(self.rows)
+
+
+def blocks(incidence: ca.Sparsity) -> tuple[Block, ...]:
+    """Blocks of a square incidence pattern, each depending only on unknowns of itself and of blocks before it.
+
+    Args:
+        incidence: pattern (n, n) of which equation contains which unknown.
+
+    Raises:
+        ValueError: the pattern is structurally singular.
+    """
+    n = incidence.size1()
+    if n == 0:
+        return ()
+    count, row_order, column_order, row_start, column_start, _, _ = incidence.btf()
+    row_sizes, column_sizes = np.diff(row_start[: count + 1]), np.diff(column_start[: count + 1])
+    if incidence.size2() != n or (row_sizes != column_sizes).any():
+        raise ValueError("structurally singular: some equations contain too few unknowns")
+    found = [
+        Block(
+            tuple(sorted(row_order[row_start[b] : row_start[b + 1]])),
+            tuple(sorted(column_order[column_start[b] : column_start[b + 1]])),
+        )
+        for b in range(count)
+    ]
+    return _in_order(found, np.array(ca.DM(incidence, 1).full(), dtype=bool))
+
+
+def _in_order(found: list[Block], incidence: np.ndarray) -> tuple[Block, ...]:
+    """Order the blocks so that each one needs only what was solved before; ties by the first row."""
+    waiting = sorted(found, key=lambda block: block.rows)
+    solved: set[int] = set()
+    ordered: list[Block] = []
+    while waiting:
+        for block in waiting:
+            needed = set(np.flatnonzero(incidence[list(block.rows)].any(axis=0))) - set(block.columns)
+            if needed <= solved:
+                break
+        else:
+            raise ValueError("structurally singular: the blocks depend on each other")
+        waiting.remove(block)
+        solved |= set(block.columns)
+        ordered.append(block)
+    return tuple(ordered)
+
+
+TURN = 2.0 * np.pi
+
+
+def nearest_turn(angle: ca.SX, near: ca.SX) -> ca.SX:
+    """The same angle, by whole turns as near as can be to another (rad)."""
+    return angle + TURN * ca.floor((near - angle) * (1.0 / TURN) + 0.5)
+
+
+def nearest_turns(q: np.ndarray, near: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
+    """Coordinates (N, n_q) with some angles, by index, on the turn nearest to others (N, n_q) or (n_q,)."""
+    q, columns = q.copy(), list(turning)
+    q[:, columns] -= TURN * np.round((q[:, columns] - near[..., columns]) / TURN)
+    return q
+
+
+def continued(q: np.ndarray, turning: tuple[int, ...]) -> np.ndarray:
+    """Coordinates (N, n_q) of consecutive samples of a motion, some angles of which go on without jumps of turns."""
+    q, columns = q.copy(), list(turning)
+    turns = np.round(np.diff(q[:, columns], axis=0) / TURN)
+    q[1:, columns] -= TURN * np.cumsum(turns, axis=0)
+    return q

@@ -11,7 +11,7 @@ from dataclasses import field
 
 import numpy as np
 
-from tauloop.assembly.batch import BatchFunction
+from tauloop.equations.values import BatchFunction
 from tauloop.programs.bounded import Bounded
 from tauloop.records import dataclass
 from tauloop.shown import Shown

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import casadi as ca
 
-from tauloop.assembly.entry_ports import EntryPorts
 from tauloop.assembly.loops import nominal
+from tauloop.assembly.ports import EntryPorts
 from tauloop.equations.energy import kinetic_energy, potential_energy
-from tauloop.equations.friction import friction_forces
-from tauloop.equations.newton_euler import transmission
+from tauloop.equations.newton_euler import friction_forces, transmission
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
 from tauloop.equations.values import Values

@@ -14,9 +14,9 @@ import casadi as ca
 import numpy as np
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.entry_ports import EntryPorts
+from tauloop.assembly.ports import EntryPorts
 from tauloop.errors import AssemblyError, Problem
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.tension import Tension
 from tauloop.programs.builder import ProgramBuilder

@@ -1,11 +1,12 @@
-"""Terms of the equations of motion in the given velocities, motion of the tool, and energies, as programs.
+"""Programs of states beside those of forces: terms of the equations of motion, the tool, energies, virtual platforms.
 
 With v = G v_g and a = G a_g + (what v brings about) the balance S u + K^T lambda + J^T w = M a + h becomes, by
 virtual work,
 
     R^T u + J_g^T w = M_g a_g + c + g + f,    M_g = G^T M G,  R = A G,  J_g = J G,
 
-c the Coriolis and centripetal forces, g those of gravity, f those of friction and springs.
+c the Coriolis and centripetal forces, g those of gravity, f those of friction and springs. Tensions before they are
+shared out are for optimisers that choose forces together with a motion.
 Source: Khalil and Ibrahim 2004, for the projection.
 """
 
@@ -15,19 +16,27 @@ from dataclasses import replace
 
 import casadi as ca
 
-from tauloop.assembly.entry_ports import EntryPorts
+from tauloop.assembly.loops import closure
+from tauloop.assembly.ports import EntryPorts
 from tauloop.equations.energy import kinetic_energy, potential_energy
+from tauloop.equations.formulations.platform_matrices import euler_axes, virtual_platforms
+from tauloop.equations.formulations.state_symbols import StateSymbols
+from tauloop.equations.newton_euler import transmission
+from tauloop.equations.tree import quaternion_rotation
 from tauloop.mechanism.expression import Constant
 from tauloop.programs.machine import Machine
 from tauloop.programs.motion import (
     MotionState,
     column,
+    dependent_velocities,
     embedding,
     parameter_entries,
     parameter_values,
+    require_actuated,
     require_inertia,
 )
 from tauloop.programs.program import Program
+from tauloop.programs.tensions import tensions
 from tauloop.programs.tool import tool_jacobian, tool_pose, tool_twist
 
 
@@ -90,3 +99,85 @@ def energies_program(machine: Machine, ports: EntryPorts) -> Program:
     return state.builder.finish(
         {"q": state.configuration.q, "kinetic": kinetic_energy(*parts), "potential": potential_energy(*parts)}
     )
+
+
+def tensions_program(machine: Machine, ports: EntryPorts) -> Program:
+    """Program of T_0 (k,), C (k n_u,), R (n_u m,) by columns, and t (m,): T = T_0 - C u, R^T u = t (see `tensions`).
+
+    Raises:
+        AssemblyError: there are passive freedoms, or the tension of a cable is not determined.
+    """
+    require_actuated(machine.assembly)
+    state = MotionState(machine, ports, f"{ports.name}_tensions", 2)
+    parts = (state.mechanism, state.shape, state.values)
+    pi = parameter_values(machine, state.values)
+    tau = machine.formulation.forces(*parts, state.motion(state.v, state.a), machine.parameters, pi)
+    G, S = embedding(state, ports), transmission(*parts).T
+    found = tensions(state.builder, machine.assembly, ports, (tau, S, state.K, state.scale))
+    return state.builder.finish(
+        {
+            "unforced": found.unforced,
+            "pulls": ca.vec(ca.densify(found.pulls)),
+            "map": ca.vec(ca.densify(S.T @ G)),
+            "needed": G.T @ tau,
+        }
+    )
+
+
+def platform_matrices_program(
+    machine: Machine, ports: EntryPorts, by_momentum: bool, in_euler: bool
+) -> tuple[Program, tuple[tuple[str, str, str], ...]]:
+    """Program of the matrices of every inertia as a virtual platform (see `formulations.platform_matrices`).
+
+    Args:
+        machine: the machine.
+        ports: the given motion; x' are its velocities.
+        by_momentum: by generalized momentum, or by energies in Koditschek's form.
+        in_euler: on the rates of x, y, z, psi, theta, phi of a free platform; else on the given velocities.
+
+    Returns:
+        The program of M, V (k m^2 numbers, matrix after matrix by columns), gravity (k m) and cos(theta) of the Euler
+        angles (else one), and the k labels (name, kind, part).
+    """
+    state = MotionState(machine, ports, f"{ports.name}_platform_matrices", 1)
+    G = embedding(state, ports)
+    found = virtual_platforms(
+        state.mechanism,
+        state.shape,
+        state.values,
+        state.motion(state.v, state.a),
+        parameter_entries(state.machine, state.values),
+        G,
+        _embedding_rate(state, ports, G),
+        by_momentum=by_momentum,
+    )
+    cos_theta = ca.SX(1)
+    if in_euler:
+        ((iq, iv),) = [pair for pair in state.shape.quaternions if pair[1] in ports.v]
+        R = quaternion_rotation(state.configuration.q[iq : iq + 4])
+        J_A, J_A_rate, cos_theta = euler_axes(R, state.v[iv : iv + 3])
+        T, T_rate = ca.diagcat(ca.SX(ca.DM.eye(3)), J_A), ca.diagcat(ca.SX(3, 3), J_A_rate)
+        found = tuple(platform.mapped(T, T_rate) for platform in found)
+    program = state.builder.finish(
+        {
+            "q": state.configuration.q,
+            "M": column(ca.vec(ca.densify(platform.M)) for platform in found),
+            "V": column(ca.vec(ca.densify(platform.V)) for platform in found),
+            "gravity": column(ca.densify(platform.gravity) for platform in found),
+            "cos_theta": cos_theta,
+        }
+    )
+    return program, tuple((platform.name, platform.kind, platform.part) for platform in found)
+
+
+def _embedding_rate(state: MotionState, ports: EntryPorts, G: ca.SX) -> ca.SX:
+    """Rate G' (n_v, m) along the motion, from K G' = -K' G."""
+    symbols, assembly = StateSymbols(state.shape), state.machine.assembly
+    rows = closure(state.mechanism, state.shape, state.values, symbols.motion(state.values))
+    K = ca.jacobian(column(rows[i].psi_rate for i in assembly.rows), symbols.v)
+    (K_rate,) = symbols.at([symbols.rate_at_constant_velocity(K)], state.motion(state.v, state.a))
+    dependent = dependent_velocities(assembly, ports)
+    G_rate = ca.SX(*G.shape)
+    if dependent:
+        G_rate[dependent, :] = state.builder.solve(state.K[:, dependent], -(K_rate @ G), "embedding")
+    return G_rate

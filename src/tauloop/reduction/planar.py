@@ -13,7 +13,7 @@ import numpy as np
 from tauloop.errors import InputError, Problem
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, add, divide, multiply, subtract
 from tauloop.mechanism.model import BASE, Body, Inertia, Joint, Mechanism, Placement, Rod, SlenderPart, Vector
-from tauloop.mechanism.rotation import rotation_matrix
+from tauloop.mechanism.poses import rotation_matrix
 from tauloop.reduction.graph import far_side, is_loaded, joints_of, rods_of, side, without
 from tauloop.reduction.inertia import clean, minus
 from tauloop.reduction.steps import Step, limits_of, require

@@ -10,7 +10,7 @@ import numpy as np
 from tauloop.errors import Problem, Problems
 from tauloop.mechanism.expression import Constant
 from tauloop.mechanism.model import BASE, JOINT_KINDS, Body, Freedom, Joint, Mechanism, Placement, Turn, Vector
-from tauloop.mechanism.rotation import turns_to_axes
+from tauloop.mechanism.placements import turns_to_axes
 from tauloop.reduction.inertia import clean
 from tauloop.reduction.steps import BodyMotions, Step, require
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tauloop.assembly.assembly import spread
-from tauloop.assembly.entry_ports import coordinate_units
+from tauloop.assembly.ports import coordinate_units
 from tauloop.kinematics.description import Description, drive_line_figures
 from tauloop.kinematics.inspection import Inspection, import_notes
 from tauloop.mechanism.model import Mechanism

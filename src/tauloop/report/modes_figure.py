@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tauloop.assembly import Loops
-from tauloop.assembly.entry import ACTUATORS
+from tauloop.assembly.ports import ACTUATORS
 from tauloop.errors import PoseError, Problem
 from tauloop.kinematics.modes import Modes
 from tauloop.report.figures import NORMAL, RESIDUAL, TEXT, blank

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from rich.console import RenderableType
 
-from tauloop.assembly.entry import ACTUATORS
+from tauloop.assembly.ports import ACTUATORS
 from tauloop.kinematics.homotopy_blocks import BlockCount
 from tauloop.kinematics.modes import Mode, Modes
 from tauloop.report.tables import Column, doubts, table

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from rich.console import RenderableType
 
-from tauloop.assembly.entry import PLATFORM
+from tauloop.assembly.ports import PLATFORM
 from tauloop.motion.planning import PlannedMotion
 from tauloop.report.tables import table
 

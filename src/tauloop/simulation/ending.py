@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.assembly.rank import conditions
+from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.errors import Problem
 from tauloop.integrate.integrators import Integrator

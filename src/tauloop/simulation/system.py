@@ -8,7 +8,7 @@ from tauloop.assembly.closing import open_loops
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.evaluator import reads_start
 from tauloop.errors import AssemblyError, InputError, Problem
-from tauloop.mechanism.cables import cable_problems
+from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
 from tauloop.programs.extended import projection_program
 from tauloop.programs.program import Program

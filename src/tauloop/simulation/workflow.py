@@ -19,11 +19,11 @@ from tauloop.kinematics.watched import events_of
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME
 from tauloop.logs.matching import channel_problems
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.quantities import pairs_reader
 from tauloop.model import Model
-from tauloop.model.preloads import sharing_of
+from tauloop.model.force_sharing import sharing_of
 from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.ports import Entry
 from tauloop.errors import InputError, Problem
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import TIME, channels

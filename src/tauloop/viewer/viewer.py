@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.assembly.entry import Entry
+from tauloop.assembly.ports import Entry
 from tauloop.errors import AssemblyError, EngineError, Problem, TauloopError
 from tauloop.kinematics.machine_geometry import machine_shape
 from tauloop.mechanism.model import LIMIT_KINDS

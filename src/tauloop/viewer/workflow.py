@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tauloop.assembly.entry import PLATFORM, Entry
 from tauloop.assembly.named_values import given_numbers
+from tauloop.assembly.ports import PLATFORM, Entry
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.mechanism.model import Mechanism

@@ -21,9 +21,9 @@ import casadi as ca
 import numpy as np
 import scipy.linalg
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.calibration.problem.pose_equations import SymbolicPose, symbolic_pose
 from tauloop.calibration.problem.problem import CalibrationProblem, Linearised
+from tauloop.equations.values import BatchFunction
 from tauloop.records import dataclass
 
 #: A motion is in the null space when so much of its square is found there.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tauloop.calibration.measurements.instruments import INSTRUMENTS
 from tauloop.calibration.problem.unknowns import DIMENSIONS
-from tauloop.mechanism.kinds import Choice, Either, ListOf, MapOf, Shape, Text, Value, field, need
+from tauloop.mechanism.cursor import Choice, Either, ListOf, MapOf, Shape, Text, Value, field, need
 from tauloop.mechanism.units import ANGLE, LENGTH, ONE
 
 FORMAT = "tauloop-measurements/1"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.calibration.measurements.instruments import Instrument, nominal_scene, require_instruments
 from tauloop.calibration.measurements.series import Series
+from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
 

@@ -223,7 +223,8 @@ def _kept(
     if limits.joint_ranges:
         ranges, held = model.limits, set(model.platform.ports.q)
         # `--range` takes the place of the ranges in which a given coordinate is drawn
-        given = np.array([i in held for i in ranges.columns] + [False] * len(ranges.cuts.names), dtype=bool)
+        given = np.zeros(len(ranges.names), dtype=bool)
+        given[: len(ranges.columns)] = [i in held for i in ranges.columns]
         room = ranges.room(state.q[good]) + AT_THE_STOP
         good = count("joint range", good[((room >= 0.0) | given & ~ranges.is_stop).all(axis=1)])
     if len(good):

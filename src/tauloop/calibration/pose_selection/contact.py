@@ -5,8 +5,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.calibration.measurements.instruments import Instrument, nominal_scene, require_instruments
+from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError
 from tauloop.model import Model
 

@@ -10,17 +10,15 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.assembly.assembly import Assembly
-from tauloop.assembly.batch import BatchFunction
-from tauloop.assembly.loops import nominal, stacked
+from tauloop.assembly.loops import closure, nominal, stacked
 from tauloop.calibration.measurements.instruments import ORIGIN, Instrument, Nuisance, Scene
 from tauloop.calibration.problem.unknowns import Unknown
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.evaluator import Evaluator, c_function
-from tauloop.equations.closure import closure
 from tauloop.equations.newton_euler import transmission
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import Configuration, tree_motion
-from tauloop.equations.values import Values
+from tauloop.equations.values import BatchFunction, Values
 from tauloop.programs.program import Evaluate, Program
 from tauloop.records import dataclass
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.drives.axis.source import CHATTERING, DIVERGED, ENDED, OK, REPORT, TOO_LONG
 from tauloop.drives.equations.system import INPUTS, AxisSystem
+from tauloop.equations.values import BatchFunction
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.interpreted import InterpretedProblem, Run, Stepped
 

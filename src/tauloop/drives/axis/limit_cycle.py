@@ -8,12 +8,11 @@ import casadi as ca
 import numpy as np
 from scipy.optimize import root
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.drives.axis.simulation import Record
 from tauloop.drives.equations.elements import elastic_backlash
 from tauloop.drives.equations.switches import Direct
 from tauloop.drives.equations.system import build_system
-from tauloop.equations.values import Values
+from tauloop.equations.values import BatchFunction, Values
 from tauloop.errors import InputError, Problem, solving
 from tauloop.mechanism.drive_line import DriveLine, ElasticBacklash, LineFriction, LuGre, Shaft, SingleDrive
 from tauloop.mechanism.expression import Leaf

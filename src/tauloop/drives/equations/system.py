@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.drives.equations.control import ControlLaw, control_law, pid_states
 from tauloop.drives.equations.coordinates import LineCoordinates, coordinates
 from tauloop.drives.equations.elements import (
@@ -18,7 +17,7 @@ from tauloop.drives.equations.elements import (
     stribeck_level,
 )
 from tauloop.drives.equations.switches import Direct, SwitchModes
-from tauloop.equations.values import Values
+from tauloop.equations.values import BatchFunction, Values
 from tauloop.errors import InputError, Problem
 from tauloop.integrate.events import Comparison
 from tauloop.mechanism.drive_line import (

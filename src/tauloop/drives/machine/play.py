@@ -9,10 +9,10 @@ import casadi as ca
 import numpy as np
 import xarray as xr
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.closing import coordinate_limits
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.kinematics.workspace_map import Workspace, workspace_grid
 from tauloop.model import Model

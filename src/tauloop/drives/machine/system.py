@@ -7,11 +7,11 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.drives.equations.system import INPUTS, Equations, must_be_positive, must_not_be_negative
 from tauloop.drives.machine.lines import on_the_load
+from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.cables import cable_problems
+from tauloop.mechanism.bodies import cable_problems
 from tauloop.mechanism.drive_line import DriveLine, LineFriction
 from tauloop.mechanism.drive_on_actuator import leaves
 from tauloop.mechanism.model import Mechanism, ParameterTable

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import casadi as ca
 
-from tauloop.equations.dynamic_parameters import DynamicParameter, Entries
 from tauloop.equations.energy import potential_energy
 from tauloop.equations.formulations.state_symbols import StateSymbols
-from tauloop.equations.friction import friction_forces
 from tauloop.equations.inertial_elements import inertial_elements
+from tauloop.equations.newton_euler import friction_forces
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
-from tauloop.equations.values import Values
+from tauloop.equations.values import DynamicParameter, Entries, Values
 from tauloop.mechanism.model import Mechanism
 
 

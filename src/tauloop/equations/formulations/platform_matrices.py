@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import casadi as ca
 
-from tauloop.equations.dynamic_parameters import Entries
 from tauloop.equations.energy import gravity_energy, require_energy
 from tauloop.equations.formulations.lagrange import koditschek_matrices
 from tauloop.equations.formulations.state_symbols import StateSymbols
 from tauloop.equations.inertial_elements import InertialElement, inertial_elements
 from tauloop.equations.topology import Topology
 from tauloop.equations.tree import TreeMotion
-from tauloop.equations.values import Values
+from tauloop.equations.values import Entries, Values
 from tauloop.mechanism.model import Mechanism
 from tauloop.records import dataclass
 

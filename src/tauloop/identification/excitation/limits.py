@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from tauloop.assembly.cut_freedoms import CutFreedoms
-from tauloop.assembly.entry_ports import coordinate_units, velocity_units
+from tauloop.assembly.ports import coordinate_units, velocity_units
 from tauloop.errors import InputError, Problems
 from tauloop.kinematics.clearance import RodClearance
 from tauloop.kinematics.singularities import singularities
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.quantities import pairs, quantity
 from tauloop.mechanism.units import ACCELERATION, ANGLE, ANGULAR_SPEED, LENGTH, SPEED, Dimension
 from tauloop.model import Model

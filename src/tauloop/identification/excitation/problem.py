@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.cut_freedoms import cut_freedoms
-from tauloop.assembly.entry import ACTUATORS, Entry
+from tauloop.assembly.ports import ACTUATORS, Entry
 from tauloop.codegen.evaluator import Compiled
+from tauloop.equations.values import BatchFunction
 from tauloop.errors import IdentificationError, InputError, Problem, Problems
 from tauloop.identification.excitation.limits import (
     Bound,
@@ -28,7 +28,7 @@ from tauloop.identification.regression.base_parameters import BaseParameters, Ra
 from tauloop.identification.regression.data import Ties, ties
 from tauloop.identification.regression.from_log import leaf_ties
 from tauloop.kinematics.clearance import RodClearance, rod_clearance
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.expression import Constant, Expression
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.units import ANGLE, LENGTH

@@ -16,7 +16,7 @@ import numpy as np
 from tauloop.assembly.cut_freedoms import cut_motions
 from tauloop.identification.excitation.limits import Bound
 from tauloop.kinematics.clearance import RodClearance
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.model import Model, Motion
 from tauloop.programs.catalogue import EMBEDDING, KINEMATICS, REGRESSORS, TENSIONS
 from tauloop.programs.program import Evaluate, Newton, Program

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from tauloop.equations.dynamic_parameters import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
+from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 from tauloop.errors import IdentificationError
 from tauloop.options import option, require
 from tauloop.records import dataclass

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.equations.dynamic_parameters import BODY_SUFFIXES
+from tauloop.equations.values import BODY_SUFFIXES
 from tauloop.errors import IdentificationError, Problem, Problems
 from tauloop.identification.estimation.base_columns import BaseRegression
 from tauloop.identification.estimation.error_models import AutocorrelatedErrors

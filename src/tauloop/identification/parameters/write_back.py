@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.equations.dynamic_parameters import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
+from tauloop.equations.values import BODY_SUFFIXES, SLENDER_SUFFIXES, DynamicParameter
 from tauloop.errors import InputError
 from tauloop.mechanism.expression import ZERO, Call, Constant, Expression, Leaf, add, leaves
 from tauloop.mechanism.model import (

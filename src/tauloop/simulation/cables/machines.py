@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tauloop.errors import InputError, Problem
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.expression import ONE, Constant
 from tauloop.mechanism.model import (
     BASE,

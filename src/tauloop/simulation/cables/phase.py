@@ -9,13 +9,13 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from tauloop.assembly.batch import BatchFunction
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.loops import nominal
 from tauloop.equations.tree import Configuration, tree_motion
+from tauloop.equations.values import BatchFunction
 from tauloop.errors import InputError, Problems
 from tauloop.integrate.events import Event
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.programs.extended import impact_program, multiplier_program
 from tauloop.programs.program import Program

@@ -11,7 +11,7 @@ from tauloop.assembly.ports import Port
 from tauloop.errors import Problem
 from tauloop.integrate.events import Occurrence
 from tauloop.logs.channels import build_log, port_channels
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result

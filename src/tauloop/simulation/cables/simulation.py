@@ -12,7 +12,7 @@ from tauloop.assembly.ports import numbers
 from tauloop.errors import InputError, PoseError, Problem, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator
-from tauloop.mechanism.cables import cables
+from tauloop.mechanism.bodies import cables
 from tauloop.model import ForceSharing, Model
 from tauloop.model.force_sharing import EQUAL_SHARES
 from tauloop.simulation.cables.machines import cable_machine

@@ -9,12 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
-from tauloop.assembly.entry import ACTUATORS, PLATFORM
+from tauloop.assembly.ports import ACTUATORS, PLATFORM
 from tauloop.errors import EngineError, InputError, PoseError, Problem, solving
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Integrator, Method
 from tauloop.integrate.tableau import Tableau, known_within
-from tauloop.mechanism.cables import cable_problems
+from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
 from tauloop.motion import Trajectory
 from tauloop.programs import State

@@ -1,4 +1,4 @@
-"""What a machine carries and what pushes it: a payload fixed to the tool, and a wrench on the tool."""
+"""The tool: a payload fixed to it, a wrench on it, and where it is and how it moves."""
 
 from __future__ import annotations
 
@@ -72,3 +72,20 @@ def loads(wrench: object | None, payload: Payload | None) -> dict[str, object]:
         "wrench": np.zeros(TOOL.size) if wrench is None else wrench,
         "payload": (Payload(mass=0.0) if payload is None else payload).parameters,
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMotion(Shown):
+    """Motion of the tool in the base frame, of N samples; without the axis of samples for a single one.
+
+    Attributes:
+        place: of the tool centre point (N, 3), m.
+        rotation: of the tool's frame (N, 3, 3).
+        twist: velocity of the tool centre point and angular velocity (N, 6), m/s and rad/s.
+        jacobian: twist per unit of the given velocities (N, 6, m).
+    """
+
+    place: np.ndarray
+    rotation: np.ndarray
+    twist: np.ndarray
+    jacobian: np.ndarray

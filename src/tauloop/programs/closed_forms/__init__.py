@@ -1,1 +1,0 @@
-"""Loop equations that are solved without iteration."""
