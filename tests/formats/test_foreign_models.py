@@ -19,6 +19,7 @@ import scipy.linalg
 import yaml
 from extras import extra
 
+from conftest import shared_folder
 from tauloop import Model
 from tauloop.assembly.locks import Locks
 from tauloop.assembly.spins import find_spins
@@ -31,7 +32,7 @@ from tauloop.kinematics.states import RandomStates
 
 pin = extra("pinocchio")
 
-MODELS = Path(__file__).parents[3] / "shared" / "models"
+MODELS = shared_folder() / "models"
 pytestmark = pytest.mark.skipif(not MODELS.is_dir(), reason="the models of others are not here (../shared/models)")
 
 #: Agreement with Pinocchio, relative to the largest value of its kind (issue 4).
