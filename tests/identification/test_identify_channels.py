@@ -6,21 +6,17 @@ simulated machine, and the noise that was put on.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from identifying import identified, options_of, tables_of
 
 from tauloop import Model, load
-from tauloop.cli.app import app
-from tauloop.codegen import Compiled
 from tauloop.errors import InputError, LogError
-from tauloop.identification import WeightedLeastSquares, choose_channels, fit, split, usable_velocities
+from tauloop.identification import WeightedLeastSquares, choose_channels, fit, identify, split, usable_velocities
 from tauloop.identification.regression.from_log import regression_data
 from tauloop.logs import (
     Preparation,
@@ -29,35 +25,20 @@ from tauloop.logs import (
     measured_velocities,
     prepared_signals,
     samples,
-    write_log,
 )
 from tauloop.logs.channels import Channel
 from tauloop.logs.saturation import LEFT_OUT, without_saturated
 from tauloop.logs.velocities import wrong_velocities
-from tauloop.mechanism.model import Mechanism
 from tauloop.motion import SampledMotion, random_multisine
 
 RATE, DURATION = 500.0, 16.0  # Hz, s
 NAMES = ("motor_1", "motor_2")
 PREPARATION = Preparation(cutoff=20.0, trim=100, decimation=5)
-OPTIONS = ("--cutoff", 20, "--trim", 100, "--decimation", 5)
+OPTIONS: dict[str, Any] = {"cutoff": 20.0, "trim": 100, "decimation": 5}
 #: Encoder steps of a 1000-line encoder read fourfold, noise of a good tachometer and of the torques.
 COARSE, TACHOMETER, FORCE_NOISE = 2 * np.pi / 4000, 0.01, 0.02
 #: Estimates lie within so many standard deviations of the truth.
 DEVIATIONS = 5.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def programs_are_built_once() -> Iterator[None]:
-    """Commands of this file share their machine's model."""
-    shared: dict[str, Model] = {}
-
-    def model_of(mechanism: Mechanism, *, evaluator: Compiled) -> Model:
-        return shared.setdefault(mechanism.name, Model(mechanism, evaluator=evaluator))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tauloop.identification.workflow.Model", model_of)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -108,22 +89,6 @@ def coarse(model, motion) -> Signals:
     return log_of(model, motion)
 
 
-@pytest.fixture(scope="module")
-def coarse_file(coarse, tmp_path_factory) -> Path:
-    return write_log(tmp_path_factory.mktemp("logs") / "coarse.csv", coarse.dataset())
-
-
-def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["identify", "five_bar", *map(str, arguments)], catch_exceptions=False)
-    return result.exit_code, result.output
-
-
-def identified(*arguments: object) -> dict[str, Any]:
-    document = json.loads(run(*arguments, "--json")[1])
-    assert isinstance(document, dict)
-    return document
-
-
 def held_out(document: dict[str, Any]) -> np.ndarray:
     return np.array([one["held_out"]["rmse"] for one in document["outputs"]])
 
@@ -155,9 +120,10 @@ def test_fused_velocities_are_nearer_to_the_true_ones_than_either(model, motion,
     assert errors["fused"] < 0.8 * max(errors["positions"], errors["measured"])
 
 
-def test_coarse_encoders_with_good_tachometers(model, coarse, coarse_file):
+def test_coarse_encoders_with_good_tachometers(model, coarse):
     """The issue's case: up to three times the error, without a word."""
-    ignored, used = identified(coarse_file, *OPTIONS, "--velocity", "positions"), identified(coarse_file, *OPTIONS)
+    result = identify(model, coarse, options_of(**OPTIONS))
+    ignored, used = identified(model, coarse, **OPTIONS, velocity="positions"), result.as_dict()
     assert (held_out(used) < held_out(ignored) / 2.5).all()
     decided = used["channels"]
     assert {one["velocity"] for one in decided["prepared"][0]["channels"]} <= {"measured", "fused"}
@@ -166,7 +132,7 @@ def test_coarse_encoders_with_good_tachometers(model, coarse, coarse_file):
     assert all(f"velocity of {name}: " in " ".join(decided["notes"]) for name in NAMES)
     chosen = replace(PREPARATION, velocities=chosen_sources(used))
     assert np.abs(off(model, coarse, chosen)).max() < DEVIATIONS
-    said = " ".join(run(coarse_file, *OPTIONS)[1].split())
+    said = " ".join(tables_of(result).split())
     assert "forces and regressor pass one filter, the decimation's by 5; the motion alone is low-passed" in said
     assert "velocity of motor_1: measured" in said or "velocity of motor_1: fused" in said
     assert "validation error over all outputs" in said
@@ -193,19 +159,19 @@ def test_good_encoders_keep_their_derivative_beside_a_bad_tachometer(model, moti
         (lambda v: np.roll(v, 137), "is not the derivative of position.motor_1"),
     ],
 )
-def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(coarse, tmp_path, damage, says):
+def test_a_velocity_of_another_unit_sign_or_motion_is_named_and_not_used(model, coarse, damage, says):
     values = next(c.values for c in coarse.channels if c.name == "velocity.motor_1")
-    path = write_log(tmp_path / "log.csv", changed(coarse, "velocity.motor_1", damage(values)).dataset())
-    found = identified(path, *OPTIONS)
+    log = changed(coarse, "velocity.motor_1", damage(values))
+    found = identified(model, log, **OPTIONS)
     assert any(says in one["what"] and one["where"] == "velocity.motor_1" for one in found["findings"])
     assert chosen_sources(found)["motor_1"] == "positions"
     assert found["status"] != "ok"
-    code, said = run(path, *OPTIONS, "--velocity", "measured")
-    assert code != 0
-    assert says in " ".join(said.split())
+    with pytest.raises(LogError) as caught:
+        identified(model, log, **OPTIONS, velocity="measured")
+    assert says in str(caught.value)
 
 
-def test_exchanged_velocities_are_named_as_such(coarse, tmp_path):
+def test_exchanged_velocities_are_named_as_such(coarse):
     first, second = (next(c.values for c in coarse.channels if c.name == f"velocity.motor_{k}") for k in (1, 2))
     log = changed(changed(coarse, "velocity.motor_1", second), "velocity.motor_2", first)
     found = wrong_velocities(log)
@@ -216,16 +182,15 @@ def test_exchanged_velocities_are_named_as_such(coarse, tmp_path):
     assert wrong_velocities(coarse) == {}
 
 
-def test_velocities_that_cannot_be_used_are_said(coarse, tmp_path):
+def test_velocities_that_cannot_be_used_are_said(model, coarse):
     renamed = replace(
         coarse,
         channels=tuple(replace(c, channel="spindle") if c.name == "velocity.motor_2" else c for c in coarse.channels),
     )
-    notes = identified(write_log(tmp_path / "log.csv", renamed.dataset()), *OPTIONS)["channels"]["notes"]
+    notes = identified(model, renamed, **OPTIONS)["channels"]["notes"]
     assert any(note.startswith("velocity.spindle is not used") for note in notes)
-    period = ("--period", 4, "--highest", 3, "--trim", 0)
-    said = run(write_log(tmp_path / "log.csv", coarse.dataset()), *period)[1]
-    assert "velocity.motor_1 is not used: periods" in " ".join(said.split())
+    notes = identified(model, coarse, period=4.0, highest=3.0, trim=0)["channels"]["notes"]
+    assert any(note.startswith("velocity.motor_1 is not used: periods") for note in notes)
 
 
 def test_a_saturated_tachometer_is_replaced_by_the_positions_where_it_is(model, motion, coarse):
@@ -278,7 +243,7 @@ def test_the_held_out_part_takes_no_part_in_the_choice(model, coarse):
     assert np.array_equal(first.after, second.after)
 
 
-def test_a_force_at_its_limit_is_left_out_while_it_is(model, motion, tmp_path):
+def test_a_force_at_its_limit_is_left_out_while_it_is(model, motion):
     """With the clipped samples in the fit it misses the truth by far; without them it does not."""
     log = log_of(model, motion, steps=(1e-6, 1e-6))
     log = replace(log, channels=tuple(c for c in log.channels if c.quantity != "velocity"))
@@ -292,7 +257,7 @@ def test_a_force_at_its_limit_is_left_out_while_it_is(model, motion, tmp_path):
     assert np.sum(marks & ~true) < 0.3 * true.sum()
     assert np.abs(off(model, log, PREPARATION)).max() > 2 * DEVIATIONS
     assert np.abs(off(model, marked, PREPARATION)).max() < DEVIATIONS
-    found = identified(write_log(tmp_path / "log.csv", log.dataset()), *OPTIONS)
+    found = identified(model, log, **OPTIONS)
     assert found["status"] == "ok"
     assert not found["findings"]
     assert found["channels"]["prepared"][0]["left_out"] == {"motor_2": int(marks.sum())}
