@@ -30,7 +30,7 @@ from compiled_machines import (
 from tauloop.codegen import c_helpers
 from tauloop.codegen import source as source_module
 from tauloop.codegen.batch_source import LANES
-from tauloop.codegen.c_helpers import MATHEMATICS
+from tauloop.codegen.c_helpers import mathematics
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.compiler import build
 from tauloop.codegen.scheduling import scheduled
@@ -230,7 +230,8 @@ def test_code_in_pieces_gives_the_same_numbers(name, entry, folder, monkeypatch)
 @pytest.mark.parametrize(("name", "which"), [("rcid", "inverse_dynamics"), ("five_bar", "regressor_actuators")])
 def test_compilers_without_gnu_vectors_get_the_same_numbers(name, which, folder, monkeypatch):
     shuffled = compiled(name, "platform", which, folder)
-    monkeypatch.setattr(c_helpers, "_VECTORS", "")
+    without = {**c_helpers.pieces(), "TL_SHUFFLE": ""}
+    monkeypatch.setattr(c_helpers, "pieces", lambda: without)
     plain = compiled(name, "platform", which, folder)
     assert plain.library != shuffled.library
     check_same_numbers(plain, name, "platform", which)
@@ -269,7 +270,7 @@ def elementary(folder: Path) -> ctypes.CDLL:
         f"{{ for (int i = 0; i < n; ++i) r[i] = tl_{name}({', '.join(f'{a}[i]' for a in arguments)}); }}"
         for name, arguments in (("sin", "x"), ("cos", "x"), ("atan2", "yx"))
     )
-    return ctypes.CDLL(str(build(f"#include <math.h>\n{MATHEMATICS}\n{loops}\n", compiler(), folder=folder)))
+    return ctypes.CDLL(str(build(f"#include <math.h>\n{mathematics()}\n{loops}\n", compiler(), folder=folder)))
 
 
 def applied(library: ctypes.CDLL, name: str, *arguments: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from simulation_machines import simulated
 
 from tauloop import Model
 from tauloop.codegen import Compiled
-from tauloop.codegen.c_helpers import MATHEMATICS
+from tauloop.codegen.c_helpers import mathematics
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.errors import DescriptionError
 from tauloop.formats.library import loads
@@ -292,7 +292,7 @@ def test_friction_that_cannot_be_is_refused(old, new, says):
 
 
 def test_the_exponential_of_generated_code_is_right_to_the_last_places(tmp_path: Path):
-    source = f"#include <math.h>\n#include <stdio.h>\n{MATHEMATICS}\nint main(void) {{ double x; " + (
+    source = f"#include <math.h>\n#include <stdio.h>\n{mathematics()}\nint main(void) {{ double x; " + (
         'while (scanf("%lf", &x) == 1) printf("%.17g\\n", tl_exp(x)); return 0; }'
     )
     (tmp_path / "exp.c").write_text(source)

@@ -1,185 +1,42 @@
-"""C text of what generated code calls: elementary functions that compilers turn into vector instructions."""
+"""C that lies in files beside this module, and what of it generated code calls: elementary functions, lanes, cables."""
 
 from __future__ import annotations
 
-from tauloop.programs.bounded import NEAREST_TEXT
+import functools
+import re
+from importlib.resources import files
 
-#: Sine, cosine and arctangent without branches or tables, so that loops over lanes stay loops of vector instructions.
-#: Reduction in three parts (Cody and Waite); polynomials of fdlibm's kernels and of Cephes. Largest errors measured, in
-#: units of the last place: sine and cosine 1.5 up to 100 rad and 2.3 up to 1e6 rad, arctangent 1.6.
-_REDUCTION = """\
-static inline double tl_reduced(double x, double *quadrant)
-{
-    const double k = floor(x * 0.63661977236758134308 + 0.5);
-    *quadrant = k - 4.0 * floor(0.25 * k);
-    return ((x - k * 1.57079632673412561417e+00) - k * 6.07710050630396597660e-11) - k * 2.02226624879595063154e-21;
-}
+from tauloop.assembly.nearest import DEPENDENT, MISSED, MOST_CHANGES
 
-static inline double tl_sin_kernel(double r)
-{
-    const double z = r * r;
-    return r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03
-        + z * (-1.98412698298579493134e-04 + z * (2.75573137070700676789e-06
-        + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)))));
-}
+#: Pieces that stand in front of those that need them.
+_NEEDED = {"tl_reduced": ("tl_sin", "tl_cos"), "TL_SHUFFLE": ("tl_turn", "tl_back")}
+_SIZES = f"#define TL_MOST_CHANGES {MOST_CHANGES}\n#define TL_MISSED {MISSED!r}\n#define TL_DEPENDENT {DEPENDENT!r}\n"
 
-static inline double tl_cos_kernel(double r)
-{
-    const double z = r * r;
-    const double h = 0.5 * z;
-    const double w = 1.0 - h;
-    return w + (((1.0 - w) - h) + z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03
-        + z * (2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07
-        + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11))))));
-}
-"""
-_SINE = """\
-static inline double tl_sin(double x)
-{
-    double k;
-    const double r = tl_reduced(x, &k);
-    const double s = tl_sin_kernel(r), c = tl_cos_kernel(r);
-    const double y = (k == 1.0 || k == 3.0) ? c : s;
-    return k >= 2.0 ? -y : y;
-}
-"""
-_COSINE = """\
-static inline double tl_cos(double x)
-{
-    double k;
-    const double r = tl_reduced(x, &k);
-    const double s = tl_sin_kernel(r), c = tl_cos_kernel(r);
-    const double y = (k == 1.0 || k == 3.0) ? s : c;
-    return (k == 1.0 || k == 2.0) ? -y : y;
-}
-"""
-_ARCTANGENT = """\
-static inline double tl_atan2(double y, double x)
-{
-    const double ax = fabs(x), ay = fabs(y);
-    const double big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
-    const double t = big == 0.0 ? 0.0 : small / big;
-    const double is_far = t > 0.66 ? 1.0 : 0.0;
-    const double u = is_far > 0.0 ? (t - 1.0) / (t + 1.0) : t;
-    const double z = u * u;
-    const double p = (((-8.750608600031904122785e-01 * z - 1.615753718733365076637e+01) * z
-        - 7.500855792314704667340e+01) * z - 1.228866684490136173410e+02) * z - 6.485021904942025371773e+01;
-    const double q = ((((z + 2.485846490142306297962e+01) * z + 1.650270098316988542046e+02) * z
-        + 4.328810604912902668951e+02) * z + 4.853903996359136964868e+02) * z + 1.945506571482613964425e+02;
-    const double near_zero = u + u * z * (p / q);
-    const double first = is_far > 0.0 ? 0.78539816339744830962 + (near_zero + 3.061616997868383018e-17) : near_zero;
-    const double octant = ay > ax ? (1.57079632679489661923 - first) + 6.123233995736765886e-17 : first;
-    const double half = x < 0.0 ? (3.14159265358979323846 - octant) + 1.2246467991473531772e-16 : octant;
-    return copysign(half, y);
-}
-"""
-#: e^x = 2^k e^r with k = x / ln 2 rounded: polynomial of e^r to degree 13 (Taylor, |r| < 0.347, next term 4e-18), and
-#: 2^k by the bits of its exponent, without whole numbers of its own. Below -708 it is zero, above 709 infinite.
-_EXPONENTIAL = """\
-static inline double tl_exp(double x)
-{
-    const double y = x < -708.0 ? -708.0 : (x > 709.0 ? 709.0 : x);
-    const double k = floor(y * 1.44269504088896340736 + 0.5);
-    const double r = (y - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
-    const double p = 1.0 + r * (1.0 + r * (0.5 + r * (1.6666666666666666667e-01 + r * (4.1666666666666666667e-02
-        + r * (8.3333333333333333333e-03 + r * (1.3888888888888888889e-03 + r * (1.9841269841269841270e-04
-        + r * (2.4801587301587301587e-05 + r * (2.7557319223985890653e-06 + r * (2.7557319223985890653e-07
-        + r * (2.5052108385441718775e-08 + r * (2.0876756987868098979e-09 + r * 1.6059043836821614599e-10))))))))))));
-    union { double number; unsigned long long bits; } scale;
-    scale.number = k + 1023.0 + 4503599627370496.0;
-    scale.bits <<= 52;
-    const double found = p * scale.number;
-    return x < -708.0 ? 0.0 : (x > 709.0 ? HUGE_VAL : (x == x ? found : x));
-}
-"""
-_ALL_BELOW = """\
-static inline int tl_all_below(const double *length, double last)
-{
-    int above = 0;
-    for (int l = 0; l < TL_LANES; ++l) above += length[l] > last;
-    return above == 0;
-}
-"""
-#: Vectors of GNU C, of any processor: some rows compilers turn into lanes and back number by number, these helpers four
-#: samples at a time.
-_VECTORS = """\
-#if defined __has_builtin
-#if __has_builtin(__builtin_shufflevector)
-#define TL_SHUFFLE
-typedef double tl_pair __attribute__((vector_size(16), aligned(8), may_alias));
-typedef double tl_four __attribute__((vector_size(32), aligned(8), may_alias));
-#endif
-#endif
-"""
-#: Two neighbouring columns of rows, into lanes.
-_TURN = """\
-static inline void tl_turn(const double *restrict rows, int size, double *restrict first, double *restrict second)
-{
-#ifdef TL_SHUFFLE
-    for (int l = 0; l < TL_LANES; l += 4) {
-        const double *row = rows + l * size;
-        const tl_pair a = *(const tl_pair *)row, b = *(const tl_pair *)(row + size);
-        const tl_pair c = *(const tl_pair *)(row + 2 * size), d = *(const tl_pair *)(row + 3 * size);
-        const tl_four even = __builtin_shufflevector(a, c, 0, 1, 2, 3), odd = __builtin_shufflevector(b, d, 0, 1, 2, 3);
-        *(tl_four *)(first + l) = __builtin_shufflevector(even, odd, 0, 4, 2, 6);
-        *(tl_four *)(second + l) = __builtin_shufflevector(even, odd, 1, 5, 3, 7);
-    }
-#else
-    for (int l = 0; l < TL_LANES; ++l) {
-        first[l] = rows[l * size];
-        second[l] = rows[l * size + 1];
-    }
-#endif
-}
-"""
-#: Many columns of lanes, back into rows.
-_BACK = """\
-static inline void tl_back(const double (*restrict lanes)[TL_LANES], int size, double *restrict rows)
-{
-    int i = 0;
-#ifdef TL_SHUFFLE
-    for (; i + 4 <= size; i += 4)
-        for (int l = 0; l < TL_LANES; l += 4) {
-            double *row = rows + l * size + i;
-            const tl_four a = *(const tl_four *)(lanes[i] + l), b = *(const tl_four *)(lanes[i + 1] + l);
-            const tl_four c = *(const tl_four *)(lanes[i + 2] + l), d = *(const tl_four *)(lanes[i + 3] + l);
-            const tl_four e = __builtin_shufflevector(a, b, 0, 4, 2, 6), f = __builtin_shufflevector(a, b, 1, 5, 3, 7);
-            const tl_four g = __builtin_shufflevector(c, d, 0, 4, 2, 6), h = __builtin_shufflevector(c, d, 1, 5, 3, 7);
-            *(tl_four *)row = __builtin_shufflevector(e, g, 0, 1, 4, 5);
-            *(tl_four *)(row + size) = __builtin_shufflevector(f, h, 0, 1, 4, 5);
-            *(tl_four *)(row + 2 * size) = __builtin_shufflevector(e, g, 2, 3, 6, 7);
-            *(tl_four *)(row + 3 * size) = __builtin_shufflevector(f, h, 2, 3, 6, 7);
-        }
-#endif
-    for (; i < size; ++i)
-        for (int l = 0; l < TL_LANES; ++l) rows[l * size + i] = lanes[i][l];
-}
-"""
-#: Keeps a compiler from putting a function back into the one that calls it.
-_APART = """\
-#ifdef __GNUC__
-#define TL_APART __attribute__((noinline))
-#else
-#define TL_APART
-#endif
-"""
-_HELPERS = {
-    "tl_sin": _SINE,
-    "tl_cos": _COSINE,
-    "tl_atan2": _ARCTANGENT,
-    "tl_exp": _EXPONENTIAL,
-    "tl_all_below": _ALL_BELOW,
-    "tl_turn": _TURN,
-    "tl_back": _BACK,
-    "tl_nearest": NEAREST_TEXT,
-}
-MATHEMATICS = "\n".join((_REDUCTION, _SINE, _COSINE, _ARCTANGENT, _EXPONENTIAL))
+
+def c_file(package: str, name: str) -> str:
+    """A C file that lies beside the modules of a package."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def pieces() -> dict[str, str]:
+    """The pieces of `helpers.c` by name, in their order, without the comments in front of them."""
+    _, *parts = re.split(
+        r"^/\* piece: (\w+) \*/\n(?:/\*.*?\*/\n)*",
+        c_file("tauloop.codegen", "helpers.c"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    found = {name: f"{text.strip()}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    return found | {"tl_nearest": _SIZES + found["tl_nearest"]}
+
+
+def mathematics() -> str:
+    """Elementary functions, all of them."""
+    return "\n".join(pieces()[name] for name in ("tl_reduced", "tl_sin", "tl_cos", "tl_atan2", "tl_exp"))
 
 
 def used_helpers(body: str) -> list[str]:
     """Helpers that a text calls: compilers warn of functions that nobody does."""
-    called = {name for name in _HELPERS if f"{name}(" in body}
-    reduction = [_REDUCTION] if called & {"tl_sin", "tl_cos"} else []
-    apart = [_APART] if "TL_APART" in body else []
-    vectors = [_VECTORS] if called & {"tl_turn", "tl_back"} else []
-    return apart + vectors + reduction + [text for name, text in _HELPERS.items() if name in called]
+    called = {name for name in pieces() if f"{name}(" in body} | ({"TL_APART"} if "TL_APART" in body else set())
+    called |= {name for name, users in _NEEDED.items() if called & set(users)}
+    return [text for name, text in pieces().items() if name in called]

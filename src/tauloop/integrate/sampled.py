@@ -12,6 +12,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.library import Callback, Library
 from tauloop.codegen.source import number
 from tauloop.integrate.events import Event, Occurrence
@@ -25,7 +26,7 @@ from tauloop.integrate.routine import (
     unit_quaternions,
     unit_quaternions_text,
 )
-from tauloop.integrate.source import c_text, integrator_source
+from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
 from tauloop.programs.state import CONVERGED, SMALLEST_PIVOT
 from tauloop.records import dataclass
@@ -70,7 +71,7 @@ class SampledSystem:
                 f"#define TL_PIVOT {number(SMALLEST_PIVOT)}",
                 f"#define TL_CONVERGED {number(CONVERGED)}",
                 integrator_source(method),
-                c_text("tauloop.integrate", "sampled.c"),
+                c_file("tauloop.integrate", "sampled.c"),
                 *(routine.text(name) for name, routine in routines.items()),
                 unit_quaternions_text("system_back", self.quaternions),
             ]

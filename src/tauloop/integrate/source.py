@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import numpy as np
 
+from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.source import number
 from tauloop.integrate.tableau import Tableau
 
 
-def c_text(package: str, name: str) -> str:
-    """A C file that lies beside the modules of a package."""
-    return files(package).joinpath(name).read_text(encoding="utf-8")
-
-
 def integrator_source(method: Tableau | None) -> str:
     """`hybrid.c`, and behind it `tl_steps`: an explicit method, or Radau IIA without one."""
-    return c_text("tauloop.integrate", "hybrid.c") + _method(method)
+    return c_file("tauloop.integrate", "hybrid.c") + _method(method)
 
 
 def _method(method: Tableau | None) -> str:

@@ -197,8 +197,8 @@ def _toolkit() -> list[str]:
         if place is not None and place.origin is not None:
             found.append(f"{place.origin} {file_stamp(Path(place.origin))}")
     for folder in _MAKERS:
-        for path in sorted((_PACKAGE / folder).rglob("*.py")):
-            found.append(f"{path.name} {file_stamp(path)}")
+        sources = sorted(path for path in (_PACKAGE / folder).rglob("*") if path.suffix in (".py", ".c"))
+        found += [f"{path.name} {file_stamp(path)}" for path in sources]
     return found
 
 

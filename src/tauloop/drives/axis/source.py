@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import casadi as ca
 
+from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.source import number
 from tauloop.drives.equations.system import INPUTS, AxisSystem
-from tauloop.integrate.source import c_text
 
 #: What a run comes to, as in `axis.c`: all is well, the state grows without bound, the steps ran out, events pile up, a
 #: terminal event took place.
@@ -38,7 +38,7 @@ def axis_source(system: AxisSystem, integrator: str) -> str:
         generator.add(function)
     # functions of one file only: exported ones would not be put in line, for others could take their place
     equations = ["#define CASADI_SYMBOL_EXPORT static", generator.dump()]
-    return "\n".join([*equations, _sizes(system), integrator, c_text("tauloop.drives.axis", "axis.c")])
+    return "\n".join([*equations, _sizes(system), integrator, c_file("tauloop.drives.axis", "axis.c")])
 
 
 def _without_guards(rate: ca.Function) -> ca.Function:

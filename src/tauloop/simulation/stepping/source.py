@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.evaluator import c_function
 from tauloop.codegen.signature import HEALTH
 from tauloop.codegen.source import CFunction, c_source, number
-from tauloop.integrate.source import c_text, integrator_source
+from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
 from tauloop.programs.state import CONVERGED
 from tauloop.simulation.system import PROJECTED, PROJECTION_STEPS, System
@@ -26,7 +27,7 @@ def stepping_source(system: System, method: Tableau | None) -> str:
         integrator_source(method),
         _rate(system, rate),
         _back(system, functions[-1]),
-        c_text("tauloop.simulation.stepping", "steps.c"),
+        c_file("tauloop.simulation.stepping", "steps.c"),
     ]
     return "\n".join(parts)
 
