@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tauloop.codegen.batch_source import LANES
+from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, comment, declarations, number
 from tauloop.mechanism.model import Mechanism
@@ -98,17 +99,16 @@ def check_text(stem: str, cases: Sequence[Case]) -> str:
     samples = len(next(iter(cases[0].inputs.values())))
     lines = [
         f"/* Checks {stem}.c against numbers of Tauloop's interpreter, by single calls and by a batch. */",
-        "#include <math.h>",
-        "#include <stddef.h>",
-        "#include <stdio.h>",
-        "",
         f'#include "{stem}.h"',
         "",
         f"#define SAMPLES {samples}",
         f"#define BATCH {LANES + samples}",
         f"#define TOLERANCE {TOLERANCE!r}",
+        f"#define NOTHING {NOTHING!r}",
+        f"#define SMALLEST_PIVOT {SMALLEST_PIVOT!r}",
+        f"#define CONVERGED {CONVERGED!r}",
         "",
-        _TOOLS,
+        c_file("tauloop.model", "check.c"),
     ]
     for case in cases:
         lines += _check(case)
@@ -116,40 +116,6 @@ def check_text(stem: str, cases: Sequence[Case]) -> str:
     lines += [f"    failed += check_{case.function.name}();" for case in cases]
     lines += ['    printf("%s\\n", failed ? "FAILED" : "all agree");', "    return failed ? 1 : 0;", "}", ""]
     return "\n".join(lines)
-
-
-_TOOLS = f"""\
-/* Largest deviation of numbers that repeat the expected ones, over the largest expected; not-a-number is a failure. */
-static double deviation(const double *found, size_t count, const double *expected, size_t expected_count)
-{{
-    double largest = 0.0, worst = 0.0;
-    for (size_t i = 0; i < expected_count; ++i) largest = fmax(largest, fabs(expected[i]));
-    if (largest < {NOTHING!r}) largest = 1.0;
-    for (size_t i = 0; i < count; ++i) {{
-        const double error = fabs(found[i] - expected[i % expected_count]) / largest;
-        if (!(error <= worst)) worst = error >= 0.0 ? error : HUGE_VAL;
-    }}
-    return worst;
-}}
-
-static int report(const char *what, const char *port, double worst)
-{{
-    const int failed = !(worst <= TOLERANCE);
-    printf("%s %s: largest deviation %.2e of %.0e%s\\n", what, port, worst, TOLERANCE, failed ? ": FAILED" : "");
-    return failed;
-}}
-
-static int unhealthy(const char *what, const double *health, size_t samples)
-{{
-    int failed = 0;
-    for (size_t s = 0; s < samples; ++s) {{
-        const double *h = health + 4 * s;
-        if (!(h[0] >= 0.0 && h[1] > {SMALLEST_PIVOT!r} && h[2] < {CONVERGED!r})) failed = 1;
-    }}
-    if (failed) printf("%s health: FAILED\\n", what);
-    return failed;
-}}
-"""
 
 
 def _check(case: Case) -> Iterator[str]:
