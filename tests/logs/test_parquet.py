@@ -89,6 +89,12 @@ def test_columns_that_nobody_maps_may_hold_anything(tmp_path: Path) -> None:
     assert positions(written(tmp_path / "log.parquet", {POSITION: STAMPS} | others)) == list(STAMPS)
 
 
+def test_one_column_may_be_mapped_to_two_channels(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.parquet", {"encoder [rad]": STAMPS})
+    log = read_signals(LogFile(path=path, columns={"position": {"a": "encoder", "b": "encoder"}}, time="time"))
+    assert np.array_equal(samples(log, "position", ("a", "b")), np.stack([STAMPS, STAMPS], axis=1))
+
+
 @pytest.mark.parametrize("header", [POSITION, "position.a [deg]"])
 def test_two_columns_of_one_name_are_one_problem(tmp_path: Path, header: str) -> None:
     table = pyarrow.Table.from_arrays([pyarrow.array(STAMPS)] * 3, names=[TIME, POSITION, header])

@@ -264,15 +264,14 @@ class ParquetTable(Table):
         """The chosen columns; nulls are found as NaN."""
         path = Path(self.file)
         require_ratio(path, 8 * self._rows * max(len(columns), 1))
-        numeric = [column for column in columns if _is_numeric(self._kinds[column])]
-        for column in columns:
+        numeric = [column for column in dict.fromkeys(columns) if _is_numeric(self._kinds[column])]
+        for column in dict.fromkeys(columns):
             if column not in numeric:
                 _not_numeric(self, column, self._kinds[column], findings)
         found = parquet_columns(path, [self._headers[column] for column in numeric])
         values = np.full((len(columns), self._rows), np.nan)
-        for place, column in enumerate(columns):
-            if column in numeric:
-                values[place] = found.pop(self._headers[column])
+        for column in numeric:
+            values[np.equal(columns, column)] = found.pop(self._headers[column])
         kept = [place for place, column in enumerate(columns) if column in numeric]
         sound = values if len(kept) == len(columns) else values[kept]
         self._report_not_finite(sound.T, [columns[place] for place in kept], findings)
