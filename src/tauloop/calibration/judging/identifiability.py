@@ -96,7 +96,6 @@ def identifiability(
     problem: CalibrationProblem,
     rng: np.random.Generator,
     *,
-    correction: np.ndarray | None = None,
     leave_out_weak: bool = False,
     near: Linearised | None = None,
 ) -> Identifiability:
@@ -105,13 +104,11 @@ def identifiability(
     Args:
         problem: the calibration; priors are not counted, but unknowns with a prior are never left out.
         rng: draws the geometry away from the nominal one.
-        correction: geometry to look at (n,), SI; the start values without it.
         leave_out_weak: also leave out unknowns, the worst first, until all standard deviations are below tolerances.
-        near: the problem at that geometry, where it is at hand.
+        near: the problem at the geometry to look at; at the start values without it.
     """
-    n, tolerances = len(problem.free), problem.tolerances
-    at = np.zeros(n) if correction is None else np.asarray(correction, dtype=float)
-    here = problem.linearised(problem.evaluate(at)) if near is None else near
+    tolerances = problem.tolerances
+    here = problem.linearised(problem.evaluate(np.zeros(len(problem.free)))) if near is None else near
     J = here.jacobian * tolerances
     sizes, directions = _directions(J)
     rank = _rank(sizes)

@@ -117,7 +117,6 @@ class ModelScore:
     Attributes:
         name: of the set.
         unknowns: their number.
-        fit_rms: of the fit to all poses, in standard deviations.
         leave_one_out: errors by leave-one-out.
         fold_rms: (draws,) whitened RMS of each repeated k-fold draw.
         fold_errors: (draws,) the same in SI.
@@ -125,7 +124,6 @@ class ModelScore:
 
     name: str
     unknowns: int
-    fit_rms: float
     leave_one_out: HeldOut
     fold_rms: np.ndarray
     fold_errors: np.ndarray
@@ -217,7 +215,6 @@ def compare_unknowns(
             ModelScore(
                 name=name,
                 unknowns=len(problem.free),
-                fit_rms=float(np.sqrt(np.mean(solution.residual**2))),
                 leave_one_out=alone,
                 fold_rms=np.array([part.rms_whitened for part in repeated]),
                 fold_errors=np.array([part.rms for part in repeated]),

@@ -28,6 +28,8 @@ Vector3 = tuple[float, float, float]
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
 #: Usual sizes of corrections: of a length (m), an angle (rad) and a plain number.
 TYPICAL = {"m": 1e-3, "rad": 1e-3, "1": 1e-3}
+_QUATERNION = (("qw", "1"), ("qx", "1"), ("qy", "1"), ("qz", "1"))
+_TURN = (("turn x", "rad"), ("turn y", "rad"), ("turn z", "rad"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,22 +95,25 @@ class Instrument(ABC):
         name: prefix of its nuisance parameters; one name for each real instrument.
         kind, usual_name: what files and the command line call it, and its name where nobody gives it one.
         touches: whether it is read at poses where its one error is zero: a contact.
+        reads: name and SI unit of every number that it reads, where that is the same for all of its kind.
     """
 
     kind: ClassVar[str] = ""
     usual_name: ClassVar[str] = "instrument"
     touches: ClassVar[bool] = False
+    reads: ClassVar[tuple[tuple[str, str], ...]] = ()
     name: str
 
     @property
-    @abstractmethod
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Name and SI unit of every number that is read."""
+        return self.reads
 
     @property
     def errors(self) -> tuple[tuple[str, str], ...]:
-        """Name and SI unit of every error; as the columns, unless a quaternion is read."""
-        return self.columns
+        """Name and SI unit of every error; as the columns, but a turn in place of a quaternion."""
+        first = self.quaternion_column
+        return self.columns if first is None else (*self.columns[:first], *_TURN)
 
     @property
     def position_columns(self) -> tuple[int, ...]:
@@ -134,10 +139,9 @@ class Instrument(ABC):
         return []
 
 
-def _vector_nuisances(prefix: str, start: Vector3, unit: str = "m", letters: str = "xyz") -> tuple[Nuisance, ...]:
+def _vector_nuisances(prefix: str, start: Vector3) -> tuple[Nuisance, ...]:
     return tuple(
-        Nuisance(name=f"{prefix}.{letter}", value=value, unit=unit)
-        for letter, value in zip(letters, start, strict=True)
+        Nuisance(name=f"{prefix}.{letter}", value=value, unit="m") for letter, value in zip("xyz", start, strict=True)
     )
 
 
@@ -237,10 +241,6 @@ class _Oriented(Framed):
         return twice_sine / ca.sqrt(1 + ca.trace(E))
 
 
-_QUATERNION = (("qw", "1"), ("qx", "1"), ("qy", "1"), ("qz", "1"))
-_TURN = (("turn x", "rad"), ("turn y", "rad"), ("turn z", "rad"))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position(Framed):
     """Position of a target on the tool, as a laser tracker reads it: all components or some.
@@ -276,16 +276,7 @@ class Orientation(_Oriented):
     """Orientation of a target on the tool as a unit quaternion (w, x, y, z)."""
 
     kind: ClassVar[str] = "orientation"
-
-    @property
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """The quaternion."""
-        return _QUATERNION
-
-    @property
-    def errors(self) -> tuple[tuple[str, str], ...]:
-        """The rotation vector from measured to predicted, rad."""
-        return _TURN
+    reads: ClassVar[tuple[tuple[str, str], ...]] = _QUATERNION
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
         """Rotation vector in the target's frame."""
@@ -297,16 +288,7 @@ class Pose(_Oriented):
     """Position and orientation of a target on the tool."""
 
     kind: ClassVar[str] = "pose"
-
-    @property
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """Position and quaternion."""
-        return (("x", "m"), ("y", "m"), ("z", "m"), *_QUATERNION)
-
-    @property
-    def errors(self) -> tuple[tuple[str, str], ...]:
-        """Position and rotation vector."""
-        return (("x", "m"), ("y", "m"), ("z", "m"), *_TURN)
+    reads: ClassVar[tuple[tuple[str, str], ...]] = (("x", "m"), ("y", "m"), ("z", "m"), *_QUATERNION)
 
     def error(self, scene: Scene, reading: ca.SX) -> ca.SX:
         """Predicted less measured position, and the rotation vector."""
@@ -323,14 +305,10 @@ class Distance(Instrument):
     """
 
     kind: ClassVar[str] = "distance"
+    reads: ClassVar[tuple[tuple[str, str], ...]] = (("distance", "m"),)
     usual_name: ClassVar[str] = "bar"
     center: Vector3
     target: Vector3 = ORIGIN
-
-    @property
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """The distance, m."""
-        return (("distance", "m"),)
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Centre (3), target (3) and a constant error of the bar's length."""
@@ -356,15 +334,11 @@ class Contact(Instrument):
     """
 
     kind: ClassVar[str] = "contact"
+    reads: ClassVar[tuple[tuple[str, str], ...]] = (("gap", "m"),)
     usual_name: ClassVar[str] = "surface"
     touches: ClassVar[bool] = True
     surface: Surface = field(default_factory=Plane)
     target: Vector3 = ORIGIN
-
-    @property
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """The gap, m."""
-        return (("gap", "m"),)
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Place of the surface, and target (3)."""
@@ -395,12 +369,8 @@ class Inclinometer(Instrument):
     """
 
     kind: ClassVar[str] = "inclinometer"
+    reads: ClassVar[tuple[tuple[str, str], ...]] = (("roll", "rad"), ("pitch", "rad"))
     usual_name: ClassVar[str] = "level"
-
-    @property
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """Roll and pitch, rad."""
-        return (("roll", "rad"), ("pitch", "rad"))
 
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Zero offsets of both angles."""

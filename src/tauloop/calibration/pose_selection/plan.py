@@ -17,7 +17,15 @@ from tauloop.calibration.measurements.measurement_grammar import KINDS
 from tauloop.calibration.measurements.reading import read_instrument
 from tauloop.calibration.measurements.simulated import simulated_series
 from tauloop.calibration.pose_selection.candidates import Candidates, PoseLimits, candidate_poses
-from tauloop.calibration.pose_selection.selection import CRITERIA, D_OPTIMAL, SHOWN, Criterion, Selection, select_poses
+from tauloop.calibration.pose_selection.selection import (
+    CRITERIA,
+    D_OPTIMAL,
+    SHOWN,
+    Criterion,
+    Selection,
+    information,
+    select_poses,
+)
 from tauloop.calibration.problem.problem import CalibrationProblem, calibration_problem
 from tauloop.calibration.problem.unknowns import Tolerances
 from tauloop.errors import IdentificationError, InputError, Problems, solving
@@ -317,24 +325,19 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
     return kind(name=kind.usual_name)
 
 
-def _information(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> np.ndarray:
-    rows = J[chosen].reshape(-1, J.shape[2])
-    return np.asarray(rows.T @ rows + np.diag(prior))
-
-
 def _expected_error(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> float:
     """RMS over all candidates of the standard deviation of a predicted reading, sqrt(trace(J_j M^-1 J_j^T) / r).
 
     Directions that no pose shows move no reading, so the pseudoinverse serves.
     """
-    M = np.linalg.pinv(_information(J, chosen, prior), rcond=SHOWN**2, hermitian=True)
+    M = np.linalg.pinv(information(J, np.diag(prior), chosen), rcond=SHOWN**2, hermitian=True)
     rows = J.reshape(-1, J.shape[2])
     return float(np.sqrt(((rows @ M) * rows).sum() / len(rows)))
 
 
 def _deviations(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> np.ndarray:
     """Standard deviations (n,) of the unknowns in tolerances; infinite where a silent direction moves them."""
-    sizes, V = scipy.linalg.eigh(_information(J, chosen, prior))
+    sizes, V = scipy.linalg.eigh(information(J, np.diag(prior), chosen))
     silent = sizes <= SHOWN**2 * sizes[-1]
     variance = (V[:, ~silent] ** 2 / sizes[~silent]).sum(axis=1)
     return np.where((V[:, silent] ** 2).sum(axis=1) > SHOWN, np.inf, np.sqrt(variance))
@@ -352,7 +355,7 @@ def _curve_point(
     errors = []
     for _ in range(RANDOM_SETS):
         some = list(rng.choice(len(J), size=count, replace=False))
-        sizes = np.linalg.eigvalsh(_information(J, some, prior))
+        sizes = np.linalg.eigvalsh(information(J, np.diag(prior), some))
         if int((sizes > SHOWN**2 * sizes[-1]).sum()) >= directions:
             errors.append(_expected_error(J, some, prior))
     return CurvePoint(

@@ -186,7 +186,7 @@ def select_poses(
     W = J @ basis
     P = basis.T @ (weights[:, None] * basis)
     chosen = _one_by_one(W, P, count, criterion, repeated)
-    start_value = criterion.value(_information(W, P, chosen))
+    start_value = criterion.value(information(W, P, chosen))
     value, used, exchanges = start_value, 0, 0
     for used in range(1, rounds + 1):
         changed = 0
@@ -194,7 +194,7 @@ def select_poses(
             if progress is not None:
                 progress((used - 1) * count + place, rounds * count)
             changed += _exchange(W, P, chosen, place, criterion, repeated)
-        better = criterion.value(_information(W, P, chosen))
+        better = criterion.value(information(W, P, chosen))
         exchanges += changed
         gain, value = value - better, better
         if not changed or gain < ENOUGH * value:
@@ -218,7 +218,8 @@ def _require_count(count: int, n_candidates: int, repeated: bool) -> None:
         raise InputError.of("count", what, remedy)
 
 
-def _information(W: np.ndarray, P: np.ndarray, chosen: list[int]) -> np.ndarray:
+def information(W: np.ndarray, P: np.ndarray, chosen: list[int]) -> np.ndarray:
+    """P + sum of W_i^T W_i over the chosen poses."""
     rows = W[chosen].reshape(-1, W.shape[2])
     return np.asarray(P + rows.T @ rows)
 
@@ -242,7 +243,7 @@ def _exchange(
     """Exchange one selected pose for the candidate that is best in its place; whether that made the set better."""
     old = chosen[place]
     others = chosen[:place] + chosen[place + 1 :]
-    M = _information(W, P, others)
+    M = information(W, P, others)
     if np.linalg.matrix_rank(M, hermitian=True) < len(M):
         return False  # the pose is needed for a direction that no other shows
     allowed = np.ones(len(W), dtype=bool)
