@@ -5,7 +5,7 @@ from __future__ import annotations
 from tauloop.formats.format import Written
 from tauloop.mechanism.model import Mechanism
 from tauloop.records import dataclass
-from tauloop.result import Result, provenance
+from tauloop.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,3 @@ class Conversion(Result):
             "files": [str(file) for file in self.written.files],
             "notes": list(self.written.notes),
         }
-
-
-def conversion(mechanism: Mechanism, name: str, written: Written) -> Conversion:
-    """The result of writing a mechanism in the format of a name."""
-    made = provenance(packages=(), options={"to": name}, inputs={"machine": mechanism.name})
-    return Conversion(evidence=(), provenance=made, mechanism=mechanism, format=name, written=written)

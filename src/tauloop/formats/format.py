@@ -102,7 +102,7 @@ class Format(ABC):
         InputError.raise_if_any(problems)
 
 
-def named(name: str, formats: Mapping[str, Format], where: str = "to") -> Format:
+def named(name: str, formats: Mapping[str, Format]) -> Format:
     """The format of a name.
 
     Raises:
@@ -110,5 +110,5 @@ def named(name: str, formats: Mapping[str, Format], where: str = "to") -> Format
     """
     if name not in formats:
         remedy = suggestion(name, formats) or f"there is {', '.join(formats)}"
-        raise InputError.of(where, f"{name!r} is unknown", remedy)
+        raise InputError.of("to", f"{name!r} is unknown", remedy)
     return formats[name]

@@ -16,6 +16,7 @@ from tauloop.mechanism.shipped import is_shipped_name, source_path
 from tauloop.mechanism.yaml_nodes import read_text
 from tauloop.options import option
 from tauloop.records import dataclass
+from tauloop.result import provenance
 
 if TYPE_CHECKING:
     from tauloop.formats.conversion import Conversion
@@ -108,7 +109,7 @@ def convert(
         DescriptionError: the source is wrong, or the format cannot hold this machine, and why.
         InputError: no format of that name or ending is written, or the file cannot be written.
     """
-    from tauloop.formats.conversion import conversion
+    from tauloop.formats.conversion import Conversion
 
     target, options = Path(target), options or ConvertOptions()
     by_ending = [one.name for one in FORMATS.values() if one.writes and target.suffix.lower() in one.endings]
@@ -118,4 +119,6 @@ def convert(
         raise InputError.of("to", what, remedy)
     format_ = named(to, FORMATS)
     mechanism = source if isinstance(source, Mechanism) else load(source, options.side, options=options.reading)
-    return conversion(mechanism, format_.name, format_.write(mechanism, target))
+    made = provenance(packages=(), options={"to": format_.name}, inputs={"machine": mechanism.name})
+    written = format_.write(mechanism, target)
+    return Conversion(evidence=(), provenance=made, mechanism=mechanism, format=format_.name, written=written)

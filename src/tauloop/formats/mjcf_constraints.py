@@ -10,10 +10,11 @@ import numpy as np
 from tauloop.formats.leaves import Leaves
 from tauloop.formats.mjcf_settings import ACTUATORS, MjcfReader
 from tauloop.formats.mjcf_tree import Bodies, TreeReader
+from tauloop.formats.urdf_builder import closing_joint
 from tauloop.formats.urdf_parts import identifier
 from tauloop.formats.xml_nodes import XmlNode
 from tauloop.mechanism.expression import ONE, Expression, add, multiply
-from tauloop.mechanism.model import JOINT_KINDS, Actuator, Coupling, Freedom, Friction, Joint
+from tauloop.mechanism.model import Actuator, Coupling, Friction, Joint
 from tauloop.mechanism.poses import FramePose
 from tauloop.mechanism.suggestions import suggestion
 
@@ -92,15 +93,8 @@ class ConstraintReader:
         kind = "spherical" if node.tag == "connect" else "fixed"
         if kind == "spherical":
             pose_one, pose_two = FramePose(position=pose_one.position), FramePose(position=pose_two.position)
-        return Joint(
-            name=name,
-            kind=kind,
-            parent=self._tree.placement(one, pose_one, f"{name}.body1"),
-            child=self._tree.placement(two, pose_two, f"{name}.body2"),
-            reference=JOINT_KINDS[kind].neutral,
-            freedoms=(Freedom(),) * len(JOINT_KINDS[kind].velocities),
-            is_cut=True,
-        )
+        parent = self._tree.placement(one, pose_one, f"{name}.body1")
+        return closing_joint(name, kind, parent, self._tree.placement(two, pose_two, f"{name}.body2"))
 
     def _site_ends(self, node: XmlNode, name: str) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
         ends = []

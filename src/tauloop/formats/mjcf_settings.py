@@ -140,10 +140,8 @@ class MjcfReader(XmlReader):
         for node in root.all("compiler"):
             settings.update(node.attributes)
             last = node
-            for key in ("angle", "eulerseq", "autolimits", "inertiafromgeom", "inertiagrouprange"):
-                self.use(node, key)
-            for key in ("meshdir", "texturedir", "assetdir", "coordinate"):
-                self.use(node, key)
+            self.use(node, "angle", "eulerseq", "autolimits", "inertiafromgeom", "inertiagrouprange")
+            self.use(node, "meshdir", "texturedir", "assetdir", "coordinate")
             for key in ("boundmass", "boundinertia"):
                 if self.number(node, "compiler", key, 0.0) <= FOR_MUJOCO:
                     self.use(node, key)

@@ -10,6 +10,7 @@ written as they are, and the compiler's own bounds raise them to a number near t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -257,33 +258,27 @@ class _MjcfWriter:
     def _coupling(self, equality: ElementTree.Element, tendons: ElementTree.Element, coupling: Coupling) -> None:
         value = self.mechanism.value
         ratios = [(name, value(ratio)) for name, ratio in coupling.terms]
-        offset = value(coupling.offset)
+        start = {p.name: float(p.reference[0]) for link in self.tree.links for p in link.chain if p.kind != "ball"}
+        # MuJoCo couples the displacements from ref
+        left = value(coupling.offset) - sum(ratio * start[name] for name, ratio in ratios)
+        attributes, slope, tag = {"name": coupling.name}, 0.0, "joint"
         if len(ratios) == 2:
             (one, a), (two, b) = ratios
-            start = {p.name: float(p.reference[0]) for link in self.tree.links for p in link.chain if p.kind != "ball"}
-            # MuJoCo couples the displacements from ref
-            constant = (offset - a * start[one] - b * start[two]) / a
-            ElementTree.SubElement(
-                equality,
-                "joint",
-                name=coupling.name,
-                joint1=one,
-                joint2=two,
-                polycoef=_numbers([constant, -b / a, 0.0, 0.0, 0.0]),
-            )
-            return
-        tendon = ElementTree.SubElement(tendons, "fixed", name=coupling.name)
+            attributes |= {"joint1": one, "joint2": two}
+            left, slope = left / a, -b / a
+        else:
+            tag = "tendon"
+            attributes["tendon1"] = coupling.name
+            self._tendon(tendons, {"name": coupling.name}, ratios)
+        polynomial = {"polycoef": _numbers([left, slope, 0.0, 0.0, 0.0])}
+        ElementTree.SubElement(equality, tag, attributes | polynomial)
+
+    def _tendon(
+        self, tendons: ElementTree.Element, attributes: dict[str, str], ratios: Sequence[tuple[str, float]]
+    ) -> None:
+        tendon = ElementTree.SubElement(tendons, "fixed", attributes)
         for name, ratio in ratios:
             ElementTree.SubElement(tendon, "joint", joint=name, coef=_number(ratio))
-        start = {p.name: float(p.reference[0]) for link in self.tree.links for p in link.chain if p.kind != "ball"}
-        constant = offset - sum(ratio * start[name] for name, ratio in ratios)
-        ElementTree.SubElement(
-            equality,
-            "tendon",
-            name=coupling.name,
-            tendon1=coupling.name,
-            polycoef=_numbers([constant, 0.0, 0.0, 0.0, 0.0]),
-        )
 
     def _move_motors_to_joints(self) -> None:
         """MJCF has no motor side: a motor's inertia and friction go to the joint, by its ratio squared."""
@@ -308,9 +303,8 @@ class _MjcfWriter:
         else:
             losses = {"damping": friction.viscous, "frictionloss": friction.coulomb, "armature": actuator.inertia}
             given = {key: _number(value(x)) for key, x in losses.items() if x is not None and x != ZERO}
-            tendon = ElementTree.SubElement(tendons, "fixed", {"name": f"{actuator.name}.gear"} | given)
-            for name, ratio in actuator.drives:
-                ElementTree.SubElement(tendon, "joint", joint=name, coef=_number(value(ratio)))
+            ratios = [(name, value(ratio)) for name, ratio in actuator.drives]
+            self._tendon(tendons, {"name": f"{actuator.name}.gear"} | given, ratios)
             attributes |= {"tendon": f"{actuator.name}.gear"}
         if np.isfinite(actuator.force):
             attributes["ctrlrange"] = _numbers([-actuator.force, actuator.force])

@@ -21,7 +21,7 @@ from tauloop.mechanism.model import (
     Placement,
     Turn,
 )
-from tauloop.mechanism.placements import turns_to_axes, turns_to_axis
+from tauloop.mechanism.placements import turns_to_axes, turns_to_axis, with_turns
 from tauloop.records import dataclass
 
 #: A turn after which z points where the axis of a letter did: a planar joint moves across z.
@@ -79,15 +79,11 @@ def make_joint(joint: UrdfJoint, root: str, extra: JointExtra, leaves: Leaves) -
     parent, child = _placements(joint, root, leaves)
     axes = joint.axes
     if joint.kind in ("revolute", "prismatic", "planar"):
-        letter, turns = turns_to_axis(joint.axis)
-        if joint.kind == "planar":
-            turns += _LETTER_TO_Z[letter]
-        else:
-            axes = (letter,)
-        parent, child = _turned(parent, turns), _turned(child, turns)
+        axes, turns = _along(joint.kind, joint.axis)
+        parent, child = with_turns(parent, turns), with_turns(child, turns)
     if extra.offset != ZERO:
         if joint.kind == "revolute":
-            parent = _turned(parent, (Turn(axes[0], extra.offset),))
+            parent = with_turns(parent, (Turn(axes[0], extra.offset),))
         else:
             child = _shifted(child, joint.axis, negate(extra.offset))
     return Joint(
@@ -107,26 +103,27 @@ def make_loop(loop: UrdfLoop, root: str, leaves: Leaves) -> Joint:
     child = _placement(loop.successor, root, f"{loop.name}.successor", leaves)
     axes: tuple[AxisName, ...] = ()
     if JOINT_KINDS[loop.kind].axes == 1 or loop.kind == "planar":
-        letter, turns = turns_to_axis(loop.axis)
-        if loop.kind == "planar":
-            turns += _LETTER_TO_Z[letter]
-        else:
-            axes = (letter,)
-        parent, child = _turned(parent, turns), _turned(child, turns)
+        axes, turns = _along(loop.kind, loop.axis)
+        parent, child = with_turns(parent, turns), with_turns(child, turns)
     if loop.kind == "universal":  # x of the parent's frame and y of the child's, at right angles
         axes = ("x", "y")
-        parent = _turned(parent, turns_to_axes(loop.axis, _across(loop.axis)))
-        child = _turned(child, turns_to_axes(_across(loop.other_axis), loop.other_axis))
-    kind = JOINT_KINDS[loop.kind]
+        parent = with_turns(parent, turns_to_axes(loop.axis, _across(loop.axis)))
+        child = with_turns(child, turns_to_axes(_across(loop.other_axis), loop.other_axis))
+    return closing_joint(loop.name, loop.kind, parent, child, axes)
+
+
+def _along(kind: str, axis: Triple) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]]:
+    """Letters of the axes of a joint about or along an axis, and turns of its frames that bring them there."""
+    letter, turns = turns_to_axis(axis)
+    return ((), turns + _LETTER_TO_Z[letter]) if kind == "planar" else ((letter,), turns)
+
+
+def closing_joint(name: str, kind: str, parent: Placement, child: Placement, axes: tuple[AxisName, ...] = ()) -> Joint:
+    """A joint that closes a loop and on which nothing acts."""
+    freedoms = (Freedom(),) * len(JOINT_KINDS[kind].velocities)
+    neutral = JOINT_KINDS[kind].neutral
     return Joint(
-        name=loop.name,
-        kind=loop.kind,
-        parent=parent,
-        child=child,
-        axes=axes,
-        reference=kind.neutral,
-        freedoms=(Freedom(),) * len(kind.velocities),
-        is_cut=True,
+        name=name, kind=kind, parent=parent, child=child, axes=axes, reference=neutral, freedoms=freedoms, is_cut=True
     )
 
 
@@ -157,10 +154,6 @@ def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placem
     angles = [(letter, leaves.origin(f"{name}.rpy[{k}]", frame.rpy[k], "rad")) for k, letter in _ROLL_PITCH_YAW]
     turns = tuple(Turn(letter, angle) for letter, angle in angles if angle != ZERO)
     return Placement(body=BASE if frame.link == root else frame.link, position=(x, y, z), turns=turns)
-
-
-def _turned(placement: Placement, turns: tuple[Turn, ...]) -> Placement:
-    return Placement(body=placement.body, position=placement.position, turns=placement.turns + turns)
 
 
 def _shifted(placement: Placement, axis: Triple, distance: Expression) -> Placement:

@@ -50,14 +50,11 @@ def read_loops(reader: UrdfReader, robot: XmlNode, links: Mapping[str, XmlNode])
     for node in robot.children:
         if node.tag == "loop":
             name = reader.name(node)
-            kind = reader.text(node, name, "type")
-            if kind and kind not in _LOOP_KINDS:
-                remedy = suggestion(kind, _LOOP_KINDS) or f"use one of {', '.join(_LOOP_KINDS)}"
-                reader.problem(node, name, f"{kind!r} is not a type of loop", remedy)
+            kind = reader.kind(node, name, _LOOP_KINDS, "type of loop")
             ends = [_end(reader, node, name, tag, links) for tag in ("predecessor", "successor")]
             loop = UrdfLoop(
                 name=name,
-                kind=_LOOP_KINDS.get(kind, "fixed"),
+                kind=kind,
                 predecessor=ends[0],
                 successor=ends[1],
                 axis=reader.axis(node, name) if node.first("axis") is not None else (0.0, 0.0, 1.0),

@@ -20,24 +20,18 @@ from collections.abc import Mapping
 
 from tauloop.formats.urdf_parts import LinkFrame, Triple, UrdfLoop, UrdfReader
 from tauloop.formats.xml_nodes import XmlNode
-from tauloop.mechanism.suggestions import suggestion
 
 CUT = "constraint"
 #: Elements within it that are read.
 CUT_PARTS = ("parent", "child", "parent_origin", "child_origin", "parent_axis", "child_axis")
-_KINDS = {
-    "revolute": "revolute",
-    "prismatic": "prismatic",
-    "universal": "universal",
-    "spherical": "spherical",
-    "link": "fixed",
-}
+_PLAIN = {kind: kind for kind in ("revolute", "prismatic", "universal", "spherical")} | {"link": "fixed"}
+_KINDS = _PLAIN | {f"{word}_joint": kind for word, kind in _PLAIN.items()}
 
 
 def read_cut(reader: UrdfReader, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfLoop:
     """One ``<constraint>``; what is wrong goes to the reader's problems."""
     name = reader.name(node)
-    kind = _kind(reader, node, name)
+    kind = reader.kind(node, name, _KINDS, "type of constraint")
     frames = []
     for side in ("parent", "child"):
         link = reader.end(node, name, side, links)
@@ -55,12 +49,3 @@ def _axis(reader: UrdfReader, node: XmlNode, name: str, tag: str) -> Triple:
     if node.first(tag) is None:
         reader.note(name, f"there is no <{tag}>, so it is x")
     return reader.axis(node, name, tag)
-
-
-def _kind(reader: UrdfReader, node: XmlNode, name: str) -> str:
-    text = reader.text(node, name, "type")
-    word = text.removesuffix("_joint")
-    if text and word not in _KINDS:
-        remedy = suggestion(word, _KINDS) or f"use one of {', '.join(_KINDS)}"
-        reader.problem(node, name, f"{text!r} is not a type of constraint", remedy)
-    return _KINDS.get(word, "fixed")

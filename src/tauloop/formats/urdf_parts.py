@@ -173,6 +173,14 @@ class UrdfReader(XmlReader):
         """The name of an element as an identifier; the tag where it has none, which is noted."""
         return identifier(self.text(node, node.tag, "name")) or node.tag
 
+    def kind(self, node: XmlNode, name: str, kinds: Mapping[str, str], what: str) -> str:
+        """What a ``type`` stands for here, "fixed" where it is none of those known, which is noted."""
+        word = self.text(node, name, "type")
+        if word and word not in kinds:
+            remedy = suggestion(word, kinds) or f"use one of {', '.join(kinds)}"
+            self.problem(node, name, f"{word!r} is not a {what}", remedy)
+        return kinds.get(word, "fixed")
+
     def structural(self, xyz: Triple, name: str) -> Triple:
         """A position without the rounding of an exporter."""
         x, y, z = (0.0 if abs(value) < _NO_LENGTH else value for value in xyz)

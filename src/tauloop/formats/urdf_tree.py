@@ -23,7 +23,6 @@ from tauloop.formats.urdf_refused import refuse_other_formats, refuse_repeats, r
 from tauloop.formats.xml_nodes import XmlNode, read_xml
 from tauloop.mechanism.model import BASE
 from tauloop.mechanism.rigid_tree import LinkInertia
-from tauloop.mechanism.suggestions import suggestion
 
 #: URDF joint types and what they are here.
 KINDS = {
@@ -206,11 +205,7 @@ class _TreeReader(UrdfReader):
             self.note(name, f"no rigid body has the principal moments of inertia {text} kg m^2")
 
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> UrdfJoint:
-        original = self.text(node, name, "type")
-        if original and original not in KINDS:
-            remedy = suggestion(original, KINDS) or f"use one of {', '.join(KINDS)}"
-            self.problem(node, name, f"{original!r} is not a joint type", remedy)
-        kind = KINDS.get(original, "fixed")
+        kind, original = self.kind(node, name, KINDS, "joint type"), node.attributes.get("type", "").strip()
         ends = [self.end(node, name, tag, links) for tag in ("parent", "child")]
         if ends[0] and ends[0] == ends[1]:
             self.problem(node, name, f"parent and child are both {ends[0]!r}", "a joint joins two links")
