@@ -28,7 +28,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import typer
 
 from tauloop.errors import InputError, Problem, Problems
-from tauloop.options import KEY, Option, described, listed
+from tauloop.options import KEY, Option, described
 
 _PLAIN = (bool, int, float, str, Path)
 
@@ -175,19 +175,10 @@ def _value(name: str, annotation: Any, given: Any) -> Any:
     if get_origin(kind) is tuple:
         return tuple(given)
     if _is_mapping(kind):
-        number = get_args(kind)[1]
-        if number in (int, float):
-            given = listed(given)
-        pairs = [text.partition("=") for text in given]
-        if wrong := [
-            text for text, (key, equals, value) in zip(given, pairs, strict=True) if not (key and equals and value)
-        ]:
-            problems = [Problem(where=name, what=f"{text!r} is not NAME=VALUE", remedy="write both") for text in wrong]
-            raise InputError(problems)
-        return {
-            key.strip(): _number(name, number, value) if number in (int, float) else value.strip()
-            for key, _, value in pairs
-        }
+        from tauloop.mechanism.quantities import pairs_reader  # with NumPy, which most options do without
+
+        number, found = get_args(kind)[1], pairs_reader(name)(given)
+        return {key: _number(name, number, text) for key, text in found.items()} if number in (int, float) else found
     return given
 
 

@@ -5,7 +5,7 @@ Every class checks its own fields when it is made. Quantities are numbers in SI 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +15,7 @@ from tauloop.identification.estimation.error_models import ErrorModel
 from tauloop.identification.estimation.estimators import Estimator
 from tauloop.identification.regression.from_log import OUTPUTS
 from tauloop.logs.velocities import SOURCES
+from tauloop.mechanism.quantities import pairs_reader
 from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -35,31 +36,6 @@ PARAMETERS = ("standard", "file")
 ERRORS = ("independent", "autocorrelated", "decimated", "blocks", "logs")
 #: Fields of `PreparationOptions` that take the place of those of the same name of each log's own preparation.
 STATED = ("velocity", "cutoff", "order", "standstill", "trim", "decimation")
-
-
-def assignments(where: str, form: str, *, splits: bool = False, bare: bool = False) -> Callable[[Any], dict[str, str]]:
-    """A reader of texts such as ``NAME=VALUE``: the value's text by name.
-
-    Args:
-        where: name of the field.
-        form: what to write, such as "NAME=SPEED, such as 'tip=0.2 rad/s'"; what stands before a comma names it.
-        splits: whether commas separate several in one text.
-        bare: whether a name may stand alone; its value is "" then.
-    """
-
-    def read(texts: Sequence[str]) -> dict[str, str]:
-        problems, found = Problems(), dict[str, str]()
-        for text in (part for whole in texts for part in (whole.split(",") if splits else [whole])):
-            name, _, value = (part.strip() for part in text.partition("="))
-            if name and name in found:
-                problems.add(where, f"{name!r} is given twice", f"give {form}")
-            elif not name or not (value or bare):
-                problems.add(where, f"{text!r} is not {form.split(',')[0]}", f"give {form}")
-            found[name] = value
-        InputError.raise_if_any(problems)
-        return found
-
-    return read
 
 
 def refuse_beside(problems: Problems, options: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
@@ -107,7 +83,7 @@ class PreparationOptions(Shown):
     period: float | None = None
     highest: float | None = None
     hold: Mapping[str, float | str] = option(
-        factory=dict, read=assignments("hold", "NAME or NAME=VALUE", bare=True), repeated=True, metavar="NAME=VALUE"
+        factory=dict, read=pairs_reader("hold", "elbow=0.2", bare=True), repeated=True, metavar="NAME=VALUE"
     )
     fill_gaps: int | None = option(None, least=1)
     resample: bool = False
@@ -151,26 +127,26 @@ class TermOptions(Shown):
 
     known: Mapping[str, float | str] = option(
         factory=dict,
-        read=assignments("known", "NAME=VALUE, such as 'tip_mass=0.3 kg'", splits=True),
+        read=pairs_reader("known", "'tip_mass=0.3 kg'"),
         repeated=True,
         metavar="NAME=VALUE",
     )
     payload: Mapping[str, str] = option(
         factory=dict,
-        read=assignments("payload", "LOG=BODY, such as loaded.csv=forearm"),
+        read=pairs_reader("payload", "loaded.csv=forearm"),
         repeated=True,
         metavar="LOG=BODY",
     )
     asymmetric: tuple[str, ...] = option((), metavar="NAME")
     stribeck: Mapping[str, float | str] = option(
         factory=dict,
-        read=assignments("stribeck", "NAME=SPEED, such as 'elbow=0.2 rad/s'"),
+        read=pairs_reader("stribeck", "'elbow=0.2 rad/s'"),
         repeated=True,
         metavar="NAME=SPEED",
     )
     presliding: Mapping[str, float | str] = option(
         factory=dict,
-        read=assignments("presliding", "NAME or NAME=WAY, such as 'elbow' or 'elbow=0.01 rad'", bare=True),
+        read=pairs_reader("presliding", "'elbow' or 'elbow=0.01 rad'", bare=True),
         repeated=True,
         metavar="NAME[=WAY]",
     )

@@ -7,10 +7,12 @@ number alone is in SI units.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.units import Dimension, UnitError, literal, read_quantity, shown
+from tauloop.options import listed
 from tauloop.records import dataclass
 
 
@@ -74,15 +76,23 @@ def interval(text: str, between: str, *wanted: Dimension, is_si: bool = False) -
     )
 
 
-def pairs(where: str, text: str | None, problems: Problems, example: str = "x=0.1") -> dict[str, str]:
-    """Texts by name from ``NAME=TEXT,NAME=TEXT``; parts of another form, and names that are given twice, are noted."""
+def pairs(
+    where: str, texts: str | Iterable[str] | None, problems: Problems, example: str = "x=0.1", *, bare: bool = False
+) -> dict[str, str]:
+    """Texts by name from ``NAME=TEXT,NAME=TEXT``, or several such; what is not so, or is given twice, is noted.
+
+    Args:
+        where: the field's name.
+        texts: what was given.
+        problems: what is wrong is noted here.
+        example: for messages.
+        bare: whether a name may stand alone; its text is "" then.
+    """
     found: dict[str, str] = {}
-    for part in (text or "").split(","):
+    for part in listed(texts or ""):
         name, _, value = (piece.strip() for piece in part.partition("="))
-        if not part.strip():
-            continue
-        if not name or not value:
-            problems.add(where, f"{part.strip()!r} is not NAME=VALUE", f"such as {example}")
+        if not name or not (value or bare):
+            problems.add(where, f"{part!r} is not NAME=VALUE", f"such as {example}")
         elif name in found:
             problems.add(where, f"{name} is given twice", "give it once")
         else:
@@ -90,17 +100,12 @@ def pairs(where: str, text: str | None, problems: Problems, example: str = "x=0.
     return found
 
 
-def pairs_reader(where: str, example: str = "x=0.1") -> Callable[[str], dict[str, str]]:
-    """What reads ``NAME=TEXT,NAME=TEXT`` for a field of options (`tauloop.options.option`).
+def pairs_reader(where: str, example: str = "x=0.1", *, bare: bool = False) -> Callable[[Any], dict[str, str]]:
+    """What reads `pairs` for a field of options (`tauloop.options.option`); the arguments are those of `pairs`."""
 
-    Args:
-        where: the field's name.
-        example: for messages.
-    """
-
-    def read(text: str) -> dict[str, str]:
+    def read(texts: str | Iterable[str]) -> dict[str, str]:
         problems = Problems()
-        found = pairs(where, text, problems, example)
+        found = pairs(where, texts, problems, example, bare=bare)
         InputError.raise_if_any(problems)
         return found
 

@@ -17,8 +17,9 @@ from tauloop.drives.tuning.pareto import ParetoFront, pareto_front
 from tauloop.drives.tuning.search import BUDGET, Minimum, box_problems, minimise_from
 from tauloop.errors import InputError, Problem, Problems
 from tauloop.mechanism.drive_line import DriveLine
+from tauloop.mechanism.quantities import pairs
 from tauloop.mechanism.suggestions import suggestion
-from tauloop.options import listed, option, require
+from tauloop.options import option, require
 from tauloop.records import dataclass
 from tauloop.result import Result, plain, provenance
 from tauloop.shown import Shown
@@ -43,13 +44,12 @@ def read_ranges(texts: str | Iterable[str]) -> dict[str, tuple[float, float]]:
         InputError: a part that is no such thing; all at once.
     """
     ranges, problems = {}, Problems()
-    for part in listed(texts):
-        name, _, limits = (piece.strip() for piece in part.partition("="))
+    for name, limits in pairs("bounds", texts, problems, "kp=100:500").items():
         low, _, high = limits.partition(":")
         try:
             ranges[name] = (float(low), float(high))
         except ValueError:
-            problems.add("bounds", f"{part!r} is not NAME=LOW:HIGH", "write both numbers, in SI units")
+            problems.add("bounds", f"'{name}={limits}' is not NAME=LOW:HIGH", "write both numbers, in SI units")
     InputError.raise_if_any(problems)
     return ranges
 
