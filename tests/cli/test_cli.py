@@ -11,14 +11,17 @@ import pytest
 from extras import extra
 from typer.testing import CliRunner
 
+import tauloop as tl
 import tauloop.engines.verification
 from tauloop import Model, load
+from tauloop.assembly.entry import ACTUATORS, Entry
 from tauloop.cli.app import COMMANDS, app
 from tauloop.logs import read_log, samples, units, write_log
 from tauloop.logs.channels import Channel, build_log
 from tauloop.mechanism import json_schema, shipped_machines
 from tauloop.mechanism.shipped import machine_path
 from tauloop.motion import random_multisine
+from tauloop.result import plain
 
 #: The same program run twice, or by its two entries: rounding through the conditioning of a regular machine.
 SAME = 1e-9
@@ -76,15 +79,16 @@ def test_machines_lists_every_shipped_machine():
 
 @pytest.mark.parametrize("name", shipped_machines())
 def test_every_shipped_machine_checks_and_shows(name):
-    checked = run_json("check", name)
+    model = Model(load(name))
+    checked = plain(tl.check(model).as_dict())
     assert checked["status"] == "ok"
     assembly = checked["assembly"]
     assert assembly["findings"] == []
     assert assembly["mobility"] == assembly["actuators"] == assembly["actuator_rank"] == len(assembly["independent"])
     assert assembly["rank"] + assembly["mobility"] == len(assembly["velocities"])
-    shown = run_json("show", name)
+    shown = plain(tl.describe(model).as_dict())
     assert shown["assembly"] == assembly
-    assert [p["name"] for p in shown["parameters"]] == list(load(name).parameters.names)
+    assert [p["name"] for p in shown["parameters"]] == list(model.mechanism.parameters.names)
     unknowns = [unknown for block in shown["blocks"] for unknown in block["unknowns"]]
     assert len(set(unknowns)) == len(unknowns)
     assert all(len(block["equations"]) == len(block["unknowns"]) for block in shown["blocks"])
@@ -200,20 +204,18 @@ def test_forces_of_a_pose_are_those_of_the_library():
         "--velocity",
         "y=-1",
     )
-    answer = run_json(*arguments)
-    force = Model(load("delta")).platform.inverse_dynamics([0.1, 0, -0.5], [0, -1, 0], [0, 0, 2]).force
-    assert answer["force"][0] == pytest.approx(force, rel=SAME)
-    assert answer["units"] == ["N m"] * 3
+    model = Model(load("delta"))
+    force = model.platform.inverse_dynamics([0.1, 0, -0.5], [0, -1, 0], [0, 0, 2]).force
     text = run(*arguments).stdout
-    for name, value in zip(answer["actuators"], force, strict=True):
+    assert text.count("N m") == 3
+    for name, value in zip(model.output_ports("actuators")[0], force, strict=True):
         assert name in text
         assert f"{value:.6g}" in text
 
 
 def test_a_pose_that_is_not_given_is_the_reference():
     model = Model(load("hexapod"))
-    answer = run_json("dynamics", "hexapod")
-    assert answer["q"][0] == pytest.approx(model.assembly.q, abs=SAME)
+    assert tl.inverse_dynamics(model).forces.state.q[0] == pytest.approx(model.assembly.q, abs=SAME)
 
 
 def table_of_motion(name: str, path: Path, stroke: float, count: int, rate: float) -> Path:
@@ -234,19 +236,20 @@ def table_of_motion(name: str, path: Path, stroke: float, count: int, rate: floa
 
 def test_a_table_goes_in_and_out_and_in_again_by_the_other_entry(tmp_path):
     motion = table_of_motion("five_bar", tmp_path / "motion.csv", 0.06, 40, 20.0)
-    out = tmp_path / "forces.csv"
-    by_platform = run_json("dynamics", "five_bar", "--motion", motion, "--out", out)
-    force = np.array(by_platform["force"])
+    model = Model(load("five_bar"))
+    by_platform = tl.inverse_dynamics(model, tl.DynamicsOptions(motion=motion))
+    out = write_log(tmp_path / "forces.csv", by_platform.log())
+    force = by_platform.forces.force
     assert force.shape == (40, 2)
     assert np.ptp(force, axis=0).min() > 0.1  # the motion needs changing forces
     log = read_log(out)
     assert samples(log, "force") == pytest.approx(force, rel=SAME)
     assert set(units(log, "force").values()) == {"N m"}
-    by_actuators = run_json("dynamics", "five_bar", "--motion", out, "--entry", "actuators")
-    assert np.array(by_actuators["force"]) == pytest.approx(force, rel=SAME, abs=SAME * np.abs(force).max())
-    assert np.array(by_actuators["q"]) == pytest.approx(np.array(by_platform["q"]), abs=SAME)
-    again = run_json("dynamics", "five_bar", "--motion", out)
-    assert np.array(again["force"]) == pytest.approx(force, rel=SAME)
+    by_actuators = tl.inverse_dynamics(model, tl.DynamicsOptions(motion=out, entry=ACTUATORS)).forces
+    assert by_actuators.force == pytest.approx(force, rel=SAME, abs=SAME * np.abs(force).max())
+    assert by_actuators.state.q == pytest.approx(by_platform.forces.state.q, abs=SAME)
+    again = tl.inverse_dynamics(model, tl.DynamicsOptions(motion=out)).forces
+    assert again.force == pytest.approx(force, rel=SAME)
     text = run("dynamics", "five_bar", "--motion", out).stdout
     assert "40 samples" in text
     assert "time [s]" in text
@@ -254,12 +257,13 @@ def test_a_table_goes_in_and_out_and_in_again_by_the_other_entry(tmp_path):
 
 
 def test_a_free_platform_keeps_its_quaternion_in_a_table(tmp_path):
-    out = tmp_path / "pose.csv"
-    tilted = "qw=0.995,qx=0.09987492,z=0.36"  # a unit quaternion to nine digits
-    first = run_json("dynamics", "hexapod", "--position", tilted, "--out", out)
-    for entry in ("platform", "actuators"):
-        again = run_json("dynamics", "hexapod", "--motion", out, "--entry", entry)
-        assert again["force"][0] == pytest.approx(first["force"][0], rel=1e-7)  # nine digits of the quaternion
+    tilted = tl.DynamicsOptions(position={"qw": 0.995, "qx": 0.09987492, "z": 0.36})  # a unit quaternion to nine digits
+    model = Model(load("hexapod"))
+    first = tl.inverse_dynamics(model, tilted)
+    out = write_log(tmp_path / "pose.csv", first.log())
+    for entry in Entry:
+        again = tl.inverse_dynamics(model, tl.DynamicsOptions(motion=out, entry=entry))
+        assert again.forces.force == pytest.approx(first.forces.force, rel=1e-7)  # nine digits of the quaternion
 
 
 def test_nuwar_below_its_reach_is_told_by_leg_and_millimetres():

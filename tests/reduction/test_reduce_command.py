@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop.cli.app import app
 from tauloop.equations.formulations import FORMULATIONS
 from tauloop.formats import load
@@ -54,13 +55,15 @@ def test_reduction_is_printed_in_words() -> None:
 
 
 def test_approximations_are_made_on_request_only() -> None:
-    exact = run_json("reduce", "nuwar", "--states", 10)
-    rough = run_json("reduce", "nuwar", "--states", 10, "--massless", "leg1.forearm", "--massless", "leg2.forearm")
-    assert exact["is_exact"]
-    assert not rough["is_exact"]
-    assert max(row["largest_error"] for row in exact["actuators"]) < EXACT
-    assert max(row["largest_error"] for row in rough["actuators"]) > 1e-3
-    assert any(step["approximated"] for step in rough["steps"])
+    exact, rough = (
+        tl.reduce(load("nuwar"), tl.ReductionOptions(states=10, massless_rods=rods))
+        for rods in ((), ("leg1.forearm", "leg2.forearm"))
+    )
+    assert exact.is_exact
+    assert not rough.is_exact
+    assert max(row.maximum for row in exact.comparison.errors) < EXACT
+    assert max(row.maximum for row in rough.comparison.errors) > 1e-3
+    assert any(step.approximated for step in rough.steps)
 
 
 def test_reduction_without_such_a_rod_is_refused() -> None:
@@ -68,13 +71,13 @@ def test_reduction_without_such_a_rod_is_refused() -> None:
     assert "leg9.forearm" in str(answer["problems"])
 
 
-@pytest.mark.parametrize("name", [formulation.name for formulation in FORMULATIONS])
-def test_dynamics_by_every_formulation(name: str) -> None:
-    arguments = ("dynamics", "delta", "--position", "x=0.05", "--velocity", "y=1", "--acceleration", "z=2")
-    answer = run_json(*arguments, "--formulation", name)
-    assert answer["formulation"] == name
-    wanted = np.array(run_json(*arguments)["force"])
-    assert np.max(np.abs(np.array(answer["force"]) - wanted)) < EXACT * np.max(np.abs(wanted))
+def test_dynamics_by_every_formulation() -> None:
+    options = tl.DynamicsOptions(position={"x": 0.05}, velocity={"y": 1}, acceleration={"z": 2})
+    wanted = tl.inverse_dynamics(load("delta"), options).forces.force
+    for formulation in FORMULATIONS:
+        found = tl.inverse_dynamics(Model(load("delta"), formulation=formulation), options)
+        assert found.as_dict()["formulation"] == formulation.name
+        assert np.max(np.abs(found.forces.force - wanted)) < EXACT * np.max(np.abs(wanted))
 
 
 def test_unknown_formulation_is_refused() -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
+from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+import tauloop as tl
 from tauloop import Model, load
 from tauloop.cli.app import app
 from tauloop.logs import read_log, samples
 from tauloop.motion import POLYNOMIAL_345, Line, Seconds, plan, stroke
+from tauloop.report.control_table import control_tables
 from tauloop.simulation.controllers.laws import CONTROLLERS, FeedForward, Sampling
 from tauloop.simulation.controllers.run import follow
 
 STROKE = ("nuwar", "--to", "z=-0.55", "--time", "0.05")
+DOWN = tl.StrokeOptions(end={"z": -0.55}, time=0.05)
 
 
 def call(*arguments: str) -> tuple[int, str]:
@@ -45,39 +51,35 @@ def test_figures_are_those_of_the_library_and_the_motion_is_written(tmp_path):
 
 
 def test_all_controllers_stand_in_one_table_and_the_model_is_worth_its_while():
-    code, text = call(*STROKE, "--space", "platform", "--json")
-    assert code == 0
-    runs = json.loads(text)["runs"]
-    assert list(runs) == list(CONTROLLERS)
-    assert runs["pd"]["peak_error_m"] > 5 * runs["computed-torque"]["peak_error_m"]
-    code, text = call(*STROKE, "--space", "platform")
-    assert code == 0
+    found = tl.control(load("nuwar"), tl.ControlOptions(stroke=DOWN, space="platform"))
+    assert list(found.runs) == list(CONTROLLERS)
+    assert found.runs["pd"].peak_error > 5 * found.runs["computed-torque"].peak_error
+    screen = Console(file=io.StringIO(), width=120)
+    screen.print(*control_tables(found))
+    text = screen.file.getvalue()
     assert all(name in text for name in CONTROLLERS)
     assert "[N m]" in text
 
 
+def peak_error(**options: Any) -> float:
+    """Of computed torques on the stroke, m."""
+    found = tl.control(load("nuwar"), tl.ControlOptions(stroke=DOWN, controller=("computed-torque",), **options))
+    return found.runs["computed-torque"].peak_error
+
+
 def test_what_the_controller_does_not_know_costs():
     mass = load("nuwar").parameters["plate_mass"].value
-    options = (*STROKE, "--controller", "computed-torque", "--json")
-    known, unknown = (
-        json.loads(call(*options, *more)[1])["runs"]["computed-torque"]["peak_error_m"]
-        for more in ((), ("--plant", f"plate_mass={mass + 0.1}"))
-    )
+    known, unknown = (peak_error(plant=plant) for plant in (None, {"plate_mass": mass + 0.1}))
     assert unknown > 2 * known
 
 
 def test_an_implicit_integrator_can_be_asked_for():
-    options = (*STROKE, "--controller", "computed-torque", "--json")
-    explicit, implicit = (
-        json.loads(call(*options, "--method", name)[1])["runs"]["computed-torque"] for name in ("rk4", "implicit")
-    )
-    assert implicit["peak_error_m"] == pytest.approx(explicit["peak_error_m"], rel=1e-3)
+    assert peak_error(method="implicit") == pytest.approx(peak_error(method="rk4"), rel=1e-3)
 
 
 def test_an_angle_has_no_distance():
-    code, text = call("pendulum_arm", "--to", "waist=0.2", "--time", "0.1", "--controller", "pd", "--json")
-    assert code == 0
-    run = json.loads(text)["runs"]["pd"]
+    turned = tl.StrokeOptions(end={"waist": 0.2}, time=0.1)
+    run = tl.control(load("pendulum_arm"), tl.ControlOptions(stroke=turned, controller=("pd",))).as_dict()["runs"]["pd"]
     assert run["peak_error_m"] is None
     assert run["actuator_error"] > 0
 
