@@ -6,6 +6,7 @@ import ast
 import importlib
 import pkgutil
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from importlib import metadata
@@ -23,6 +24,9 @@ from tauloop.kinematics import random_states
 from tauloop.result import Result
 from tauloop.shown import SCREEN, Shown
 
+ROOT = Path(__file__).parents[1]
+#: How a page of the API shows a name: as a member, as a function that has its module's name, or in a table.
+SHOWN = re.compile(r"^        - (\w+)$|^::: [\w.]+\.(\w+)\n.*\n +show_root_heading|^\| `(\w+)` \|", re.M)
 #: Every package that has public names.
 PACKAGES = tuple(
     package
@@ -76,6 +80,17 @@ def test_no_two_classes_of_the_library_have_one_name():
                 places.setdefault(node.name, []).append(f"{path.name}:{node.lineno}")
     assert len(places) > 500
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_every_public_name_is_on_one_page_of_the_api():
+    pages = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "api").glob("*.md"))]
+    shown = [name for page in pages for name in SHOWN.findall(page)]
+    counted = Counter("".join(names) for names in shown)
+    public = {name for package in PACKAGES for name in package.__all__}
+    assert sorted(public - counted.keys()) == []  # name them on the page of their package
+    assert [name for name, count in counted.items() if count > 1] == []
+    known = public | {"Evidence", "Formulation", "Result", "Status"}  # of tauloop.result and equations.formulations
+    assert sorted(counted.keys() - known) == []
 
 
 def test_the_version_is_that_of_the_distribution():

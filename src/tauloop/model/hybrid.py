@@ -58,7 +58,7 @@ class HybridFunctions:
     ) -> HybridForces:
         """Actuator forces, and the accelerations that the passive freedoms take by themselves.
 
-        [G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h) (design, "How the general machine works").
+        `[G^T S, -G^T M G_p] [u; a_p] = G^T (M (G_m a_m + g) + h)` (design, "How the general machine works").
 
         Args:
             position, velocity: of leading actuators and passive freedoms (N, m) or (m,), SI; columns as in `ports`.
