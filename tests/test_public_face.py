@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import pkgutil
 import re
@@ -70,16 +69,6 @@ def test_no_public_name_means_two_things():
                 known.append(value)
     assert len(meanings) > 400
     assert [name for name, known in meanings.items() if len(known) > 1] == []
-
-
-def test_no_two_classes_of_the_library_have_one_name():
-    places: dict[str, list[str]] = {}
-    for path in sorted(Path(tauloop.__path__[0]).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(f"{path.name}:{node.lineno}")
-    assert len(places) > 500
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 def test_every_public_name_is_on_one_page_of_the_api():

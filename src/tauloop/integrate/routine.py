@@ -60,7 +60,7 @@ class Layout:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Call:
+class RoutineCall:
     """A function and the places that it reads and writes.
 
     Attributes:
@@ -172,7 +172,7 @@ def _view(arrays: Arrays, place: str, size: int | None = None) -> np.ndarray:
     return arrays[name][start : None if size is None else start + size]
 
 
-def straight(name: str, reads: Mapping[str, int], make: Callable[..., Mapping[str, ca.SX]]) -> Call:
+def straight(name: str, reads: Mapping[str, int], make: Callable[..., Mapping[str, ca.SX]]) -> RoutineCall:
     """Straight-line code.
 
     Args:
@@ -183,7 +183,7 @@ def straight(name: str, reads: Mapping[str, int], make: Callable[..., Mapping[st
     symbols = [ca.SX.sym(f"x{i}", n) for i, n in enumerate(reads.values())]
     found = {place: ca.densify(ca.SX(expression)) for place, expression in make(*symbols).items()}
     function = ca.Function(name, symbols, list(found.values()))
-    return Call(function=function, inputs=tuple(reads), outputs=tuple(found), further={})
+    return RoutineCall(function=function, inputs=tuple(reads), outputs=tuple(found), further={})
 
 
 def program_call(
@@ -194,7 +194,7 @@ def program_call(
     outputs: Mapping[str, str],
     *,
     is_judged: bool = True,
-) -> Call:
+) -> RoutineCall:
     """A program with some of its outputs.
 
     Args:
@@ -202,11 +202,11 @@ def program_call(
         program: the steps.
         sizes: of its inputs.
         inputs, outputs: places of these, and of the outputs that are wanted.
-        is_judged: as of `Call`.
+        is_judged: as of `RoutineCall`.
     """
     empty = {key: np.empty((0, size)) for key, size in sizes.items()}
     function = replace(c_function(program, empty, tuple(outputs)), name=name)
-    return Call(
+    return RoutineCall(
         function=function,
         inputs=tuple(inputs[port.name] for port in function.inputs),
         outputs=tuple(outputs.values()),
@@ -225,7 +225,7 @@ class Routine:
         known: places and sizes of coordinates and velocities behind it.
     """
 
-    calls: tuple[Call, ...] = ()
+    calls: tuple[RoutineCall, ...] = ()
     own: Mapping[str, int]
     known: tuple[tuple[str, int], ...] = ()
 

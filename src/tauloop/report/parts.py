@@ -39,7 +39,7 @@ class ReportPart(ABC):
 
 
 @final
-class _Own(ReportPart):
+class _OwnPart(ReportPart):
     """A part of Tauloop's: functions of a result, imported when there is one."""
 
     def __init__(self, takes: str, tables: str, figure: str = "") -> None:
@@ -62,42 +62,42 @@ def _function(place: str) -> Any:
 
 _SIMULATIONS = ("simulation_table.simulation_tables", "simulation_figure.any_figure")
 _OWN = (
-    _Own("AnalyticRegrouping", "regrouping_table.regrouping_tables"),
-    _Own("CableSimulation", *_SIMULATIONS),
-    _Own("Calibration", "calibration_table.calibration_tables", "calibration_figure.calibration_figure"),
-    _Own("CircleTest", "drive_table.circle_tables", "drive_circle_figure.circle_figure"),
-    _Own("ControlComparison", "control_table.control_tables", "control_figure.control_figure"),
-    _Own("CompiledCache", "cache_table.cache_tables"),
-    _Own("Conversion", "conversion_table.conversion_lines"),
-    _Own("Description", "machine_tables.description_tables"),
-    _Own("DriveStep", "drive_table.drive_tables"),
-    _Own("Excitation", "excitation_table.excitation_tables", "excitation_figure.excitation_figure"),
-    _Own("Export", "export_table.export_tables"),
-    _Own("FittedPlant", "plant_table.plant_tables"),
-    _Own("Inspection", "machine_tables.check_tables"),
-    _Own("Jacobian", "kinematics_table.jacobian_tables"),
-    _Own(
+    _OwnPart("AnalyticRegrouping", "regrouping_table.regrouping_tables"),
+    _OwnPart("CableSimulation", *_SIMULATIONS),
+    _OwnPart("Calibration", "calibration_table.calibration_tables", "calibration_figure.calibration_figure"),
+    _OwnPart("CircleTest", "drive_table.circle_tables", "drive_circle_figure.circle_figure"),
+    _OwnPart("ControlComparison", "control_table.control_tables", "control_figure.control_figure"),
+    _OwnPart("CompiledCache", "cache_table.cache_tables"),
+    _OwnPart("Conversion", "conversion_table.conversion_lines"),
+    _OwnPart("Description", "machine_tables.description_tables"),
+    _OwnPart("DriveStep", "drive_table.drive_tables"),
+    _OwnPart("Excitation", "excitation_table.excitation_tables", "excitation_figure.excitation_figure"),
+    _OwnPart("Export", "export_table.export_tables"),
+    _OwnPart("FittedPlant", "plant_table.plant_tables"),
+    _OwnPart("Inspection", "machine_tables.check_tables"),
+    _OwnPart("Jacobian", "kinematics_table.jacobian_tables"),
+    _OwnPart(
         "MachineIdentification",
         "machine_identification_tables.machine_identification_tables",
         "identification_figures.machine_identification_figure",
     ),
-    _Own("MachineIndex", "index_table.index_tables"),
-    _Own("Modes", "modes_table.modes_tables"),
-    _Own("MotionForces", "dynamics_table.dynamics_tables"),
-    _Own("OperationCounts", "cost_tables.cost_tables"),
-    _Own("PlannedMotion", "motion_table.motion_tables"),
-    _Own("PlayMap", "drive_table.play_tables"),
-    _Own("PosePlan", "poses_table.poses_tables", "poses_figure.poses_figure"),
-    _Own("Poses", "kinematics_table.poses_tables"),
-    _Own("Reduction", "reduction_table.reduction_tables"),
-    _Own("RoundTrip", *_SIMULATIONS),
-    _Own("Simulation", *_SIMULATIONS),
-    _Own("SwingComparison", *_SIMULATIONS),
-    _Own("Tuning", "tuning_table.tuning_tables"),
-    _Own("TwoRuns", "two_runs_tables.two_runs_tables"),
-    _Own("VerifiedMachine", "verification_table.verification_tables"),
-    _Own("View", "view_table.view_tables", "view_table.view_figure"),
-    _Own("Workspace", "workspace_table.workspace_tables"),
+    _OwnPart("MachineIndex", "index_table.index_tables"),
+    _OwnPart("Modes", "modes_table.modes_tables"),
+    _OwnPart("MotionForces", "dynamics_table.dynamics_tables"),
+    _OwnPart("OperationCounts", "cost_tables.cost_tables"),
+    _OwnPart("PlannedMotion", "motion_table.motion_tables"),
+    _OwnPart("PlayMap", "drive_table.play_tables"),
+    _OwnPart("PosePlan", "poses_table.poses_tables", "poses_figure.poses_figure"),
+    _OwnPart("Poses", "kinematics_table.poses_tables"),
+    _OwnPart("Reduction", "reduction_table.reduction_tables"),
+    _OwnPart("RoundTrip", *_SIMULATIONS),
+    _OwnPart("Simulation", *_SIMULATIONS),
+    _OwnPart("SwingComparison", *_SIMULATIONS),
+    _OwnPart("Tuning", "tuning_table.tuning_tables"),
+    _OwnPart("TwoRuns", "two_runs_tables.two_runs_tables"),
+    _OwnPart("VerifiedMachine", "verification_table.verification_tables"),
+    _OwnPart("View", "view_table.view_tables", "view_table.view_figure"),
+    _OwnPart("Workspace", "workspace_table.workspace_tables"),
 )
 #: All parts by name: Tauloop's own, each named after the results that it takes, then those that packages bring.
 PARTS: Mapping[str, ReportPart] = Offered("tauloop.parts", ReportPart, {part.name: part for part in _OWN})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import casadi as ca
 
 from tauloop.drives.machine.system import BALANCE, MACHINE_INPUTS, LineSystem, MachineSystem
-from tauloop.integrate.routine import Call, Routine, program_call, straight
+from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight
 from tauloop.integrate.sampled import SampledSystem
 from tauloop.programs.catalogue import KINEMATICS
 
@@ -36,10 +36,10 @@ def sampled_machine(system: MachineSystem) -> SampledSystem:
     for i, line, y, s, z in _places(system):
         told = f"in + {len(MACHINE_INPUTS) * i}"
 
-        def call(function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None) -> Call:
+        def call(function: ca.Function, held: str, *outputs: str, without: ca.Function | None = None) -> RoutineCall:
             inputs = (y, f"at + {2 * i}", s, held, told, "p")  # noqa: B023 (it is called at once)
             brief = None if without is None else (without, (outputs[0], *outputs[2:]))
-            return Call(function=function, inputs=inputs, outputs=outputs, further={}, brief=brief)
+            return RoutineCall(function=function, inputs=inputs, outputs=outputs, further={}, brief=brief)
 
         guards = s.replace("s", "guards")
         rates.append(call(line.rate, f"held + {z}", y.replace("y", "rate"), guards, f"u + {i}", without=line.slope))

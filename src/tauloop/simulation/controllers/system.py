@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from tauloop.integrate.routine import Call, Layout, Routine, program_call, straight
+from tauloop.integrate.routine import Layout, Routine, RoutineCall, program_call, straight
 from tauloop.integrate.sampled import SampledSystem
 from tauloop.model import Model
 from tauloop.model.motion import Motion
@@ -90,7 +90,7 @@ def control_system(plant: Model, model: Model, controller: Controller) -> Sample
             _program("plant_pose", plant.platform, KINEMATICS[1], state, {"q": "q", "v": "full"}),
             _measured(plant, parts),
             *_law(model, controller, parts),
-            Call(
+            RoutineCall(
                 function=None,
                 inputs=(parts.told.place("time"), "measured"),
                 outputs=(parts.found.place("force"),),
@@ -114,13 +114,13 @@ def control_system(plant: Model, model: Model, controller: Controller) -> Sample
 
 def _program(
     name: str, motion: Motion, program: ProgramSpec, inputs: Mapping[str, str], outputs: Mapping[str, str]
-) -> Call:
+) -> RoutineCall:
     """A program of the catalogue."""
     sizes = {key: array.shape[1] for key, array in motion.runner.empty_inputs().items()}
     return program_call(name, motion.runner.program(program), sizes, inputs, outputs)
 
 
-def _measured(plant: Model, parts: ControlLayouts) -> Call:
+def _measured(plant: Model, parts: ControlLayouts) -> RoutineCall:
     """What the encoders say, and from where the controller's Newton method starts: where its last four poses lead."""
     shape, transmission = plant.topology, ca.DM(plant.assembly.loops.transmission)
     lengths = transmission[:, [i for i, iq in enumerate(shape.q_of_v) if iq >= 0]]
@@ -146,7 +146,7 @@ def _measured(plant: Model, parts: ControlLayouts) -> Call:
     return straight("measured_motion", reads, found)
 
 
-def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Call]:
+def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[RoutineCall]:
     """The forces of one sample, without feed-forward and limits."""
     entry, n_u = model.platform.ports, len(model.mechanism.actuators)
     n_q, n_v, estimate = model.topology.n_q, model.topology.n_v, parts.found.place("estimate")
@@ -189,7 +189,7 @@ def _law(model: Model, controller: Controller, parts: ControlLayouts) -> list[Ca
     return calls
 
 
-def _limited(parts: ControlLayouts, n_u: int) -> Call:
+def _limited(parts: ControlLayouts, n_u: int) -> RoutineCall:
     """The forces with those that are fed forward, within the actuators' limits; what is no number stays so."""
 
     def found(force: ca.SX, told: ca.SX, p: ca.SX) -> dict[str, ca.SX]:
