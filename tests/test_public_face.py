@@ -184,3 +184,57 @@ def test_every_public_dataclass_that_can_hold_much_shows_itself_in_short():
     ]
     assert len(long) > 50
     assert [kind.__name__ for kind in long if not issubclass(kind, Shown)] == []
+
+
+#: Modules whose algorithm somebody else has found, or printed first.
+ALGORITHMS = """
+assembly/nearest
+calibration/judging/gauges
+calibration/judging/identifiability
+calibration/judging/validation
+calibration/pose_selection/selection
+calibration/solving/losses
+drives/axis/limit_cycle
+drives/machine/circle
+drives/tuning/methods
+drives/tuning/pareto
+equations/formulations/generalized_momentum
+equations/formulations/hamilton
+equations/formulations/lagrange
+equations/newton_euler
+identification/estimation/clustered_errors
+identification/estimation/error_models
+identification/estimation/errors_in_variables
+identification/estimation/estimators
+identification/estimation/robust
+identification/estimation/whiteness
+identification/excitation/criteria
+identification/friction/presliding
+identification/parameters/cones
+identification/parameters/consistency
+identification/preparation/two_runs
+identification/regression/base_parameters
+identification/regression/condense
+integrate/integrators
+integrate/tableau
+kinematics/homotopy
+kinematics/homotopy_monodromy
+mechanism/drive_line
+motion/fourier
+motion/laws
+motion/multisine
+programs/extended
+simulation/events
+simulation/routes
+""".split()
+#: The one form: `Source: authors year, title`, or a paper of ours with its equations.
+SOURCE = re.compile(r"^ *Source: (?:[^\n]|\n(?! *\n| *\"))*", re.M)
+
+
+@pytest.mark.parametrize("module", ALGORITHMS)
+def test_an_algorithm_names_its_source(module: str):
+    found = SOURCE.findall((ROOT / "src" / "tauloop" / f"{module}.py").read_text(encoding="utf-8"))
+    assert found
+    assert [
+        text for text in found if not re.search(r"\b(1[89]|20)\d\d\b|paper|\bISO \d|section|eqs?\.|as of `", text)
+    ] == []

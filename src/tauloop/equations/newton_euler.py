@@ -3,6 +3,8 @@
 M a + h = S u + K^T lambda; this file gives the left side, linear in the dynamic parameters pi. Together with the
 loop equations it is the general inverse dynamics of parallel robots of Khalil and Ibrahim (Gantry-Tau paper, eq. 1).
 Friction, the one part that has no energy, is the same in all formulations.
+
+Source: Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel robots; Gantry-Tau paper, eq. 1.
 """
 
 from __future__ import annotations

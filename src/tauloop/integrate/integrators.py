@@ -11,6 +11,9 @@ of them run in `hybrid.c` and in its twin, with the same events, samples and ret
         @property
         def method(self) -> Method:
             return Method.fixed(chained((0.5,), (0.0, 1.0), is_dense=True), self.step)
+
+Source: Dormand and Prince 1980, A family of embedded Runge-Kutta formulae; Hairer and Wanner 1996, Solving Ordinary
+Differential Equations II, section IV.8, for Radau IIA.
 """
 
 from __future__ import annotations

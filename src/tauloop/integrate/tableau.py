@@ -1,4 +1,8 @@
-"""Butcher tableaus of the explicit integrators, with the polynomials of their dense output."""
+"""Butcher tableaus of the explicit integrators, with the polynomials of their dense output.
+
+Source: Dormand and Prince 1980, A family of embedded Runge-Kutta formulae; Hairer, Nørsett and Wanner 1993, Solving
+Ordinary Differential Equations I, section II.6, for the dense output.
+"""
 
 from __future__ import annotations
 

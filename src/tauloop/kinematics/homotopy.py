@@ -3,6 +3,8 @@
 H(x, t) = F(x, y(t)) + e(t) = 0 with y(t) and e(t) straight lines in the complex numbers. All paths move at once, each
 with a step of its own: a fourth-order Runge-Kutta predictor on dx/dt = -F_x^-1 (F_y y' + e'), Newton's method as
 corrector (Sommese and Wampler, The Numerical Solution of Systems of Polynomials, 2005, section 2.3).
+
+Source: Sommese and Wampler 2005, The Numerical Solution of Systems of Polynomials Arising in Engineering and Science.
 """
 
 from __future__ import annotations

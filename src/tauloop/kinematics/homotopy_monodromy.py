@@ -10,6 +10,9 @@ Whether all are found is decided by the trace test: while e moves along a line, 
 all solutions is a polynomial in t of degree one at most, and over a part of them it is none (Leykin, Rodriguez and
 Sottile, Trace test, Arnold Mathematical Journal 4, 2018). Families whose solutions may go to infinity at finite
 constants cannot be tested so (see `homotopy_widening`): there only the loops without a new solution speak.
+
+Source: Duff, Hill, Jensen, Lee, Leykin and Sommars 2019, Solving polynomial systems via homotopy continuation and
+monodromy; Leykin, Rodriguez and Sottile 2018, Trace test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A drive line as data: inertias joined by transmissions and compliances, with motors, encoders and a control law."""
+"""A drive line as data: inertias joined by transmissions and compliances, with motors, encoders and a control law.
+
+Source: Canudas de Wit, Olsson, Åström and Lischinsky 1995, A new model for control of systems with friction, for LuGre
+friction.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Motion laws: how a stroke from rest to rest goes from 0 to 1 while normalised time goes from 0 to 1."""
+"""Motion laws: how a stroke from rest to rest goes from 0 to 1 while normalised time goes from 0 to 1.
+
+Source: Biagiotti and Melchiorri 2008, Trajectory Planning for Automatic Machines and Robots.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@
 
 holds through leg-side singularities, where the independent coordinates fail. K is that of the kept loop equations on
 the moving velocities; with alpha = beta = 0 nothing holds the loops together but the projection after each step.
+
+Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Events within the steps of a simulation: looked for in all of them at once, by the dense output."""
+"""Events within the steps of a simulation: looked for in all of them at once, by the dense output.
+
+Source: Brent 1973, Algorithms for Minimization without Derivatives, for the zeros.
+"""
 
 from __future__ import annotations
 

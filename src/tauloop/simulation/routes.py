@@ -3,6 +3,9 @@
 A route is a frozen dataclass that builds a right-hand side (`rate`) and says what a state is made of (`encoder`); what
 it needs of the stepping around it are its class attributes. `System` makes one with a machine; nothing else asks
 which route it is.
+
+Source: Baumgarte 1972, Stabilization of constraints and integrals of motion in dynamical systems, for multipliers;
+Khalil and Ibrahim 2007, General solution for the dynamic modeling of parallel robots, for the embedding.
 """
 
 from __future__ import annotations

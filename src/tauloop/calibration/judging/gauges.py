@@ -11,6 +11,8 @@ motion is compared with infinitesimal motions of frames:
     zero, scale      one joint's coordinate shifts by a constant, or in proportion; no body that is measured moves
 
 The null space is searched for each of them in turn (least squares), and those that it holds become its basis.
+
+Source: Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle adjustment: a modern synthesis, section 9.
 """
 
 from __future__ import annotations

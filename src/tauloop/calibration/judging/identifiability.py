@@ -5,6 +5,8 @@ J diag(tolerance) = U S V^T, a direction v of size one tolerance moves the resid
 is 1/s tolerances. Directions that move nothing at *any* geometry are gauge freedoms; those that move nothing at the
 nominal geometry only, or less than the noise, are practically unobservable, which is another thing: more poses, less
 noise or a prior mend them.
+
+Source: Golub and Van Loan 2013, Matrix Computations, section 5.5: rank by singular values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Judging a calibration by poses that it has not seen: leave-one-out, k folds, bootstrap, nested models in pairs."""
+"""Judging a calibration by poses that it has not seen: leave-one-out, k folds, bootstrap, nested models in pairs.
+
+Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap.
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,9 @@ puts in its place the candidate that is best there, until a whole round changes 
 one in are changes of rank r, so only r x r matrices are worked on per candidate: with C = (M - J_i^T J_i)^-1,
 
     det(M') = det(C)^-1 det(I + J C J^T),   trace(M'^-1) = trace(C) - trace((I + J C J^T)^-1 J C C J^T).
+
+Source: Fedorov 1972, Theory of Optimal Experiments; Cook and Nachtsheim 1980, A comparison of algorithms for
+constructing exact D-optimal designs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Loss functions: how much a residual of so many standard deviations counts."""
+"""Loss functions: how much a residual of so many standard deviations counts.
+
+Source: Huber 1964, Robust estimation of a location parameter; Triggs, McLauchlan, Hartley and Fitzgibbon 2000, Bundle
+adjustment: a modern synthesis.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Limit cycles of an axis with backlash: predicted by the describing function, and measured on a simulation."""
+"""Limit cycles of an axis with backlash: predicted by the describing function, and measured on a simulation.
+
+Source: Gelb and Vander Velde 1968, Multiple-Input Describing Functions and Nonlinear System Design.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A circular test of a machine with drive lines: what a ball-bar would show, with one motor, two, and rigid drives."""
+"""A circular test of a machine with drive lines: what a ball-bar would show, with one motor, two, and rigid drives.
+
+Source: ISO 230-4, Test code for machine tools: circular tests for numerically controlled machine tools.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Methods of tuning: pattern search, SQP, Nelder–Mead simplex and a genetic algorithm, all on the unit box."""
+"""Methods of tuning: pattern search, SQP, Nelder–Mead simplex and a genetic algorithm, all on the unit box.
+
+Source: Hooke and Jeeves 1961, Direct search solution of numerical and statistical problems; Nelder and Mead 1965, A
+simplex method for function minimization.
+"""
 
 from __future__ import annotations
 

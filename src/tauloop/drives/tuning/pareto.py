@@ -1,4 +1,7 @@
-"""Beyond one number: the Pareto front of two or more criteria, and how robust an optimum is."""
+"""Beyond one number: the Pareto front of two or more criteria, and how robust an optimum is.
+
+Source: Deb, Pratap, Agarwal and Meyarivan 2002, A fast and elitist multiobjective genetic algorithm: NSGA-II.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tree forces by Lagrange's equations with Koditschek's form of the velocity terms.
 
-Sources: Koditschek 1984; RCID paper, section 4 (the method it compares with); Poincare 1901 for angular velocities.
+Source: Koditschek 1984; RCID paper, section 4 (the method it compares with); Poincare 1901 for angular velocities.
 """
 
 from __future__ import annotations

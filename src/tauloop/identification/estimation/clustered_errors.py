@@ -1,4 +1,7 @@
-"""Standard deviations from how much blocks of a log, or whole logs, pull the parameters apart."""
+"""Standard deviations from how much blocks of a log, or whole logs, pull the parameters apart.
+
+Source: Cameron and Miller 2015, A practitioner's guide to cluster-robust inference.
+"""
 
 from __future__ import annotations
 

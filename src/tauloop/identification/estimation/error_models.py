@@ -1,4 +1,9 @@
-"""Standard deviations under three models of the errors: independent, of unknown correlation, and filtered."""
+"""Standard deviations under three models of the errors: independent, of unknown correlation, and filtered.
+
+Source: White 1980, A heteroskedasticity-consistent covariance matrix estimator and a direct test for
+heteroskedasticity; Newey and West 1987, A simple, positive semi-definite, heteroskedasticity and autocorrelation
+consistent covariance matrix.
+"""
 
 from __future__ import annotations
 

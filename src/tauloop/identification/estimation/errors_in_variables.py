@@ -1,4 +1,8 @@
-"""Noise in the regressor: total least squares and instrumental variables."""
+"""Noise in the regressor: total least squares and instrumental variables.
+
+Source: Golub and Van Loan 1980, An analysis of the total least squares problem; Janot, Vandanjon and Gautier 2014, A
+generic instrumental variable approach for industrial robot identification.
+"""
 
 from __future__ import annotations
 

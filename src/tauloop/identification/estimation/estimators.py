@@ -1,4 +1,7 @@
-"""Least-squares estimators: options objects that turn data into values and standard deviations."""
+"""Least-squares estimators: options objects that turn data into values and standard deviations.
+
+Source: Swevers, Ganseman, Tükel, De Schutter and Van Brussel 1997, Optimal robot excitation and identification.
+"""
 
 from __future__ import annotations
 

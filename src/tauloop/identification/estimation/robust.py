@@ -1,4 +1,8 @@
-"""Robust estimation: iteratively reweighted least squares with Huber's weights, against outliers."""
+"""Robust estimation: iteratively reweighted least squares with Huber's weights, against outliers.
+
+Source: Huber 1981, Robust Statistics; Holland and Welsch 1977, Robust regression using iteratively reweighted least-
+squares.
+"""
 
 from __future__ import annotations
 

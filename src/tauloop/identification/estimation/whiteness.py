@@ -1,4 +1,7 @@
-"""Whether residuals are white noise: the portmanteau test of their correlations."""
+"""Whether residuals are white noise: the portmanteau test of their correlations.
+
+Source: Ljung and Box 1978, On a measure of lack of fit in time series models.
+"""
 
 from __future__ import annotations
 

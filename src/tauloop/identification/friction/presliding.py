@@ -1,4 +1,7 @@
-"""Presliding friction: the state of Dahl's model along a motion, and columns whose lengths validation finds."""
+"""Presliding friction: the state of Dahl's model along a motion, and columns whose lengths validation finds.
+
+Source: Dahl 1968, A solid friction model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Physical consistency as cones: pseudo-inertias that a body, a slender rod or a dissipative element can have."""
+"""Physical consistency as cones: pseudo-inertias that a body, a slender rod or a dissipative element can have.
+
+Source: Wensing, Kim and Slotine 2018, Linear matrix inequalities for physically consistent inertial parameter
+identification.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Physically consistent identification: all standard parameters, inside their cones, drawn to a prior from CAD."""
+"""Physically consistent identification: all standard parameters, inside their cones, drawn to a prior from CAD.
+
+Source: Wensing, Kim and Slotine 2018, Linear matrix inequalities for physically consistent inertial parameter
+identification.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Base parameters: what the forces can tell of the parameters, by rank-revealing QR, named by their regrouping."""
+"""Base parameters: what the forces can tell of the parameters, by rank-revealing QR, named by their regrouping.
+
+Source: Gautier 1991, Numerical calculation of the base inertial parameters of robots; Gautier and Khalil 1990, Direct
+calculation of minimum set of inertial parameters of serial robots.
+"""
 
 from __future__ import annotations
 

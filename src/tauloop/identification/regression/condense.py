@@ -1,4 +1,7 @@
-"""Condense a long regressor into small triangles that hold all that least squares can ask of it."""
+"""Condense a long regressor into small triangles that hold all that least squares can ask of it.
+
+Source: Golub and Van Loan 2013, Matrix Computations, section 5.3: least squares by triangularisation.
+"""
 
 from __future__ import annotations
 
