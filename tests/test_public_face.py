@@ -219,6 +219,7 @@ integrate/integrators
 integrate/tableau
 kinematics/homotopy
 kinematics/homotopy_monodromy
+kinematics/singularities
 mechanism/drive_line
 motion/fourier
 motion/laws

@@ -8,8 +8,10 @@ All consistent motions of an assembled pose are the null space of the loop Jacob
   machine, and the forces that they would need grow without bound;
 - a constraint singularity where K itself loses rank: the machine gains a freedom.
 
-Each has a measure free of units between zero (singular) and one. Sources: Gosselin and Angeles 1990, "Singularity
-analysis of closed-loop kinematic chains"; Zlatanov, Bonev and Gosselin 2002 for constraint singularities.
+Each has a measure free of units between zero (singular) and one.
+
+Source: Gosselin and Angeles 1990, Singularity analysis of closed-loop kinematic chains; Zlatanov, Bonev and Gosselin
+2002 for constraint singularities.
 """
 
 from __future__ import annotations
