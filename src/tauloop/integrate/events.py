@@ -59,7 +59,7 @@ class Occurrence(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Shown):
+class ValuePassed(Shown):
     """An event in words: a quantity passes a value.
 
     Attributes:
@@ -80,7 +80,7 @@ class Comparison(Shown):
         return f"{self.name} {'>' if self.direction > 0 else '<'} {self.value:g}"
 
 
-def comparison(option: str, text: str, *, is_terminal: bool) -> Comparison:
+def comparison(option: str, text: str, *, is_terminal: bool) -> ValuePassed:
     """An event from words such as ``platform.z<-0.7``.
 
     Raises:
@@ -95,4 +95,4 @@ def comparison(option: str, text: str, *, is_terminal: bool) -> Comparison:
         what = f"{text!r} is not NAME<NUMBER or NAME>NUMBER"
         raise InputError(Problem(where=option, what=what, remedy="such as 'platform.z<-0.7' (SI), in quotes"))
     direction: Literal[-1, 1] = 1 if match["sign"] == ">" else -1
-    return Comparison(name=match["name"], direction=direction, value=value, is_terminal=is_terminal)
+    return ValuePassed(name=match["name"], direction=direction, value=value, is_terminal=is_terminal)

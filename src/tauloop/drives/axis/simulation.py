@@ -15,7 +15,7 @@ from tauloop.drives.axis.source import REPORT, axis_source
 from tauloop.drives.criteria import Criteria, Outcome, priced
 from tauloop.drives.equations.system import AxisSystem, build_system
 from tauloop.errors import EngineError, InputError, Problem, Problems
-from tauloop.integrate.events import Comparison, Occurrence
+from tauloop.integrate.events import Occurrence, ValuePassed
 from tauloop.integrate.integrators import DormandPrince, Integrator
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
@@ -43,7 +43,7 @@ class Axis:
         threads: int = 1,
         folder: Path | None = None,
         system: AxisSystem | None = None,
-        events: Sequence[Comparison] = (),
+        events: Sequence[ValuePassed] = (),
         interpreted: bool = False,
     ) -> None:
         """Sort the equations and compile them (or find them in the cache).

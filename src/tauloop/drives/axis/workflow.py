@@ -9,7 +9,7 @@ from tauloop.drives.axis.limit_cycle import LimitCycle, measure, predict
 from tauloop.drives.axis.simulation import LINE_INTEGRATOR, Axis, Record, record_axis
 from tauloop.drives.criteria import Outcome
 from tauloop.errors import InputError, Problems
-from tauloop.integrate.events import Comparison, comparison
+from tauloop.integrate.events import ValuePassed, comparison
 from tauloop.integrate.integrators import Integrator, described
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.quantities import pairs
@@ -72,7 +72,7 @@ class DriveOptions(Shown):
         _ = self.chosen, self.events
 
     @property
-    def events(self) -> tuple[Comparison, ...]:
+    def events(self) -> tuple[ValuePassed, ...]:
         """The events that are meant.
 
         Raises:

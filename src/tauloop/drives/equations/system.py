@@ -19,7 +19,7 @@ from tauloop.drives.equations.elements import (
 from tauloop.drives.equations.switches import Direct, SwitchModes
 from tauloop.equations.values import BatchFunction, Values
 from tauloop.errors import InputError, Problem
-from tauloop.integrate.events import Comparison
+from tauloop.integrate.events import ValuePassed
 from tauloop.mechanism.drive_line import (
     Connection,
     DriveLine,
@@ -65,7 +65,7 @@ class AxisSystem:
     state_names: tuple[str, ...]
     mode_names: tuple[str, ...]
     mode_starts: tuple[float, ...]
-    watched: tuple[Comparison, ...]
+    watched: tuple[ValuePassed, ...]
     held_size: int
     rate: ca.Function
     reset: ca.Function
@@ -272,7 +272,7 @@ class Equations:
             self.rates[self.n + k] = ca.if_else(dry.sticks, 0, (forces[k] - factor * dry.force) / mass[k])
             self.reset[self.n + k] = ca.if_else(dry.sticks, 0, self.v[k])
 
-    def watch(self, watched: Sequence[Comparison]) -> None:
+    def watch(self, watched: Sequence[ValuePassed]) -> None:
         """Modes that follow whether signals are above values.
 
         Raises:
@@ -288,7 +288,7 @@ class Equations:
             self.modes.above(known[one.name] - one.value, one.label)
 
 
-def build_system(line: DriveLine, watched: Sequence[Comparison] = ()) -> AxisSystem:
+def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSystem:
     """The equations of a drive line with its control.
 
     Args:
