@@ -11,8 +11,10 @@ for what is installed, before a name is asked for that Tauloop itself does not k
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from tauloop.errors import InputError, Problem
@@ -97,6 +99,17 @@ class Offered(Mapping[str, T], Generic[T]):
 @cache
 def _brought(group: str) -> dict[str, EntryPoint]:
     """What installed packages bring, by name."""
+    if not any(f"[{group}]" in text for text in _entry_points()):
+        return {}
     from importlib.metadata import entry_points  # takes longer than all else here, and is seldom needed
 
     return {entry.name: entry for entry in entry_points(group=group)}
+
+
+def _entry_points() -> tuple[str, ...]:
+    """What installed packages say that they bring; "[GROUP]" of every group where one of them may lie in an archive."""
+    paths = [Path(folder) for folder in sys.path]
+    if any(path.is_file() for path in paths):
+        return tuple(f"[{group}]" for group in GROUPS)
+    files = (file for path in paths for file in path.glob("*.*-info/entry_points.txt"))
+    return tuple(file.read_text(encoding="utf-8", errors="replace") for file in files)

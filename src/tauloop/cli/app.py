@@ -10,11 +10,13 @@ import enum
 import functools
 import importlib
 from contextlib import suppress
-from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 #: Commands in the order of the help, the module that holds each, and what the list of commands says of it.
 COMMANDS = {
@@ -122,8 +124,10 @@ class LazyGroup(Quick, TyperGroup):
             formatter.write_dl([(name, summaries.get(name) or brought[name]) for name in self.list_commands(ctx)])
 
 
-def _brought() -> metadata.EntryPoints:
+def _brought() -> EntryPoints:
     """Commands that other installed distributions bring."""
+    from importlib import metadata  # a command of Tauloop's own needs none of what this imports
+
     return metadata.entry_points(group=BROUGHT)
 
 

@@ -78,7 +78,10 @@ class Values:
 
     def vector(self, vector: Vector) -> ca.SX:
         """Value (3,) of a vector."""
-        return ca.SX(ca.vertcat(*(ca.SX(self.scalar(component)) for component in vector)))
+        components = [self.scalar(component) for component in vector]
+        if any(isinstance(component, ca.SX) for component in components):
+            return ca.SX(ca.vertcat(*components))
+        return ca.SX(ca.DM(components))
 
     def rotation(self, turns: tuple[Turn, ...]) -> ca.SX:
         """Rotation matrix (3, 3) of successive turns: maps from the turned frame into the body's."""

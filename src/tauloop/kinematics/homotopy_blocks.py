@@ -104,7 +104,9 @@ def solve_blocks(
             report(replace(progress, block=number, blocks=len(blocks)))
 
         known = partial[:, list(block.y)]
-        cases, case_of = np.unique(known, axis=0, return_inverse=True)
+        cases, case_of = known, np.zeros(1, dtype=int)
+        if len(known) > 1:  # NumPy imports its masked arrays for it, which takes as long as many a search
+            cases, case_of = np.unique(known, axis=0, return_inverse=True)
         is_wide = block.terms and len(block.angles) <= options.traced_angles
         family: Widened | PolynomialBlock = Widened(block, rng) if is_wide else block
         own = [family.of_machine(case) for case in cases] if isinstance(family, Widened) else list(cases)

@@ -324,4 +324,4 @@ def repeated(x: np.ndarray, same: float = SAME) -> np.ndarray:
 
 def distinct(x: np.ndarray, same: float = SAME) -> np.ndarray:
     """Points (n, m) without those that repeat an earlier one."""
-    return np.delete(x, np.unique(repeated(x, same)[:, 1]), axis=0)
+    return np.delete(x, repeated(x, same)[:, 1], axis=0)

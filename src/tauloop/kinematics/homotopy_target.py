@@ -157,7 +157,9 @@ def _meeting(family: Family, x: np.ndarray, endings: np.ndarray) -> np.ndarray:
     rows = np.flatnonzero(endings == PathEnding.REGULAR)
     if len(rows) < 2:
         return rows[:0]
-    return np.asarray(rows[np.unique(repeated(family.unsigned(x[rows])))])
+    is_met = np.zeros(len(rows), dtype=bool)
+    is_met[repeated(family.unsigned(x[rows]))] = True
+    return rows[is_met]
 
 
 def _unpaired(family: Family, x: np.ndarray) -> int:
@@ -165,8 +167,9 @@ def _unpaired(family: Family, x: np.ndarray) -> int:
     if not len(x):
         return 0
     pairs = repeated(np.concatenate([x, family.unsigned(x.conj())]))
-    paired = pairs[(pairs[:, 0] < len(x)) & (pairs[:, 1] >= len(x)), 1]
-    return len(x) - len(np.unique(paired))
+    alone = np.ones(2 * len(x), dtype=bool)
+    alone[pairs[(pairs[:, 0] < len(x)) & (pairs[:, 1] >= len(x)), 1]] = False
+    return int(alone[len(x) :].sum())
 
 
 def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:

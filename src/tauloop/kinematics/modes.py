@@ -343,7 +343,7 @@ def _without_repeats(model: Model, q: np.ndarray) -> np.ndarray:
     if not model.mechanism.couplings:
         return q
     points = Variables.of(model.topology, model.assembly.loops.length).values(q)
-    return np.asarray(np.delete(q, np.unique(repeated(points.astype(complex))[:, 1]), axis=0))
+    return np.asarray(np.delete(q, repeated(points.astype(complex))[:, 1], axis=0))
 
 
 def _sifted(model: Model, q: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:

@@ -168,12 +168,13 @@ def _hanging_together(usable: np.ndarray, first: Sequence[np.intp]) -> np.ndarra
     """Where usable poses hang together with one of them, by neighbours along the axes, as the grid has it."""
     left = np.pad(usable, 1)
     steps = [sign * stride // left.itemsize for stride in left.strides for sign in (-1, 1)]
-    found, flat = np.zeros_like(left), left.reshape(-1)
+    flat, order = left.reshape(-1), np.zeros(left.size, dtype=int)
     front = np.array([np.ravel_multi_index([i + 1 for i in first], left.shape)])
-    while len(front := np.unique(front[flat[front]])):
-        found.flat[front], flat[front] = True, False
+    while len(front := front[flat[front]]):
+        flat[front], order[front] = False, np.arange(len(front))
+        front = front[order[front] == np.arange(len(front))]  # each once
         front = (front[:, None] + steps).ravel()
-    return found[(slice(1, -1),) * usable.ndim]
+    return usable & ~left[(slice(1, -1),) * usable.ndim]
 
 
 @solving(PoseError)
