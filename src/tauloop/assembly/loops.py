@@ -325,6 +325,8 @@ def aligned(found: Loops) -> Loops:
     Closed loops satisfy them unless a joint came out a third or half turn away, where its directions are perpendicular
     too. They are redundant, so they serve to close the loops from afar and to see which way a joint closed.
     """
+    if not found.topology.cuts:
+        return found
     shape, values = found.topology, nominal(found.mechanism)
     q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
     motion = tree_motion(shape, values, Configuration(q, {}), v, ca.SX(shape.n_v, 1))

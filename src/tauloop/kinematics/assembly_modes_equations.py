@@ -148,7 +148,7 @@ class BlockSystem:
     def invariants(self, x: np.ndarray) -> np.ndarray:
         """The variables (n, k), with the products of a quaternion's components in place of one whose sign is free."""
         free = [np.array(own) for own, known in self.spheres if not known]
-        unsigned = np.setdiff1d(np.arange(x.shape[1]), np.concatenate([[], *free]))
+        unsigned = np.delete(np.arange(x.shape[1]), np.concatenate([np.empty(0, dtype=int), *free]))
         numbers = [x[:, unsigned]]
         for own in free:
             first, second = np.triu_indices(len(own))

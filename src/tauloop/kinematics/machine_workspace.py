@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-
 from tauloop.assembly.named_values import full_name, numbers_of, ranges_of, wrench_of
 from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.workspace_map import Workspace, WorkspaceLimits, section_axes, workspace_grid
@@ -16,9 +14,6 @@ from tauloop.model.tension_terms import NO_WRENCH
 from tauloop.options import listed, option, require
 from tauloop.records import dataclass
 from tauloop.shown import Shown
-
-#: Poses along the longer axis of a section whose resolution is not given.
-FINENESS = 120
 
 
 def _wrenches(texts: Sequence[str]) -> tuple[tuple[float, ...], ...]:
@@ -77,13 +72,8 @@ def workspace(
     names = tuple(full_name(columns, name, "plane") for name in options.plane) or columns[:2]
     fixed = {full_name(columns, name, "section"): value for name, value in options.section.items()}
     ranges = {full_name(columns, name, "ranges"): ends for name, ends in options.ranges.items()}
-    step = options.resolution
-    if step is None:
-        widest = max(float(np.ptp(values)) for values in section_axes(model, names, 1e-3, ranges).values())
-        step = float(f"{widest / FINENESS:.1g}")
+    axes = section_axes(model, names, options.resolution, ranges)
     limits = WorkspaceLimits(
         singularity=options.singularity, clearance=options.clearance, tension=options.margin, wrenches=options.wrench
     )
-    return workspace_grid(
-        model, section_axes(model, names, step, ranges), fixed=fixed, limits=limits, progress=progress
-    )
+    return workspace_grid(model, axes, fixed=fixed, limits=limits, progress=progress)

@@ -11,9 +11,10 @@ import numpy as np
 
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import numbers
+from tauloop.assembly.quantiles import quantile
 from tauloop.errors import InputError, PoseError, Problem, Problems, solving
 from tauloop.kinematics.clearance import rod_clearance
-from tauloop.kinematics.pose_axes import PoseAxes, pose_axes
+from tauloop.kinematics.pose_axes import pose_axes
 from tauloop.kinematics.singularities import singularities
 from tauloop.mechanism.bodies import cables
 from tauloop.model import Model
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MEASURES = ("serial", "parallel", "constraint", "clearance", "tension")
 #: Poses handled at once.
 CHUNK = 8192
+#: Poses along the longest axis of a grid whose resolution is not given, and the step to which its length is measured.
+FINENESS, ROUGH = 120, 1e-3
 #: Poses of a grid at most.
 LARGEST_GRID = 10_000_000
 #: Tensions are not judged at poses whose measure of singularity is below this.
@@ -220,7 +223,7 @@ def workspace_grid(
         if progress is not None:
             progress(min(first + CHUNK, len(positions)), len(positions))
     figures = {name: np.concatenate([part[name] for part in parts]).reshape(shape) for name in _UNITS}
-    steps = [float(np.median(np.diff(values))) if len(values) > 1 else 1.0 for values in axes.values()]
+    steps = [float(quantile(np.diff(values), 0.5)) if len(values) > 1 else 1.0 for values in axes.values()]
     share = float((figures["reason"] == Reason.USABLE).mean())
     varied = [columns.index(name) for name in axes]
     return Workspace(
@@ -282,22 +285,64 @@ def _require_axes(columns: tuple[str, ...], axes: Mapping[str, np.ndarray], fixe
     InputError.raise_if_any(problems)
 
 
+class _Poses:
+    """Poses of one machine, and whether its loops close there."""
+
+    def __init__(self, model: Model) -> None:
+        self._model, self.axes = model, pose_axes(model)
+        self._reference = self.axes.reference[None]
+        health = self.state(self._reference).health
+        self.elements = (*(form.element for form in health.closed_forms), *health.residuals)
+
+    def state(self, values: np.ndarray) -> State:
+        """States of poses: at once where all loops have closed forms, else followed from the reference pose."""
+        functions, positions = self._model.platform, self.axes.positions(values)
+        state = functions.evaluate(positions)
+        if not state.health.residuals:
+            return state
+        current = np.tile(self._model.assembly.q, (len(positions), 1))
+        active = np.arange(len(positions))
+        for fraction in np.linspace(0.0, 1.0, STEPS + 1)[1:-1]:
+            if not len(active):
+                break
+            on_the_way = self.axes.positions(self._reference + fraction * (values[active] - self._reference))
+            found = functions.evaluate(on_the_way, start=current[active])
+            active = active[found.health.is_reached]
+            current[active] = found.q[found.health.is_reached]
+        return functions.evaluate(positions, start=current)
+
+    @staticmethod
+    def margins(state: State) -> np.ndarray:
+        """Margins (N, k) of the elements, negative where one keeps the loops from closing."""
+        health = state.health
+        with np.errstate(invalid="ignore"):
+            found = np.concatenate(
+                [
+                    np.where(np.isfinite(health.discriminants), health.discriminants, -1.0),
+                    *((1e-9 - np.abs(residual))[:, None] for residual in health.residuals.values()),
+                ],
+                axis=1,
+            )
+        return np.where(np.isnan(found), -1.0, found)
+
+    def closes(self, values: np.ndarray) -> np.ndarray:
+        """Whether the loops close (N,), in a posture that is determined."""
+        state = self.state(values)
+        is_closed = state.health.is_reached & ~(self.margins(state) < 0).any(axis=1)
+        return np.asarray(is_closed & np.isfinite(state.q).all(axis=1))
+
+
 class _Judge:
     """Judges batches of poses of one machine."""
 
     def __init__(self, model: Model, limits: WorkspaceLimits) -> None:
-        self._model, self._limits = model, limits
+        self._model, self._limits, self._poses = model, limits, _Poses(model)
         self._clearance = rod_clearance(model)
         self._cables = tuple(cables(model.mechanism)) if limits.tension > -np.inf else ()
         _require_cables(model, self._cables, limits)
         self._bounded = np.flatnonzero(model.limits.is_stop)
-        self._pose = pose_axes(model)
-        self._reference = self._pose.reference[None]
-        self._loops = tuple(form.element for form in self._state(self._reference).health.closed_forms)
-        self._others = tuple(self._state(self._reference).health.residuals)
         self.elements = (
-            *self._loops,
-            *self._others,
+            *self._poses.elements,
             *(model.limits.names[i] for i in self._bounded),
             "type 1 (serial) singularity",
             "type 2 (parallel) singularity",
@@ -307,29 +352,10 @@ class _Judge:
         )
         self.residual = 0.0
 
-    def _state(self, values: np.ndarray) -> State:
-        """States of poses: at once where all loops have closed forms, else followed from the reference pose."""
-        functions, positions = self._model.platform, self._pose.positions(values)
-        state = functions.evaluate(positions)
-        if not state.health.residuals:
-            return state
-        current = np.tile(self._model.assembly.q, (len(positions), 1))
-        active = np.arange(len(positions))
-        for fraction in np.linspace(0.0, 1.0, STEPS + 1)[1:-1]:
-            if not len(active):
-                break
-            on_the_way = self._pose.positions(self._reference + fraction * (values[active] - self._reference))
-            found = functions.evaluate(on_the_way, start=current[active])
-            active = active[found.health.is_reached]
-            current[active] = found.q[found.health.is_reached]
-        return functions.evaluate(positions, start=current)
-
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Figures of poses by name, at values (N, n) of the axes (see `PoseAxes`)."""
         n = len(values)
-        state = self._state(values)
-        health = state.health
-        closed = health.is_reached
+        state = self._poses.state(values)
         result = {name: np.full(n, np.nan) for name in _UNITS if name not in ("reason", "blame")}
         reason = np.full(n, Reason.USABLE, dtype=int)
         blame = np.full(n, -1)
@@ -342,18 +368,9 @@ class _Judge:
             reason[where[bad]] = why
             blame[where[bad]] = first + np.argmin(margin[bad], axis=1)
 
-        everywhere = np.arange(n)
-        with np.errstate(invalid="ignore"):
-            missed = np.concatenate(
-                [
-                    np.where(np.isfinite(health.discriminants), health.discriminants, -1.0),
-                    *((1e-9 - np.abs(residual))[:, None] for residual in health.residuals.values()),
-                ],
-                axis=1,
-            )
-        exclude(np.where(np.isnan(missed), -1.0, missed), 0, Reason.OUT_OF_REACH, everywhere)
-        reason[(reason == Reason.USABLE) & ~closed] = Reason.OUT_OF_REACH
-        first = len(self._loops) + len(self._others)
+        exclude(self._poses.margins(state), 0, Reason.OUT_OF_REACH, np.arange(n))
+        reason[(reason == Reason.USABLE) & ~state.health.is_reached] = Reason.OUT_OF_REACH
+        first = len(self._poses.elements)
         # where two joint centres meet, a leg closes at every angle: no posture, and a serial singularity of measure 0
         undetermined = np.flatnonzero((reason == Reason.USABLE) & ~np.isfinite(state.q).all(axis=1))
         reason[undetermined], blame[undetermined] = Reason.SINGULAR, first + len(self._bounded)
@@ -412,14 +429,17 @@ def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimit
 
 
 def section_axes(
-    model: Model, names: tuple[str, ...], resolution: float, ranges: Mapping[str, tuple[float, float]] | None = None
+    model: Model,
+    names: tuple[str, ...],
+    resolution: float | None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
 ) -> dict[str, np.ndarray]:
     """Axes of a grid.
 
     Args:
         model: the machine.
         names: platform positions that vary.
-        resolution: step, m or rad.
+        resolution: step, m or rad; a round one that makes some 120 of the longest axis where it is None.
         ranges: from and to, by name; without it the largest range in which the machine closes along that axis from the
             reference pose, and a tenth more on both sides, and of angles no more than half a turn in all.
 
@@ -427,36 +447,44 @@ def section_axes(
         InputError: a step that is not positive, or a range that is empty.
         PoseError: the machine does not close around the reference pose.
     """
-    ranges = dict(ranges or {})
-    if not 0 < resolution < np.inf:
+    if resolution is not None and not 0 < resolution < np.inf:
         raise InputError(Problem(where="resolution", what=f"is {resolution}", remedy="give a positive step, m or rad"))
-    ends, pose = {}, pose_axes(model)
-    turns = max(sum(name in pose.angles for name in names), 1)
+    ends, poses = dict(ranges or {}), _Poses(model)
+    angles = poses.axes.angles
+    turns = max(sum(name in angles for name in names), 1)
     for name in names:
-        low, high = ranges[name] if name in ranges else _reach(model, pose, name)
-        if name in pose.angles and name not in ranges:  # a turn beyond half a one is a shorter one the other way
-            low, high = max(low, -np.pi / np.sqrt(turns)), min(high, np.pi / np.sqrt(turns))
+        if name not in ends:
+            low, high = _reach(model, poses, name)
+            if name in angles:  # a turn beyond half a one is a shorter one the other way
+                low, high = max(low, -np.pi / np.sqrt(turns)), min(high, np.pi / np.sqrt(turns))
+            ends[name] = low, high
+        low, high = ends[name]
         if not high > low:
             raise InputError(Problem(where=name, what=f"range {low} to {high} is empty", remedy="give LOW:HIGH"))
-        ends[name] = np.floor(float(low) / resolution), np.ceil(float(high) / resolution) + 1
-    _require_size([last - first for first, last in ends.values()])
-    return {name: np.arange(first, last) * resolution for name, (first, last) in ends.items()}
+
+    def steps(name: str, step: float) -> tuple[float, float]:
+        low, high = ends[name]
+        return float(np.floor(float(low) / step)), float(np.ceil(float(high) / step))
+
+    if resolution is None:
+        widest = max((last - first) * ROUGH for first, last in (steps(name, ROUGH) for name in names))
+        resolution = float(f"{widest / FINENESS:.1g}")
+    found = {name: steps(name, resolution) for name in names}
+    _require_size([last + 1 - first for first, last in found.values()])
+    return {name: np.arange(first, last + 1) * resolution for name, (first, last) in found.items()}
 
 
-def _reach(model: Model, pose: PoseAxes, name: str) -> tuple[float, float]:
+def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     """How far the machine closes along one axis from the reference pose, and a tenth more on both sides."""
-    columns, units = pose.columns, pose.units
+    columns, units, reference = poses.axes.columns, poses.axes.units, poses.axes.reference
     if name not in columns:
         raise InputError(Problem(where=name, what="is no platform position", remedy=f"choose: {', '.join(columns)}"))
     column = columns.index(name)
-    reference = pose.reference
     largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
     offsets = np.linspace(-largest, largest, 801)
-    poses = np.tile(reference, (len(offsets), 1))
-    poses[:, column] += offsets
-    closed = (
-        _Judge(model, WorkspaceLimits(singularity=0.0, ranges=False, tension=-np.inf))(poses)["reason"] == Reason.USABLE
-    )
+    values = np.tile(reference, (len(offsets), 1))
+    values[:, column] += offsets
+    closed = poses.closes(values)
     if not closed[len(offsets) // 2]:
         raise PoseError(
             Problem(where=name, what="the machine does not close at its reference pose", remedy="see `tauloop check`")
