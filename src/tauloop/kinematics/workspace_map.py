@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.assembly.limits import AT_THE_STOP
 from tauloop.assembly.ports import numbers
-from tauloop.assembly.quantiles import quantile
+from tauloop.equations.values import quantile
 from tauloop.errors import InputError, PoseError, Problem, Problems, solving
 from tauloop.kinematics.clearance import rod_clearance
 from tauloop.kinematics.pose_axes import pose_axes
