@@ -70,12 +70,13 @@ size_t tl_sampled(size_t n, double period, long whole, double change, double ste
     tl_prepare(&sampled, &tl_steps, &r, room, pivots);
     while (k < n && code == TL_STEPPED) {
         const int begins = change > 0.0 ? 0 : 1;
-        double zero = 0.0;
         l.in = in + k * NI;
-        if (!system_sample(&r, r.time, y, 0, 0)) code = TL_UNHEALTHY;
-        for (int i = 0; i < NZ; ++i) zero += z[i] - z[i];
-        if (zero != 0.0) code = TL_UNHEALTHY;
-        if (code != TL_STEPPED) break;
+        int bad = !system_sample(&r, r.time, y, 0, 0);
+        for (int i = 0; i < NZ; ++i) bad |= !(z[i] - z[i] == 0.0);
+        if (bad) {
+            code = TL_UNHEALTHY;
+            break;
+        }
         memcpy(ys + k * NY, y, sizeof(double) * NY);
         memcpy(zs + k * NZ, z, sizeof(double) * NZ);
         for (int part = begins; part < 2 && code == TL_STEPPED; ++part) {

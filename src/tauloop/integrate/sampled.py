@@ -134,6 +134,10 @@ class SampledTrace:
     occurrences: tuple[Occurrence, ...]
 
 
+#: Where no function of Python's is called.
+_NOTHING = Callback(None, 0, 0)
+
+
 def _values(system: SampledSystem, events: Sequence[Event]) -> Own | None:
     """The events' values as guards, from coordinates and velocities in one array."""
     if not events:
@@ -187,8 +191,8 @@ class CompiledSamples:
         happened = np.empty((MOST_EVENTS if count else 0, 2 + known))
         worst, report = np.array([1.0, 1e300, 0.0, *[np.nan] * 3]), np.zeros(5)
         wanted = np.array([[event.direction, event.is_terminal] for event in course.events], dtype=float)
-        own = Callback(course.own, *course.own_sizes)
-        watch = Callback(_values(system, course.events), known, count)
+        own = Callback(course.own, *course.own_sizes) if course.own else _NOTHING
+        watch = Callback(_values(system, course.events), known, count) if count else _NOTHING
         reached = self._code(method.tableau, count)(
             *(n, course.period, course.whole, course.change),
             *(method.first, method.rtol, method.atol, method.longest, float(course.max_steps)),

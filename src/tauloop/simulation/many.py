@@ -12,7 +12,7 @@ from tauloop.errors import InputError, Problem
 from tauloop.records import dataclass
 from tauloop.result import Evidence, Result
 from tauloop.simulation.forces import ConstantForce
-from tauloop.simulation.simulation import ENERGY_BALANCED, LOOPS_CLOSED, Simulator, decoded
+from tauloop.simulation.simulation import Simulator, decoded, kept
 from tauloop.simulation.stepping.compiled import CompiledStepper
 from tauloop.simulation.stepping.steps import Ending
 
@@ -197,17 +197,5 @@ def _evidence(endings: Sequence[Ending], error: np.ndarray, residual: np.ndarray
             lower=1.0,
             advice="see `endings` and `reached`; `Simulator.run` says more of one start",
         ),
-        Evidence(
-            name="energy missing from the balance, of the largest kinetic energy",
-            value=float(error.max()) if np.isfinite(error).all() else None,
-            upper=ENERGY_BALANCED,
-            advice="tighten the tolerances or shorten the step",
-        ),
-        Evidence(
-            name="largest residual of the loops",
-            value=float(residual.max()),
-            unit="m",
-            upper=LOOPS_CLOSED,
-            advice="use independent coordinates or projection, or a stronger stabilisation",
-        ),
+        *kept(float(error.max()) if np.isfinite(error).all() else None, float(residual.max())),
     )

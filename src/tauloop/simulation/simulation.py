@@ -467,18 +467,25 @@ def _evidence(result: Simulation) -> tuple[Evidence, ...]:
             lower=1.0 if result.ending is not Ending.EVENT else None,
             advice=result.ending.value,
         ),
+        *kept(result.relative_energy_error if has_energy else None, float(result.residual.max())),
+        *result.system.model.limits.evidence(result.q, result.time),
+    )
+
+
+def kept(energy: float | None, residual: float) -> tuple[Evidence, ...]:
+    """Evidence that energy and loops were kept: what is missing of the largest kinetic energy, largest residual (m)."""
+    return (
         Evidence(
             name="energy missing from the balance, of the largest kinetic energy",
-            value=result.relative_energy_error if has_energy else None,
+            value=energy,
             upper=ENERGY_BALANCED,
             advice="tighten the tolerances or shorten the step",
         ),
         Evidence(
             name="largest residual of the loops",
-            value=float(result.residual.max()),
+            value=residual,
             unit="m",
             upper=LOOPS_CLOSED,
             advice="use independent coordinates or projection, or a stronger stabilisation",
         ),
-        *result.system.model.limits.evidence(result.q, result.time),
     )

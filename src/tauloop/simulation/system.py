@@ -8,6 +8,7 @@ from tauloop.assembly.closing import open_loops
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.evaluator import reads_start
 from tauloop.errors import AssemblyError, InputError, Problem
+from tauloop.integrate.routine import unit_quaternions
 from tauloop.mechanism.bodies import cable_problems
 from tauloop.model import Model
 from tauloop.programs.extended import projection_program
@@ -120,15 +121,13 @@ class System:
 
     def back_onto_loops(self, y: np.ndarray) -> tuple[np.ndarray, bool]:
         """A state (n,) with unit quaternions, and on the loops' manifold where the route projects; whether it is."""
-        y = y.copy()
         if self.projection is not None:
+            y = y.copy()
             n_q, n_v = self.rate.state[0][1], self.rate.state[1][1]
             q, v, arrived = self._closed(y[None, :n_q], y[None, n_q : n_q + n_v])
             y[:n_q], y[n_q : n_q + n_v] = q[0], v[0]
             return y, arrived
-        for i in self.rate.quaternions:
-            y[i : i + 4] /= np.linalg.norm(y[i : i + 4])
-        return y, True
+        return unit_quaternions(y, self.rate.quaternions), True
 
     def _closed(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         for _ in range(PROJECTION_STEPS):

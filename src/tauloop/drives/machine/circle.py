@@ -6,6 +6,7 @@ Source: ISO 230-4, Test code for machine tools: circular tests for numerically c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model import Model
 from tauloop.motion import Ellipse, PeakSpeed, Trajectory, Trapezoidal, plan, stroke
 from tauloop.records import dataclass
-from tauloop.result import Evidence, Result, provenance
+from tauloop.result import Result, provenance
 
 #: Laps: half a lap to come to speed, one that is measured in the middle, half a lap to come to rest.
 LAPS, RAMP = 3, 0.25
@@ -209,17 +210,7 @@ def circle_test(
         own = {name: value for name, value in (values or {}).items() if name in machine.system.parameters.names}
         motion = machine.follow(trajectory, values=own, integrator=integrator, events=events)
         happened[variation] = motion.occurrences
-        evidence += [
-            Evidence(
-                name=f"{variation.value}: {item.name}",
-                value=item.value,
-                unit=item.unit,
-                lower=item.lower,
-                upper=item.upper,
-                advice=item.advice,
-            )
-            for item in motion.evidence
-        ]
+        evidence += [replace(item, name=f"{variation.value}: {item.name}") for item in motion.evidence]
         if motion.end:
             ends[variation] = motion.end
         else:

@@ -7,6 +7,7 @@ steps; quaternions are kept at unit length.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -126,6 +127,9 @@ class CompiledLoop:
         """
         self._made_for = (plant, model, type(controller), controller.space)
         folder = plant.evaluator.folder if isinstance(plant.evaluator, Compiled) else None
+        self._parts = ControlLayouts(plant, model, controller)
+        #: The last loop and what it came to: one that is run again needs no new arrays.
+        self._last: tuple[Loop, Course] | None = None
         self._run = CompiledSamples(control_system(plant, model, controller), folder, method)
 
     def __call__(self, loop: Loop) -> Trace:
@@ -137,7 +141,11 @@ class CompiledLoop:
         if self._made_for != (loop.plant, loop.model, type(loop.controller), loop.controller.space):
             what = "was compiled for another machine, model, law or space"
             raise InputError(Problem(where="loop", what=what, remedy="make a CompiledLoop for these"))
-        return _trace(loop, self._run(_course(loop)))
+        if self._last is None or self._last[0] is not loop:
+            self._last = loop, _course(loop, self._parts)
+        course = self._last[1]
+        course = replace(course, own=_in_place(loop)) if course.own else course
+        return _trace(loop, self._parts, self._run(course))
 
 
 class InterpretedLoop:
@@ -146,11 +154,12 @@ class InterpretedLoop:
     def __call__(self, loop: Loop) -> Trace:
         """Run the loop."""
         run = InterpretedSamples(control_system(loop.plant, loop.model, loop.controller))
-        return _trace(loop, run(_course(loop)))
+        parts = ControlLayouts(loop.plant, loop.model, loop.controller)
+        return _trace(loop, parts, run(_course(loop, parts)))
 
 
-def _course(loop: Loop) -> Course:
-    parts, n = ControlLayouts(loop.plant, loop.model, loop.controller), len(loop.forward)
+def _course(loop: Loop, parts: ControlLayouts) -> Course:
+    n = len(loop.forward)
     position, velocity, acceleration = loop.reference
     free = {
         name: [model.mechanism.parameters[leaf].value for leaf in model.machine.free]
@@ -166,7 +175,7 @@ def _course(loop: Loop) -> Course:
     }
     told = {"time": loop.period * np.arange(n)[:, None], "position": position, "velocity": velocity}
     told |= {"acceleration": acceleration, "forward": loop.forward}
-    found = {"estimate": loop.q, "past": np.tile(loop.q, 3), "force": loop.first}
+    found = {"estimate": loop.q, "past": np.concatenate([loop.q] * 3), "force": loop.first}
     actuators = len(loop.limit)
     return Course(
         period=loop.period,
@@ -185,9 +194,8 @@ def _course(loop: Loop) -> Course:
     )
 
 
-def _trace(loop: Loop, found: SampledTrace) -> Trace:
+def _trace(loop: Loop, parts: ControlLayouts, found: SampledTrace) -> Trace:
     reached, n_p, end = len(found.states), len(loop.position), ""
-    force = ControlLayouts(loop.plant, loop.model, loop.controller).found.slices["force"]
     if found.outcome not in (Stepped.STEPPED, ENDED):
         last = found.states[-1, :n_p] if reached else loop.position
         with np.errstate(all="ignore"):
@@ -197,7 +205,7 @@ def _trace(loop: Loop, found: SampledTrace) -> Trace:
     return Trace(
         position=found.states[:, :n_p],
         velocity=found.states[:, n_p:],
-        force=found.held[:, force],
+        force=found.held[:, parts.found.slices["force"]],
         pivot=float(pivot),
         residual=float(residual),
         end=end,

@@ -8,6 +8,7 @@ from tauloop.codegen.c_helpers import c_file
 from tauloop.codegen.evaluator import c_function
 from tauloop.codegen.signature import HEALTH
 from tauloop.codegen.source import CFunction, c_source, number
+from tauloop.integrate.routine import unit_quaternions_text
 from tauloop.integrate.source import integrator_source
 from tauloop.integrate.tableau import Tableau
 from tauloop.programs.state import CONVERGED
@@ -25,9 +26,11 @@ def stepping_source(system: System, method: Tableau | None) -> str:
         c_source(functions, "made by Tauloop, do not edit", with_batch=False, includes=("<string.h>",)),
         _sizes(system),
         integrator_source(method),
-        _rate(system, rate),
-        _back(system, functions[-1]),
         c_file("tauloop.simulation.stepping", "steps.c"),
+        _rate(system, rate),
+        unit_quaternions_text("machine_back", system.rate.quaternions)
+        if system.projection is None
+        else _projected(system, functions[-1]),
     ]
     return "\n".join(parts)
 
@@ -54,13 +57,6 @@ def _rate(system: System, rate: CFunction) -> str:
     arguments = ", ".join([*(places[port.name] for port in rate.inputs), "rate", "q", "v", "health"])
     move = "memcpy(run->guess, q, sizeof(double) * TL_Q);" if system.reads_start else "(void)run->guess;"
     return f"""\
-typedef void (*tl_law)(double time, const double *state, double *acting);
-
-typedef struct {{
-    tl_law law;
-    double *acting;
-}} acts;
-
 static int machine_rate(tl_run *run, double time, const double *y, double *rate, double *guards)
 {{
     const acts *what = run->data;
@@ -76,15 +72,9 @@ static int machine_rate(tl_run *run, double time, const double *y, double *rate,
 """
 
 
-def _back(system: System, projection: CFunction) -> str:
-    """Unit quaternions, or the projection."""
+def _projected(system: System, projection: CFunction) -> str:
+    """The way back onto the loops."""
     lines = ["static int machine_back(tl_run *run, double time, double *y)", "{", "    (void)run; (void)time; (void)y;"]
-    if system.projection is None:
-        for i in system.rate.quaternions:
-            square = " + ".join(f"y[{i + k}] * y[{i + k}]" for k in range(4))
-            lines += [f"    const double length_{i} = sqrt({square});"]
-            lines += [f"    for (int k = {i}; k < {i + 4}; ++k) y[k] /= length_{i};"]
-        return "\n".join([*lines, f"    return {int(bool(system.rate.quaternions))};", "}", ""])
     n_q, n_v = (size for _, size in system.rate.state)
     places = {"q": "y", "v": f"y + {n_q}"}
     arguments = ", ".join([*(places[port.name] for port in projection.inputs), "q", "v", "&gap", "health"])

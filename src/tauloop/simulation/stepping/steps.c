@@ -1,7 +1,18 @@
 /* Integrations of one machine: step by step with what happens on the way, or many at once with states at given times.
 
-   In front of this stand `hybrid.c`; the machine's equations as machine_rate and machine_back; `acts`, what acts on it;
-   and its sizes: TL_N states, TL_Q coordinates and TL_V velocities, TL_ACTING forces. */
+   In front of this stand `hybrid.c`, and sizes: TL_N states, TL_Q coordinates and TL_V velocities, TL_ACTING forces;
+   behind it the machine's equations. */
+
+/* A law fills in what acts. */
+typedef void (*tl_law)(double time, const double *state, double *acting);
+
+typedef struct {
+    tl_law law;
+    double *acting;
+} acts;
+
+static int machine_rate(tl_run *run, double time, const double *y, double *rate, double *guards);
+static int machine_back(tl_run *run, double time, double *y);
 
 #define TL_KNOWN (TL_Q + TL_V + TL_ACTING)
 
