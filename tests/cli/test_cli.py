@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from extras import extra
-from tauloop.assembly.entry import ACTUATORS, Entry
 from typer.testing import CliRunner
 
 import tauloop as tl
 import tauloop.engines.verification
 from tauloop import Model, load
+from tauloop.assembly.ports import ACTUATORS, Entry
 from tauloop.cli.app import COMMANDS, app
 from tauloop.logs import read_log, samples, units, write_log
 from tauloop.logs.channels import Channel, build_log
