@@ -145,6 +145,21 @@ def test_what_is_refused_is_said_of_the_option_and_all_at_once() -> None:
     assert "--depth: is no number" in str(called("--depth", "nan"))
 
 
+def test_fields_without_a_default_are_missing_by_name_beside_what_else_is_wrong() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Needing:
+        name: str
+        inner: Inner
+
+    with pytest.raises(InputError) as caught:
+        gathered(Needing, {"depth": -1.0, "name": None})
+    assert [(problem.where, problem.what) for problem in caught.value.problems] == [
+        ("name", "is missing"),
+        ("depth", "is -1"),
+    ]
+    assert gathered(Needing, {"name": "x"}) == Needing(name="x", inner=Inner())
+
+
 def test_help_names_limits_choices_and_texts() -> None:
     text = _help()
     for part in (

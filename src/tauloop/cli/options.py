@@ -78,8 +78,11 @@ def gathered(options: type, arguments: dict[str, Any]) -> Any:
                 values[item.name] = gathered(inner, arguments)
             elif item.name in arguments and (value := arguments.pop(item.name)) is not None:
                 values[item.name] = _read(item.name, said, hints[item.name], value)
-    with problems.collecting(InputError):
-        made = options(**values)
+            elif _default(item) is MISSING:
+                raise InputError(Problem(item.name, "is missing", f"give {flags(options)[item.name]}"))
+    if all(item.name in values or _default(item) is not MISSING for item in fields(options)):
+        with problems.collecting(InputError):
+            made = options(**values)
     InputError.raise_if_any(problems)
     return made
 
