@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -84,7 +84,7 @@ class Offered(Mapping[str, T], Generic[T]):
             found: Any = entry.load()
         except Exception as error:  # another's code: whatever it raises is its own
             what = f"{package} brings it, and cannot be imported: {type(error).__name__}: {error}"
-            raise InputError(Problem(where=entry.name, what=what, remedy=f"mend or remove {package}")) from error
+            raise InputError.of(entry.name, what, f"mend or remove {package}") from error
         is_right = (
             isinstance(found, type) and issubclass(found, self._kind)
             if self._of_class
@@ -92,7 +92,7 @@ class Offered(Mapping[str, T], Generic[T]):
         )
         if not is_right:
             what = f"what {package} brings is not {GROUPS[self._group]}"
-            raise InputError(Problem(where=entry.name, what=what, remedy=f"mend or remove {package}"))
+            raise InputError.of(entry.name, what, f"mend or remove {package}")
         return found
 
 

@@ -178,7 +178,7 @@ def _write_through(path: Path, write: Callable[[Path], object]) -> None:
         except OSError as error:
             what = f"cannot be written by way of a temporary file: {error.strerror or error}"
             remedy = "make room for temporary files, or name another folder for them: TMPDIR=FOLDER"
-            raise InputError(Problem(where=str(path), what=what, remedy=remedy)) from error
+            raise InputError.of(str(path), what, remedy) from error
         with temporary.open("rb") as source, _opened(path) as target:
             shutil.copyfileobj(source, target)
 
@@ -272,4 +272,4 @@ def _reported(path: Path) -> Iterator[None]:
     except OSError as error:
         remedy = REMEDIES.get(error.errno or 0, "name a file in an existing folder that you may write to")
         what = f"cannot be written: {error.strerror or error}"
-        raise InputError(Problem(where=str(path), what=what, remedy=remedy)) from error
+        raise InputError.of(str(path), what, remedy) from error

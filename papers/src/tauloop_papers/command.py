@@ -9,7 +9,7 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from tauloop.cli import FAILED, JsonOption, console, folder, print_json, reports_errors, table, writes
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.result import Status, write_json
 from tauloop_papers import EXPERIMENTS, Reproduction, experiment
 
@@ -30,7 +30,7 @@ def reproduce(
         _list(as_json)
         return
     if out is not None and out.exists() and not out.is_dir():
-        raise InputError(Problem(where=str(out), what="is a file", remedy="name a folder"))
+        raise InputError.of(str(out), "is a file", "name a folder")
     chosen = experiment(name)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, transient=True, disable=as_json) as progress:
@@ -51,10 +51,8 @@ def _written(found: Reproduction, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            Problem(
-                where=str(folder), what=f"cannot be made: {error.strerror}", remedy="name a folder you may write to"
-            )
+        raise InputError.of(
+            str(folder), f"cannot be made: {error.strerror}", "name a folder you may write to"
         ) from error
     name, figures = found.experiment.name, found.experiment.figures(found).items()
     files = [save_figure(figure, folder / f"{name}-{part}.png") for part, figure in figures]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.result import Result
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def experiment(name: str) -> Experiment:
     """
     if name not in EXPERIMENTS:
         remedy = f"one of {', '.join(EXPERIMENTS)}"
-        raise InputError(Problem(where=name, what="no experiment has this name", remedy=remedy))
+        raise InputError.of(name, "no experiment has this name", remedy)
     return EXPERIMENTS[name]
 
 

@@ -297,13 +297,11 @@ def assemble(loops: Loops, locked: tuple[int, ...] = ()) -> Assembly:
             much.
     """
     if not loops.topology.n_v:
-        raise AssemblyError(
-            Problem(
-                where="joints",
-                what="nothing can move: no joint and no rod has a freedom",
-                remedy="give a joint a type other than fixed",
-                file=loops.mechanism.file,
-            )
+        raise AssemblyError.of(
+            "joints",
+            "nothing can move: no joint and no rod has a freedom",
+            "give a joint a type other than fixed",
+            file=loops.mechanism.file,
         )
     wanted = tuple(i for i in named_independent(loops) if i not in locked)
     start = reference_pose(loops, wanted)

@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.assembly.assembly import Assembly, common_rank, probed
 from tauloop.assembly.closing import CLOSED, close_loops, open_loops
 from tauloop.assembly.ports import numbers
-from tauloop.errors import AssemblyError, Problem, Problems
+from tauloop.errors import AssemblyError, Problems
 
 
 def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
@@ -27,12 +27,10 @@ def assembled_at(assembly: Assembly, q: np.ndarray) -> Assembly:
     probe = probed(loops, closed, assembly.locked)
     rank, _ = common_rank(probe.sigma, Problems())
     if rank != assembly.rank:
-        raise AssemblyError(
-            Problem(
-                where="start",
-                what=f"lies where the loops have rank {rank}; at the reference pose it is {assembly.rank}",
-                remedy="make it the reference pose of the machine file",
-                file=loops.mechanism.file,
-            )
+        raise AssemblyError.of(
+            "start",
+            f"lies where the loops have rank {rank}; at the reference pose it is {assembly.rank}",
+            "make it the reference pose of the machine file",
+            file=loops.mechanism.file,
         )
     return replace(assembly, q=closed[0], residual=float(residual[0]), states=probe.states)

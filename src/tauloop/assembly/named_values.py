@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from tauloop.assembly.ports import Port, checked
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.mechanism.poses import turned_quaternion
 from tauloop.mechanism.quantities import interval, pairs, quantity
 from tauloop.mechanism.suggestions import listing, suggestion
@@ -37,7 +37,7 @@ def full_name(columns: Iterable[str], name: str, where: str) -> str:
             f"no coordinate {name!r}",
             suggestion(name, (*columns, *ends)) or f"known: {listing(columns, 20)}",
         )
-    raise InputError(Problem(where=where, what=what, remedy=remedy))
+    raise InputError.of(where, what, remedy)
 
 
 def quaternion_start(port: Port) -> int | None:
@@ -155,5 +155,5 @@ def given_numbers(port: Port, where: str, given: object, default: np.ndarray) ->
     arrays, single = checked({where: port}, {where: given})
     if not single:
         what, remedy = f"has {len(arrays[where])} rows", f"give one position: {', '.join(port.columns)}"
-        raise InputError(Problem(where=where, what=what, remedy=remedy))
+        raise InputError.of(where, what, remedy)
     return np.asarray(arrays[where][0])

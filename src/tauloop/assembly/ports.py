@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import AssemblyError, InputError, Problem, Problems
+from tauloop.errors import AssemblyError, InputError, Problems
 from tauloop.records import dataclass
 
 if TYPE_CHECKING:  # functions out of the cache have ports, and no equations
@@ -122,7 +122,7 @@ def numbers(argument: object, where: str) -> np.ndarray:
         return real(argument)
     except (TypeError, ValueError, OverflowError) as error:
         what = f"is not an array of real numbers: {error}"
-        raise InputError(Problem(where=where, what=what, remedy="give real numbers")) from error
+        raise InputError.of(where, what, "give real numbers") from error
 
 
 def _by_column(port: Port, argument: Mapping[str, object]) -> dict[str, object]:
@@ -296,13 +296,11 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
     given_v = driven + [i for i in passive if i not in driven]
     A = np.concatenate([A_all, np.eye(shape.n_v)[passive]])[:, given_v]
     if A.shape[0] != A.shape[1] or np.linalg.matrix_rank(A) < A.shape[0]:
-        raise AssemblyError(
-            Problem(
-                where="actuators",
-                what=f"{len(leading)} actuators drive {len(driven)} coordinates, so their positions do not give these",
-                remedy="drive as many coordinates as there are actuators, with independent transmissions",
-                file=mechanism.file,
-            )
+        raise AssemblyError.of(
+            "actuators",
+            f"{len(leading)} actuators drive {len(driven)} coordinates, so their positions do not give these",
+            "drive as many coordinates as there are actuators, with independent transmissions",
+            file=mechanism.file,
         )
     actuators = tuple(mechanism.actuators[i] for i in leading)
     names = tuple(actuator.name for actuator in actuators)

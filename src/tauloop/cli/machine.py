@@ -11,7 +11,7 @@ import typer
 from tauloop.assembly.limits import require_within_limits
 from tauloop.cli.screen import Screen
 from tauloop.equations.formulations import FORMULATIONS
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.formats import load
 from tauloop.formats.options import ImportOptions, RodRecognition
 from tauloop.mechanism.model import Mechanism
@@ -144,5 +144,5 @@ def _vector(text: str) -> tuple[float, ...]:
         numbers = ()
     if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
         what, remedy = f"{text!r} is not three finite numbers", "give x, y, z in m/s^2, such as 0,0,-9.81"
-        raise InputError(Problem(where="--gravity", what=what, remedy=remedy))
+        raise InputError.of("--gravity", what, remedy)
     return numbers

@@ -27,7 +27,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.options import KEY, Option, described
 
 _PLAIN = (bool, int, float, str, Path)
@@ -79,7 +79,7 @@ def gathered(options: type, arguments: dict[str, Any]) -> Any:
             elif item.name in arguments and (value := arguments.pop(item.name)) is not None:
                 values[item.name] = _read(item.name, said, hints[item.name], value)
             elif _default(item) is MISSING:
-                raise InputError(Problem(item.name, "is missing", f"give {flags(options)[item.name]}"))
+                raise InputError.of(item.name, "is missing", f"give {flags(options)[item.name]}")
     if all(item.name in values or _default(item) is not MISSING for item in fields(options)):
         with problems.collecting(InputError):
             made = options(**values)
@@ -165,7 +165,7 @@ def _read(name: str, said: Option, annotation: Any, given: Any) -> Any:
         found = [said.named[word] for word in said.named if word.casefold() == given.casefold()]
         if not found:
             remedy = f"choose among {', '.join(said.named)}"
-            raise InputError(Problem(where=name, what=f"{given!r} is unknown", remedy=remedy))
+            raise InputError.of(name, f"{given!r} is unknown", remedy)
         return found[0]
     return said.read(given) if said.read else _value(name, annotation, given)
 
@@ -190,4 +190,4 @@ def _number(name: str, kind: Callable[[str], Any], text: str) -> Any:
         return kind(text)
     except ValueError:
         what = f"{text.strip()!r} is no {'whole ' if kind is int else ''}number"
-        raise InputError(Problem(where=name, what=what, remedy="write numbers with commas between them")) from None
+        raise InputError.of(name, what, "write numbers with commas between them") from None

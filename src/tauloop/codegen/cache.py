@@ -19,7 +19,7 @@ from typing import Any
 
 import platformdirs
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.files import hold, is_abandoned, locked, write_file
 from tauloop.records import dataclass
 from tauloop.result import Status
@@ -126,7 +126,7 @@ def compiled_cache(options: CacheOptions | None = None) -> CompiledCache:
     except OSError as error:
         what = f"cannot be removed: {error.strerror or error}"
         place = str(error.filename or folder)
-        raise InputError(Problem(where=place, what=what, remedy="check permissions")) from error
+        raise InputError.of(place, what, "check permissions") from error
 
 
 def cache_folder() -> Path:

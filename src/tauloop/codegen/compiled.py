@@ -97,7 +97,7 @@ class CompiledFunction:
         }
         if len(motion) > len(ports):
             what = f"{len(motion)} arrays are too many"
-            raise InputError(Problem(where=self.function.name, what=what, remedy=f"give {', '.join(ports)}"))
+            raise InputError.of(self.function.name, what, f"give {', '.join(ports)}")
         arrays, single = checked(ports, dict(zip(ports, motion, strict=False)))
         n = len(next(iter(arrays.values())))
         for port in self.function.inputs:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tauloop.codegen.cache import cache_folder, is_intact, keep, private, scratch
-from tauloop.errors import EngineError, InputError, Problem
+from tauloop.errors import EngineError, InputError
 from tauloop.records import dataclass
 
 COMPILERS = ("cc", "gcc", "clang")
@@ -185,9 +185,7 @@ def build(
 
 def _unwritable(folder: Path, what: str) -> EngineError:
     remedy = "make room, or allow writing there and to nobody else; without it everything runs interpreted, "
-    return EngineError(
-        Problem(where=str(folder), what=f"compiled code {what}", remedy=f"{remedy}some tens of times slower")
-    )
+    return EngineError.of(str(folder), f"compiled code {what}", f"{remedy}some tens of times slower")
 
 
 def _compile(
@@ -240,7 +238,7 @@ def _started(command: list[str]) -> subprocess.Popen[str]:
         )
     except OSError as error:
         what = f"the compiler cannot be started: {error.strerror or error}"
-        raise EngineError(Problem(where=command[0], what=what, remedy="run interpreted")) from error
+        raise EngineError.of(command[0], what, "run interpreted") from error
 
 
 def _require_success(process: subprocess.Popen[str], compiler: str, timeout: float) -> None:
@@ -249,8 +247,8 @@ def _require_success(process: subprocess.Popen[str], compiler: str, timeout: flo
         _, said = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         what = f"the compiler took more than {timeout:g} s"
-        raise EngineError(Problem(where=compiler, what=what, remedy="run interpreted")) from None
+        raise EngineError.of(compiler, what, "run interpreted") from None
     if process.returncode:
         end = f"signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
         what = f"the compiler failed: {' '.join(said.split())[:500] or end}"
-        raise EngineError(Problem(where=compiler, what=what, remedy="run interpreted"))
+        raise EngineError.of(compiler, what, "run interpreted")

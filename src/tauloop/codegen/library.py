@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.codegen.compiler import Compiler, build, find_compiler
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError
 
 #: The process that has imported this; any other is a fork of it.
 _PROCESS = os.getpid()
@@ -44,7 +44,7 @@ def require_compiler() -> Compiler:
     compiler = find_compiler()
     if compiler is None:
         what = "none was found (cc, gcc, clang)"
-        raise EngineError(Problem(where="C compiler", what=what, remedy="install one"))
+        raise EngineError.of("C compiler", what, "install one")
     return compiler
 
 
@@ -63,7 +63,7 @@ class Library:
         except OSError as error:
             remedy = "keep the cache where programs may be run; without it everything runs interpreted"
             what = f"compiled code cannot be loaded: {error}"
-            raise EngineError(Problem(where=str(path), what=what, remedy=remedy)) from error
+            raise EngineError.of(str(path), what, remedy) from error
 
     @classmethod
     def made(

@@ -18,7 +18,7 @@ from tauloop.codegen.c_helpers import used_helpers
 from tauloop.codegen.scheduling import scheduled
 from tauloop.codegen.signature import LARGEST, CPort, CSignature
 from tauloop.codegen.straight import Instruction, Piece, instructions, pieces, with_reciprocals
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.programs.bounded import Bounded
 from tauloop.programs.program import NEWTON_ITERATIONS, NEWTON_LONGEST_STEP, Evaluate, Newton, Program
 from tauloop.records import dataclass
@@ -80,9 +80,7 @@ def c_name(text: str) -> str:
     """
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
     if not re.match(r"[A-Za-z]", name) or name in _RESERVED:
-        raise InputError(
-            Problem(where=text, what="gives no C identifier", remedy="choose a name that begins with a letter")
-        )
+        raise InputError.of(text, "gives no C identifier", "choose a name that begins with a letter")
     return name
 
 

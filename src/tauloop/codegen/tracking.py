@@ -16,7 +16,7 @@ from tauloop.codegen.batch_source import LANES
 from tauloop.codegen.library import Library
 from tauloop.codegen.signature import HEALTH
 from tauloop.codegen.source import CFunction, block_text, c_text, scalar_text
-from tauloop.errors import AssemblyError, Problem
+from tauloop.errors import AssemblyError
 
 #: Newton's loop ends after a step this short (m, rad or pure numbers). It leaves about the square of this over the
 #: length of a rod, which is rounding; the residual is computed apart, behind the step.
@@ -167,13 +167,13 @@ def require_continuity(q: np.ndarray, names: tuple[str, ...], scale: np.ndarray,
         np.maximum(steps, own, out=steps)
     usual = np.quantile(steps, 0.99)
     if largest > JUMP * usual and largest > 0.1:
-        raise AssemblyError(
-            Problem(
-                where=names[coordinate],
-                what=f"track is lost: it jumps by {largest * scale[coordinate]:.3g} (m or rad) from sample {sample} to "
-                f"{sample + 1} of {len(q)}, {largest / max(usual, 1e-300):.0f} times a usual step",
-                remedy="the motion passes a singularity or has a gap there; split it, or sample it more densely",
-            )
+        raise AssemblyError.of(
+            names[coordinate],
+            (
+                f"track is lost: it jumps by {largest * scale[coordinate]:.3g} (m or rad) from sample {sample} to "
+                f"{sample + 1} of {len(q)}, {largest / max(usual, 1e-300):.0f} times a usual step"
+            ),
+            "the motion passes a singularity or has a gap there; split it, or sample it more densely",
         )
 
 

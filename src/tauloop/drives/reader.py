@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tauloop.errors import DescriptionError, Problem
+from tauloop.errors import DescriptionError
 from tauloop.mechanism.drive_file import read_drive
 from tauloop.mechanism.drive_line import DriveLine
 from tauloop.mechanism.suggestions import listing, suggestion
@@ -34,7 +34,7 @@ def load_drive(name_or_path: str | Path) -> DriveLine:
         if name_or_path not in known:
             remedy = suggestion(name_or_path, known) or f"there are {listing(known, 20)}"
             what = "no drive line of this name comes with Tauloop"
-            raise DescriptionError(Problem(where=name_or_path, what=what, remedy=remedy))
+            raise DescriptionError.of(name_or_path, what, remedy)
         path = _SHIPPED / f"{name_or_path}.yaml"
         return read_drive(read_text(path), path.name)
     return read_drive(read_text(Path(name_or_path)), str(name_or_path))

@@ -8,7 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from xml.parsers import expat
 
-from tauloop.errors import DescriptionError, Problem, Problems
+from tauloop.errors import DescriptionError, Problems
 from tauloop.files import unreadable
 from tauloop.records import dataclass
 
@@ -50,7 +50,7 @@ def read_xml(path: str | Path) -> XmlNode:
     path = Path(path)
 
     def refused(what: str, remedy: str, line: int | None = None) -> DescriptionError:
-        return DescriptionError(Problem(where="", what=what, remedy=remedy, file=str(path), line=line))
+        return DescriptionError.of("", what, remedy, file=str(path), line=line)
 
     if wrong := unreadable(path):
         raise refused(*wrong)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -93,6 +93,6 @@ def comparison(option: str, text: str, *, is_terminal: bool) -> ValuePassed:
         value = np.nan
     if match is None or not np.isfinite(value):
         what = f"{text!r} is not NAME<NUMBER or NAME>NUMBER"
-        raise InputError(Problem(where=option, what=what, remedy="such as 'platform.z<-0.7' (SI), in quotes"))
+        raise InputError.of(option, what, "such as 'platform.z<-0.7' (SI), in quotes")
     direction: Literal[-1, 1] = 1 if match["sign"] == ">" else -1
     return ValuePassed(name=match["name"], direction=direction, value=value, is_terminal=is_terminal)

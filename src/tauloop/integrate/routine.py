@@ -118,8 +118,8 @@ class RoutineCall:
         if self.function is None:
             return [f"    if (l->own) l->own(*({self.inputs[0]}), {self.inputs[1]}, {self.outputs[0]});"]
         if isinstance(self.function, CFunction):
-            sizes = [port.size for port in self.function.outputs]
-            declared, places, moved = self._apart(self.outputs, sizes)
+            read = [port.size for port in self.function.inputs]
+            declared, places, moved = self._apart(read, self.outputs, [port.size for port in self.function.outputs])
             arguments = ", ".join([*self.inputs, *places, "health"])
             judged = ["        if (!tl_healthy(health, l->worst)) return 0;"] if self.is_judged else []
             call = [
@@ -139,8 +139,9 @@ class RoutineCall:
         ]
 
     def _straight(self, function: ca.Function, outputs: tuple[str, ...]) -> list[str]:
+        read = [function.numel_in(i) for i in range(function.n_in())]
         sizes = [function.numel_out(i) for i in range(function.n_out())]
-        declared, places, moved = self._apart(outputs, sizes)
+        declared, places, moved = self._apart(read, outputs, sizes)
         return [
             "    {",
             *declared,
@@ -152,12 +153,15 @@ class RoutineCall:
             "    }",
         ]
 
-    def _apart(self, outputs: Iterable[str], sizes: Iterable[int]) -> tuple[list[str], list[str], list[str]]:
+    def _apart(
+        self, read: Iterable[int], outputs: Iterable[str], sizes: Iterable[int]
+    ) -> tuple[list[str], list[str], list[str]]:
         """Arrays declared for outputs that cannot be written in place, the places to write, and how they are moved."""
-        read = {place.split()[0] for place in self.inputs}
+        inputs = [(*_split(place), size) for place, size in zip(self.inputs, read, strict=True)]
         declared, places, moved = [], [], []
         for i, (place, size) in enumerate(zip(outputs, sizes, strict=True)):
-            if place.split()[0] not in read:
+            array, start = _split(place)
+            if not any(array == name and start < at + n and at < start + size for name, at, n in inputs):
                 places.append(place)
                 continue
             declared.append(f"        double moved{i}[{max(size, 1)}];")
@@ -166,9 +170,14 @@ class RoutineCall:
         return declared, places, moved
 
 
-def _view(arrays: Arrays, place: str, size: int | None = None) -> np.ndarray:
+def _split(place: str) -> tuple[str, int]:
+    """A place's array, and where in it the place begins."""
     name, _, offset = place.partition(" + ")
-    start = int(offset or 0)
+    return name, int(offset or 0)
+
+
+def _view(arrays: Arrays, place: str, size: int | None = None) -> np.ndarray:
+    name, start = _split(place)
     return arrays[name][start : None if size is None else start + size]
 
 

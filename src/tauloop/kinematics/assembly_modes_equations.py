@@ -14,7 +14,7 @@ from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.coordinates import independent_rows
 from tauloop.assembly.loops import nominal
 from tauloop.equations.topology import Topology
-from tauloop.errors import AssemblyError, Problem
+from tauloop.errors import AssemblyError
 from tauloop.kinematics.assembly_modes_gears import NO_GEARS, Gears, split_gears
 from tauloop.kinematics.homotopy_evaluation import ComplexFunction
 from tauloop.programs.position_equations import PositionEquations, blocks, position_equations
@@ -203,14 +203,14 @@ def position_problem(
     rows = _rows(assembly, moving)
     equations = position_equations(mechanism, shape, nominal(mechanism), rows, unknown)
     if len(equations.names) != len(unknown):
-        raise AssemblyError(
-            Problem(
-                where=mechanism.name,
-                what=f"{len(unknown)} coordinates are unknown but only {len(equations.names)} equations are "
-                "independent, so the given positions do not determine the pose",
-                remedy="drive as many coordinates as the machine has freedoms, or lock the passive ones",
-                file=mechanism.file,
-            )
+        raise AssemblyError.of(
+            mechanism.name,
+            (
+                f"{len(unknown)} coordinates are unknown but only {len(equations.names)} equations are "
+                "independent, so the given positions do not determine the pose"
+            ),
+            "drive as many coordinates as the machine has freedoms, or lock the passive ones",
+            file=mechanism.file,
         )
     given = assembly.q if start is None else start
     equations, gears = split_gears(equations, shape.is_angle, unknown, given, mechanism.file)

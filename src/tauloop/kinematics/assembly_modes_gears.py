@@ -177,11 +177,9 @@ def _refuse_high(
         (int(np.abs(n).sum()) for i, n in zip(gears.angles, gears.multiple, strict=True) if in_loops[i]), default=0
     )
     if highest > HIGHEST_MULTIPLE:
-        raise AssemblyError(
-            Problem(
-                where=", ".join(equations.elements[row] for row in rows),
-                what=f"a loop turns {highest} times as far as an angle that it is geared to",
-                remedy=f"describe the machine without this coupling: modes are found up to {HIGHEST_MULTIPLE} times",
-                file=file,
-            )
+        raise AssemblyError.of(
+            ", ".join(equations.elements[row] for row in rows),
+            f"a loop turns {highest} times as far as an angle that it is geared to",
+            f"describe the machine without this coupling: modes are found up to {HIGHEST_MULTIPLE} times",
+            file=file,
         )

@@ -23,7 +23,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tauloop.errors import PoseError, Problem
+from tauloop.errors import PoseError
 from tauloop.kinematics.homotopy import ParameterLine, PolynomialSystem, TrackingOptions, track
 from tauloop.records import dataclass
 
@@ -182,12 +182,10 @@ def generic_solutions(
         search.loop()
         search.tell(report)
         if len(search.known) > options.most_solutions:
-            raise PoseError(
-                Problem(
-                    where="assembly modes",
-                    what=f"{len(search.known)} complex solutions after {search.loops} loops and still more to come",
-                    remedy="allow more solutions in MonodromyOptions, or reduce the machine first",
-                )
+            raise PoseError.of(
+                "assembly modes",
+                f"{len(search.known)} complex solutions after {search.loops} loops and still more to come",
+                "allow more solutions in MonodromyOptions, or reduce the machine first",
             )
         if search.rounds >= options.most_rounds or search.lost_lines >= LOST_ROUNDS:
             break

@@ -15,7 +15,7 @@ from tauloop.assembly.limits import Beyond, Limits
 from tauloop.assembly.loops import aligned
 from tauloop.assembly.named_values import given_numbers
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, EntryPorts, coordinate_units, entry_ports
-from tauloop.errors import AssemblyError, PoseError, Problem, TauloopError, solving
+from tauloop.errors import AssemblyError, PoseError, TauloopError, solving
 from tauloop.kinematics.assembly_modes_equations import PositionProblem, Variables, position_problem
 from tauloop.kinematics.homotopy_blocks import BlockCount, solve_blocks
 from tauloop.kinematics.homotopy_monodromy import STRAIGHT, MonodromyOptions, Report, repeated, unreported
@@ -138,7 +138,7 @@ class Modes(Result):
                 "; ".join(map(str, self.modes[0].beyond)) + f"; {len(self.modes)} modes, and none is within the stops"
             )
             remedy = "give another position, or mend the machine file: {drawing: [lower, upper]} stops nothing"
-            raise PoseError(Problem(where=self.machine, what=what, remedy=remedy))
+            raise PoseError.of(self.machine, what, remedy)
         gone = len(self.modes) - len(kept)
         left_out = self.left_out | ({"something is beyond a stop": gone} if gone else {})
         return replace(self, modes=kept, left_out=left_out)
@@ -246,12 +246,10 @@ def _modes(
     known = problem.variables.values(start[None, :])[0]
     w, counts = solve_blocks(problem.blocks, known, rng, monodromy, report)
     if len(w) > options.most_modes:
-        raise PoseError(
-            Problem(
-                where=model.mechanism.name,
-                what=f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow",
-                remedy="raise ModeOptions.most_modes",
-            )
+        raise PoseError.of(
+            model.mechanism.name,
+            f"has {len(w)} real solutions, more than the {options.most_modes} that the options allow",
+            "raise ModeOptions.most_modes",
         )
     q = _normalised(model, problem.variables.coordinates(w))
     q[:, list(ports.q)] = start[list(ports.q)]

@@ -10,7 +10,7 @@ from tauloop.assembly.coordinates import conditions
 from tauloop.assembly.limits import Beyond, require_within_limits
 from tauloop.assembly.named_values import given_numbers
 from tauloop.assembly.ports import ACTUATORS, PLATFORM, Entry, Port
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.kinematics.homotopy_monodromy import Report, unreported
 from tauloop.kinematics.machine_geometry import machine_geometry
 from tauloop.kinematics.modes import CLOSED, ModeOptions, assembly_modes, working_modes
@@ -277,7 +277,7 @@ def jacobian(
     model, options = modelled(machine), options or JacobianOptions()
     if platform is not None and actuators is not None:
         remedy = "give the position of one of them"
-        raise InputError(Problem(where="actuators", what="given beside a position of the platform", remedy=remedy))
+        raise InputError.of("actuators", "given beside a position of the platform", remedy)
     at = ACTUATORS if actuators is not None else PLATFORM
     ports = model.motion(at).ports
     given = given_numbers(

@@ -198,7 +198,7 @@ def singularity_report(model: Model, motion: State, *, entry: Entry = PLATFORM) 
     """
     q = np.atleast_2d(motion.q)
     if len(q) < 2:
-        raise InputError(Problem(where="motion", what=f"has {len(q)} sample", remedy="give at least two"))
+        raise InputError.of("motion", f"has {len(q)} sample", "give at least two")
     functions = model.motion(entry)
     columns = functions.ports.position.columns
     given = functions.ports.at(q)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.assembly.closing import random_walk
-from tauloop.errors import PoseError, Problem, solving
+from tauloop.errors import PoseError, solving
 from tauloop.model import Model
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -78,23 +78,23 @@ def random_states(
     good &= np.abs(state.q - q).max(axis=1) < 1e-6  # the closed forms' branch is the walk's
     chosen = np.flatnonzero(good)[:n]
     if len(chosen) == 0:
-        raise PoseError(
-            Problem(
-                where=model.mechanism.name,
-                what=f"none of {len(q)} states around the reference pose is regular: "
+        raise PoseError.of(
+            model.mechanism.name,
+            (
+                f"none of {len(q)} states around the reference pose is regular: "
                 f"{state.health.is_reached.sum()} are reached, and the smallest condition number is {found.min():.3g} "
-                f"(limit {condition:.3g})",
-                remedy="choose a reference pose away from singularities, or accept larger condition numbers",
-            )
+                f"(limit {condition:.3g})"
+            ),
+            "choose a reference pose away from singularities, or accept larger condition numbers",
         )
     if assembly.mobility and (np.abs(state.q[good] - assembly.q) < SAME).all():
-        raise PoseError(
-            Problem(
-                where=model.mechanism.name,
-                what=f"all {len(chosen)} regular states found are the reference pose: walks with steps of {step:g} do "
-                "not leave it within the limits",
-                remedy="take shorter steps, widen the limits, or choose a reference pose away from their ends",
-            )
+        raise PoseError.of(
+            model.mechanism.name,
+            (
+                f"all {len(chosen)} regular states found are the reference pose: walks with steps of {step:g} do "
+                "not leave it within the limits"
+            ),
+            "take shorter steps, widen the limits, or choose a reference pose away from their ends",
         )
     different = len(chosen)
     chosen = np.resize(chosen, n)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.integrate.events import Event, comparison
 from tauloop.kinematics.singularities import KINDS, singularities
 from tauloop.mechanism.suggestions import suggestion
@@ -68,7 +68,7 @@ def _quantity(model: Model, option: str, name: str) -> Quantity:
         what = f"no coordinate {wanted!r}" if not places else f"{wanted!r} may be any of several coordinates"
         known = ", ".join([names[i] for i in places] or names)
         remedy = (suggestion(wanted, names) if not places else "") or f"choose among {known}"
-        raise InputError(Problem(where=option, what=what, remedy=remedy))
+        raise InputError.of(option, what, remedy)
     column = places[0]
     if is_rate:
         return lambda _, v: v[:, column]

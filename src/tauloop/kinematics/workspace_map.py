@@ -258,7 +258,7 @@ def _require_size(shape: Sequence[float]) -> None:
     if poses > LARGEST_GRID:
         sizes = " x ".join(f"{size:g}" for size in shape)
         what = f"a grid of {sizes} = {poses:.3g} poses; there is room for {LARGEST_GRID:.3g}"
-        raise InputError(Problem(where="resolution", what=what, remedy="coarser steps, smaller ranges or fewer axes"))
+        raise InputError.of("resolution", what, "coarser steps, smaller ranges or fewer axes")
 
 
 _UNITS = {"reason": "", "blame": "", "serial": "", "parallel": "", "constraint": "", "clearance": "m", "tension": "N"}
@@ -448,7 +448,7 @@ def section_axes(
         PoseError: the machine does not close around the reference pose.
     """
     if resolution is not None and not 0 < resolution < np.inf:
-        raise InputError(Problem(where="resolution", what=f"is {resolution}", remedy="give a positive step, m or rad"))
+        raise InputError.of("resolution", f"is {resolution}", "give a positive step, m or rad")
     ends, poses = dict(ranges or {}), _Poses(model)
     angles = poses.axes.angles
     turns = max(sum(name in angles for name in names), 1)
@@ -460,7 +460,7 @@ def section_axes(
             ends[name] = low, high
         low, high = ends[name]
         if not high > low:
-            raise InputError(Problem(where=name, what=f"range {low} to {high} is empty", remedy="give LOW:HIGH"))
+            raise InputError.of(name, f"range {low} to {high} is empty", "give LOW:HIGH")
 
     def steps(name: str, step: float) -> tuple[float, float]:
         low, high = ends[name]
@@ -478,7 +478,7 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     """How far the machine closes along one axis from the reference pose, and a tenth more on both sides."""
     columns, units, reference = poses.axes.columns, poses.axes.units, poses.axes.reference
     if name not in columns:
-        raise InputError(Problem(where=name, what="is no platform position", remedy=f"choose: {', '.join(columns)}"))
+        raise InputError.of(name, "is no platform position", f"choose: {', '.join(columns)}")
     column = columns.index(name)
     largest = 4.0 * model.assembly.loops.length if units[column] == "m" else np.pi
     offsets = np.linspace(-largest, largest, 801)
@@ -486,9 +486,7 @@ def _reach(model: Model, poses: _Poses, name: str) -> tuple[float, float]:
     values[:, column] += offsets
     closed = poses.closes(values)
     if not closed[len(offsets) // 2]:
-        raise PoseError(
-            Problem(where=name, what="the machine does not close at its reference pose", remedy="see `tauloop check`")
-        )
+        raise PoseError.of(name, "the machine does not close at its reference pose", "see `tauloop check`")
     low, high = offsets[closed].min(), offsets[closed].max()
     margin = 0.1 * (high - low)
     return float(reference[column] + low - margin), float(reference[column] + high + margin)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.errors import LogError, Problem
+from tauloop.errors import LogError
 from tauloop.logs.unpacking import most_unpacked, require_ratio
 
 _SCRIPT = Path(__file__).with_name("reading_process.py")
@@ -134,4 +134,4 @@ def _reader(process: int, thread: int) -> _ReadingProcess:
 
 
 def _refused(kind: str, path: Path, what: str) -> LogError:
-    return LogError(Problem(where="", what=f"not a readable {kind} file: {what}", remedy=_AGAIN[kind], file=str(path)))
+    return LogError.of("", f"not a readable {kind} file: {what}", _AGAIN[kind], file=str(path))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tauloop.errors import LogError, Problem
+from tauloop.errors import LogError
 from tauloop.files import unreadable
 from tauloop.logs.csv_text import delimiter_of, has_decimal_comma, is_number, with_decimal_points
 from tauloop.logs.findings import LISTED_PER_KIND, Findings
@@ -113,7 +113,7 @@ def open_table(path: str | Path) -> Table:
 
 
 def _refused(file: str, what: str, remedy: str, *, where: str = "", line: int | None = None) -> LogError:
-    return LogError(Problem(where=where, what=what, remedy=remedy, file=file, line=line))
+    return LogError.of(where, what, remedy, file=file, line=line)
 
 
 class CsvTable(Table):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from tauloop.errors import LogError, Problem
+from tauloop.errors import LogError
 
 #: Files may become so many bytes at once, and beyond that so many times their size: measured logs shrink to a tenth.
 UNCHECKED, RATIO = 100_000_000, 200
@@ -36,4 +36,4 @@ def _expands(path: Path, size: int, more: str = "") -> LogError:
     packed = path.stat().st_size
     what = f"{packed / 1e6:.3g} MB become {more}{size / 1e6:.4g} MB, over {RATIO} times as much: no measured log does"
     remedy = "export the log again, or unpack it yourself"
-    return LogError(Problem(where="", what=what, remedy=remedy, file=str(path)))
+    return LogError.of("", what, remedy, file=str(path))

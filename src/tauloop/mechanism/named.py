@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, SupportsIndex, TypeVar, overload
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.mechanism.suggestions import listing, suggestion
 
 
@@ -45,7 +45,7 @@ def place(name: str, names: Iterable[str], kind: str) -> int:
     names = list(names)
     if name not in names:
         remedy = suggestion(str(name), names) or (f"there are {listing(names)}" if names else f"there is no {kind}")
-        raise InputError(Problem(where=str(name), what=f"no {kind} has this name", remedy=remedy))
+        raise InputError.of(str(name), f"no {kind} has this name", remedy)
     return names.index(name)
 
 

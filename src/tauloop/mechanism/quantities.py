@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.mechanism.units import Dimension, UnitError, literal, read_quantity, shown
 from tauloop.options import listed
 from tauloop.records import dataclass
@@ -30,7 +30,7 @@ def quantity(where: str, text: str, *wanted: Dimension) -> float:
     try:
         return read_quantity(text, *wanted, is_si=True).value
     except UnitError as error:
-        raise InputError(Problem(where=where, what=error.what, remedy=error.remedy)) from None
+        raise InputError.of(where, error.what, error.remedy) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

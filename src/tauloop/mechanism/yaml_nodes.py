@@ -71,7 +71,7 @@ def read_text(path: Path) -> str:
     """
 
     def refuse(what: str, remedy: str) -> DescriptionError:
-        return DescriptionError(Problem(where="", what=what, remedy=remedy, file=str(path)))
+        return DescriptionError.of("", what, remedy, file=str(path))
 
     try:
         with path.open("rb") as stream:
@@ -123,13 +123,11 @@ class _NodeReader:
 
     def __init__(self, text: str, file: str) -> None:
         if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-            raise DescriptionError(
-                Problem(
-                    where="",
-                    what=f"the text has more than {MAX_BYTES / 1e6:g} MB",
-                    remedy="check that this is a description and not a log or a mesh",
-                    file=file,
-                )
+            raise DescriptionError.of(
+                "",
+                f"the text has more than {MAX_BYTES / 1e6:g} MB",
+                "check that this is a description and not a log or a mesh",
+                file=file,
             )
         self._file = file
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=_LOADER)

@@ -17,7 +17,7 @@ from tauloop.codegen.evaluator import reads_start
 from tauloop.codegen.operations import operations
 from tauloop.codegen.signature import CPort
 from tauloop.codegen.source import CFunction, c_name, c_source
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.errors import InputError, PoseError
 from tauloop.mechanism.bodies import cables
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.export_texts import Case, check_text, header_text
@@ -63,7 +63,7 @@ class ExportOptions(Shown):
         require(self)
         if not self.functions:
             remedy = f"choose among {', '.join(EXPORTABLE)}"
-            raise InputError(Problem(where="functions", what="none is named", remedy=remedy))
+            raise InputError.of("functions", "none is named", remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +140,8 @@ def _written(files: Mapping[str, str], folder: Path) -> tuple[Path, ...]:
             for file in files:
                 (Path(scratch) / file).replace(folder / file)
     except OSError as error:
-        raise InputError(
-            Problem(
-                where=str(folder),
-                what=f"cannot be written: {error.strerror or error}",
-                remedy="name a folder that you may write to",
-            )
+        raise InputError.of(
+            str(folder), f"cannot be written: {error.strerror or error}", "name a folder that you may write to"
         ) from error
     return tuple(folder / file for file in files)
 
@@ -207,13 +203,13 @@ def _samples(model: Model, given: Motion, rng: np.random.Generator) -> dict[str,
     good &= np.abs(state.q - q).max(axis=1, initial=0.0) < ASTRAY
     chosen = np.flatnonzero(good)[:SAMPLES]
     if not len(chosen):
-        raise PoseError(
-            Problem(
-                where=model.mechanism.name,
-                what=f"none of {len(q)} states around the reference pose is regular enough for the test program: the "
-                f"smallest condition number is {condition.min():.3g} (limit {WORST_CONDITION:.3g})",
-                remedy="choose a reference pose away from singularities",
-            )
+        raise PoseError.of(
+            model.mechanism.name,
+            (
+                f"none of {len(q)} states around the reference pose is regular enough for the test program: the "
+                f"smallest condition number is {condition.min():.3g} (limit {WORST_CONDITION:.3g})"
+            ),
+            "choose a reference pose away from singularities",
         )
     chosen = np.resize(chosen, SAMPLES)
     q = state.q[chosen]
@@ -255,7 +251,7 @@ def _bearable(
             velocity, acceleration = (np.where(within[:, None], x, 0.0) for x in (velocity, acceleration))
     if not within.any():
         what = f"at none of {n} states around the reference pose cables hold the machine within their bounds"
-        raise PoseError(Problem(where="tension", what=what, remedy="change the bounds, or the reference pose"))
+        raise PoseError.of("tension", what, "change the bounds, or the reference pose")
     return q[within], velocity[within], acceleration[within]
 
 
@@ -285,7 +281,7 @@ def _case(
     found = health(program, evidence)
     if not (found.is_reached & found.is_regular & found.is_within).all():
         what = f"{spec.name} fails at the states of the test program"
-        raise PoseError(Problem(where=model.mechanism.name, what=what, remedy="choose another reference pose"))
+        raise PoseError.of(model.mechanism.name, what, "choose another reference pose")
     return Case(
         function=function,
         meaning=spec.meaning,

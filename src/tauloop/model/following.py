@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.assembly.ports import Port, checked, numbers
 from tauloop.codegen.evaluator import compiled_health
 from tauloop.codegen.tracking import LONG_MOTION, SEAM, require_continuity
-from tauloop.errors import AssemblyError, PoseError, Problem
+from tauloop.errors import AssemblyError, PoseError
 from tauloop.model.runner import Runner
 from tauloop.programs.catalogue import KINEMATICS
 from tauloop.programs.position_equations import continued, nearest_turns
@@ -60,13 +60,10 @@ def _require_assembled(runner: Runner, start: np.ndarray) -> None:
     worst = int(np.argmax(np.nan_to_num(gap, nan=np.inf)))
     if found.health.is_reached.all() and gap[worst] > OTHER_MODE * max(1.0, runner.assembly.loops.length):
         name = runner.topology.coordinate_names[worst]
-        raise AssemblyError(
-            Problem(
-                where="start",
-                what=f"is not assembled: its loops are open; where they close {name} differs by {gap[worst]:.3g} "
-                "(m or rad)",
-                remedy="give an assembled pose; `tauloop modes` lists those of a position",
-            )
+        raise AssemblyError.of(
+            "start",
+            (f"is not assembled: its loops are open; where they close {name} differs by {gap[worst]:.3g} (m or rad)"),
+            "give an assembled pose; `tauloop modes` lists those of a position",
         )
 
 

@@ -111,7 +111,7 @@ def sharing_of(model: Model, preload: str | float | Mapping[str, str | float] | 
     names = tuple(cables(model.mechanism))
     if not names:
         remedy = "give rods `tension` in the machine file"
-        raise InputError(Problem(where="preload", what="the machine has no cables", remedy=remedy))
+        raise InputError.of("preload", "the machine has no cables", remedy)
     named: str | float | Mapping[str, str | float] = preload
     if isinstance(preload, str):
         try:

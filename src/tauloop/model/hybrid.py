@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from tauloop.assembly.ports import Port
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
 from tauloop.model.motion import Motion
 from tauloop.programs.catalogue import HYBRID_INVERSE_DYNAMICS
@@ -107,7 +107,7 @@ class HybridFunctions:
         assembly = self._actuators.assembly
         if not assembly.is_redundant:
             what = f"{len(assembly.leading)} actuators move as many freedoms: there is no preload"
-            raise InputError(Problem(where="actuators", what=what, remedy="add redundant actuators"))
+            raise InputError.of("actuators", what, "add redundant actuators")
         R = self._actuators.actuator_jacobian(position, start=start)[..., : len(assembly.leading)]
         U, _, _ = np.linalg.svd(R, full_matrices=True)
         return np.asarray(U[..., len(assembly.leading) :])

@@ -223,7 +223,7 @@ class Model(Shown):
         """
         if entry not in set(Entry):
             what = f"{entry!r} is no entry"
-            raise InputError(Problem(where="entry", what=what, remedy="PLATFORM or ACTUATORS of `tauloop.assembly`"))
+            raise InputError.of("entry", what, "PLATFORM or ACTUATORS of `tauloop.assembly`")
         return self.platform if entry is PLATFORM else self.actuators
 
     def _motion(self, entry: Entry) -> Motion:
@@ -311,7 +311,7 @@ def _require_mechanism(mechanism: object) -> None:
     if not isinstance(mechanism, Mechanism):
         what = f"{mechanism!r:.80} is a {type(mechanism).__name__}"
         remedy = "a Mechanism, such as `tauloop.load` reads"
-        raise InputError(Problem(where="mechanism", what=what, remedy=remedy))
+        raise InputError.of("mechanism", what, remedy)
 
 
 def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:

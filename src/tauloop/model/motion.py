@@ -12,7 +12,7 @@ from tauloop.assembly.assembly import Assembly
 from tauloop.assembly.ports import EntryPorts
 from tauloop.codegen.compiled import CompiledFunction
 from tauloop.codegen.source import CFunction
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.mechanism.bodies import cables
 from tauloop.model.following import counted, follow, track
 from tauloop.model.force_sharing import EQUAL_SHARES, ForceSharing
@@ -82,7 +82,7 @@ class Motion:
         arguments = {"position": position, "velocity": velocity, "acceleration": acceleration}
         if acceleration is not None and velocity is None:
             remedy = "give the velocity too; zeros for a motion that starts from rest"
-            raise InputError(Problem(where="velocity", what="is missing beside the acceleration", remedy=remedy))
+            raise InputError.of("velocity", "is missing beside the acceleration", remedy)
         given = {name: value for name, value in arguments.items() if value is not None}
         return self.runner.kinematics(given, start, theta)
 
@@ -250,7 +250,7 @@ class Motion:
         """
         if not cables(self.runner.mechanism):
             remedy = "give rods `tension` in the machine file"
-            raise InputError(Problem(where="rods", what="none has bounds of its tension", remedy=remedy))
+            raise InputError.of("rods", "none has bounds of its tension", remedy)
         n = self.ports.velocity.size
         given = {
             "position": position,
@@ -369,9 +369,7 @@ class Motion:
             PoseError: out of reach or singular.
         """
         if output not in OUTPUTS:
-            raise InputError(
-                Problem(where="output", what=f"{output!r} is unknown", remedy=f"one of {', '.join(OUTPUTS)}")
-            )
+            raise InputError.of("output", f"{output!r} is unknown", f"one of {', '.join(OUTPUTS)}")
         given = {"position": position, "velocity": velocity, "acceleration": acceleration}
         inputs, single, n = self.runner.inputs(given, start, theta)
         outputs, evidence = self.runner.evaluate(REGRESSORS[output], inputs, n)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.errors import InputError, PoseError
 from tauloop.model.model import Model
 from tauloop.programs.program import Evaluate, Program
 from tauloop.programs.terms import platform_matrices_program
@@ -72,13 +72,10 @@ class VirtualPlatforms:
         self._runner = model.platform.runner
         names = model.platform.ports.velocity.columns
         if in_euler and tuple(name.rpartition(".")[2] for name in names) != SIX_FREEDOMS:
-            raise InputError(
-                Problem(
-                    where="in_euler",
-                    what="Euler angles need a free platform with six independent freedoms; here they are "
-                    + ", ".join(names),
-                    remedy="use the base frame for this machine",
-                )
+            raise InputError.of(
+                "in_euler",
+                ("Euler angles need a free platform with six independent freedoms; here they are " + ", ".join(names)),
+                "use the base frame for this machine",
             )
         self._names = EULER_RATES if in_euler else names
         self._program, self._labels = platform_matrices_program(
@@ -115,13 +112,13 @@ class VirtualPlatforms:
         outputs, _, single = self._runner.run(self._program, {"position": position, "velocity": velocity}, start=start)
         bad = np.flatnonzero(outputs["cos_theta"][:, 0] < SMALLEST_COSINE)
         if len(bad):
-            raise PoseError(
-                Problem(
-                    where="platform motion",
-                    what="theta is +-90 degrees, where Euler angles are singular, in "
-                    f"{len(bad)} of {len(outputs['q'])} samples (the first is sample {bad[0]})",
-                    remedy="use the base frame (in_euler=False) there",
-                )
+            raise PoseError.of(
+                "platform motion",
+                (
+                    "theta is +-90 degrees, where Euler angles are singular, in "
+                    f"{len(bad)} of {len(outputs['q'])} samples (the first is sample {bad[0]})"
+                ),
+                "use the base frame (in_euler=False) there",
             )
         m = len(self._names)
         samples = () if single else (len(outputs["q"]),)
@@ -154,13 +151,13 @@ class OwnMassMatrix:
         """
         steps = platforms.program.steps
         if len(steps) != 1 or not isinstance(steps[0], Evaluate) or set(steps[0].inputs) - {"position", "velocity"}:
-            raise InputError(
-                Problem(
-                    where="mass matrix",
-                    what="has no closed form in the platform's coordinates: some loops need Newton's method, or "
-                    "parameters are free",
-                    remedy="take the form on the tree",
-                )
+            raise InputError.of(
+                "mass matrix",
+                (
+                    "has no closed form in the platform's coordinates: some loops need Newton's method, or "
+                    "parameters are free"
+                ),
+                "take the form on the tree",
             )
         size = len(SIX_FREEDOMS)
         self.x, self.rate = ca.SX.sym("x", size), ca.SX.sym("rate", size)

@@ -218,7 +218,7 @@ class Runner:
             return self._run_here(program, inputs, n, tolerance, work)
         if isinstance(program, Program):
             what = "lies on another branch of the closed forms than the reference pose"
-            raise AssemblyError(Problem(where="start", what=what, remedy="make it the reference pose (`Model.at`)"))
+            raise AssemblyError.of("start", what, "make it the reference pose (`Model.at`)")
         outputs: dict[str, np.ndarray] = {}
         found = []
         for runner, where in parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.model.motion import Motion
 from tauloop.programs.catalogue import MOMENTUM, MOMENTUM_FORCES
 from tauloop.programs.state import Forces
@@ -44,13 +44,13 @@ def forces_from_momenta(
     t = np.asarray(time, dtype=float)
     steps = np.diff(t) if t.ndim == 1 else np.zeros(0)
     if len(steps) < FEWEST_SAMPLES - 1 or not (np.isfinite(t).all() and (steps > 0).all()) or len(position) != len(t):
-        raise InputError(
-            Problem(
-                where="time",
-                what=f"needs at least {FEWEST_SAMPLES} finite, increasing times, one per sample; got shape {t.shape} "
-                f"for {len(position)} samples, smallest step {steps.min() if len(steps) else float('nan'):.4g} s",
-                remedy="give the times of the samples in seconds, in order and without repetitions",
-            )
+        raise InputError.of(
+            "time",
+            (
+                f"needs at least {FEWEST_SAMPLES} finite, increasing times, one per sample; got shape {t.shape} "
+                f"for {len(position)} samples, smallest step {steps.min() if len(steps) else float('nan'):.4g} s"
+            ),
+            "give the times of the samples in seconds, in order and without repetitions",
         )
     given: dict[str, object] = {"position": position, "velocity": velocity}
     outputs, _, _ = functions.runner.run(MOMENTUM, given, start=start)

@@ -197,7 +197,7 @@ def loaded_margin(
     loads = [np.asarray(wrench, dtype=float) for wrench in wrenches]
     if not loads or any(load.shape != (WRENCH,) or not np.isfinite(load).all() for load in loads):
         remedy = "give rows of fx, fy, fz (N), mx, my, mz (N m)"
-        raise InputError(Problem(where="wrenches", what="are not rows of six finite numbers", remedy=remedy))
+        raise InputError.of("wrenches", "are not rows of six finite numbers", remedy)
     mechanism, shape, at = assembly.loops.mechanism, assembly.loops.topology, ca.SX.sym("q", q.shape[1])
     J_q = ca.vec(ca.densify(tool_jacobian(mechanism, shape, nominal(mechanism), Configuration(at, {}))))
     (tool,) = BatchFunction(ca.Function("tool", [at], [J_q]))([q], len(q))

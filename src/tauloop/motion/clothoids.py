@@ -148,10 +148,10 @@ def polyline(points: Sequence[Sequence[float]] | np.ndarray, blend: float) -> Ch
     corners = numbers(points, "points")
     if corners.ndim != 2 or len(corners) < 2 or not np.isfinite(corners).all():
         what = f"need at least two rows of finite numbers, got shape {corners.shape}"
-        raise InputError(Problem(where="points", what=what, remedy="one row per point, one column per coordinate"))
+        raise InputError.of("points", what, "one row per point, one column per coordinate")
     if not 0 < blend < np.inf:
         remedy = "a blend of zero would need a stop at each corner: use one line after the other"
-        raise InputError(Problem(where="blend", what=f"must be positive, got {blend:g}", remedy=remedy))
+        raise InputError.of("blend", f"must be positive, got {blend:g}", remedy)
     sides = np.diff(corners, axis=0)
     lengths = np.linalg.norm(sides, axis=1)
     if not lengths.all():

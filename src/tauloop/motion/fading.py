@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.motion.laws import POLYNOMIAL_4567, Law
 from tauloop.motion.sampled import SampledMotion
 from tauloop.records import dataclass
@@ -47,7 +47,7 @@ class Faded:
         """
         if not 0 < 2 * self.fade <= self.duration < np.inf:
             what = f"two of {self.fade:g} s do not fit into {self.duration:g} s"
-            raise InputError(Problem(where="fade", what=what, remedy="shorter than half of the duration"))
+            raise InputError.of("fade", what, "shorter than half of the duration")
 
     def sample(self, time: np.ndarray) -> SampledMotion:
         """Positions (N, n) with exact first and second derivatives at times (N,), s; still outside the duration."""

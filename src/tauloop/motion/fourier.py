@@ -6,7 +6,7 @@ import numpy as np
 import scipy.linalg
 
 from tauloop.assembly.ports import numbers
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.motion.sampled import SampledMotion
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -112,6 +112,6 @@ def resting_series(harmonics: int) -> np.ndarray:
     """
     if harmonics < 2:
         what = f"{harmonics} cannot start and end at rest"
-        raise InputError(Problem(where="harmonics", what=what, remedy="at least 2, or let the motion start moving"))
+        raise InputError.of("harmonics", what, "at least 2, or let the motion start moving")
     _, velocity, acceleration = fourier_basis(np.zeros(1), harmonics, 2 * np.pi)
     return np.asarray(scipy.linalg.null_space(np.concatenate([velocity, acceleration / harmonics])))

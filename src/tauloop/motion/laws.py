@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -108,7 +108,7 @@ class Trapezoidal(Law):
         """
         if not 0 < self.ramp <= 0.5:
             what = f"must be above 0 and at most 0.5, got {self.ramp:g}"
-            raise InputError(Problem(where="ramp", what=what, remedy="give the share of the time of one ramp"))
+            raise InputError.of("ramp", what, "give the share of the time of one ramp")
 
     @property
     def breaks(self) -> tuple[float, ...]:

@@ -85,7 +85,7 @@ def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLim
     if held and model.assembly.is_redundant and np.isfinite(sizes).any():
         shared = ", ".join(a.name for a, size in zip(actuators, sizes, strict=True) if np.isfinite(size))
         what = "share their forces with winches, so that no rate can be told at which they reach their limits"
-        raise InputError(Problem(where=shared, what=what, remedy="choose a duration"))
+        raise InputError.of(shared, what, "choose a duration")
     sizes += [speed * actuator.speed for actuator in actuators]
     sizes += [speed * freedom.speed for freedom in shape.freedoms]
     motor_units = tuple("rad/s" if shape.motor_turns(actuator) else "m/s" for actuator in actuators)
@@ -128,7 +128,7 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
     limits = limits_of(stroke.model, force, speed)
     if not limits.names and not limits.cables:
         remedy = "give 'force' to actuators or 'speed' to joints, or choose a duration"
-        raise InputError(Problem(where="limits", what="nothing in the machine file limits the rate", remedy=remedy))
+        raise InputError.of("limits", "nothing in the machine file limits the rate", remedy)
     x, rate = sample_times(stroke, law), 1.0
     directions = (1.0, -1.0) if returns else (1.0,)
     highest, allowed = np.inf, _Allowed(limits, stroke, law, directions)
@@ -139,7 +139,7 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
             raise PoseError(_unmet(limits, stroke, law.at(x), shares) or loose(stroke, law.at(x), SLOW, limits.force))
         if not np.isfinite(found):
             what = "the stroke moves nothing that has a force or a speed limit"
-            raise InputError(Problem(where="limits", what=what, remedy="choose a duration"))
+            raise InputError.of("limits", what, "choose a duration")
         settled = abs(found - rate) <= EXCESS * rate
         rate = found
         places, highest = _peaks(limits, stroke, law, x, rate, directions)
@@ -147,9 +147,7 @@ def fastest_rate(stroke: Stroke, law: Law, *, force: float = 1.0, speed: float =
             return rate
         x = np.union1d(x, places)
     what = f"peaks between samples still take {highest:.9g} of a limit after {ROUNDS} rounds"
-    raise PoseError(
-        Problem(where="limits", what=what, remedy="choose a duration, and look at the forces near the peak")
-    )
+    raise PoseError.of("limits", what, "choose a duration, and look at the forces near the peak")
 
 
 class _Allowed:

@@ -188,7 +188,7 @@ class SampledPath(Path):
         points = numbers(self.points, "points")
         if points.ndim != 2 or len(points) < 2 or not points.shape[1] or not np.isfinite(points).all():
             what = f"need at least two rows of finite numbers, got shape {points.shape}"
-            raise InputError(Problem(where="points", what=what, remedy="one row per point, one column per coordinate"))
+            raise InputError.of("points", what, "one row per point, one column per coordinate")
         chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
         same = np.flatnonzero(chords <= SAME_POINT * np.abs(np.ptp(points, axis=0)).max())
         if len(same):

@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.assembly.named_values import QUATERNION, named_values, quaternion_start
 from tauloop.assembly.ports import PLATFORM, Entry
-from tauloop.errors import InputError, PoseError, Problem, Problems, solving
+from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.logs import read_log, samples
 from tauloop.logs.channels import build_log, channels, port_channels
 from tauloop.mechanism.model import Mechanism
@@ -260,10 +260,10 @@ def _with_turn(
     first = quaternion_start(port)
     if first is None:
         what = f"the {functions.ports.name} has no free orientation: {', '.join(port.columns)}"
-        raise InputError(Problem(where="turn", what=what, remedy="leave it out, or move its coordinates by an end"))
+        raise InputError.of("turn", what, "leave it out, or move its coordinates by an end")
     names = port.columns[first : first + len(QUATERNION)]
     if set(names) & set(moved):
         what = "given beside components of the quaternion"
-        raise InputError(Problem(where="turn", what=what, remedy="one of them"))
+        raise InputError.of("turn", what, "one of them")
     turned = AxisTurn(base[first : first + len(QUATERNION)], rotation)
     return (*moved, *names), turned if path is None else Together((path, turned))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.assembly.ports import ACTUATORS
-from tauloop.errors import PoseError, Problem
+from tauloop.errors import PoseError
 from tauloop.model import Model, Motion
 from tauloop.motion.paths import quaternion_product
 
@@ -106,5 +106,5 @@ class _PartOfRotation:
         condition = float(np.linalg.cond(self.map[:, :, self.turning]).max(initial=1.0))
         if condition > SINGULAR_MAP:
             what = f"the given part of the rotation does not determine it: condition number {condition:.3g}"
-            raise PoseError(Problem(where="platform", what=what, remedy="turn the platform less"))
+            raise PoseError.of("platform", what, "turn the platform less")
         return np.linalg.solve(self.map[:, :, self.turning], right[:, :, None])[:, :, 0]

@@ -116,7 +116,7 @@ def stroke(
     fixed = functions.ports.at(model.assembly.q) if base is None else numbers(base, "base")
     if fixed.shape != (functions.ports.position.size,) or not np.isfinite(fixed).all():
         remedy = f"give {', '.join(functions.ports.position.columns)}"
-        raise InputError(Problem(where="base", what="is not a row of finite numbers of the entry", remedy=remedy))
+        raise InputError.of("base", "is not a row of finite numbers of the entry", remedy)
     grid = np.union1d(np.linspace(0.0, 1.0, CHECKED), path.breaks)
     position = _placed(functions, path, names, fixed, grid)
     q = _reached(functions, path, names, grid, position)
@@ -238,5 +238,5 @@ def _worst_condition(
         remedy = (
             "stay away from poses where the actuators lose control of the platform, or it no longer determines the legs"
         )
-        raise PoseError(Problem(where="path", what=what, remedy=remedy))
+        raise PoseError.of("path", what, remedy)
     return condition, float(places[0])

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from tauloop.assembly.ports import ACTUATORS
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.motion.laws import Law
 from tauloop.motion.limits import fastest_rate, sample_times
 from tauloop.motion.peaks import refined
@@ -25,7 +25,7 @@ class Timing(ABC):
 
 def _positive(where: str, value: float, unit: str) -> None:
     if not 0 < value < np.inf:
-        raise InputError(Problem(where=where, what=f"must be positive, got {value:g} {unit}", remedy="a finite number"))
+        raise InputError.of(where, f"must be positive, got {value:g} {unit}", "a finite number")
 
 
 @dataclass(frozen=True, slots=True)

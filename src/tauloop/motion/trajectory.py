@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.motion.laws import Law, Progress
 from tauloop.motion.limits import sample_times
 from tauloop.motion.peaks import refined
@@ -83,7 +83,7 @@ class Trajectory:
         if not 0 < frequency < np.inf or self.total * frequency < 1:
             what = f"{frequency:g} Hz over {self.total:.4g} s"
             remedy = f"more than {1 / self.total:.4g} Hz"
-            raise InputError(Problem(where="frequency", what=what, remedy=remedy))
+            raise InputError.of("frequency", what, remedy)
         return self.at(np.arange(int(np.ceil(self.total * frequency - WHOLE)) + 1) / frequency)
 
     def peak_forces(self) -> tuple[PeakForce, ...]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import final
 
 from tauloop.assembly.ports import EntryPorts
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.programs.hybrid import hybrid_inverse_dynamics_program
 from tauloop.programs.machine import Machine
 from tauloop.programs.motion import (
@@ -205,5 +205,5 @@ def program_named(name: str) -> ProgramSpec:
         InputError: there is none.
     """
     if name not in PROGRAMS:
-        raise InputError(Problem(where="program", what=f"{name!r} is unknown", remedy=f"one of {', '.join(PROGRAMS)}"))
+        raise InputError.of("program", f"{name!r} is unknown", f"one of {', '.join(PROGRAMS)}")
     return PROGRAMS[name]

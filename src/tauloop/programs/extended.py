@@ -19,7 +19,7 @@ import numpy as np
 from tauloop.assembly.loops import ClosureRow, closure, nominal
 from tauloop.equations.formulations.hamilton import canonical_terms
 from tauloop.equations.tree import Configuration, TreeMotion, tree_motion
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.programs.builder import ProgramBuilder
 from tauloop.programs.machine import Machine
 from tauloop.programs.motion import column, moving_velocities, parameter_entries, parameter_values, refuse_idle
@@ -207,14 +207,14 @@ def _require_mass(state: _Full, M: ca.SX) -> None:
     if values[worst, 0] <= NO_MASS * values[worst, -1]:
         names = [state.shape.velocity_names[i] for i in state.moving]
         massless = [names[i] for i in np.flatnonzero(np.abs(vectors[worst, :, 0]) > 0.1)]
-        raise InputError(
-            Problem(
-                where=", ".join(massless),
-                what="no inertia belongs to this motion when the loops are cut open: the least eigenvalue of the mass "
-                f"matrix is {values[worst, 0] / values[worst, -1]:.2g} of the largest, so momenta give no velocities",
-                remedy="use independent coordinates or projection, or give its bodies an inertia",
-                file=state.mechanism.file,
-            )
+        raise InputError.of(
+            ", ".join(massless),
+            (
+                "no inertia belongs to this motion when the loops are cut open: the least eigenvalue of the mass "
+                f"matrix is {values[worst, 0] / values[worst, -1]:.2g} of the largest, so momenta give no velocities"
+            ),
+            "use independent coordinates or projection, or give its bodies an inertia",
+            file=state.mechanism.file,
         )
 
 

@@ -349,15 +349,17 @@ def require_actuated(assembly: Assembly) -> None:
         AssemblyError: there are passive freedoms.
     """
     if assembly.passive:
-        raise AssemblyError(
-            Problem(
-                where="actuators",
-                what=f"no actuator moves {len(assembly.passive)} of the {assembly.mobility} freedoms of the machine, "
-                f"so their motion cannot be given; passive: {', '.join(assembly.passive_names)}",
-                remedy="give the actuators' motion to hybrid inverse dynamics (`model.hybrid`, --entry actuators), "
-                "which gives the passive accelerations; or lock the passive freedoms",
-                file=assembly.loops.mechanism.file,
-            )
+        raise AssemblyError.of(
+            "actuators",
+            (
+                f"no actuator moves {len(assembly.passive)} of the {assembly.mobility} freedoms of the machine, "
+                f"so their motion cannot be given; passive: {', '.join(assembly.passive_names)}"
+            ),
+            (
+                "give the actuators' motion to hybrid inverse dynamics (`model.hybrid`, --entry actuators), "
+                "which gives the passive accelerations; or lock the passive freedoms"
+            ),
+            file=assembly.loops.mechanism.file,
         )
 
 

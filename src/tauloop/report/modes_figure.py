@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tauloop.assembly import Loops
 from tauloop.assembly.ports import ACTUATORS
-from tauloop.errors import PoseError, Problem
+from tauloop.errors import PoseError
 from tauloop.kinematics.modes import Modes
 from tauloop.report.figures import NORMAL, RESIDUAL, TEXT, blank
 from tauloop.report.machine_figure import draw_machine, frame
@@ -32,7 +32,7 @@ def modes_figure(loops: Loops, modes: Modes) -> Figure:
 
     if not modes.modes:
         what = "the machine cannot be assembled at this position, so there is nothing to draw"
-        raise PoseError(Problem(where="figure", what=what, remedy="give a position within reach"))
+        raise PoseError.of("figure", what, "give a position within reach")
     shown = min(len(modes.modes), MOST)
     geometry = machine_shape(loops).at(modes.q[:shown])
     plane = geometry.plane

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.drives.machine.play import PlayMap
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.report.figures import NORMAL, SMALL, TEXT, blank, clean
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ def play_figure(found: PlayMap, *, title: str) -> Figure:
     names = [str(name) for name in found.data["worst"].dims]
     if len(names) != 2:
         what = f"varies {len(names)} positions"
-        raise InputError(Problem(where="play map", what=what, remedy="draw sections of two"))
+        raise InputError.of("play map", what, "draw sections of two")
     each, worst = (1e6 * found.data[key].to_numpy() for key in ("each", "worst"))
     if not np.isfinite(worst).any():
-        raise InputError(Problem(where="play map", what="has no usable pose", remedy="another section"))
+        raise InputError.of("play map", "has no usable pose", "another section")
     x, y = (found.data[name].to_numpy() for name in names)
     units = [found.data[name].attrs["units"] for name in names]
     panels = [(name, values) for name, values in zip(found.play, each, strict=True)] + [("all, worst case", worst)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.kinematics.workspace_map import Reason, Workspace
 from tauloop.report.figures import LARGE, NORMAL, SMALL, TEXT, blank, clean
 
@@ -48,11 +48,9 @@ def workspace_figure(found: Workspace, *, measure: str = "parallel") -> Figure:
 
     names = tuple(found.axes)
     if len(names) != 2:
-        raise InputError(
-            Problem(where="workspace", what=f"varies {len(names)} positions", remedy="draw sections of two")
-        )
+        raise InputError.of("workspace", f"varies {len(names)} positions", "draw sections of two")
     if measure not in MEASURES:
-        raise InputError(Problem(where="measure", what=f"{measure!r} is unknown", remedy=", ".join(MEASURES)))
+        raise InputError.of("measure", f"{measure!r} is unknown", ", ".join(MEASURES))
     units = found.units
     scales = [180.0 / np.pi if unit == "rad" else 1.0 for unit in units]
     x, y = (scale * axis for axis, scale in zip(found.axes.values(), scales, strict=True))

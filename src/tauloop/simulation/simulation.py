@@ -112,7 +112,7 @@ class Simulation(Result):
         times = np.atleast_1d(np.asarray(time, dtype=float))
         if not len(self.steps) or not ((times >= self.time[0]) & (times <= self.time[-1])).all():
             what = f"asked from {times.min():.6g} to {times.max():.6g} s, reached is 0 to {self.time[-1]:.6g} s"
-            raise InputError(Problem(where="time", what=what, remedy="ask for times that were reached"))
+            raise InputError.of("time", what, "ask for times that were reached")
         near = self.q[np.clip(np.searchsorted(self.time, times, side="right") - 1, 0, len(self.q) - 1)]
         return decoded(self.system, self.steps.at(times), near)
 
@@ -208,9 +208,9 @@ class Simulator:
         """
         if not 0 < duration < np.inf:
             what = f"must be positive, got {duration:g} s"
-            raise InputError(Problem(where="duration", what=what, remedy="give seconds"))
+            raise InputError.of("duration", what, "give seconds")
         if wrench is not None and not self.system.with_wrench:
-            raise InputError(Problem(where="wrench", what="has no place", remedy="make the simulator with_wrench"))
+            raise InputError.of("wrench", "has no place", "make the simulator with_wrench")
         start_q = self.model.assembly.q if q is None else numbers(q, "q")
         start_v = np.zeros(self.model.topology.n_v) if v is None else numbers(v, "v")
         y = self.system.encode(start_q, start_v)
@@ -278,7 +278,7 @@ class Simulator:
             name = self.model.topology.coordinate_names[worst]
             what = f"the start is not where its independent coordinates lead: off by {miss.max():.4g} (m or rad)"
             remedy = "simulate in full coordinates (`Projected`), or make the start the reference (`Model.at`)"
-            raise InputError(Problem(where=name, what=what, remedy=remedy))
+            raise InputError.of(name, what, remedy)
 
     def _occurrences(self, events: tuple[Event, ...], part: Steps, progress: SteppingState) -> list[Occurrence]:
         if not events or not len(part):
@@ -426,7 +426,7 @@ def _numbers(where: str, values: object, size: int) -> np.ndarray:
     array = numbers(values, where)
     if array.shape != (size,) or not np.isfinite(array).all():
         what = f"is no row of {size} finite numbers, but of shape {array.shape}"
-        raise InputError(Problem(where=where, what=what, remedy="one number for each actuator; six for a wrench"))
+        raise InputError.of(where, what, "one number for each actuator; six for a wrench")
     return array
 
 

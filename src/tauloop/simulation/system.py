@@ -64,7 +64,7 @@ class System:
         """
         if model.machine.free:
             what = f"{', '.join(model.machine.free)} of the model are free"
-            raise InputError(Problem(where="model", what=what, remedy="simulate a model without free parameters"))
+            raise InputError.of("model", what, "simulate a model without free parameters")
         if problems := cable_problems(model.mechanism):
             raise InputError(problems)
         self.model, self.route, self.with_wrench = model, route, with_wrench
@@ -171,17 +171,17 @@ class System:
         norms = [np.abs(np.linalg.norm(q[:, iq : iq + 4], axis=1) - 1.0).max() for iq, _ in shape.quaternions]
         if max(norms, default=0.0) > START_GAP:
             what = f"a quaternion of the start misses unit length by {max(norms):.3g}"
-            raise AssemblyError(Problem(where="q", what=what, remedy="divide it by its length"))
+            raise AssemblyError.of("q", what, "divide it by its length")
         _require_closing(loops.names, K, v)
         closed_q, closed_v, arrived = self._closed(q, v)
         if not arrived:
-            raise AssemblyError(
-                Problem(
-                    where="q",
-                    what="the loops do not close to rounding around the start, which is singular "
-                    f"({singular_kind(self.model.assembly, q[0])})",
-                    remedy="start away from singularities",
-                )
+            raise AssemblyError.of(
+                "q",
+                (
+                    "the loops do not close to rounding around the start, which is singular "
+                    f"({singular_kind(self.model.assembly, q[0])})"
+                ),
+                "start away from singularities",
             )
         return closed_q, closed_v
 
@@ -196,10 +196,8 @@ def _require_closing(names: tuple[str, ...], K: np.ndarray, v: np.ndarray) -> No
     excess = rates / np.maximum(1.0, np.abs(v).max(axis=1, initial=0.0))[:, None]
     if excess.max(initial=0.0) > START_GAP:
         start, worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
-        raise AssemblyError(
-            Problem(
-                where=names[worst],
-                what=f"the start opens this loop at {rates[start, worst]:.3g} m/s (or 1/s)",
-                remedy="take velocities from kinematics, such as `start_state`",
-            )
+        raise AssemblyError.of(
+            names[worst],
+            f"the start opens this loop at {rates[start, worst]:.3g} m/s (or 1/s)",
+            "take velocities from kinematics, such as `start_state`",
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from tauloop.assembly.named_values import TOOL, named_values
 from tauloop.assembly.ports import Port
-from tauloop.errors import InputError, PoseError, Problem, Problems, solving
+from tauloop.errors import InputError, PoseError, Problems, solving
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import DormandPrince, Integrator, Radau, RungeKutta4
 from tauloop.kinematics.watched import events_of
@@ -61,7 +61,7 @@ class Integration:
     def __post_init__(self) -> None:
         """Refuse what no integrator can do."""
         if self.stiff and self.step is not None:
-            raise InputError(Problem(where="stiff", what="given beside step", remedy="give one of them"))
+            raise InputError.of("stiff", "given beside step", "give one of them")
         _ = self.integrator
 
     @property
@@ -108,7 +108,7 @@ class SimulationOptions(Shown):
         """Refuse what is out of range."""
         require(self)
         if self.force is not None and self.preload is not None:
-            raise InputError(Problem(where="preload", what="given beside force", remedy="give one of them"))
+            raise InputError.of("preload", "given beside force", "give one of them")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +195,7 @@ def simulate(
         what = "a swing is not for machines with cables: they push nothing back"
         if isinstance(chosen, RoundTripOptions):
             what = "a round trip is not for machines with cables: those that stretch do not come back to the motion"
-        raise InputError(Problem(where=model.mechanism.name, what=what, remedy="simulate it under forces"))
+        raise InputError.of(model.mechanism.name, what, "simulate it under forces")
     if isinstance(chosen, SwingOptions):
         integrator = chosen.integration.integrator
         return compare_routes(model, chosen.duration, integrator, chosen.frequency, chosen.amplitude)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from tauloop.errors import EngineError, Problem
+from tauloop.errors import EngineError
 from tauloop.records import dataclass
 
 #: Bytes of a token: 128 bits are not guessed.
@@ -115,12 +115,10 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
     if not asking:
         server.stop()
         version = getattr(importlib.import_module("viser"), "__version__", "unknown")
-        raise EngineError(
-            Problem(
-                where="viser",
-                what=f"version {version} starts its server in a way that cannot be guarded",
-                remedy="pip install 'viser==1.1.1'; a picture (--png FILE) needs no server",
-            )
+        raise EngineError.of(
+            "viser",
+            f"version {version} starts its server in a way that cannot be guarded",
+            "pip install 'viser==1.1.1'; a picture (--png FILE) needs no server",
         )
     return server
 

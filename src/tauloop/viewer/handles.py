@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from tauloop.assembly.closing import coordinate_limits
-from tauloop.errors import InputError, PoseError, Problem
+from tauloop.errors import InputError, PoseError
 from tauloop.model import Model, Motion
 from tauloop.records import dataclass
 
@@ -95,7 +95,7 @@ class Handles:
             handle = self.handles[number]
             what = f"the way to {value:.5g} {handle.unit} cannot be followed: the iteration diverges"
             remedy = "move it in smaller steps, or stay in the workspace"
-            raise PoseError(Problem(where=handle.name, what=what, remedy=remedy)) from error
+            raise PoseError.of(handle.name, what, remedy) from error
 
     def _position(self, values: np.ndarray) -> np.ndarray:
         """Positions of the entry (..., n) from handles (..., h)."""

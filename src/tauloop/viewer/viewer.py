@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.assembly.ports import Entry
-from tauloop.errors import AssemblyError, EngineError, Problem, TauloopError
+from tauloop.errors import AssemblyError, EngineError, TauloopError
 from tauloop.kinematics.machine_geometry import machine_shape
 from tauloop.mechanism.model import LIMIT_KINDS
 from tauloop.model import Model
@@ -227,12 +227,10 @@ def viser_module() -> Any:
     try:
         return importlib.import_module("viser")
     except ImportError as error:
-        raise EngineError(
-            Problem(
-                where="viser",
-                what=f"cannot be imported ({error})",
-                remedy="pip install tauloop[view]; a picture (--png FILE) needs nothing more",
-            )
+        raise EngineError.of(
+            "viser",
+            f"cannot be imported ({error})",
+            "pip install tauloop[view]; a picture (--png FILE) needs nothing more",
         ) from error
 
 

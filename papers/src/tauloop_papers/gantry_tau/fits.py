@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.formats import load
 from tauloop.identification import (
     AutocorrelatedErrors,
@@ -169,7 +169,7 @@ def least_squares(name: str, sets: Sequence[DataSet], held_out: DataSet, built: 
     if base.rank < len(training.unknowns):
         lost = ", ".join(np.delete(training.unknowns, base.independent).tolist())
         what = f"{base.rank} of {len(training.unknowns)} parameters are told by {name}; not without others: {lost}"
-        raise IdentificationError(Problem(where="training", what=what, remedy="more sets of held positions"))
+        raise IdentificationError.of("training", what, "more sets of held positions")
     Y = base_columns(training, training.regressor, base)
     variance = np.mean([[one.two.noise[o] ** 2 for o in one.two.noise] for one in sets], axis=0)
     inverse = np.linalg.inv(np.einsum("nkr,nks->rs", Y, Y))

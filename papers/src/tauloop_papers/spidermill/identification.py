@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 from tauloop.identification import (
     AnalyticRegrouping,
     BaseParameters,
@@ -184,7 +184,7 @@ def _evidence(settings: ReducedSettings, found: Findings, base: BaseParameters) 
     same = np.abs(matrix - base.regrouping).max() if matrix.shape == base.regrouping.shape else np.inf
     if not np.isfinite(same):
         what = f"the trajectory tells {base.rank} parameters, random states {len(matrix)}"
-        raise IdentificationError(Problem(where="excitation", what=what, remedy="wider limits"))
+        raise IdentificationError.of("excitation", what, "wider limits")
     cuts = [
         Evidence(
             name=f"share of the relative error cut on the verification trajectory, {name}",

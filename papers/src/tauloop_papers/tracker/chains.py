@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tauloop.errors import IdentificationError, Problem
+from tauloop.errors import IdentificationError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +63,11 @@ def linear_chain(X: np.ndarray, q: np.ndarray) -> Chain:
     found, _, rank, _ = np.linalg.lstsq(matrix / scale, -(X * X).sum(axis=1), rcond=None)
     if rank < matrix.shape[1]:
         what = f"{len(X)} poses determine {rank} of {matrix.shape[1]} linear unknowns"
-        raise IdentificationError(Problem(where="poses", what=what, remedy="spread the poses over the work volume"))
+        raise IdentificationError.of("poses", what, "spread the poses over the work volume")
     found = found / scale
     offset, direction, constant = found[:3], found[3:6], float(found[8])
     squared = float(offset @ offset) - constant
     if not squared > 0:
         what = f"the squared length of the link comes out as {squared:.3g} m^2"
-        raise IdentificationError(Problem(where="linear start", what=what, remedy="start from the nominal geometry"))
+        raise IdentificationError.of("linear start", what, "start from the nominal geometry")
     return Chain(offset=offset, direction=direction, length=float(np.sqrt(squared)))

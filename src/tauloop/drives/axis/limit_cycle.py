@@ -16,7 +16,7 @@ from tauloop.drives.equations.elements import elastic_backlash
 from tauloop.drives.equations.switches import Direct
 from tauloop.drives.equations.system import build_system
 from tauloop.equations.values import BatchFunction, Values
-from tauloop.errors import InputError, Problem, solving
+from tauloop.errors import InputError, solving
 from tauloop.mechanism.drive_line import DriveLine, ElasticBacklash, LineFriction, LuGre, Shaft, SingleDrive
 from tauloop.mechanism.expression import Leaf
 from tauloop.mechanism.model import Parameter, ParameterTable
@@ -98,7 +98,7 @@ def predict(line: DriveLine, parameters: dict[str, float] | None = None) -> tupl
         what += "" if isinstance(line.control.drive, SingleDrive) else " and two motors"
         what += "" if line.control.sample_time is None else " and a sampled control"
         remedy = "describing functions are for one of them, one motor and a continuous control: simulate instead"
-        raise InputError(Problem(where="limit cycle", what=what, remedy=remedy))
+        raise InputError.of("limit cycle", what, remedy)
     theta = line.parameters.values | (parameters or {})
     law = next(c.compliance for c in line.connections if c.name == names[0])
     assert isinstance(law, ElasticBacklash)
@@ -169,7 +169,7 @@ def _linear(line: DriveLine, name: str, theta: dict[str, float]) -> _Rest:
         friction = inertia.friction
         if isinstance(friction, LuGre):
             remedy = "write friction in its place, or simulate instead"
-            raise InputError(Problem(where=inertia.name, what="LuGre friction is not linear", remedy=remedy))
+            raise InputError.of(inertia.name, "LuGre friction is not linear", remedy)
         inertias.append(replace(inertia, friction=friction and LineFriction(viscous=friction.viscous)))
     connections = tuple(replace(c, compliance=shaft) if c.name == name else c for c in line.connections)
     system = build_system(replace(line, parameters=table, inertias=tuple(inertias), connections=connections))

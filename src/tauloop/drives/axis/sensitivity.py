@@ -58,7 +58,7 @@ class SensitiveAxis:
         wrong = [name for name in self.names if moves[self.axis.names.index(name)]]
         if wrong:
             what = f"{' and '.join(wrong)} changes the band, the scale of the judged position or the sample time"
-            raise InputError(Problem(where="names", what=what, remedy="differentiate by other parameters"))
+            raise InputError.of("names", what, "differentiate by other parameters")
 
     def gradients(
         self,
@@ -84,7 +84,7 @@ class SensitiveAxis:
         p, fixed, sensible = prepared_runs(self.axis, parameters or {}, step, 0.0, duration, 0.0, 0.0)
         if len(p) != 1:
             what = f"{len(p)} parameter sets"
-            raise InputError(Problem(where="gradients", what=what, remedy="give numbers: one run at a time"))
+            raise InputError.of("gradients", what, "give numbers: one run at a time")
         report, *_ = self.axis.run(p, fixed, integrator)
         criteria, n = criteria_of(report, sensible, duration), len(self.names)
         if criteria.failed[0]:

@@ -123,7 +123,7 @@ class Axis:
         lengths = lengths - {1} or lengths or {1}
         if len(lengths) > 1:
             what = f"arrays of different lengths: {', '.join(map(str, sorted(lengths)))}"
-            raise InputError(Problem(where="parameters", what=what, remedy="one row for each run"))
+            raise InputError.of("parameters", what, "one row for each run")
         found = np.tile(self.nominal, (lengths.pop(), 1))
         for name, array in columns.items():
             found[:, self.names.index(name)] = array
@@ -238,7 +238,7 @@ def prepared_runs(
     lengths = {len(array) for array in arrays.values() if array.ndim}
     if len(lengths) > 1:
         what = f"step, start and load have different lengths: {', '.join(map(str, sorted(lengths)))}"
-        raise InputError(Problem(where="step", what=what, remedy="one row for each run"))
+        raise InputError.of("step", what, "one row for each run")
     p = axis.parameters(parameters, lengths.pop() if lengths else None)
     fixed = np.empty((len(p), 8))
     sensible, fixed[:, :3] = axis.figures(p)
@@ -299,7 +299,7 @@ class Record(Shown):
             if full.split(" [")[0] == name:
                 return values
         remedy = suggestion(name, [full.split(" [")[0] for full in self.signals]) or f"known: {', '.join(self.signals)}"
-        raise InputError(Problem(where=name, what="no such signal", remedy=remedy))
+        raise InputError.of(name, "no such signal", remedy)
 
 
 def record_axis(
@@ -326,7 +326,7 @@ def record_axis(
     p, fixed, sensible = prepared_runs(axis, parameters or {}, step, start, duration, load, load_time)
     if len(p) != 1 or samples < 2:
         what = f"{len(p)} parameter sets and {samples} samples"
-        raise InputError(Problem(where="record", what=what, remedy="one set, and at least two samples"))
+        raise InputError.of("record", what, "one set, and at least two samples")
     times = np.linspace(0.0, duration, samples)
     report, (y, s, z), happened = axis.run(p, fixed, integrator or LINE_INTEGRATOR, times)
     known = np.isfinite(y).all(axis=1)

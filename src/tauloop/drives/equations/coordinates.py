@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import casadi as ca
 
-from tauloop.errors import DescriptionError, Problem
+from tauloop.errors import DescriptionError
 from tauloop.mechanism.drive_line import DriveLine, LineFriction, LuGre
 from tauloop.mechanism.expression import Expression
 from tauloop.records import dataclass
@@ -76,4 +76,4 @@ def _is_dry(friction: LineFriction | LuGre | None) -> bool:
 
 
 def _wrong(line: DriveLine, where: str, what: str, remedy: str) -> DescriptionError:
-    return DescriptionError(Problem(where=where, what=what, remedy=remedy, file=line.file))
+    return DescriptionError.of(where, what, remedy, file=line.file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tauloop.drives.machine.lines import on_the_load
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.mechanism.drive_line import DriveLine, LineFriction, LineInertia, LuGre
 from tauloop.mechanism.expression import ONE, ZERO, Constant, Expression, add, divide, multiply
 from tauloop.mechanism.model import Freedom, Mechanism
@@ -67,7 +67,7 @@ def with_bristles(mechanism: Mechanism, line: DriveLine, coulomb: Expression, pr
     """
     if not presliding > 0:
         what = f"got {presliding:g}"
-        raise InputError(Problem(where="presliding", what=what, remedy="a positive length or angle, such as 1e-5"))
+        raise InputError.of("presliding", what, "a positive length or angle, such as 1e-5")
     ratios, stuck = line.ratios(), on_the_load(line)
 
     def bristly(item: LineInertia) -> LineInertia:
@@ -79,7 +79,7 @@ def with_bristles(mechanism: Mechanism, line: DriveLine, coulomb: Expression, pr
         if isinstance(law, LuGre):
             what = "has LuGre friction, and the machine has Coulomb friction there"
             remedy = "add the machine's to it, and take it from the machine"
-            raise InputError(Problem(where=f"{line.name}.drive.inertias.{item.name}.lugre", what=what, remedy=remedy))
+            raise InputError.of(f"{line.name}.drive.inertias.{item.name}.lugre", what, remedy)
         level = add(law.coulomb or ZERO, extra) if law else extra
         static = add(law.static, extra) if law and law.static is not None else level
         bend = multiply(Constant(presliding), _size(mechanism, ratios[item.name]))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.mechanism.drive_line import (
     Compliance,
     Connection,
@@ -39,7 +39,7 @@ def require_lines(mechanism: Mechanism) -> None:
     if not any(actuator.drive for actuator in mechanism.actuators):
         what = f"no actuator of {mechanism.name} has a drive line"
         remedy = "add drive to its actuators (docs/drives.md)"
-        raise InputError(Problem(where="actuators", what=what, remedy=remedy))
+        raise InputError.of("actuators", what, remedy)
 
 
 def with_one_motor(line: DriveLine) -> DriveLine:
@@ -68,7 +68,7 @@ def with_one_motor(line: DriveLine) -> DriveLine:
     lost += [drive.master] if on[drive.master] in branch else []
     if lost:
         what = f"without the slave {drive.slave} there is no {' and no '.join(lost)}"
-        raise InputError(Problem(where=line.name, what=what, remedy="measure and drive on the master's side"))
+        raise InputError.of(line.name, what, "measure and drive on the master's side")
     return replace(
         line,
         inertias=tuple(inertia for inertia in line.inertias if inertia.name not in branch),

@@ -203,7 +203,7 @@ class DrivenMachine:
     ) -> PathRun:
         """What `follow` hands to `runner`, and makes of what it returns; arguments and errors as there."""
         if not 0 <= settling < np.inf:
-            raise InputError(Problem(where="settling", what=f"{settling:g} s is negative", remedy="such as 0.5 s"))
+            raise InputError.of("settling", f"{settling:g} s is negative", "such as 0.5 s")
         return PathRun(self, trajectory, dict(values or {}), settling, feed_forward)
 
 
@@ -252,7 +252,7 @@ class PathRun:
         if actuators != model.platform.ports.velocity.size:
             what = f"has {actuators} actuators for {model.platform.ports.velocity.size} freedoms"
             remedy = "drive lines need as many actuators as freedoms"
-            raise InputError(Problem(where=model.mechanism.name, what=what, remedy=remedy))
+            raise InputError.of(model.mechanism.name, what, remedy)
         waits = int(np.ceil(settling / system.period - 1e-9))
         count = waits + int(np.ceil(trajectory.total / system.period - 1e-9)) + 1
         self.time = (np.arange(count) - waits) * system.period
@@ -263,7 +263,7 @@ class PathRun:
         functions = model.platform
         if trajectory.stroke.functions.ports.position.columns != functions.ports.position.columns:
             what = "the path is not one of the platform of this machine"
-            raise InputError(Problem(where="trajectory", what=what, remedy="place it with stroke(model, ...)"))
+            raise InputError.of("trajectory", what, "place it with stroke(model, ...)")
         forces = functions.inverse_dynamics(motion.position, motion.velocity, motion.acceleration, start=start)
         state = forces.state
         self.platform = motion.position

@@ -93,7 +93,7 @@ class ToolSensitivity:
         if actuators != freedoms or actuators > MOST_ACTUATORS:
             what = f"{actuators} actuators for {freedoms} freedoms"
             remedy = f"as many actuators as freedoms, at most {MOST_ACTUATORS}"
-            raise InputError(Problem(where=model.mechanism.name, what=what, remedy=remedy))
+            raise InputError.of(model.mechanism.name, what, remedy)
         self._model = model
         shape, mechanism = model.topology, model.mechanism
         q, v = ca.SX.sym("q", shape.n_q), ca.SX.sym("v", shape.n_v)
@@ -137,7 +137,7 @@ def work_volume(model: Model, points: int = 15) -> dict[str, np.ndarray]:
     if not found:
         what = "gives no ranges to the platform's positions"
         remedy = "give platform.limits, or the ranges of the map"
-        raise InputError(Problem(where=model.mechanism.name, what=what, remedy=remedy))
+        raise InputError.of(model.mechanism.name, what, remedy)
     return found
 
 

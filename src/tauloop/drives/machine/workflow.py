@@ -14,7 +14,7 @@ from tauloop.drives.machine.circle import Circle, CircleTest, circle_test
 from tauloop.drives.machine.lines import play_at_the_load
 from tauloop.drives.machine.path import PATH_INTEGRATOR, Variation
 from tauloop.drives.machine.play import PLAY, PlayMap, play_map, work_volume
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.integrate.events import Event
 from tauloop.integrate.integrators import Integrator
 from tauloop.kinematics.watched import events_of
@@ -41,7 +41,7 @@ def _micro(text: str) -> float:
         return 1e-6 * float(text)
     except ValueError:
         what = f"{text!r} is not a number"
-        raise InputError(Problem(where="presliding", what=what, remedy="um or urad, such as 10")) from None
+        raise InputError.of("presliding", what, "um or urad, such as 10") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ def ballbar(machine: Mechanism | Model, options: BallbarOptions | None = None) -
         named = [full_name(port.columns, name, "center") for name in options.center]
         if sorted(named) != sorted((first, second)):
             what = f"{', '.join(named)} is no point of the plane"
-            raise InputError(Problem(where="center", what=what, remedy=f"give {first} and {second}"))
+            raise InputError.of("center", what, f"give {first} and {second}")
         at = named_values(port, "center", options.center, np.zeros(port.size))
         center = (float(at[port.columns.index(first)]), float(at[port.columns.index(second)]))
     return circle_test(
@@ -194,7 +194,7 @@ def _prepared(machine: Mechanism | Model, options: PlayOptions) -> tuple[Model, 
         return model, options.play
     if options.play != "lines":
         what = f"{options.play!r} is unknown"
-        raise InputError(Problem(where="play", what=what, remedy="numbers in m or rad, or 'lines'"))
+        raise InputError.of("play", what, "numbers in m or rad, or 'lines'")
     return model, play_at_the_load(model.mechanism)
 
 
@@ -211,5 +211,5 @@ def _plane(port: Port, volume: Mapping[str, np.ndarray], options: PlayOptions) -
     missing = [name for name in names if name not in volume]
     if len(names) != 2 or missing:
         what = f"{', '.join(missing)} has no range" if missing else f"{len(names)} positions are named"
-        raise InputError(Problem(where="plane", what=what, remedy="two of the work volume's; see the range"))
+        raise InputError.of("plane", what, "two of the work volume's; see the range")
     return names

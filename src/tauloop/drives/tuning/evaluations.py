@@ -8,7 +8,7 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.interrupts import interruptible
 from tauloop.records import dataclass
 
@@ -44,7 +44,7 @@ class Pointwise:
     def __post_init__(self) -> None:
         """Check the range."""
         if self.threads < 1:
-            raise InputError(Problem(where="Pointwise.threads", what=f"is {self.threads}", remedy="give 1 or more"))
+            raise InputError.of("Pointwise.threads", f"is {self.threads}", "give 1 or more")
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Costs (N,) of points (N, n), in their order whatever thread is done first."""
@@ -116,12 +116,10 @@ class Evaluations:
         """Costs (N,) of points (N, n), remembered; NaN where there is none."""
         found = np.asarray(interruptible(self._cost, points), dtype=float)
         if found.shape != (len(points),):
-            raise InputError(
-                Problem(
-                    where="cost",
-                    what=f"gives shape {found.shape} for {len(points)} points",
-                    remedy=f"return one cost a row, shape ({len(points)},); wrap a cost of one point in Pointwise",
-                )
+            raise InputError.of(
+                "cost",
+                f"gives shape {found.shape} for {len(points)} points",
+                f"return one cost a row, shape ({len(points)},); wrap a cost of one point in Pointwise",
             )
         found = np.where(np.isfinite(found), found, np.nan)
         self._points.append(points)

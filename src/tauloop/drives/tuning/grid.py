@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tauloop.drives.tuning.evaluations import BatchCost
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.records import dataclass
 from tauloop.shown import Shown
 
@@ -68,12 +68,12 @@ def dense_grid(cost: BatchCost, bounds: Mapping[str, tuple[float, float]], count
     """
     if len(counts) != len(bounds) or min(counts, default=0) < 2:
         what, remedy = f"are {counts} for {len(bounds)} parameters", "give two or more for each parameter"
-        raise InputError(Problem(where="counts", what=what, remedy=remedy))
+        raise InputError.of("counts", what, remedy)
     axes = tuple(np.linspace(*bounds[name], count) for name, count in zip(bounds, counts, strict=True))
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
     costs = np.concatenate([cost(points[k : k + CHUNK]) for k in range(0, len(points), CHUNK)])
     if not np.isfinite(costs).any():
         what = f"none of {len(costs)} grid points has a finite cost"
-        raise InputError(Problem(where="cost", what=what, remedy="narrow the bounds to stable gains"))
+        raise InputError.of("cost", what, "narrow the bounds to stable gains")
     costs = np.where(np.isfinite(costs), costs, np.nan)
     return Grid(names=tuple(bounds), axes=axes, costs=costs.reshape(tuple(counts)))

@@ -260,9 +260,7 @@ def pymoo_module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise EngineError(
-            Problem(where="pymoo", what=f"cannot be imported ({error})", remedy="pip install tauloop[tuning]")
-        ) from error
+        raise EngineError.of("pymoo", f"cannot be imported ({error})", "pip install tauloop[tuning]") from error
 
 
 def _require(method: SearchMethod, **ranges: tuple[float, float, float]) -> None:

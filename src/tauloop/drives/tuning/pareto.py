@@ -13,7 +13,7 @@ import numpy as np
 from tauloop.drives.tuning.evaluations import PRICE_OF_NOTHING
 from tauloop.drives.tuning.methods import pymoo_module, run_generations
 from tauloop.drives.tuning.search import checked_box
-from tauloop.errors import InputError, Problem, Problems
+from tauloop.errors import InputError, Problems
 from tauloop.interrupts import interruptible
 from tauloop.records import dataclass
 from tauloop.shown import Shown
@@ -75,7 +75,7 @@ def pareto_front(
     order = np.lexsort(values.T[::-1])
     if values[order[0], 0] >= PRICE_OF_NOTHING:
         what = f"no finite criteria in {population * generations} evaluations"
-        raise InputError(Problem(where="criteria", what=what, remedy="narrow the bounds to stable gains"))
+        raise InputError.of("criteria", what, "narrow the bounds to stable gains")
     return ParetoFront(
         names=tuple(bounds), of=of, points=lower + places[order] * (upper - lower), criteria=values[order]
     )

@@ -98,12 +98,10 @@ def minimise(
         ending, interrupted = "interrupted", True
     points, costs = evaluations.points, evaluations.costs
     if not np.isfinite(costs).any():
-        raise InputError(
-            Problem(
-                where="cost",
-                what=f"none of {len(costs)} evaluations gave a finite cost",
-                remedy="start where the loop is stable, or narrow the bounds to stable gains",
-            )
+        raise InputError.of(
+            "cost",
+            f"none of {len(costs)} evaluations gave a finite cost",
+            "start where the loop is stable, or narrow the bounds to stable gains",
         )
     least = int(np.nanargmin(costs))
     tested: list[Evidence] = []

@@ -10,7 +10,7 @@ from tauloop.equations.formulations.generalized_momentum import generalized_mome
 from tauloop.equations.formulations.hamilton import hamilton_forces
 from tauloop.equations.formulations.lagrange import lagrange_forces
 from tauloop.equations.newton_euler import tree_forces
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.extensions import Offered
 from tauloop.mechanism.suggestions import suggestion
 from tauloop.records import dataclass
@@ -93,11 +93,7 @@ def formulation_named(name: str) -> Formulation:
     by_name = Offered("tauloop.formulations", Formulation, {f.name: f for f in FORMULATIONS})
     if name not in by_name:
         known = f"known are {', '.join(by_name)}"
-        raise InputError(
-            Problem(
-                where="formulation",
-                what=f"{name!r} is unknown",
-                remedy=" ".join(part for part in (suggestion(name, by_name), known) if part),
-            )
+        raise InputError.of(
+            "formulation", f"{name!r} is unknown", " ".join(part for part in (suggestion(name, by_name), known) if part)
         )
     return by_name[name]

@@ -146,7 +146,7 @@ class _CableRun:
         """
         if self._model.assembly.passive:
             what = f"are not given, and nothing holds {', '.join(self._model.assembly.passive_names)} at the start"
-            raise InputError(Problem(where="lengths", what=what, remedy="give the unstretched lengths of the cables"))
+            raise InputError.of("lengths", what, "give the unstretched lengths of the cables")
         functions = self._model.platform
         still = np.zeros(functions.ports.velocity.size)
         position = self._model.platform_position(self._q)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tauloop.assembly.singular_kinds import singular_kind
 from tauloop.codegen.evaluator import NOT_FINITE, Compiled
-from tauloop.errors import InputError, Problem
+from tauloop.errors import InputError
 from tauloop.integrate.events import Event, Occurrence
 from tauloop.integrate.integrators import Method
 from tauloop.integrate.interpreted import Stepped
@@ -140,7 +140,7 @@ class CompiledLoop:
         """
         if self._made_for != (loop.plant, loop.model, type(loop.controller), loop.controller.space):
             what = "was compiled for another machine, model, law or space"
-            raise InputError(Problem(where="loop", what=what, remedy="make a CompiledLoop for these"))
+            raise InputError.of("loop", what, "make a CompiledLoop for these")
         if self._last is None or self._last[0] is not loop:
             self._last = loop, _course(loop, self._parts)
         course = self._last[1]
