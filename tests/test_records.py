@@ -132,6 +132,28 @@ class Kept:
     y: tuple[int, ...] = ()
 
 
+@pytest.mark.parametrize("fields", [("inner",), ("inner", "second")])
+def test_an_object_inside_others_is_asked_once_for_its_hash_and_its_equal(fields):
+    asked = []
+
+    class Counted:
+        def __hash__(self) -> int:
+            asked.append("hash")
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            asked.append("equal")
+            return True
+
+    kind = quick(frozen=True)(type("Nested", (), {"__annotations__": dict.fromkeys(fields, object)}))
+    one, other = Counted(), Counted()
+    for _ in range(12):
+        one, other = (kind(*[part, 0][: len(fields)]) for part in (one, other))
+    assert hash(one) == hash(other)
+    assert one == other
+    assert asked == ["hash", "hash", "equal"]
+
+
 def test_objects_are_copied_and_sent():
     made = Kept(x=1, y=(2, 3))
     assert pickle.loads(pickle.dumps(made)) == made == copy.deepcopy(made)

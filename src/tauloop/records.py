@@ -99,7 +99,12 @@ def _repr(self: Any) -> str:
 
 def _comparison(cls: Any, frozen: bool) -> dict[str, Any]:
     compared = [item.name for item in fields(cls) if item.compare]
-    values = attrgetter(*compared, *compared) if compared else lambda _: ()  # twice, for it to be a tuple
+    if len(compared) > 1:
+        values: Any = attrgetter(*compared)
+    else:  # `attrgetter` makes no tuple of one
+
+        def values(self: Any) -> tuple[Any, ...]:
+            return tuple(getattr(self, name) for name in compared)
 
     def __eq__(self: Any, other: Any) -> Any:
         return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
